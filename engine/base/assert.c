@@ -1,0 +1,15 @@
+/*
+ * assert.c - how a broken invariant ends the process (assert.h). No section of
+ * SPEC.md. Any thread.
+ */
+#include "engine/base/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void wal__assert_failed(const char *condition, const char *file, int line)
+{
+    (void)fprintf(stderr, "agentwal: %s:%d: broken invariant: %s\n", file, line,
+                  condition);
+    abort();
+}

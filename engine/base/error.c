@@ -1,0 +1,62 @@
+/*
+ * error.c - filling the caller's struct wal_error (error.h). No section of
+ * SPEC.md. Invariant: only whole fields inside the caller's struct_size are
+ * written, and texts are always terminated. Any thread.
+ */
+#include "engine/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD(name)                                  \
+    {                                                \
+        offsetof(struct wal_error, name),            \
+            sizeof(((struct wal_error *)NULL)->name) \
+    }
+
+/* Every field behind struct_size. */
+static const struct {
+    size_t offset;
+    size_t size;
+} fields[] = {FIELD(status), FIELD(sys_errno), FIELD(holder),
+              FIELD(offset), FIELD(file),      FIELD(text)};
+
+void wal__error_copy(struct wal_error *to, const struct wal_error *from)
+{
+    if (to == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (fields[i].offset + fields[i].size <= to->struct_size) {
+            memmove((char *)to + fields[i].offset,
+                    (const char *)from + fields[i].offset, fields[i].size);
+        }
+    }
+}
+
+enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
+                          int sys_errno, const char *file, uint64_t offset,
+                          const char *format, ...)
+{
+    if (error == NULL) {
+        return status;
+    }
+
+    /* Built apart, since file and the arguments may point into *error. */
+    struct wal_error full = {
+        .struct_size = sizeof(full),
+        .status = status,
+        .sys_errno = sys_errno,
+        .offset = offset,
+    };
+    va_list arguments;
+
+    (void)snprintf(full.file, sizeof(full.file), "%s",
+                   file == NULL ? "" : file);
+    va_start(arguments, format);
+    (void)vsnprintf(full.text, sizeof(full.text), format, arguments);
+    va_end(arguments);
+    wal__error_copy(error, &full);
+    return status;
+}

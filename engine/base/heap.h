@@ -1,0 +1,26 @@
+/*
+ * heap.h - the only allocator of the engine, so that a test can fail the Nth
+ * allocation. Any thread.
+ */
+#ifndef WAL_BASE_HEAP_H
+#define WAL_BASE_HEAP_H
+
+#include <stddef.h>
+
+struct wal__heap {
+    void *(*resize)(void *ctx, void *at, size_t size); /* size 0 frees */
+    void *ctx;
+};
+
+/* The C library's heap. */
+extern const struct wal__heap wal__heap_libc;
+
+/* Null only when there is no memory, also for size 0. count x size is checked
+ * for overflow. Freeing null needs no heap. */
+void *wal__heap_alloc(const struct wal__heap *heap, size_t size);
+void *wal__heap_zalloc(const struct wal__heap *heap, size_t size);
+void *wal__heap_resize(const struct wal__heap *heap, void *at, size_t count,
+                       size_t size);
+void wal__heap_free(const struct wal__heap *heap, void *at);
+
+#endif

@@ -1,0 +1,477 @@
+/*
+ * branch.c - runs of one session's entries (branch.h). No section of SPEC.md.
+ *
+ * Invariants: entries of a stream ascend by sequence, and a parent is below
+ * its child, so that every walk towards the root ends; each entry but a run's
+ * first is the child of the entry before it. The caller's lock: one writer, or
+ * any readers.
+ */
+#include "engine/index/branch.h"
+
+#include <assert.h>
+
+#include "engine/base/assert.h"
+#include "format/crc32.h"
+#include "format/frame.h"
+#include "format/record.h"
+
+static_assert(sizeof(struct wal__branch_entry) == 32,
+              "what an entry costs in memory");
+
+#define IDS_CAPACITY_MIN UINT32_C(16)
+#define IDS_CAPACITY_MAX (UINT32_C(1) << 31)
+
+void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
+                      uint32_t session)
+{
+    *branch = (struct wal__branch){.heap = heap, .session = session};
+}
+
+static void free_stream(const struct wal__heap *heap,
+                        const struct wal__stream *stream)
+{
+    wal__heap_free(heap, stream->entries);
+    wal__heap_free(heap, stream->runs);
+    wal__heap_free(heap, stream->compactions);
+    wal__heap_free(heap, stream->ids);
+}
+
+void wal__branch_deinit(struct wal__branch *branch)
+{
+    for (uint32_t i = 0; i < branch->stream_count; i++) {
+        free_stream(branch->heap, &branch->streams[i]);
+    }
+    wal__heap_free(branch->heap, branch->streams);
+    wal__branch_init(branch, branch->heap, branch->session);
+}
+
+void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
+                          uint32_t stream, uint64_t inherited)
+{
+    WAL__ASSERT(branch->stream_count == 0);
+
+    branch->fork_sequence = sequence;
+    branch->fork_stream = stream;
+    branch->inherited = inherited;
+}
+
+/* ------------------------------------------------------------- streams --- */
+
+static struct wal__stream *find_stream(const struct wal__branch *branch,
+                                       uint32_t number)
+{
+    for (uint32_t i = 0; i < branch->stream_count; i++) {
+        if (branch->streams[i].number == number) {
+            return &branch->streams[i];
+        }
+    }
+    return NULL;
+}
+
+static uint64_t first_head(const struct wal__branch *branch, uint32_t number)
+{
+    return number == branch->fork_stream ? branch->fork_sequence : 0;
+}
+
+/* Makes an empty stream that is not counted yet. */
+static enum wal_status prepare_stream(struct wal__branch *branch,
+                                      uint32_t number,
+                                      struct wal__stream **stream)
+{
+    struct wal__stream *streams =
+        wal__heap_resize(branch->heap, branch->streams,
+                         (size_t)branch->stream_count + 1, sizeof(*streams));
+
+    if (streams == NULL) {
+        return WAL_ENOMEM;
+    }
+    branch->streams = streams;
+    *stream = &streams[branch->stream_count];
+    **stream = (struct wal__stream){
+        .number = number,
+        .head = first_head(branch, number),
+    };
+    return WAL_OK;
+}
+
+const struct wal__stream *wal__branch_stream(const struct wal__branch *branch,
+                                             uint32_t stream)
+{
+    return find_stream(branch, stream);
+}
+
+uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
+{
+    const struct wal__stream *found = find_stream(branch, stream);
+
+    return found != NULL ? found->head : first_head(branch, stream);
+}
+
+/* ----------------------------------------------------------------- ids --- */
+
+/*
+ * Open addressing with linear probing. The hashes stay in the entries: a slot
+ * costs four bytes, and a look-up one entry for each slot that it passes.
+ */
+
+static bool ids_hold(uint32_t capacity, uint64_t count)
+{
+    return count <= capacity / 4 * UINT64_C(3);
+}
+
+/* There is a free slot. */
+static void put_id(uint32_t *ids, uint32_t capacity, uint64_t id_hash,
+                   uint32_t ordinal)
+{
+    uint32_t mask = capacity - 1;
+    uint32_t at = (uint32_t)id_hash & mask;
+
+    while (ids[at] != 0) {
+        at = (at + 1) & mask;
+    }
+    ids[at] = ordinal + 1;
+}
+
+static enum wal_status reserve_id(const struct wal__heap *heap,
+                                  struct wal__stream *stream)
+{
+    uint64_t needed = (uint64_t)stream->entry_count + 1;
+    uint32_t capacity = stream->id_capacity;
+
+    if (ids_hold(capacity, needed)) {
+        return WAL_OK;
+    }
+    if (capacity == IDS_CAPACITY_MAX) {
+        return WAL_ENOMEM;
+    }
+    capacity = capacity == 0 ? IDS_CAPACITY_MIN : capacity * 2;
+
+    uint32_t *ids = wal__heap_zalloc(heap, capacity * sizeof(*ids));
+
+    if (ids == NULL) {
+        return WAL_ENOMEM;
+    }
+    for (uint32_t i = 0; i < stream->entry_count; i++) {
+        put_id(ids, capacity, stream->entries[i].id_hash, i);
+    }
+    wal__heap_free(heap, stream->ids);
+    stream->ids = ids;
+    stream->id_capacity = capacity;
+    return WAL_OK;
+}
+
+/* The entry with this hash that *skip others come before in the table; counts
+ * *skip down for each. */
+static const struct wal__branch_entry *
+find_in_stream(const struct wal__stream *stream, uint64_t id_hash,
+               uint32_t *skip)
+{
+    if (stream->id_capacity == 0) {
+        return NULL;
+    }
+
+    uint32_t mask = stream->id_capacity - 1;
+    uint32_t at = (uint32_t)id_hash & mask;
+
+    for (; stream->ids[at] != 0; at = (at + 1) & mask) {
+        const struct wal__branch_entry *entry =
+            &stream->entries[stream->ids[at] - 1];
+
+        if (entry->id_hash != id_hash) {
+            continue;
+        }
+        if (*skip == 0) {
+            return entry;
+        }
+        (*skip)--;
+    }
+    return NULL;
+}
+
+const struct wal__branch_entry *
+wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
+                    uint32_t *cursor, uint32_t *stream)
+{
+    /* Equal hashes are rare: to begin anew each time costs nothing. */
+    uint32_t skip = *cursor;
+
+    for (uint32_t i = 0; i < branch->stream_count; i++) {
+        const struct wal__branch_entry *entry =
+            find_in_stream(&branch->streams[i], id_hash, &skip);
+
+        if (entry != NULL) {
+            (*cursor)++;
+            *stream = branch->streams[i].number;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* -------------------------------------------------------------- adding --- */
+
+/* The items, moved when there was no room for one more; null when there is no
+ * memory. */
+static void *reserve_item(const struct wal__heap *heap, void *items,
+                          uint32_t count, uint32_t *capacity, size_t size)
+{
+    uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
+
+    if (count < *capacity) {
+        return items;
+    }
+    if (bigger < *capacity) {
+        return NULL;
+    }
+    items = wal__heap_resize(heap, items, bigger, size);
+    if (items != NULL) {
+        *capacity = bigger;
+    }
+    return items;
+}
+
+/* Room for one more entry, whatever it starts. */
+static enum wal_status reserve_entry(const struct wal__heap *heap,
+                                     struct wal__stream *stream)
+{
+    struct wal__branch_entry *entries =
+        reserve_item(heap, stream->entries, stream->entry_count,
+                     &stream->entry_capacity, sizeof(*entries));
+
+    if (entries == NULL) {
+        return WAL_ENOMEM;
+    }
+    stream->entries = entries;
+
+    struct wal__run *runs = reserve_item(heap, stream->runs, stream->run_count,
+                                         &stream->run_capacity, sizeof(*runs));
+
+    if (runs == NULL) {
+        return WAL_ENOMEM;
+    }
+    stream->runs = runs;
+
+    uint32_t *compactions = reserve_item(
+        heap, stream->compactions, stream->compaction_count,
+        &stream->compaction_capacity, sizeof(*compactions));
+
+    if (compactions == NULL) {
+        return WAL_ENOMEM;
+    }
+    stream->compactions = compactions;
+    return reserve_id(heap, stream);
+}
+
+static uint64_t depth_under(const struct wal__branch *branch,
+                            const struct wal__stream *stream, uint64_t parent)
+{
+    uint32_t ordinal;
+
+    if (parent == 0) {
+        return 0;
+    }
+    if (parent == branch->fork_sequence) {
+        return branch->inherited;
+    }
+    if (wal__branch_find_sequence(stream, parent, &ordinal)) {
+        return wal__branch_depth(stream, ordinal) + 1;
+    }
+    return 0;
+}
+
+static bool goes_on(const struct wal__stream *stream, uint64_t parent)
+{
+    return stream->entry_count > 0 &&
+           stream->entries[stream->entry_count - 1].sequence == parent;
+}
+
+static void start_run(const struct wal__branch *branch,
+                      struct wal__stream *stream, uint64_t parent)
+{
+    stream->runs[stream->run_count] = (struct wal__run){
+        .first = stream->entry_count,
+        .parent = parent,
+        .depth = depth_under(branch, stream, parent),
+    };
+    stream->run_count++;
+}
+
+/* Room was reserved. */
+static void append_entry(const struct wal__branch *branch,
+                         struct wal__stream *stream,
+                         const struct wal__posting *posting, uint64_t position)
+{
+    uint32_t ordinal = stream->entry_count;
+
+    if (!goes_on(stream, posting->parent)) {
+        start_run(branch, stream, posting->parent);
+    }
+    stream->entries[ordinal] = (struct wal__branch_entry){
+        .sequence = posting->sequence,
+        .position = position,
+        .id_hash = posting->id_hash,
+        .run = stream->run_count - 1,
+        .kind = posting->kind,
+        .flags = posting->flags,
+    };
+    stream->entry_count++;
+    stream->runs[stream->run_count - 1].count++;
+    put_id(stream->ids, stream->id_capacity, posting->id_hash, ordinal);
+    if (posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
+        posting->kind == WAL__KIND_COMPACTION) {
+        stream->compactions[stream->compaction_count] = ordinal;
+        stream->compaction_count++;
+    }
+    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        stream->head = posting->sequence;
+    }
+}
+
+/* An entry, or a head that is set. */
+static enum wal_status add_to_stream(struct wal__branch *branch,
+                                     const struct wal__posting *posting,
+                                     uint64_t position)
+{
+    bool is_entry = posting->type == WAL__FRAME_ENTRY;
+    struct wal__stream *stream = find_stream(branch, posting->stream);
+    bool is_new = stream == NULL;
+    enum wal_status status = WAL_OK;
+
+    if (is_new) {
+        status = prepare_stream(branch, posting->stream, &stream);
+    }
+    if (status == WAL_OK && is_entry) {
+        status = reserve_entry(branch->heap, stream);
+        if (status != WAL_OK && is_new) {
+            free_stream(branch->heap, stream);
+        }
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (is_new) {
+        branch->stream_count++;
+    }
+    if (is_entry) {
+        append_entry(branch, stream, posting, position);
+    } else {
+        stream->head = posting->parent;
+    }
+    return WAL_OK;
+}
+
+static bool sets_main_head(const struct wal__posting *posting)
+{
+    static const char name[] = "main";
+
+    return posting->type == WAL__FRAME_HEAD &&
+           posting->id_hash == wal__id_hash(name, sizeof(name) - 1);
+}
+
+enum wal_status wal__branch_add(struct wal__branch *branch,
+                                const struct wal__posting *posting,
+                                uint64_t position)
+{
+    enum wal_status status = WAL_OK;
+
+    if (posting->sequence <= branch->last_sequence ||
+        posting->parent >= posting->sequence) {
+        return WAL_ECORRUPT;
+    }
+    if (posting->type == WAL__FRAME_ENTRY || sets_main_head(posting)) {
+        status = add_to_stream(branch, posting, position);
+    }
+    if (status == WAL_OK) {
+        branch->last_sequence = posting->sequence;
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------- reading --- */
+
+bool wal__branch_find_sequence(const struct wal__stream *stream,
+                               uint64_t sequence, uint32_t *ordinal)
+{
+    uint32_t low = 0;
+    uint32_t high = stream->entry_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint64_t found = stream->entries[middle].sequence;
+
+        if (found == sequence) {
+            *ordinal = middle;
+            return true;
+        }
+        if (found < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal)
+{
+    WAL__ASSERT(ordinal < stream->entry_count);
+
+    const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
+
+    return run->depth + (ordinal - run->first);
+}
+
+enum wal_status wal__branch_path(const struct wal__branch *branch,
+                                 const struct wal__stream *stream,
+                                 uint32_t ordinal, struct wal__buf *out,
+                                 uint64_t *rest)
+{
+    size_t size = out->size;
+    uint64_t parent;
+
+    (void)branch;
+    WAL__ASSERT(ordinal < stream->entry_count);
+    do {
+        const struct wal__run *run =
+            &stream->runs[stream->entries[ordinal].run];
+        struct wal__stretch stretch = {
+            .first = run->first,
+            .count = ordinal - run->first + 1,
+        };
+        enum wal_status status =
+            wal__buf_append(out, &stretch, sizeof(stretch));
+
+        if (status != WAL_OK) {
+            out->size = size;
+            return status;
+        }
+        parent = run->parent;
+    } while (wal__branch_find_sequence(stream, parent, &ordinal));
+    *rest = parent;
+    return WAL_OK;
+}
+
+bool wal__branch_compaction(const struct wal__stream *stream,
+                            const struct wal__stretch *stretch,
+                            uint32_t *ordinal)
+{
+    uint64_t end = (uint64_t)stretch->first + stretch->count;
+    uint32_t low = 0;
+    uint32_t high = stream->compaction_count;
+
+    /* The first compaction at or behind the stretch's end. */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (stream->compactions[middle] < end) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || stream->compactions[low - 1] < stretch->first) {
+        return false;
+    }
+    *ordinal = stream->compactions[low - 1];
+    return true;
+}

@@ -1,0 +1,359 @@
+/*
+ * catalogue_snapshot.c - reading the mapped snapshot of the catalogue
+ * (catalogue_parts.h, SPEC.md 2.13).
+ *
+ * Invariant: nothing is answered from a page before its checksum held once;
+ * the checksums themselves were verified whole when the snapshot was adopted.
+ * The caller's lock: any readers, who may verify the same page at once.
+ */
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/index/catalogue_parts.h"
+#include "format/bytes.h"
+#include "format/crc32.h"
+
+enum { PAGE = WAL__CATALOGUE_PAGE, BITS = 8 };
+
+/* ------------------------------------------------------------ verifying --- */
+
+/* Of page 0 the table covers what its header's own checksum does not. */
+static bool page_is_sound(const struct wal__catalogue *catalogue,
+                          uint64_t page)
+{
+    const uint8_t *table = catalogue->bytes + catalogue->layout.table;
+    size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
+
+    return wal__crc32(0, catalogue->bytes + page * PAGE + skip, PAGE - skip) ==
+           wal__get32(table + page * sizeof(uint32_t));
+}
+
+/* Relaxed order is enough: the bit says something of bytes that nobody
+ * writes. */
+static enum wal_status verify_page(const struct wal__catalogue *catalogue,
+                                   uint64_t page)
+{
+    uint8_t *byte = &catalogue->verified[page / BITS];
+    uint8_t bit = (uint8_t)(1u << page % BITS);
+
+    if ((__atomic_load_n(byte, __ATOMIC_RELAXED) & bit) != 0) {
+        return WAL_OK;
+    }
+    if (!page_is_sound(catalogue, page)) {
+        return WAL_ECORRUPT;
+    }
+    (void)__atomic_fetch_or(byte, bit, __ATOMIC_RELAXED);
+    return WAL_OK;
+}
+
+/* The range is not empty, and before the page table. */
+static enum wal_status verify(const struct wal__catalogue *catalogue,
+                              uint64_t offset, uint64_t size)
+{
+    uint64_t last = (offset + size - 1) / PAGE;
+
+    for (uint64_t page = offset / PAGE; page <= last; page++) {
+        enum wal_status status = verify_page(catalogue, page);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    return WAL_OK;
+}
+
+/* ------------------------------------------------------------- adopting --- */
+
+static enum wal_status check_header(struct wal__span bytes,
+                                    const uint8_t uuid[16],
+                                    struct wal__catalogue_header *header,
+                                    struct wal__catalogue_layout *layout)
+{
+    if (wal__catalogue_header_decode(bytes, header) != WAL__FMT_OK ||
+        memcmp(header->uuid, uuid, sizeof(header->uuid)) != 0 ||
+        wal__catalogue_layout(header, layout) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
+    }
+    /* Numbers are given out once, from 1. */
+    if (layout->size != bytes.size ||
+        header->session_count > header->last_session) {
+        return WAL_ECORRUPT;
+    }
+    if (wal__crc32(0, bytes.data + layout->table,
+                   layout->size - layout->table) != header->table_crc) {
+        return WAL_ECORRUPT;
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
+                                     struct wal__span bytes,
+                                     const uint8_t uuid[16])
+{
+    struct wal__catalogue adopted = *catalogue;
+    enum wal_status status;
+
+    WAL__ASSERT(catalogue->bytes == NULL && catalogue->slot_count == 0);
+    status = check_header(bytes, uuid, &adopted.header, &adopted.layout);
+    if (status != WAL_OK) {
+        return status;
+    }
+    adopted.bytes = bytes.data;
+    adopted.session_count = adopted.header.session_count;
+    adopted.last_session = adopted.header.last_session;
+    adopted.verified = wal__heap_zalloc(
+        catalogue->heap, adopted.layout.table / PAGE / BITS + 1);
+    if (adopted.verified == NULL) {
+        return WAL_ENOMEM;
+    }
+    status = verify_page(&adopted, 0);
+    if (status != WAL_OK) {
+        wal__heap_free(catalogue->heap, adopted.verified);
+        return status;
+    }
+    *catalogue = adopted;
+    return WAL_OK;
+}
+
+void wal__snapshot_release(struct wal__catalogue *catalogue)
+{
+    wal__heap_free(catalogue->heap, catalogue->verified);
+    catalogue->verified = NULL;
+    catalogue->bytes = NULL;
+}
+
+/* -------------------------------------------------------------- reading --- */
+
+uint32_t wal__snapshot_count(const struct wal__catalogue *catalogue)
+{
+    return catalogue->bytes != NULL ? catalogue->header.session_count : 0;
+}
+
+enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
+                                   uint64_t section, uint32_t item,
+                                   uint32_t *rank)
+{
+    uint64_t offset = section + (uint64_t)item * sizeof(uint32_t);
+    enum wal_status status = verify(catalogue, offset, sizeof(uint32_t));
+
+    if (status != WAL_OK) {
+        return status;
+    }
+
+    uint32_t read = wal__get32(catalogue->bytes + offset);
+
+    if (read >= catalogue->header.session_count) {
+        return WAL_ECORRUPT;
+    }
+    *rank = read;
+    return WAL_OK;
+}
+
+void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
+                            uint64_t section, uint64_t item)
+{
+    if (item >= catalogue->header.session_count) {
+        return;
+    }
+
+    /* Not verified: a wrong rank is only a wrong guess. */
+    uint64_t rank =
+        wal__get32(catalogue->bytes + section + item * sizeof(uint32_t));
+
+    if (rank < catalogue->header.session_count) {
+        const uint8_t *at = catalogue->bytes + catalogue->layout.summaries +
+                            rank * WAL__SUMMARY_SIZE;
+
+        __builtin_prefetch(at);
+        __builtin_prefetch(at + WAL__SUMMARY_SIZE / 2);
+    }
+}
+
+/* Where the encoded summary is; its texts are not verified yet. */
+static enum wal_status locate_row(const struct wal__catalogue *catalogue,
+                                  uint32_t rank, const uint8_t **at)
+{
+    uint64_t offset =
+        catalogue->layout.summaries + (uint64_t)rank * WAL__SUMMARY_SIZE;
+    enum wal_status status = verify(catalogue, offset, WAL__SUMMARY_SIZE);
+
+    if (status == WAL_OK) {
+        *at = catalogue->bytes + offset;
+    }
+    return status;
+}
+
+enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
+                                  uint32_t rank, struct wal__summary *summary)
+{
+    struct wal__span texts = {
+        .data = catalogue->bytes + catalogue->layout.texts,
+        .size = catalogue->header.text_size,
+    };
+    struct wal__summary row;
+    const uint8_t *at;
+    enum wal_status status = locate_row(catalogue, rank, &at);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__summary_decode(at, texts, &row) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
+    }
+    status = verify(catalogue, (uint64_t)(row.id.data - catalogue->bytes),
+                    wal__summary_text_size(&row));
+    if (status == WAL_OK) {
+        *summary = row;
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------ searching --- */
+
+static enum wal_status number_of(const struct wal__catalogue *catalogue,
+                                 uint32_t rank, uint32_t *number)
+{
+    const uint8_t *at;
+    enum wal_status status = locate_row(catalogue, rank, &at);
+
+    if (status == WAL_OK) {
+        *number = wal__summary_number(at);
+    }
+    return status;
+}
+
+enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
+                                  uint32_t number,
+                                  struct wal__summary *summary)
+{
+    uint32_t low = 0;
+    uint32_t high = wal__snapshot_count(catalogue);
+    /* Sessions are numbered from 1 and stay, so this is nearly always it. */
+    uint32_t middle = number - 1;
+
+    while (low < high) {
+        uint32_t found;
+
+        if (middle < low || middle >= high) {
+            middle = low + (high - low) / 2;
+        }
+
+        enum wal_status status = number_of(catalogue, middle, &found);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (found == number) {
+            return wal__snapshot_row(catalogue, middle, summary);
+        }
+        if (found < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+        middle = low + (high - low) / 2;
+    }
+    return WAL_ENOTFOUND;
+}
+
+/* The key that a section is sorted by, of its session with this rank. */
+typedef enum wal_status section_key(const struct wal__catalogue *catalogue,
+                                    uint32_t rank, uint64_t *key);
+
+static enum wal_status id_key(const struct wal__catalogue *catalogue,
+                              uint32_t rank, uint64_t *key)
+{
+    const uint8_t *at;
+    enum wal_status status = locate_row(catalogue, rank, &at);
+
+    if (status == WAL_OK) {
+        *key = wal__summary_id_hash(at);
+    }
+    return status;
+}
+
+static enum wal_status cwd_key(const struct wal__catalogue *catalogue,
+                               uint32_t rank, uint64_t *key)
+{
+    struct wal__summary row;
+    enum wal_status status = wal__snapshot_row(catalogue, rank, &row);
+
+    if (status == WAL_OK) {
+        *key = wal__id_hash(row.cwd.data, row.cwd.size);
+    }
+    return status;
+}
+
+/* The first item of a section whose key is not below `key`. */
+static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
+                                   uint64_t section, section_key *key_of,
+                                   uint64_t key, uint32_t *item)
+{
+    uint32_t low = 0;
+    uint32_t high = wal__snapshot_count(catalogue);
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint32_t rank;
+        uint64_t found;
+        enum wal_status status =
+            wal__snapshot_rank(catalogue, section, middle, &rank);
+
+        if (status == WAL_OK) {
+            status = key_of(catalogue, rank, &found);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (found < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *item = low;
+    return WAL_OK;
+}
+
+enum wal_status
+wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
+                        uint64_t cwd_hash, uint32_t *item)
+{
+    return lower_bound(catalogue, catalogue->layout.by_cwd, cwd_key, cwd_hash,
+                       item);
+}
+
+enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
+                                   struct wal__span id,
+                                   struct wal__summary *summary)
+{
+    uint64_t section = catalogue->layout.by_id;
+    uint64_t hash = wal__id_hash(id.data, id.size);
+    uint32_t item;
+    uint32_t rank;
+    enum wal_status status =
+        lower_bound(catalogue, section, id_key, hash, &item);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    for (; item < wal__snapshot_count(catalogue); item++) {
+        struct wal__summary row;
+
+        status = wal__snapshot_rank(catalogue, section, item, &rank);
+        if (status == WAL_OK) {
+            status = wal__snapshot_row(catalogue, rank, &row);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (row.id_hash != hash) {
+            break;
+        }
+        if (wal__span_equal(row.id, id)) {
+            *summary = row;
+            return WAL_OK;
+        }
+    }
+    return WAL_ENOTFOUND;
+}

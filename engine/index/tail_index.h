@@ -1,0 +1,74 @@
+/*
+ * tail_index.h - the index of the segment that is being written: its postings
+ * in log order, chained per session, until they are encoded as a segment index
+ * (SPEC.md 2.12) when the segment ends.
+ *
+ * Invariant: size_bound is never less than what encode will write.
+ * The caller's lock: one writer, or any readers.
+ */
+#ifndef WAL_INDEX_TAIL_INDEX_H
+#define WAL_INDEX_TAIL_INDEX_H
+
+#include "engine/base/buf.h"
+#include "engine/base/map.h"
+#include "format/index_fmt.h"
+
+struct wal__tail_index {
+    const struct wal__heap *heap;
+    struct wal__posting *postings;
+    uint32_t *previous; /* of the same session, + 1; 0: none */
+    uint32_t *sessions; /* number of each posting's session */
+    uint32_t count;
+    uint32_t capacity;
+    struct wal__map by_session; /* number -> rank in the three below */
+    uint32_t *numbers;
+    uint32_t *newest;
+    uint32_t *counts;
+    uint32_t session_count;
+    uint32_t session_capacity;
+};
+
+void wal__tail_index_init(struct wal__tail_index *tail,
+                          const struct wal__heap *heap);
+void wal__tail_index_deinit(struct wal__tail_index *tail);
+/* Empties it, keeping its memory. */
+void wal__tail_index_reset(struct wal__tail_index *tail);
+
+/* Room for `postings` more, so that as many adds cannot fail. */
+enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
+                                        uint32_t postings) WAL_MUST_USE;
+enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
+                                    uint32_t session,
+                                    const struct wal__posting *posting)
+    WAL_MUST_USE;
+
+/* Copies the postings of a session, ascending, to out (a buf of struct
+ * wal__posting, appended to). */
+enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
+                                        uint32_t session,
+                                        struct wal__buf *out) WAL_MUST_USE;
+/* Whether the session has a posting here. */
+bool wal__tail_index_has(const struct wal__tail_index *tail,
+                         uint32_t session);
+
+/* An upper bound of the encoded size once `postings` more in at most
+ * `sessions` further sessions were added; texts are bounded by the largest
+ * that a summary may have only for the sessions in it: text_bound is the sum
+ * over all sessions, which the caller knows. */
+uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
+                                    uint32_t postings, uint32_t sessions,
+                                    uint64_t text_bound);
+
+/* Gives the present summary of a session; texts are borrowed until the next
+ * call. `segment` must be the segment before this one that holds it. */
+typedef enum wal_status wal__summary_source(void *ctx, uint32_t number,
+                                            struct wal__summary *summary);
+
+/* Encodes the whole index into out (cleared first). header's counts are set
+ * here; the rest comes from the caller. */
+enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
+                                       const struct wal__index_header *header,
+                                       wal__summary_source *source, void *ctx,
+                                       struct wal__buf *out) WAL_MUST_USE;
+
+#endif

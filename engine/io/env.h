@@ -1,0 +1,22 @@
+/*
+ * env.h - what every part of a store is given: where memory and the operating
+ * system come from, and where the store lies. Constant once opened.
+ */
+#ifndef WAL_IO_ENV_H
+#define WAL_IO_ENV_H
+
+#include "engine/base/heap.h"
+#include "engine/io/io.h"
+
+enum { WAL__PATH_MAX = 4096 };
+
+struct wal__env {
+    const struct wal__heap *heap;
+    const struct wal__io *io;
+    char root[WAL__PATH_MAX]; /* the store's directory */
+    bool read_only;
+    bool no_maps; /* read by pread, WAL_OPEN_PREAD */
+    uint32_t lock_timeout_ms;
+};
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * host.c - the machine and its processes on Linux (host.h). No section of
+ * SPEC.md. Invariant: what cannot be told is answered as such, never as an
+ * end: a live process is not taken for a dead one. Any thread.
+ */
+#include "engine/io/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/assert.h"
+
+/* Sets result to what a system call answers, whatever signals come. */
+#define RETRY(result, call) \
+    do {                    \
+        (result) = (call);  \
+    } while ((result) < 0 && errno == EINTR)
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    int result = clock_gettime(clock, &now);
+
+    WAL__ASSERT(result == 0);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+int64_t wal__host_now_ms(void *ctx)
+{
+    (void)ctx;
+    return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000);
+}
+
+uint64_t wal__host_ticks_ns(void *ctx)
+{
+    (void)ctx;
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+void wal__host_random(void *ctx, void *data, size_t size)
+{
+    (void)ctx;
+    uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t result;
+
+        RETRY(result, getrandom(at, size, 0));
+        WAL__ASSERT(result > 0);
+        at += result;
+        size -= (size_t)result;
+    }
+}
+
+/* The beginning of a small file of /proc, terminated; false on failure. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int fd;
+    ssize_t got;
+
+    RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
+    if (fd < 0) {
+        return false;
+    }
+    RETRY(got, read(fd, text, size - 1));
+    (void)close(fd);
+    if (got <= 0) {
+        return false;
+    }
+    text[got] = '\0';
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void wal__host_boot_id(void *ctx, uint8_t out[16])
+{
+    (void)ctx;
+    uint8_t id[16] = {0};
+    char text[64];
+    size_t digits = 0;
+
+    memset(out, 0, sizeof(id));
+    if (!read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
+        return;
+    }
+    for (const char *at = text; *at != '\0' && digits < 32; at++) {
+        int digit = hex_digit(*at);
+
+        if (digit >= 0) {
+            id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+            digits++;
+        }
+    }
+    if (digits == 32) {
+        memcpy(out, id, sizeof(id));
+    }
+}
+
+uint32_t wal__host_process_id(void *ctx)
+{
+    (void)ctx;
+    return (uint32_t)getpid();
+}
+
+/* The start of field `number` (from 3 on) of /proc/PID/stat, or null. */
+static const char *stat_field(const char *text, int number)
+{
+    /* Field 2, the command, is in brackets and may hold brackets. */
+    const char *at = strrchr(text, ')');
+
+    for (int field = 2; at != NULL && field < number; field++) {
+        at = strchr(at, ' ');
+        at = at == NULL ? NULL : at + 1;
+    }
+    return at;
+}
+
+uint64_t wal__host_process_start(void *ctx, uint32_t pid)
+{
+    (void)ctx;
+    char path[32];
+    char text[1024];
+
+    if (pid == 0 || pid > INT32_MAX) {
+        return 0;
+    }
+    (void)snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+    if (!read_text(path, text, sizeof(text))) {
+        bool gone = kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+
+        return gone ? 0 : UINT64_MAX;
+    }
+
+    const char *state = stat_field(text, 3);
+    const char *threads = stat_field(text, 20);
+    const char *start = stat_field(text, 22);
+
+    if (start == NULL) {
+        return UINT64_MAX;
+    }
+    /* A zombie holds nothing any more and may stay for ever, unless only its
+     * first thread has ended. */
+    if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1) {
+        return 0;
+    }
+    return strtoull(start, NULL, 10);
+}
+
+/* Not the private kind of futex: the word may be shared between processes. */
+void wal__host_wait(void *ctx, const uint32_t *word, uint32_t expected,
+                    uint64_t timeout_ns)
+{
+    (void)ctx;
+    struct timespec timeout = {
+        .tv_sec = (time_t)(timeout_ns / 1000000000),
+        .tv_nsec = (long)(timeout_ns % 1000000000),
+    };
+
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
+}
+
+void wal__host_wake(void *ctx, const uint32_t *word)
+{
+    (void)ctx;
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}

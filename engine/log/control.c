@@ -1,0 +1,286 @@
+/*
+ * control.c - lock bytes and the shared page (SPEC.md 4.1).
+ */
+#include "engine/log/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+
+#define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
+
+enum { CONTROL_VERSION = 1, LOOK_AGAIN_NS = 5000000 };
+
+_Static_assert(sizeof(struct wal__control_page) <= WAL__CONTROL_SIZE,
+               "the control page is one page");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(void *) == 8,
+               "needs a 64-bit host with lock-free 64-bit atomics");
+
+static enum wal_status try_lock(struct wal__control *control, uint64_t byte,
+                                enum wal__io_lock mode, int *err)
+{
+    const struct wal__io *io = control->env->io;
+
+    return io->lock(io->ctx, control->file, byte, mode, err);
+}
+
+/* Fills the page for this boot and file. */
+static void reset_page(struct wal__control *control,
+                       const struct wal__io_stat *stat)
+{
+    struct wal__control_page *page = control->page;
+
+    memset(page, 0, sizeof(*page));
+    page->magic = CONTROL_MAGIC;
+    page->version = CONTROL_VERSION;
+    control->env->io->boot_id(control->env->io->ctx, page->boot_id);
+    page->device = stat->device;
+    page->inode = stat->inode;
+}
+
+static bool page_is_live(const struct wal__control *control,
+                         const struct wal__io_stat *stat)
+{
+    const struct wal__control_page *page = control->page;
+    uint8_t boot_id[16];
+
+    control->env->io->boot_id(control->env->io->ctx, boot_id);
+    return page->magic == CONTROL_MAGIC && page->version == CONTROL_VERSION &&
+           memcmp(page->boot_id, boot_id, sizeof(boot_id)) == 0 &&
+           page->device == stat->device && page->inode == stat->inode;
+}
+
+/* Alone: the exclusive member lock is held until the page is shared. Else a
+ * shared one, as soon as who recovers has finished. */
+static enum wal_status join(struct wal__control *control, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t deadline = io->ticks_ns(io->ctx) +
+                        (uint64_t)control->env->lock_timeout_ms * 20000000;
+    enum wal_status status;
+
+    for (;;) {
+        uint32_t look = 0;
+
+        status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
+                          err);
+        if (status == WAL_OK) {
+            control->alone = true;
+            return WAL_OK;
+        }
+        if (status == WAL_ELOCKED) {
+            status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, err);
+        }
+        if (status != WAL_ELOCKED ||
+            io->ticks_ns(io->ctx) >= deadline) {
+            return status;
+        }
+        io->wait(io->ctx, &look, 0, LOOK_AGAIN_NS);
+    }
+}
+
+static enum wal_status open_page(struct wal__control *control, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__io_stat stat;
+    enum wal_status status;
+    void *at = NULL;
+
+    status = io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
+                      &control->file, err);
+    if (status == WAL_OK) {
+        status = join(control, err);
+    }
+    if (status == WAL_OK) {
+        status = io->stat(io->ctx, control->file, &stat, err);
+    }
+    if (status == WAL_OK && stat.size < WAL__CONTROL_SIZE) {
+        status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
+    }
+    if (status == WAL_OK) {
+        status = io->map(io->ctx, control->file, WAL__CONTROL_SIZE, true, &at,
+                         err);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    control->page = at;
+    if (control->alone) {
+        reset_page(control, &stat);
+    }
+    return page_is_live(control, &stat) ? WAL_OK : WAL_ECORRUPT;
+}
+
+enum wal_status wal__control_open(struct wal__control *control,
+                                  const struct wal__env *env,
+                                  struct wal_error *error)
+{
+    enum wal_status status;
+    int err = 0;
+    int size;
+
+    memset(control, 0, sizeof(*control));
+    control->env = env;
+    control->process_id = env->io->process_id(env->io->ctx);
+    control->process_start =
+        env->io->process_start(env->io->ctx, control->process_id);
+    size = snprintf(control->path, sizeof(control->path), "%s/LOCK",
+                    env->root);
+    WAL__ASSERT(size > 0 && size < (int)sizeof(control->path));
+    if (env->read_only) {
+        /* Who only reads takes no lock and recovers for itself. */
+        control->page = &control->own;
+        control->alone = true;
+        return WAL_OK;
+    }
+    status = open_page(control, &err);
+    if (status == WAL_OK) {
+        return WAL_OK;
+    }
+    wal__control_close(control);
+    if (status == WAL_ECORRUPT) {
+        return wal__fail(error, status, 0, control->path, 0,
+                         "the control page is not of this boot and file, yet "
+                         "a process holds it");
+    }
+    return wal__fail(error, status, err, control->path, 0,
+                     status == WAL_ELOCKED
+                         ? "another process is recovering the store"
+                         : "cannot open the lock file");
+}
+
+enum wal_status wal__control_share(struct wal__control *control,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+    int err = 0;
+
+    if (control->file == NULL) {
+        return WAL_OK;
+    }
+    status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, control->path, WAL__LOCK_MEMBER,
+                         "cannot share the store");
+    }
+    return WAL_OK;
+}
+
+void wal__control_close(struct wal__control *control)
+{
+    const struct wal__io *io = control->env->io;
+
+    if (control->page != NULL && control->page != &control->own) {
+        io->unmap(io->ctx, control->page, WAL__CONTROL_SIZE);
+    }
+    control->page = NULL;
+    if (control->file != NULL) {
+        io->close(io->ctx, control->file);
+    }
+    control->file = NULL;
+}
+
+bool wal__control_is_last(struct wal__control *control)
+{
+    int err = 0;
+
+    return control->file != NULL &&
+           try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
+                    &err) == WAL_OK;
+}
+
+static enum wal_status locked(struct wal__control *control, uint64_t byte,
+                              uint32_t stream, struct wal_error *error)
+{
+    uint32_t holder = atomic_load(&control->page->streams[stream].holder);
+    enum wal_status status;
+
+    if (byte >= WAL__LOCK_SYNC && byte < WAL__LOCK_SPARE) {
+        holder =
+            (uint32_t)atomic_load(&control->page->streams[stream].syncing);
+    }
+    status = wal__fail(error, WAL_ELOCKED, 0, control->path, byte,
+                       "process %u holds the store's lock; it may be stopped: "
+                       "continue or end it",
+                       holder);
+    if (error != NULL) {
+        error->holder = (int32_t)holder;
+    }
+    return status;
+}
+
+enum wal_status wal__control_lock(struct wal__control *control,
+                                  uint64_t byte, uint32_t stream,
+                                  struct wal_error *error)
+{
+    struct wal__control_stream *shared = &control->page->streams[stream];
+    const struct wal__io *io = control->env->io;
+    uint64_t deadline = 0;
+    int err = 0;
+
+    for (;;) {
+        uint32_t bell = atomic_load(&shared->bell);
+        enum wal_status status =
+            try_lock(control, byte, WAL__IO_EXCLUSIVE_LOCK, &err);
+        uint64_t now;
+
+        if (status == WAL_OK) {
+            break;
+        }
+        if (status != WAL_ELOCKED) {
+            return wal__fail(error, status, err, control->path, byte,
+                             "cannot lock");
+        }
+        now = io->ticks_ns(io->ctx);
+        if (deadline == 0) {
+            deadline =
+                now + (uint64_t)control->env->lock_timeout_ms * 1000000;
+        }
+        if (now >= deadline) {
+            return locked(control, byte, stream, error);
+        }
+        atomic_fetch_add(&shared->waiters, 1);
+        io->wait(io->ctx, (const uint32_t *)&shared->bell, bell,
+                 LOOK_AGAIN_NS);
+        atomic_fetch_sub(&shared->waiters, 1);
+    }
+    if (byte == WAL__LOCK_LEASE + stream) {
+        atomic_store(&shared->holder, control->process_id);
+        atomic_store(&shared->holder_start, control->process_start);
+    }
+    return WAL_OK;
+}
+
+void wal__control_unlock(struct wal__control *control, uint64_t byte,
+                         uint32_t stream)
+{
+    int err = 0;
+    enum wal_status status;
+
+    if (byte == WAL__LOCK_LEASE + stream) {
+        atomic_store(&control->page->streams[stream].holder, 0);
+    }
+    status = try_lock(control, byte, WAL__IO_UNLOCK, &err);
+    WAL__ASSERT(status == WAL_OK || control->file == NULL);
+    wal__control_ring(control, stream);
+}
+
+void wal__control_ring(struct wal__control *control, uint32_t stream)
+{
+    struct wal__control_stream *shared = &control->page->streams[stream];
+
+    if (atomic_load(&shared->waiters) != 0) {
+        atomic_fetch_add(&shared->bell, 1);
+        control->env->io->wake(control->env->io->ctx,
+                               (const uint32_t *)&shared->bell);
+    }
+}
+
+bool wal__control_is_own(const struct wal__control *control)
+{
+    const struct wal__io *io = control->env->io;
+
+    return io->process_id(io->ctx) == control->process_id;
+}

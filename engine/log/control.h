@@ -1,0 +1,103 @@
+/*
+ * control.h - what the processes of a store share: lock bytes in the file
+ * LOCK, and its first page, mapped by all (SPEC.md 4.1). The kernel frees a
+ * lock with its holder; the page is believed only while some process holds the
+ * member lock, and carries this boot's id, the device and the inode.
+ *
+ * Lock order: in-process mutex, then lock byte; the lease before the sync
+ * turn; never the leases of both streams at once.
+ */
+#ifndef WAL_LOG_CONTROL_H
+#define WAL_LOG_CONTROL_H
+
+#include <stdatomic.h>
+
+#include "engine/io/env.h"
+
+enum { WAL__CONTROL_SIZE = 4096, WAL__STREAMS = 2 };
+
+/* The page's part for one stream. Ends are positions and only rise. */
+struct wal__control_stream {
+    _Atomic uint64_t written;  /* end of the last published group */
+    _Atomic uint64_t durable;  /* everything before it is synced */
+    _Atomic uint64_t syncing;  /* process id of who syncs; 0: nobody */
+    _Atomic uint64_t rotate;   /* id of a segment that takes no more */
+    _Atomic uint64_t indexed;  /* id of a tail whose index stands beside it */
+    _Atomic uint64_t epoch;    /* of the last process that joined */
+    _Atomic uint64_t segments; /* id of the newest live segment */
+    _Atomic uint32_t poison;   /* a write or sync failed */
+    _Atomic uint32_t holder;   /* process id of the lease's holder, or 0 */
+    _Atomic uint64_t holder_start;
+    _Atomic uint32_t waiters;
+    _Atomic uint32_t bell; /* futex word: rung when something was freed or
+                            * published and somebody waits */
+    _Atomic uint32_t hurry; /* a rotation waits for the spare */
+    uint32_t reserved;
+};
+
+struct wal__control_page {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t reserved;
+    uint8_t boot_id[16];
+    uint64_t device;
+    uint64_t inode;
+    struct wal__control_stream streams[WAL__STREAMS];
+};
+
+enum wal__lock_byte {
+    WAL__LOCK_MEMBER = 4096, /* shared by every live process */
+    WAL__LOCK_INDEX = 4097,  /* who replaces files in index/ */
+    WAL__LOCK_LEASE = 4104,  /* + stream: who appends */
+    WAL__LOCK_SYNC = 4112,   /* + stream: who syncs */
+    WAL__LOCK_SPARE = 4120   /* + stream: who makes a spare */
+};
+
+struct wal__control {
+    const struct wal__env *env;
+    struct wal__file *file;
+    struct wal__control_page *page;
+    struct wal__control_page own; /* of a reader without the file */
+    char path[WAL__PATH_MAX];
+    uint32_t process_id;
+    uint64_t process_start;
+    bool alone; /* this process found no other alive when it opened */
+};
+
+/*
+ * Opens LOCK and takes the member lock. control->alone tells whether the page
+ * was reset (the caller recovers, then calls wal__control_share) or is live.
+ * A read-only opener that cannot write LOCK gets a page of its own.
+ */
+enum wal_status wal__control_open(struct wal__control *control,
+                                  const struct wal__env *env,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Recovery is done: others may join. */
+enum wal_status wal__control_share(struct wal__control *control,
+                                   struct wal_error *error) WAL_MUST_USE;
+void wal__control_close(struct wal__control *control);
+
+/* Whether this process is the only live one, as of now; the member lock is
+ * then held alone, until wal__control_share or close. */
+bool wal__control_is_last(struct wal__control *control);
+
+/*
+ * Takes a lock byte, waiting at most the store's lock timeout, looking again
+ * every 5 ms and whenever the stream's bell rings. WAL_ELOCKED names the
+ * lease's holder. No other thread of this process may hold it: the caller's
+ * mutex sees to that.
+ */
+enum wal_status wal__control_lock(struct wal__control *control,
+                                  uint64_t byte, uint32_t stream,
+                                  struct wal_error *error) WAL_MUST_USE;
+void wal__control_unlock(struct wal__control *control, uint64_t byte,
+                         uint32_t stream);
+
+/* Wakes whoever waits for the stream. */
+void wal__control_ring(struct wal__control *control, uint32_t stream);
+
+/* Whether this is the process that opened it, and not a child of fork(). */
+bool wal__control_is_own(const struct wal__control *control);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * log.h - one stream of a store: segments, where it ends, and how it is read
+ * (SPEC.md 3). A stream is applied to the indexes of its client record by
+ * record, in log order, each record once.
+ *
+ * Who may call: open, load and close one thread. catch_up, reserve, write and
+ * rotate: one thread at a time, holding the client's state lock; reserve,
+ * write and rotate also the stream's lease. read and sync: any thread.
+ */
+#ifndef WAL_LOG_LOG_H
+#define WAL_LOG_LOG_H
+
+#include <pthread.h>
+
+#include "engine/base/buf.h"
+#include "engine/log/applied.h"
+#include "engine/log/control.h"
+#include "engine/log/segment.h"
+#include "format/index_fmt.h"
+
+/* Who keeps the indexes of a stream. Called under the client's state lock. */
+struct wal__log_client {
+    void *ctx;
+    /* The next record. */
+    enum wal_status (*apply)(void *ctx, const struct wal__applied *record);
+    /* A session lost a record; 0: one that cannot be named. */
+    enum wal_status (*lost)(void *ctx, uint32_t session);
+    /* Encodes the index of the segment that ends (SPEC.md 2.12); the header
+     * comes filled but for counts and last_session. */
+    enum wal_status (*encode)(void *ctx, struct wal__index_header *header,
+                              struct wal__buf *out);
+    /* Bytes that encode may need when `postings` more records of at most
+     * `sessions` sessions with `texts` bytes of text have been applied. */
+    uint64_t (*index_bound)(void *ctx, uint32_t postings, uint32_t sessions,
+                            uint64_t texts);
+    /* The segment has ended and a new one begun: the tail index is empty. A
+     * segment without a SEAL comes with its encoded index, to be put beside
+     * it, else null. */
+    enum wal_status (*ended)(void *ctx, const struct wal__segment *segment,
+                             const struct wal__buf *index);
+    /* The tail's index file is about to become stale: remove it, durably. */
+    enum wal_status (*unindex)(void *ctx, uint64_t segment);
+};
+
+struct wal__segment_table {
+    struct wal__segment_table *retired; /* kept for readers until close */
+    uint32_t count;
+    struct wal__segment *segments[]; /* ascending, the chain */
+};
+
+struct wal__log {
+    const struct wal__env *env;
+    struct wal__control *control;
+    struct wal__control_stream *shared;
+    struct wal__log_client client;
+    uint32_t stream; /* 0 log, 1 pack */
+    uint32_t class;
+    const char *directory;
+    uint8_t uuid[16];
+    uint32_t group_align;
+    _Atomic(struct wal__segment_table *) table;
+    /* The end as applied by this process. */
+    struct wal__segment *tail; /* null: the log is empty */
+    _Atomic uint64_t end;      /* position */
+    uint64_t last_sequence;
+    uint64_t commit_offset; /* of the last COMMIT in the tail, 0: none */
+    bool marked;            /* the last COMMIT names all before it durable */
+    uint64_t last_epoch;    /* in the last COMMIT */
+    uint64_t epoch;         /* of this process */
+    int64_t clock_ms;
+    uint32_t chain;
+    uint64_t highest_id; /* of any file in the directory */
+    /* What recovery found. */
+    bool must_rotate;
+    bool stale; /* what was applied and what is written differ: load again */
+    struct wal__scan_facts facts;
+    pthread_mutex_t sync_mutex;
+    _Atomic uint64_t groups;
+    _Atomic uint64_t syncs;
+};
+
+/* Sets the fields; the control is open. */
+void wal__log_init(struct wal__log *log, const struct wal__env *env,
+                   struct wal__control *control, uint32_t stream,
+                   const uint8_t uuid[16], uint32_t group_align,
+                   const struct wal__log_client *client);
+
+/*
+ * Finds the live segments by the chain of predecessors and opens them: cheap,
+ * no frame but OPEN is read. WAL_ECORRUPT when one is missing or foreign.
+ */
+enum wal_status wal__log_attach(struct wal__log *log,
+                                struct wal_error *error) WAL_MUST_USE;
+void wal__log_close(struct wal__log *log);
+
+uint32_t wal__log_segment_count(const struct wal__log *log);
+struct wal__segment *wal__log_segment_at(const struct wal__log *log,
+                                         uint32_t rank);
+/* Null when it is not in the chain. */
+struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
+
+/* Applies a whole segment before the tail to the client, for an index that is
+ * missing. facts may be null. recover.c */
+enum wal_status wal__log_replay(struct wal__log *log,
+                                struct wal__segment *segment,
+                                struct wal__scan_facts *facts,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* What a tail's index file says: everything before it needs no scan. */
+struct wal__tail_state {
+    uint64_t end;       /* offset; 0: there is no such index */
+    uint64_t known_end; /* offset that some derived file names durable, or 0 */
+    uint64_t commit_offset;
+    uint64_t last_sequence;
+    uint64_t epoch;
+    uint32_t chain;
+};
+
+/*
+ * Brings the tail to its end: recovers it by the table of SPEC.md 3.4 when
+ * this process is alone, else catches up with the others. log->facts says what
+ * was found. With WAL_OPEN_STRICT what cannot be decided is refused.
+ * recover.c
+ */
+enum wal_status wal__log_recover(struct wal__log *log,
+                                 const struct wal__tail_state *tail,
+                                 bool strict,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Applies what other processes published since. */
+enum wal_status wal__log_catch_up(struct wal__log *log,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Under a lease taken anew: what a builder that died left behind the
+ * published end is taken or left, by the same table. */
+enum wal_status wal__log_inherit(struct wal__log *log,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Lease of the stream; no other thread of the process may hold it. */
+enum wal_status wal__log_lease(struct wal__log *log,
+                               struct wal_error *error) WAL_MUST_USE;
+void wal__log_release(struct wal__log *log);
+
+/* What a group may need at most. */
+struct wal__demand {
+    uint64_t size; /* bytes of frames, without COMMIT */
+    uint32_t frames;
+    uint32_t sessions;
+    uint64_t texts; /* of these sessions' summaries */
+};
+
+/*
+ * Makes room for a group and its COMMIT in the tail, going on in a new segment
+ * where there is none. WAL_ENOSPACE and nothing changed when a new one cannot
+ * be made. write.c
+ */
+enum wal_status wal__log_reserve(struct wal__log *log,
+                                 const struct wal__demand *demand,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* A group being written: its frames in order, headers encoded in place. */
+struct wal__group {
+    struct wal__buf iov; /* of struct iovec */
+    uint64_t size;       /* bytes so far */
+    uint32_t frames;
+    uint32_t chain;
+    uint64_t first_sequence;
+    uint64_t next_sequence;
+    bool durable; /* a member was promised to be durable */
+    const uint32_t *sessions; /* ascending, each once */
+    uint32_t session_count;
+};
+
+/* Begins a group at the tail's end. */
+void wal__group_init(struct wal__group *group, const struct wal__log *log);
+void wal__group_deinit(struct wal__group *group);
+/* Offset in the tail where the next frame of the group will stand. */
+uint64_t wal__group_offset(const struct wal__group *group,
+                           const struct wal__log *log);
+/* Adds a frame whose 48 header bytes, payload and padding stand at `bytes`;
+ * gives it the next sequence number and encodes the header. The bytes must
+ * stay until the write. */
+enum wal_status wal__group_add(struct wal__group *group,
+                               const struct wal__log *log,
+                               struct wal__frame *frame,
+                               uint8_t *bytes) WAL_MUST_USE;
+
+/*
+ * Closes the group with a COMMIT, writes and publishes it. On failure the
+ * store is poisoned (WAL_EPOISONED). The client has applied the frames.
+ */
+enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
+                               struct wal_error *error) WAL_MUST_USE;
+
+/* Everything before `position` on stable storage; shares the sync of whoever
+ * is at it. WAL_EPOISONED when a sync failed. sync.c */
+enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
+                              struct wal_error *error) WAL_MUST_USE;
+
+/* Poisons the stream for every process. */
+void wal__log_poison(struct wal__log *log);
+enum wal_status wal__log_check_poison(const struct wal__log *log,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* A spare to be made ahead. */
+struct wal__spare_job {
+    uint64_t id;
+    uint64_t capacity;
+};
+
+/* Whether the tail is half full and no spare is known; by who builds. */
+bool wal__log_wants_spare(const struct wal__log *log,
+                          struct wal__spare_job *job);
+/* Makes it, slowly when pause_us is not 0. Any thread, one at a time. */
+enum wal_status wal__log_make_spare(struct wal__log *log,
+                                    const struct wal__spare_job *job,
+                                    uint32_t pause_us,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Reads one record: *frame, and *payload in the segment's map, checksums
+ * verified. With no_maps the bytes come from `scratch` (never null then).
+ * WAL_ECORRUPT names file and offset. Any thread.
+ */
+enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
+                              struct wal__buf *scratch,
+                              struct wal__frame *frame,
+                              struct wal__span *payload,
+                              struct wal_error *error) WAL_MUST_USE;
+
+/* Walks the frames of a piece that a scan handed over. */
+enum wal_status wal__log_apply_piece(struct wal__log *log,
+                                     const struct wal__segment *segment,
+                                     const struct wal__scan_piece *piece,
+                                     int64_t clock_ms) WAL_MUST_USE;
+
+/* Internal to engine/log: appends to the chain. */
+enum wal_status wal__log_link(struct wal__log *log,
+                              struct wal__segment *segment) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,436 @@
+/*
+ * segment.c - opening, making, mapping and reading segment files (SPEC.md 2.2,
+ * 3.5).
+ */
+#include "engine/log/segment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+#include "format/frame.h"
+
+enum {
+    FILL_STEP = 256 * 1024,
+    WINDOW_SIZE = 1024 * 1024,
+    HEAD_SIZE = 16384 /* header and, nearly always, the whole OPEN */
+};
+
+static const uint8_t zeros[FILL_STEP];
+
+void wal__segment_path(const struct wal__env *env, const char *directory,
+                       uint64_t id, char out[WAL__PATH_MAX])
+{
+    int size = snprintf(out, WAL__PATH_MAX, "%s/%s/%016" PRIx64 ".seg",
+                        env->root, directory, id);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+static enum wal_status refuse(const struct wal__segment *segment,
+                              enum wal_status status, uint64_t offset,
+                              const char *why, struct wal_error *error)
+{
+    return wal__fail(error, status, 0, segment->path, offset,
+                     "segment %016" PRIx64 ": %s", segment->id, why);
+}
+
+/* Checks the header against what the store knows. */
+static enum wal_status check_header(struct wal__segment *segment,
+                                    const uint8_t *bytes,
+                                    const uint8_t uuid[16], uint32_t class,
+                                    uint64_t file_size,
+                                    struct wal_error *error)
+{
+    struct wal__segment_header *header = &segment->header;
+    enum wal__fmt fmt = wal__segment_header_decode(bytes, header);
+
+    if (fmt == WAL__FMT_ZERO) {
+        return WAL_END;
+    }
+    if (fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES) {
+        return wal__fail(error, WAL_EVERSION, 0, segment->path, 8,
+                         "segment has format version %" PRIu32
+                         ", features %#" PRIx32 "; known are %d and %#x",
+                         header->version, header->features.incompat,
+                         (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
+    }
+    if (fmt != WAL__FMT_OK) {
+        return refuse(segment, WAL_ECORRUPT, 0, wal__fmt_text(fmt), error);
+    }
+    if (memcmp(header->uuid, uuid, sizeof(header->uuid)) != 0) {
+        return refuse(segment, WAL_ECORRUPT, 24, "belongs to another store",
+                      error);
+    }
+    if (header->id != segment->id) {
+        return refuse(segment, WAL_ECORRUPT, 40,
+                      "carries another segment's id", error);
+    }
+    if (header->class != class) {
+        return refuse(segment, WAL_ECORRUPT, 68, "is of another class", error);
+    }
+    if (file_size != header->capacity) {
+        return refuse(segment, WAL_ECORRUPT, file_size,
+                      file_size < header->capacity ? "was cut short"
+                                                   : "was made longer",
+                      error);
+    }
+    return WAL_OK;
+}
+
+/* OPEN, when the first frame is a valid one. */
+static void read_open(struct wal__segment *segment, const uint8_t *bytes,
+                      size_t size)
+{
+    const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    struct wal__frame frame;
+    struct wal__span payload;
+
+    if (size < at + WAL__FRAME_SIZE ||
+        wal__frame_decode(bytes + at, segment->header.capacity - at,
+                          segment->header.salt, at, &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_OPEN ||
+        at + wal__frame_span(frame.stored_size) > size ||
+        wal__frame_check_data(&frame, bytes + at + WAL__FRAME_SIZE) !=
+            WAL__FMT_OK) {
+        return;
+    }
+    payload.data = bytes + at + WAL__FRAME_SIZE;
+    payload.size = frame.stored_size;
+    if (wal__open_decode(payload, &segment->open) == WAL__FMT_OK &&
+        segment->open.previous_id < segment->id) {
+        segment->open.damage = NULL;
+        segment->linked = true;
+    }
+}
+
+static enum wal_status read_trailer(struct wal__segment *segment, int *err)
+{
+    uint64_t offset = segment->header.capacity - WAL__TRAILER_SIZE;
+    uint8_t bytes[WAL__TRAILER_SIZE];
+    enum wal_status status;
+    size_t got;
+
+    status = wal__io_read_full(segment->env->io, segment->file, bytes,
+                               sizeof(bytes), offset, &got, err);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (got == sizeof(bytes) &&
+        wal__trailer_decode(bytes, segment->header.salt, offset,
+                            &segment->trailer) == WAL__FMT_OK &&
+        segment->trailer.id == segment->id) {
+        segment->sealed = true;
+    }
+    return WAL_OK;
+}
+
+static enum wal_status read_head(struct wal__segment *segment,
+                                 const uint8_t uuid[16], uint32_t class,
+                                 struct wal_error *error)
+{
+    const struct wal__io *io = segment->env->io;
+    struct wal__io_stat stat;
+    uint8_t bytes[HEAD_SIZE];
+    enum wal_status status;
+    size_t got = 0;
+    int err = 0;
+
+    status = io->stat(io->ctx, segment->file, &stat, &err);
+    if (status == WAL_OK) {
+        status = wal__io_read_full(io, segment->file, bytes, sizeof(bytes), 0,
+                                   &got, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, segment->path, 0,
+                         "cannot read the segment's header");
+    }
+    if (got < WAL__SEGMENT_HEADER_SIZE) {
+        memset(bytes + got, 0, sizeof(bytes) - got);
+    }
+    status = check_header(segment, bytes, uuid, class, stat.size, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    read_open(segment, bytes, got);
+    status = read_trailer(segment, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, segment->path, stat.size,
+                         "cannot read the segment's trailer");
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__segment_open(const struct wal__env *env,
+                                  const char *directory, uint64_t id,
+                                  const uint8_t uuid[16], uint32_t class,
+                                  struct wal__segment **segment,
+                                  struct wal_error *error)
+{
+    struct wal__segment *opened;
+    enum wal_status status;
+    int err = 0;
+
+    opened = wal__heap_zalloc(env->heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    opened->env = env;
+    opened->id = id;
+    wal__segment_path(env, directory, id, opened->path);
+    status = env->io->open(env->io->ctx, opened->path,
+                           env->read_only ? 0 : WAL__IO_WRITE, &opened->file,
+                           &err);
+    if (status != WAL_OK) {
+        wal__fail(error, status, err, opened->path, 0,
+                  status == WAL_ENOTFOUND
+                      ? "segment %016" PRIx64 " is missing"
+                      : "cannot open segment %016" PRIx64,
+                  id);
+        goto failed;
+    }
+    status = read_head(opened, uuid, class, error);
+    if (status != WAL_OK) {
+        goto failed;
+    }
+    atomic_store(&opened->end, opened->sealed
+                                   ? opened->trailer.end
+                                   : WAL__SEGMENT_HEADER_SIZE);
+    *segment = opened;
+    return WAL_OK;
+
+failed:
+    wal__segment_close(opened);
+    return status;
+}
+
+void wal__segment_close(struct wal__segment *segment)
+{
+    uint8_t *map;
+
+    if (segment == NULL) {
+        return;
+    }
+    map = atomic_load(&segment->map);
+    if (map != NULL) {
+        segment->env->io->unmap(segment->env->io->ctx, map,
+                                segment->header.capacity);
+    }
+    if (segment->file != NULL) {
+        segment->env->io->close(segment->env->io->ctx, segment->file);
+    }
+    wal__heap_free(segment->env->heap, segment);
+}
+
+const uint8_t *wal__segment_map(struct wal__segment *segment,
+                                struct wal_error *error)
+{
+    const struct wal__io *io = segment->env->io;
+    uint8_t *map = atomic_load_explicit(&segment->map, memory_order_acquire);
+    uint8_t *expected = NULL;
+    enum wal_status status;
+    void *at = NULL;
+    int err = 0;
+
+    if (map != NULL) {
+        return map;
+    }
+    status = io->map(io->ctx, segment->file, segment->header.capacity, false,
+                     &at, &err);
+    if (status != WAL_OK) {
+        wal__fail(error, status, err, segment->path, 0,
+                  "cannot map the segment");
+        return NULL;
+    }
+    if (!atomic_compare_exchange_strong(&segment->map, &expected, at)) {
+        io->unmap(io->ctx, at, segment->header.capacity);
+        return expected; /* another thread was first */
+    }
+    return at;
+}
+
+/* Writes zeros behind the header, in steps with pauses, so that the disk
+ * keeps serving the syncs of writers. */
+static enum wal_status fill(const struct wal__env *env,
+                            struct wal__file *file, uint64_t size,
+                            uint32_t pause_us, const _Atomic uint32_t *hurry,
+                            int *err)
+{
+    static const uint32_t never;
+    uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
+    enum wal_status status = WAL_OK;
+
+    while (offset < size && status == WAL_OK) {
+        struct iovec iov = {(void *)(uintptr_t)zeros, FILL_STEP};
+
+        if (hurry != NULL && atomic_load(hurry) != 0) {
+            break;
+        }
+        if (iov.iov_len > size - offset) {
+            iov.iov_len = (size_t)(size - offset);
+        }
+        status = wal__io_write_full(env->io, file, &iov, 1, offset, err);
+        offset += iov.iov_len;
+        if (status == WAL_OK && pause_us != 0) {
+            status = env->io->sync(env->io->ctx, file, err);
+            env->io->wait(env->io->ctx, &never, 0, (uint64_t)pause_us * 1000);
+        }
+    }
+    return status;
+}
+
+static enum wal_status make_file(const struct wal__env *env, const char *path,
+                                 const struct wal__segment_header *header,
+                                 uint64_t zeroed, uint32_t pause_us,
+                                 const _Atomic uint32_t *hurry, int *err)
+{
+    const struct wal__io *io = env->io;
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
+    struct iovec iov = {bytes, sizeof(bytes)};
+    struct wal__file *file = NULL;
+    enum wal_status status;
+
+    status = io->unlink(io->ctx, path, err);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return status;
+    }
+    status = io->open(io->ctx, path,
+                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+                      &file, err);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = io->allocate(io->ctx, file, header->capacity, err);
+    if (status == WAL_OK) {
+        status = fill(env, file, zeroed, pause_us, hurry, err);
+    }
+    if (status == WAL_OK) {
+        wal__segment_header_encode(header, bytes);
+        status = wal__io_write_full(io, file, &iov, 1, 0, err);
+    }
+    if (status == WAL_OK) {
+        status = io->sync(io->ctx, file, err);
+    }
+    io->close(io->ctx, file);
+    if (status != WAL_OK) {
+        int ignored;
+
+        /* The space goes back; the name may stay until the next attempt. */
+        if (io->unlink(io->ctx, path, &ignored) != WAL_OK) {
+            return status;
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__segment_make(const struct wal__env *env,
+                                  const char *directory,
+                                  const struct wal__segment_header *header,
+                                  uint64_t zeroed, uint32_t pause_us,
+                                  const _Atomic uint32_t *hurry,
+                                  struct wal_error *error)
+{
+    char path[WAL__PATH_MAX];
+    char parent[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(env, directory, header->id, path);
+    status = make_file(env, path, header, zeroed, pause_us, hurry, &err);
+    if (status == WAL_OK) {
+        memcpy(parent, path, sizeof(parent));
+        *strrchr(parent, '/') = '\0';
+        status = env->io->sync_directory(env->io->ctx, parent, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, path, 0,
+                         status == WAL_ENOSPACE
+                             ? "no space for a new segment of %" PRIu64
+                               " bytes"
+                             : "cannot make a segment of %" PRIu64 " bytes",
+                         header->capacity);
+    }
+    return WAL_OK;
+}
+
+void wal__window_init(struct wal__window *window,
+                      struct wal__segment *segment)
+{
+    memset(window, 0, sizeof(*window));
+    window->segment = segment;
+}
+
+void wal__window_deinit(struct wal__window *window)
+{
+    if (window->bytes != NULL) {
+        wal__heap_free(window->segment->env->heap, window->bytes);
+    }
+    window->bytes = NULL;
+}
+
+static bool grow_window(struct wal__window *window, uint64_t size)
+{
+    uint64_t capacity = WINDOW_SIZE;
+    uint8_t *bytes;
+
+    while (capacity < size) {
+        capacity *= 2;
+    }
+    if (capacity <= window->capacity) {
+        return true;
+    }
+    bytes = wal__heap_resize(window->segment->env->heap, window->bytes,
+                             (size_t)capacity, 1);
+    if (bytes == NULL) {
+        window->status = WAL_ENOMEM;
+        return false;
+    }
+    window->bytes = bytes;
+    window->capacity = capacity;
+    return true;
+}
+
+const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size)
+{
+    struct wal__window *window = ctx;
+    struct wal__segment *segment = window->segment;
+    uint64_t keep = 0;
+    uint64_t want;
+    size_t got = 0;
+
+    if (offset >= window->offset &&
+        offset + size <= window->offset + window->size) {
+        return window->bytes + (offset - window->offset);
+    }
+    if (offset + size > segment->header.capacity ||
+        !grow_window(window, size)) {
+        return NULL;
+    }
+    if (offset >= window->offset && offset < window->offset + window->size) {
+        keep = window->offset + window->size - offset;
+        memmove(window->bytes, window->bytes + (offset - window->offset),
+                (size_t)keep);
+    }
+    window->offset = offset;
+    window->size = keep;
+    want = segment->header.capacity - offset - keep;
+    if (want > window->capacity - keep) {
+        want = window->capacity - keep;
+    }
+    window->status = wal__io_read_full(
+        segment->env->io, segment->file, window->bytes + keep, (size_t)want,
+        offset + keep, &got, &window->sys_errno);
+    if (window->status == WAL_EIO && want > size - keep) {
+        /* A bad sector ahead is no error for what is wanted now. */
+        window->status = wal__io_read_full(
+            segment->env->io, segment->file, window->bytes + keep,
+            (size_t)(size - keep), offset + keep, &got, &window->sys_errno);
+    }
+    if (window->status != WAL_OK) {
+        return NULL;
+    }
+    window->size = keep + got;
+    return window->size >= size ? window->bytes : NULL;
+}

@@ -1,0 +1,88 @@
+/*
+ * segment.h - one segment file (SPEC.md 2.2, 3.5): made at its full size,
+ * never shortened, rewritten or used again, so that a map of it is never in
+ * danger.
+ *
+ * A struct wal__segment may be read by any thread once it is open; only the
+ * holder of the stream's lease writes through it.
+ */
+#ifndef WAL_LOG_SEGMENT_H
+#define WAL_LOG_SEGMENT_H
+
+#include <stdatomic.h>
+
+#include "engine/io/env.h"
+#include "format/record.h"
+#include "format/scan.h"
+#include "format/segment_fmt.h"
+
+struct wal__segment {
+    const struct wal__env *env;
+    uint64_t id;
+    struct wal__file *file;
+    struct wal__segment_header header;
+    _Atomic(uint8_t *) map;
+    char path[WAL__PATH_MAX];
+    /* From OPEN; zeros when the segment has none that is valid. */
+    bool linked;
+    struct wal__open_record open; /* open.damage is null */
+    /* From the trailer: the segment is complete. */
+    bool sealed;
+    struct wal__trailer trailer;
+    /* End of the last group: of a tail it moves, of others it stays. */
+    _Atomic uint64_t end;
+};
+
+/* Path of a segment in the directory ("log" or "pack"). */
+void wal__segment_path(const struct wal__env *env, const char *directory,
+                       uint64_t id, char out[WAL__PATH_MAX]);
+
+/*
+ * Opens an existing segment and reads header, OPEN and trailer. The header
+ * must fit uuid, class and id. WAL_ENOTFOUND, WAL_ECORRUPT (with the reason),
+ * WAL_EVERSION, WAL_EIO, WAL_ENOMEM. A header of zeros is WAL_END: a spare
+ * that was never finished.
+ */
+enum wal_status wal__segment_open(const struct wal__env *env,
+                                  const char *directory, uint64_t id,
+                                  const uint8_t uuid[16], uint32_t class,
+                                  struct wal__segment **segment,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Makes a spare: a file of its full size with its header, synced, the
+ * directory too. An unusable file of that name is removed first. `zeroed`
+ * bytes behind the header are written, the rest is only reserved; `hurry` may
+ * end the writing early (null: never). Durable on return.
+ */
+enum wal_status wal__segment_make(const struct wal__env *env,
+                                  const char *directory,
+                                  const struct wal__segment_header *header,
+                                  uint64_t zeroed, uint32_t pause_us,
+                                  const _Atomic uint32_t *hurry,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+void wal__segment_close(struct wal__segment *segment);
+
+/* The whole segment, read only; null with *error set on failure. */
+const uint8_t *wal__segment_map(struct wal__segment *segment,
+                                struct wal_error *error);
+
+/* Bytes of a segment in windows read by pread, for scans (SPEC.md 3.4). */
+struct wal__window {
+    struct wal__segment *segment;
+    uint8_t *bytes;
+    uint64_t capacity;
+    uint64_t offset;
+    uint64_t size;
+    enum wal_status status; /* of the last failure */
+    int sys_errno;
+};
+
+void wal__window_init(struct wal__window *window,
+                      struct wal__segment *segment);
+void wal__window_deinit(struct wal__window *window);
+/* For struct wal__scan_source; ctx is the window. */
+const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size);
+
+#endif

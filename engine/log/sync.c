@@ -1,0 +1,118 @@
+/*
+ * sync.c - making what was written durable, once for everybody who waits, and
+ * the poison that a failure leaves (SPEC.md 3.3, 4.2).
+ *
+ * Invariant: the durable end never passes what a sync that succeeded has
+ * covered; after a failed sync nobody, in any process, is told that anything
+ * is durable.
+ */
+#include <inttypes.h>
+
+#include "engine/base/error.h"
+#include "engine/log/log.h"
+
+void wal__log_poison(struct wal__log *log)
+{
+    atomic_store(&log->shared->poison, 1);
+    wal__control_ring(log->control, log->stream);
+}
+
+enum wal_status wal__log_check_poison(const struct wal__log *log,
+                                      struct wal_error *error)
+{
+    if (atomic_load(&log->shared->poison) == 0) {
+        return WAL_OK;
+    }
+    return wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
+                     "a write or sync of the store failed; reads go on; "
+                     "close it in every process and open it again");
+}
+
+/* Syncs the segment that holds the written end. */
+static enum wal_status sync_written(struct wal__log *log, uint64_t written,
+                                    int *err)
+{
+    const struct wal__io *io = log->env->io;
+    uint64_t id = wal__position_segment(written);
+    struct wal__segment *segment = wal__log_segment(log, id);
+    struct wal__file *file = NULL;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    atomic_fetch_add(&log->syncs, 1);
+    if (segment != NULL) {
+        return io->sync(io->ctx, segment->file, err);
+    }
+    /* Another process went on to a segment that this one has not seen. */
+    wal__segment_path(log->env, log->directory, id, path);
+    status = io->open(io->ctx, path, WAL__IO_WRITE, &file, err);
+    if (status == WAL_OK) {
+        status = io->sync(io->ctx, file, err);
+        io->close(io->ctx, file);
+    }
+    return status;
+}
+
+/* The sync turn is held: syncs and publishes. */
+static enum wal_status take_turn(struct wal__log *log,
+                                 struct wal_error *error)
+{
+    struct wal__control_stream *shared = log->shared;
+    uint64_t written;
+    enum wal_status status;
+    int err = 0;
+
+    if (atomic_load(&shared->syncing) != 0) {
+        /* Who synced died at it: what its sync covered is unknown. */
+        wal__log_poison(log);
+        atomic_store(&shared->syncing, 0);
+    }
+    status = wal__log_check_poison(log, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    atomic_store(&shared->syncing, log->control->process_id);
+    written = atomic_load(&shared->written);
+    status = sync_written(log, written, &err);
+    if (status == WAL_OK) {
+        atomic_store(&shared->durable, written);
+    } else {
+        wal__log_poison(log);
+        status = wal__fail(error, WAL_EPOISONED, err, NULL, 0,
+                           "a sync failed; what it covered is unknown: open "
+                           "the store again and ask by id");
+    }
+    atomic_store(&shared->syncing, 0);
+    return status;
+}
+
+enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
+                              struct wal_error *error)
+{
+    uint64_t lock = WAL__LOCK_SYNC + log->stream;
+    enum wal_status status;
+
+    if (position == UINT64_MAX) {
+        position = atomic_load(&log->shared->written) + 1;
+    }
+    if (atomic_load(&log->shared->durable) >= position) {
+        return wal__log_check_poison(log, error);
+    }
+    pthread_mutex_lock(&log->sync_mutex);
+    if (atomic_load(&log->shared->durable) >= position) {
+        status = wal__log_check_poison(log, error);
+        goto done;
+    }
+    status = wal__control_lock(log->control, lock, log->stream, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (atomic_load(&log->shared->durable) < position) {
+        status = take_turn(log, error);
+    }
+    wal__control_unlock(log->control, lock, log->stream);
+
+done:
+    pthread_mutex_unlock(&log->sync_mutex);
+    return status;
+}

@@ -1,0 +1,103 @@
+/*
+ * dialect: what a line of a session file says of itself.
+ *
+ * A dialect is one agent's way of writing a session as JSON lines. It is told
+ * by content, never by name or place. Reading a line takes out of it what the
+ * log needs (id, parent, type, time) and what a session is known by (id,
+ * directory, title); everything else stays in the line's own bytes.
+ *
+ * Invariant: spans lie in the line that was read and are JSON strings with
+ * their quotes, or empty where the line has no such string. No I/O, no
+ * allocation, no state. Outputs are untouched on failure.
+ *
+ * Threads: no shared state; any thread may call any function.
+ */
+#ifndef FORMAT_JSONL_DIALECT_H
+#define FORMAT_JSONL_DIALECT_H
+
+#include "format/jsonl/json_scan.h"
+
+/* Which entry a line goes under. */
+enum wal__line_link {
+    WAL__LINK_BEFORE, /* it does not say: the line before it */
+    WAL__LINK_HEAD,   /* the head of its session */
+    WAL__LINK_ROOT,   /* none */
+    WAL__LINK_NAMED   /* wal__line.parent */
+};
+
+/* Whether the head moves to the line. */
+enum wal__line_head {
+    WAL__HEAD_MOVE,  /* always */
+    WAL__HEAD_KEEP,  /* never */
+    WAL__HEAD_EXTEND /* when the line went under the head */
+};
+
+struct wal__line {
+    struct wal__json_span id;
+    struct wal__json_span parent;
+    struct wal__json_span type;
+    struct wal__json_span time;
+    struct wal__json_span session; /* id of the session the line belongs to */
+    struct wal__json_span cwd;
+    struct wal__json_span title;
+    enum wal__line_link link;
+    enum wal__line_head head;
+    bool is_chain;     /* part of the conversation */
+    bool is_sidechain; /* of a conversation beside the main one */
+    bool is_message;   /* has a role, in case it has no type */
+};
+
+struct wal__dialect {
+    const char *name;
+    const char *summary; /* of one line, for people */
+
+    /* Whether this valid line can only be of this dialect. `is_first`: no
+     * line that is not blank stands before it in its file. */
+    bool (*recognise)(const void *data, size_t size, bool is_first);
+
+    /*
+     * Reads a line without its newline and byte order mark. A line that is
+     * JSON but no object says nothing of itself. Fails when it is not JSON;
+     * `error_offset` (may be NULL) is then that of the first error.
+     */
+    enum wal__json_status (*read)(const void *data, size_t size,
+                                  struct wal__line *line, size_t *error_offset);
+};
+
+extern const struct wal__dialect wal__dialect_pi;
+extern const struct wal__dialect wal__dialect_claude;
+extern const struct wal__dialect wal__dialect_entries;
+extern const struct wal__dialect wal__dialect_lines;
+
+/* The dialects in the order in which they are tried, then NULL. The last one,
+ * `lines`, fits anything. */
+const struct wal__dialect *wal__dialect_at(size_t index);
+
+/* The dialect of that name, or NULL. */
+const struct wal__dialect *wal__dialect_find(const char *name);
+
+/* The dialect that alone writes such a line, or NULL when it tells nothing. */
+const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size,
+                                                  bool is_first);
+
+/* The line without the byte order mark that some editors put before it. */
+struct wal__json_span wal__line_text(const void *data, size_t size);
+
+/* Whether nothing but white space is in it. */
+bool wal__line_is_blank(const void *data, size_t size);
+
+/* For dialects: the member's value when it is a string, else an empty span. */
+struct wal__json_span wal__line_string(const struct wal__json_member *member);
+
+/* For dialects: whether the member is that string. */
+bool wal__line_string_is(const struct wal__json_member *member,
+                         const char *text);
+
+/* For dialects: members as wal__json_members gives them. Where the text is
+ * JSON but no object, all of them are absent. */
+enum wal__json_status wal__line_members(const void *data, size_t size,
+                                        struct wal__json_member *wanted,
+                                        size_t count,
+                                        size_t *error_offset) WAL__JSON_CHECKED;
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * record.h - the payloads of frames (SPEC.md 2.4 to 2.10).
+ *
+ * Encoders write exactly ..._size() bytes. Decoders check every size against
+ * the payload before they use it; the spans they return point into it.
+ */
+#ifndef WAL_FORMAT_RECORD_H
+#define WAL_FORMAT_RECORD_H
+
+#include "format/fmt.h"
+
+enum {
+    WAL__ID_MAX = 255,
+    WAL__TEXT_MAX = 4096,
+    WAL__TIME_MAX = 64,
+    WAL__METADATA_MAX = 1024 * 1024,
+    WAL__PAYLOAD_MAX = 16 * 1024 * 1024,
+    WAL__DAMAGE_MAX = 256,
+    WAL__COMMIT_SESSIONS_MAX = 4096,
+    WAL__LINEAGE_MAX = 65535
+};
+
+/* A damaged range of a segment. */
+struct wal__damage {
+    uint64_t offset;
+    uint64_t size;
+    uint64_t first_sequence; /* 0: not known */
+    uint64_t last_sequence;
+};
+
+struct wal__open_record {
+    uint64_t previous_id;
+    uint64_t previous_end;
+    uint64_t last_sequence;
+    uint32_t chain;
+    uint32_t damage_count;
+    uint64_t epoch;
+    const uint8_t *damage; /* encoded; read with wal__open_damage */
+};
+
+size_t wal__open_size(uint32_t damage_count);
+void wal__open_encode(const struct wal__open_record *open,
+                      const struct wal__damage *damage, uint8_t *out);
+enum wal__fmt wal__open_decode(struct wal__span payload,
+                               struct wal__open_record *open);
+struct wal__damage wal__open_damage(const struct wal__open_record *open,
+                                    uint32_t index);
+
+enum wal__session_record_flag {
+    WAL__SESSION_RECORD_FORK = 1
+};
+
+struct wal__session_record {
+    int64_t created_ms;
+    uint32_t schema_version;
+    uint32_t flags;
+    struct wal__span id;
+    struct wal__span cwd;
+    struct wal__span project;
+    struct wal__span title;
+    struct wal__span parent_id;
+    struct wal__span source;
+    struct wal__span metadata;
+};
+
+size_t wal__session_record_size(const struct wal__session_record *session);
+void wal__session_record_encode(const struct wal__session_record *session,
+                                uint8_t *out);
+enum wal__fmt wal__session_record_decode(struct wal__span payload,
+                                         struct wal__session_record *session);
+
+enum wal__entry_form {
+    WAL__ENTRY_FIELDS = 0,
+    WAL__ENTRY_LINE = 1
+};
+
+struct wal__entry_record {
+    uint8_t form;
+    struct wal__span id;
+    struct wal__span type; /* empty when the frame's kind names it */
+    struct wal__span time;
+    struct wal__span run;
+    struct wal__span meta;
+    struct wal__span payload;
+};
+
+size_t wal__entry_record_size(const struct wal__entry_record *entry);
+void wal__entry_record_encode(const struct wal__entry_record *entry,
+                              uint8_t *out);
+enum wal__fmt wal__entry_record_decode(struct wal__span payload,
+                                       struct wal__entry_record *entry);
+
+/* Codes of entry types (SPEC.md 2.6, Kinds). */
+enum {
+    WAL__KIND_NAMED = 0,
+    WAL__KIND_MESSAGE = 1,
+    WAL__KIND_COMPACTION_SUMMARY = 8,
+    WAL__KIND_COMPACTION = 12
+};
+
+/* The code of a type, or WAL__KIND_NAMED. */
+uint8_t wal__kind_of(struct wal__span type);
+
+/* The name of a code; an empty span for WAL__KIND_NAMED and unknown ones. */
+struct wal__span wal__kind_name(uint8_t kind);
+
+struct wal__fork_record {
+    uint64_t inherited;
+    uint32_t depth;
+    uint8_t stream;
+    struct wal__span source_id;
+    struct wal__span owner_id;
+    struct wal__span entry_id;
+};
+
+size_t wal__fork_record_size(const struct wal__fork_record *fork);
+void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out);
+enum wal__fmt wal__fork_record_decode(struct wal__span payload,
+                                      struct wal__fork_record *fork);
+
+struct wal__head_record {
+    struct wal__span name;
+    struct wal__span entry_id;
+    struct wal__span note;
+};
+
+size_t wal__head_record_size(const struct wal__head_record *head);
+void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out);
+enum wal__fmt wal__head_record_decode(struct wal__span payload,
+                                      struct wal__head_record *head);
+
+enum wal__commit_flag {
+    WAL__COMMIT_DURABLE = 1
+};
+
+struct wal__commit {
+    uint64_t first_sequence;
+    uint32_t frame_count;
+    uint32_t group_size;
+    uint32_t chain;
+    uint32_t durable_off;
+    uint64_t epoch;
+    int64_t clock_ms;
+    uint64_t pack_durable;
+    uint32_t flags;
+    uint32_t session_count;
+    const uint8_t *sessions; /* encoded; read with wal__commit_session */
+};
+
+size_t wal__commit_size(uint32_t session_count);
+void wal__commit_encode(const struct wal__commit *commit,
+                        const uint32_t *sessions, uint8_t *out);
+enum wal__fmt wal__commit_decode(struct wal__span payload,
+                                 struct wal__commit *commit);
+uint32_t wal__commit_session(const struct wal__commit *commit, uint32_t index);
+
+struct wal__seal {
+    uint64_t end;
+    uint64_t last_sequence;
+    uint32_t chain;
+    uint64_t index_offset;
+};
+
+enum {
+    WAL__SEAL_SIZE = 32
+};
+void wal__seal_encode(const struct wal__seal *seal, uint8_t *out);
+enum wal__fmt wal__seal_decode(struct wal__span payload,
+                               struct wal__seal *seal);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * fuzz_frame.c - any bytes as a frame: what is accepted lies inside the input
+ * and encodes to the same header.
+ *
+ * Input: salt (8 bytes), offset (8 bytes), then the segment from there on. The
+ * header is read as it is, then with a checksum that holds, so that mutations
+ * get past rule 3.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes.h"
+#include "format/crc32.h"
+#include "format/frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    PREFIX_SIZE = 16
+};
+
+static void require(int condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt,
+                                uint64_t offset)
+{
+    struct wal__frame frame;
+    struct wal__frame again;
+    uint8_t header[WAL__FRAME_SIZE];
+    enum wal__fmt fmt = wal__frame_decode(at, size, salt, offset, &frame);
+
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    require(wal__frame_span(frame.stored_size) <= size);
+    again = frame;
+    wal__frame_encode(&again, salt, offset, header);
+    require(memcmp(header, at, sizeof(header)) == 0);
+    require(again.header_crc == frame.header_crc);
+    (void)wal__frame_chain(0, &frame);
+    return wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t salt;
+    uint64_t offset;
+    uint32_t seed;
+    uint8_t *copy;
+
+    if (size < PREFIX_SIZE) {
+        return 0;
+    }
+    salt = wal__get64(data);
+    offset = wal__get64(data + 8);
+    data += PREFIX_SIZE;
+    size -= PREFIX_SIZE;
+    (void)read_frame(data, size, salt, offset);
+    if (size < WAL__FRAME_SIZE) {
+        return 0;
+    }
+    copy = malloc(size);
+    require(copy != NULL);
+    memcpy(copy, data, size);
+    seed = wal__crc32_seed(salt, offset);
+    wal__put32(copy, wal__crc32(seed, copy + 4, WAL__FRAME_SIZE - 4));
+    require(read_frame(copy, size, salt, offset) != WAL__FMT_HEADER_CRC);
+    free(copy);
+    return 0;
+}

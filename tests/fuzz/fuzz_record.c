@@ -1,0 +1,153 @@
+/*
+ * fuzz_record.c - any bytes as the payload of a frame: what is accepted has
+ * its texts inside the input and encodes to the same bytes.
+ *
+ * Input: the frame's type (1 byte), then the payload.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/frame.h"
+#include "format/record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static void try_open(struct wal__span payload, uint8_t *again)
+{
+    struct wal__damage damage[WAL__DAMAGE_MAX];
+    struct wal__open_record open;
+
+    if (wal__open_decode(payload, &open) != WAL__FMT_OK) {
+        return;
+    }
+    require(open.damage_count <= WAL__DAMAGE_MAX);
+    for (uint32_t i = 0; i < open.damage_count; i++) {
+        damage[i] = wal__open_damage(&open, i);
+    }
+    require(wal__open_size(open.damage_count) == payload.size);
+    wal__open_encode(&open, damage, again);
+    require(memcmp(again, payload.data, payload.size) == 0);
+}
+
+static void try_session(struct wal__span payload, uint8_t *again)
+{
+    struct wal__session_record session;
+
+    if (wal__session_record_decode(payload, &session) == WAL__FMT_OK) {
+        require(wal__session_record_size(&session) == payload.size);
+        wal__session_record_encode(&session, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
+static void try_entry(struct wal__span payload, uint8_t *again)
+{
+    struct wal__entry_record entry;
+
+    if (wal__entry_record_decode(payload, &entry) == WAL__FMT_OK) {
+        require(wal__entry_record_size(&entry) == payload.size);
+        wal__entry_record_encode(&entry, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+        require(wal__kind_name(wal__kind_of(entry.type)).size <=
+                entry.type.size);
+    }
+}
+
+static void try_fork(struct wal__span payload, uint8_t *again)
+{
+    struct wal__fork_record fork;
+
+    if (wal__fork_record_decode(payload, &fork) == WAL__FMT_OK) {
+        require(wal__fork_record_size(&fork) == payload.size);
+        wal__fork_record_encode(&fork, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
+static void try_head(struct wal__span payload, uint8_t *again)
+{
+    struct wal__head_record head;
+
+    if (wal__head_record_decode(payload, &head) == WAL__FMT_OK) {
+        require(wal__head_record_size(&head) == payload.size);
+        wal__head_record_encode(&head, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
+static void try_commit(struct wal__span payload, uint8_t *again)
+{
+    uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
+    struct wal__commit commit;
+
+    if (wal__commit_decode(payload, &commit) != WAL__FMT_OK) {
+        return;
+    }
+    require(commit.session_count <= WAL__COMMIT_SESSIONS_MAX);
+    for (uint32_t i = 0; i < commit.session_count; i++) {
+        sessions[i] = wal__commit_session(&commit, i);
+    }
+    require(wal__commit_size(commit.session_count) == payload.size);
+    wal__commit_encode(&commit, sessions, again);
+    require(memcmp(again, payload.data, payload.size) == 0);
+}
+
+static void try_seal(struct wal__span payload, uint8_t *again)
+{
+    struct wal__seal seal;
+
+    if (wal__seal_decode(payload, &seal) == WAL__FMT_OK) {
+        wal__seal_encode(&seal, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct wal__span payload;
+    uint8_t *again;
+
+    if (size == 0) {
+        return 0;
+    }
+    payload.data = data + 1;
+    payload.size = size - 1;
+    again = malloc(size);
+    require(again != NULL);
+    switch (data[0]) {
+    case WAL__FRAME_OPEN:
+        try_open(payload, again);
+        break;
+    case WAL__FRAME_SESSION:
+        try_session(payload, again);
+        break;
+    case WAL__FRAME_ENTRY:
+        try_entry(payload, again);
+        break;
+    case WAL__FRAME_FORK:
+        try_fork(payload, again);
+        break;
+    case WAL__FRAME_HEAD:
+        try_head(payload, again);
+        break;
+    case WAL__FRAME_COMMIT:
+        try_commit(payload, again);
+        break;
+    case WAL__FRAME_SEAL:
+        try_seal(payload, again);
+        break;
+    default:
+        break;
+    }
+    free(again);
+    return 0;
+}

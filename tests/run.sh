@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# run.sh [--long] [--tree gcc|asan|tsan]... [NAME]...
+#
+# Builds agentwal three times and runs the tests of each build:
+#
+#   asan  clang, address and undefined behaviour sanitizers
+#   tsan  gcc, thread sanitizer; the tests labelled threads
+#   gcc   gcc, no sanitizer; also the style tests; last
+#
+# NAME...   only the tests whose names match one of these patterns
+# --long    the long campaigns too: crash, power loss and fuzzing for minutes
+#           and hours instead of seconds
+#
+# Installs what is missing (Debian 12), as root or with sudo.
+# Exits with 0 when all passed, 3 when it could not build for lack of packages.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# shellcheck source=tools/deps.sh
+. "$root/tools/deps.sh"
+
+usage() {
+    sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+}
+
+trees=()
+names=()
+timeout=300
+while [ $# -gt 0 ]; do
+    case $1 in
+    --long)
+        export AGENTWAL_LONG=1
+        timeout=5400
+        ;;
+    --tree)
+        trees+=("${2:?--tree needs a name}")
+        shift
+        ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    -*)
+        usage >&2
+        exit 2
+        ;;
+    *) names+=("$1") ;;
+    esac
+    shift
+done
+[ "${#trees[@]}" -gt 0 ] || trees=(asan tsan gcc)
+
+deps_install "$deps_test"
+
+# The sanitizers' runtimes cannot live with every layout of the address space.
+fixed_layout=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+    fixed_layout=(setarch "$(uname -m)" -R)
+fi
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-allow_addr2line=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:allow_addr2line=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+# build FOLDER OPTION...
+build() {
+    local dir=$1
+    shift
+    cmake -S "$root" -B "$dir" -G Ninja -DAGENTWAL_WERROR=ON \
+        -DAGENTWAL_TESTS=ON "$@" >"$dir/configure.log" ||
+        { cat "$dir/configure.log" && return 1; }
+    cmake --build "$dir"
+}
+
+# run FOLDER OPTION...; with $prefix before ctest
+run() {
+    local dir=$1 pattern
+    shift
+    if [ "${#names[@]}" -gt 0 ]; then
+        pattern=$(IFS='|' && printf '%s' "${names[*]}")
+        set -- "$@" -R "$pattern"
+    fi
+    "${prefix[@]}" ctest --test-dir "$dir" -j "$(nproc)" --output-on-failure \
+        --timeout "$timeout" "$@"
+}
+
+# tree NAME
+tree() {
+    local dir prefix=()
+    case $1 in
+    gcc)
+        dir=$(deps_build_dir "$root" gcc)
+        build "$dir" -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++
+        run "$dir"
+        ;;
+    asan)
+        dir=$(deps_build_dir "$root" clang-asan)
+        build "$dir" -DCMAKE_C_COMPILER=clang-14 -DAGENTWAL_BENCH=OFF \
+            -DAGENTWAL_SANITIZE=address
+        prefix=("${fixed_layout[@]}")
+        run "$dir" -LE '^(timing|style)$'
+        ;;
+    tsan)
+        dir=$(deps_build_dir "$root" tsan)
+        build "$dir" -DCMAKE_C_COMPILER=gcc -DAGENTWAL_BENCH=OFF \
+            -DAGENTWAL_SANITIZE=thread -DAGENTWAL_LIBDEFLATE=OFF
+        prefix=("${fixed_layout[@]}")
+        run "$dir" -L '^threads$'
+        ;;
+    *)
+        printf 'run.sh: no tree %s\n' "$1" >&2
+        exit 2
+        ;;
+    esac
+}
+
+for name in "${trees[@]}"; do
+    printf '\n== %s\n' "$name"
+    tree "$name"
+done

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The code is laid out as .clang-format says. To lay it out:
+#   clang-format-14 -i FILE...
+set -euo pipefail
+
+cd "$AGENTWAL_SOURCE"
+dirs=()
+for dir in format engine tools bench tests; do
+    [ -d "$dir" ] && dirs+=("$dir")
+done
+find "${dirs[@]}" -name '*.[ch]' -print0 -o -name '*.cc' -print0 |
+    xargs -0 clang-format-14 --dry-run -Werror

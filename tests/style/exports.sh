@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The shared library exports the functions of agentwal.h, and nothing else.
+set -euo pipefail
+
+gcc -E -P "$AGENTWAL_SOURCE/engine/include/agentwal.h" |
+    grep -oE '\bwal_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >declared
+nm -D --defined-only "$AGENTWAL_BUILD/lib/libagentwal.so" |
+    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
+
+if ! diff -u declared exported; then
+    printf 'declared (-) and exported (+) differ\n'
+    exit 1
+fi
+test -s declared

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# An installed agentwal can be built against: with pkg-config, shared and
+# static, and with find_package.
+set -euo pipefail
+
+export DESTDIR=
+prefix=$PWD/prefix
+cmake --install "$AGENTWAL_BUILD" --prefix "$prefix" >install.log
+package=$(dirname "$(find "$prefix" -name agentwal.pc)")
+export PKG_CONFIG_PATH=$package
+export LD_LIBRARY_PATH=$package/..
+
+cat >program.c <<'PROGRAM'
+#include <agentwal.h>
+#include <stdio.h>
+
+int main(void)
+{
+    return puts(wal_version()) < 0;
+}
+PROGRAM
+
+read -ra flags <<<"$(pkg-config --cflags --libs agentwal)"
+gcc -std=c11 -Wall -Werror program.c "${flags[@]}" -o shared
+./shared
+
+# Alone in its folder, which is searched first, the static library is taken.
+mkdir alone
+cp "$package/../libagentwal.a" alone
+read -ra flags <<<"$(pkg-config --cflags --libs --static agentwal)"
+gcc -std=c11 -Wall -Werror program.c -Lalone "${flags[@]}" -o static
+env -u LD_LIBRARY_PATH ./static
+
+cat >CMakeLists.txt <<'LISTS'
+cmake_minimum_required(VERSION 3.25)
+project(program LANGUAGES C)
+find_package(agentwal 0.1 REQUIRED COMPONENTS static)
+add_executable(by_shared program.c)
+target_link_libraries(by_shared PRIVATE agentwal::agentwal)
+add_executable(by_static program.c)
+target_link_libraries(by_static PRIVATE agentwal::agentwal_static)
+LISTS
+cmake -S . -B out -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >configure.log
+cmake --build out >build.log
+out/by_shared
+out/by_static

@@ -1,0 +1,136 @@
+/*
+ * test_heap.c - tests of engine/base/heap.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "engine/base/heap.h"
+
+/* A heap that notes what it was asked for last and has nothing. */
+struct ask {
+    void *at;
+    size_t size;
+    int calls;
+};
+
+static void *note(void *ctx, void *at, size_t size)
+{
+    struct ask *ask = ctx;
+
+    *ask = (struct ask){.at = at, .size = size, .calls = ask->calls + 1};
+    return NULL;
+}
+
+static void test_heap__bytes_survive_a_resize(void **state)
+{
+    (void)state;
+    const struct wal__heap *heap = &wal__heap_libc;
+    uint8_t *at = wal__heap_alloc(heap, 100);
+
+    assert_non_null(at);
+    for (size_t i = 0; i < 100; i++) {
+        at[i] = (uint8_t)i;
+    }
+    at = wal__heap_resize(heap, at, 1000, 100);
+    assert_non_null(at);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(at[i], i);
+    }
+    wal__heap_free(heap, at);
+}
+
+static void test_heap__zalloc_gives_zeros(void **state)
+{
+    (void)state;
+    const struct wal__heap *heap = &wal__heap_libc;
+
+    for (int round = 0; round < 20; round++) {
+        uint8_t *at = wal__heap_zalloc(heap, 500);
+
+        assert_non_null(at);
+        for (size_t i = 0; i < 500; i++) {
+            assert_int_equal(at[i], 0);
+            at[i] = 0xA5;
+        }
+        wal__heap_free(heap, at);
+    }
+}
+
+static void test_heap__nothing_is_memory_too(void **state)
+{
+    (void)state;
+    const struct wal__heap *heap = &wal__heap_libc;
+    void *a = wal__heap_alloc(heap, 0);
+    void *b = wal__heap_zalloc(heap, 0);
+
+    assert_non_null(a);
+    assert_non_null(b);
+    a = wal__heap_resize(heap, a, 0, 8);
+    b = wal__heap_resize(heap, b, 8, 0);
+    assert_non_null(a);
+    assert_non_null(b);
+    wal__heap_free(heap, a);
+    wal__heap_free(heap, b);
+}
+
+static void test_heap__overflow_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct ask ask = {0};
+    const struct wal__heap heap = {.resize = note, .ctx = &ask};
+
+    assert_null(wal__heap_resize(&heap, NULL, SIZE_MAX / 2, 3));
+    assert_null(wal__heap_resize(&heap, NULL, 3, SIZE_MAX / 2));
+    assert_int_equal(ask.calls, 0);
+    assert_null(wal__heap_resize(&heap, NULL, SIZE_MAX / 3, 3));
+    assert_int_equal(ask.calls, 1);
+    assert_true(ask.size == SIZE_MAX / 3 * 3);
+}
+
+static void test_heap__no_memory_is_null(void **state)
+{
+    (void)state;
+    struct ask ask = {0};
+    const struct wal__heap heap = {.resize = note, .ctx = &ask};
+
+    assert_null(wal__heap_alloc(&heap, 7));
+    assert_int_equal(ask.size, 7);
+    assert_null(wal__heap_zalloc(&heap, 8));
+    assert_int_equal(ask.size, 8);
+}
+
+static void test_heap__free_is_size_zero_and_null_is_nothing(void **state)
+{
+    (void)state;
+    struct ask ask = {.size = 1};
+    const struct wal__heap heap = {.resize = note, .ctx = &ask};
+    int byte;
+
+    wal__heap_free(NULL, NULL);
+    wal__heap_free(&heap, NULL);
+    assert_int_equal(ask.calls, 0);
+    wal__heap_free(&heap, &byte);
+    assert_int_equal(ask.calls, 1);
+    assert_ptr_equal(ask.at, &byte);
+    assert_int_equal(ask.size, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heap__bytes_survive_a_resize),
+        cmocka_unit_test(test_heap__zalloc_gives_zeros),
+        cmocka_unit_test(test_heap__nothing_is_memory_too),
+        cmocka_unit_test(test_heap__overflow_asks_for_nothing),
+        cmocka_unit_test(test_heap__no_memory_is_null),
+        cmocka_unit_test(test_heap__free_is_size_zero_and_null_is_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

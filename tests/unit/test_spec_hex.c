@@ -1,0 +1,448 @@
+/*
+ * test_spec_hex.c - the annotated hex examples of SPEC.md: each is decoded,
+ * its fields compared with what its comments say, and encoded to the same
+ * bytes again. The frames of OPEN, SESSION, ENTRY and COMMIT are also checked
+ * to be one group.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/crc32.h"
+#include "format/frame.h"
+#include "format/record.h"
+#include "format/segment_fmt.h"
+
+#ifndef AGENTWAL_SOURCE_DIR
+#define AGENTWAL_SOURCE_DIR "."
+#endif
+
+#define SALT           UINT64_C(0x1122334455667788)
+#define CREATED_MS     INT64_C(1767225600000)
+#define GROUP_OFFSET   UINT64_C(4096)
+#define SESSION_OFFSET UINT64_C(4184)
+#define ENTRY_OFFSET   UINT64_C(4280)
+#define COMMIT_OFFSET  UINT64_C(4400)
+#define GROUP_END      UINT64_C(4512)
+#define TRAILER_OFFSET UINT64_C(1048512)
+
+enum {
+    SPEC_SIZE_MAX = 1 << 20,
+    EXAMPLE_SIZE_MAX = 512
+};
+
+struct example {
+    uint8_t bytes[EXAMPLE_SIZE_MAX];
+    size_t size;
+};
+
+static const uint8_t uuid[16] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55,
+                                 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb,
+                                 0xcc, 0xdd, 0xee, 0xff};
+
+static char spec[SPEC_SIZE_MAX + 1];
+
+static int read_spec(void **state)
+{
+    FILE *file = fopen(AGENTWAL_SOURCE_DIR "/SPEC.md", "rb");
+
+    (void)state;
+    if (file == NULL) {
+        perror(AGENTWAL_SOURCE_DIR "/SPEC.md");
+        return -1;
+    }
+    spec[fread(spec, 1, SPEC_SIZE_MAX, file)] = '\0';
+    return fclose(file);
+}
+
+/* Reads "OFFSET: xx xx ...  # comment"; the offset must be the number of bytes
+ * so far. */
+static void read_line(const char *line, struct example *example)
+{
+    char *at;
+
+    assert_int_equal(strtoul(line, &at, 10), example->size);
+    assert_int_equal(*at, ':');
+    at++;
+    while (at[0] == ' ' && isxdigit((unsigned char)at[1])) {
+        char *end;
+        unsigned long byte = strtoul(at, &end, 16);
+
+        assert_int_equal(end - at, 3);
+        assert_true(example->size < EXAMPLE_SIZE_MAX);
+        example->bytes[example->size++] = (uint8_t)byte;
+        at = end;
+    }
+    assert_true(*at == '\n' || strncmp(at, "  # ", 4) == 0);
+}
+
+static struct example find_example(const char *name)
+{
+    struct example example = {.size = 0};
+    char fence[64];
+    const char *line;
+
+    snprintf(fence, sizeof(fence), "\n```hex %s\n", name);
+    line = strstr(spec, fence);
+    assert_non_null(line);
+    assert_null(strstr(line + 1, fence));
+    line += strlen(fence);
+    while (strncmp(line, "```", 3) != 0) {
+        read_line(line, &example);
+        line = strchr(line, '\n');
+        assert_non_null(line);
+        line++;
+    }
+    return example;
+}
+
+static void assert_text(struct wal__span text, const char *expected)
+{
+    assert_int_equal(text.size, strlen(expected));
+    assert_memory_equal(text.data, expected, text.size);
+}
+
+/* Checks the frame's bytes and gives its payload. */
+static struct wal__span decode_frame(const struct example *example,
+                                     uint64_t offset, struct wal__frame *frame)
+{
+    struct wal__span payload = {example->bytes + WAL__FRAME_SIZE, 0};
+    uint8_t header[WAL__FRAME_SIZE];
+    struct wal__frame again;
+
+    assert_int_equal(
+        wal__frame_decode(example->bytes, example->size, SALT, offset, frame),
+        WAL__FMT_OK);
+    assert_true(wal__frame_span(frame->stored_size) == example->size);
+    assert_int_equal(wal__frame_check_data(frame, payload.data), WAL__FMT_OK);
+    again = *frame;
+    again.header_crc = 0;
+    wal__frame_encode(&again, SALT, offset, header);
+    assert_memory_equal(header, example->bytes, sizeof(header));
+    payload.size = frame->stored_size;
+    assert_int_equal(frame->raw_size, frame->stored_size);
+    assert_int_equal(frame->stream, 0);
+    return payload;
+}
+
+static void test_spec_hex__manifest_slot(void **state)
+{
+    struct example example = find_example("manifest-slot");
+    uint8_t slot[WAL__MANIFEST_SLOT_SIZE] = {0};
+    uint8_t again[WAL__MANIFEST_SLOT_SIZE];
+    struct wal__manifest manifest;
+
+    (void)state;
+    assert_int_equal(example.size, 64);
+    memcpy(slot, example.bytes, example.size);
+    assert_int_equal(wal__manifest_decode(slot, &manifest), WAL__FMT_OK);
+    assert_int_equal(manifest.version, 1);
+    assert_int_equal(manifest.features.compat, 0);
+    assert_int_equal(manifest.features.ro_compat, 0);
+    assert_int_equal(manifest.features.incompat, 0);
+    assert_memory_equal(manifest.uuid, uuid, sizeof(uuid));
+    assert_true(manifest.generation == 1);
+    assert_true(manifest.created_ms == CREATED_MS);
+    assert_int_equal(manifest.group_align, 8);
+    wal__manifest_encode(&manifest, again);
+    assert_memory_equal(again, slot, sizeof(slot));
+}
+
+static void test_spec_hex__segment_header(void **state)
+{
+    struct example example = find_example("segment-header");
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
+    uint8_t again[WAL__SEGMENT_HEADER_SIZE];
+    struct wal__segment_header header;
+
+    (void)state;
+    assert_int_equal(example.size, 84);
+    memcpy(bytes, example.bytes, example.size);
+    memcpy(bytes + WAL__SEGMENT_HEADER_COPY, example.bytes, example.size);
+    assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
+    assert_int_equal(header.version, 1);
+    assert_int_equal(header.features.compat, 0);
+    assert_int_equal(header.features.ro_compat, 0);
+    assert_int_equal(header.features.incompat, 0);
+    assert_memory_equal(header.uuid, uuid, sizeof(uuid));
+    assert_true(header.id == 1);
+    assert_true(header.capacity == 1048576);
+    assert_true(header.salt == SALT);
+    assert_int_equal(header.class, WAL__CLASS_LOG);
+    assert_int_equal(header.group_align, 8);
+    assert_true(header.created_ms == CREATED_MS);
+    wal__segment_header_encode(&header, again);
+    assert_memory_equal(again, bytes, sizeof(bytes));
+}
+
+static void test_spec_hex__open_frame(void **state)
+{
+    struct example example = find_example("open-frame");
+    struct wal__frame frame;
+    struct wal__span payload = decode_frame(&example, GROUP_OFFSET, &frame);
+    struct wal__open_record open;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(frame.type, WAL__FRAME_OPEN);
+    assert_int_equal(frame.flags, 0);
+    assert_int_equal(frame.kind, 0);
+    assert_int_equal(frame.session, 0);
+    assert_true(frame.sequence == 0);
+    assert_true(frame.parent == 0);
+    assert_true(frame.id_hash == 0);
+    assert_int_equal(wal__open_decode(payload, &open), WAL__FMT_OK);
+    assert_true(open.previous_id == 0);
+    assert_true(open.previous_end == 0);
+    assert_true(open.last_sequence == 0);
+    assert_int_equal(open.chain, 0);
+    assert_int_equal(open.damage_count, 0);
+    assert_true(open.epoch == 1);
+    wal__open_encode(&open, NULL, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__session_frame(void **state)
+{
+    struct example example = find_example("session-frame");
+    struct wal__frame frame;
+    struct wal__span payload = decode_frame(&example, SESSION_OFFSET, &frame);
+    struct wal__session_record session;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(frame.type, WAL__FRAME_SESSION);
+    assert_int_equal(frame.flags, WAL__FRAME_FIRST);
+    assert_int_equal(frame.kind, 0);
+    assert_int_equal(frame.session, 1);
+    assert_true(frame.sequence == 1);
+    assert_true(frame.parent == 0);
+    assert_true(frame.id_hash == wal__id_hash("s-1", 3));
+    assert_int_equal(wal__session_record_decode(payload, &session),
+                     WAL__FMT_OK);
+    assert_true(session.created_ms == CREATED_MS);
+    assert_int_equal(session.schema_version, 1);
+    assert_int_equal(session.flags, 0);
+    assert_text(session.id, "s-1");
+    assert_text(session.cwd, "/work");
+    assert_text(session.project, "");
+    assert_text(session.title, "Demo");
+    assert_text(session.parent_id, "");
+    assert_text(session.source, "");
+    assert_text(session.metadata, "{}");
+    assert_int_equal(wal__session_record_size(&session), payload.size);
+    wal__session_record_encode(&session, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__entry_frame(void **state)
+{
+    struct example example = find_example("entry-frame");
+    struct wal__frame frame;
+    struct wal__span payload = decode_frame(&example, ENTRY_OFFSET, &frame);
+    struct wal__entry_record entry;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(frame.type, WAL__FRAME_ENTRY);
+    assert_int_equal(frame.flags, WAL__FRAME_LAST | WAL__FRAME_MOVES_HEAD);
+    assert_int_equal(frame.kind, WAL__KIND_MESSAGE);
+    assert_int_equal(frame.session, 1);
+    assert_true(frame.sequence == 2);
+    assert_true(frame.parent == 0);
+    assert_true(frame.id_hash == wal__id_hash("e-1", 3));
+    assert_int_equal(wal__entry_record_decode(payload, &entry), WAL__FMT_OK);
+    assert_int_equal(entry.form, WAL__ENTRY_FIELDS);
+    assert_text(entry.id, "e-1");
+    assert_text(entry.type, "");
+    assert_text(entry.time, "2026-01-01T00:00:00Z");
+    assert_text(entry.run, "");
+    assert_text(entry.meta, "");
+    assert_text(entry.payload, "{\"role\":\"user\",\"content\":\"hello\"}");
+    assert_int_equal(wal__entry_record_size(&entry), payload.size);
+    wal__entry_record_encode(&entry, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__fork_payload(void **state)
+{
+    struct example example = find_example("fork-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__fork_record fork;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(wal__fork_record_decode(payload, &fork), WAL__FMT_OK);
+    assert_true(fork.inherited == 12);
+    assert_int_equal(fork.depth, 1);
+    assert_int_equal(fork.stream, 0);
+    assert_text(fork.source_id, "s-1");
+    assert_text(fork.owner_id, "s-1");
+    assert_text(fork.entry_id, "e-1");
+    assert_int_equal(wal__fork_record_size(&fork), payload.size);
+    wal__fork_record_encode(&fork, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__head_payload(void **state)
+{
+    struct example example = find_example("head-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__head_record head;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(wal__head_record_decode(payload, &head), WAL__FMT_OK);
+    assert_text(head.name, "main");
+    assert_text(head.entry_id, "e-1");
+    assert_text(head.note, "rewind");
+    assert_int_equal(wal__head_record_size(&head), payload.size);
+    wal__head_record_encode(&head, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__commit_frame(void **state)
+{
+    struct example example = find_example("commit-frame");
+    const uint32_t sessions[] = {1};
+    struct wal__frame frame;
+    struct wal__span payload = decode_frame(&example, COMMIT_OFFSET, &frame);
+    struct wal__commit commit;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(frame.type, WAL__FRAME_COMMIT);
+    assert_int_equal(frame.flags, 0);
+    assert_int_equal(frame.kind, 0);
+    assert_int_equal(frame.session, 0);
+    assert_true(frame.sequence == 0);
+    assert_true(frame.parent == 0);
+    assert_true(frame.id_hash == 0);
+    assert_int_equal(wal__commit_decode(payload, &commit), WAL__FMT_OK);
+    assert_true(commit.first_sequence == 1);
+    assert_int_equal(commit.frame_count, 3);
+    assert_int_equal(commit.group_size, COMMIT_OFFSET - GROUP_OFFSET);
+    assert_int_equal(commit.durable_off, 4096);
+    assert_true(commit.epoch == 1);
+    assert_true(commit.clock_ms == CREATED_MS);
+    assert_true(commit.pack_durable == 0);
+    assert_int_equal(commit.flags, WAL__COMMIT_DURABLE);
+    assert_int_equal(commit.session_count, 1);
+    assert_int_equal(wal__commit_session(&commit, 0), 1);
+    wal__commit_encode(&commit, sessions, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+/* The chain over the examples of OPEN, SESSION and ENTRY, which lie one behind
+ * the other; *offset is where the next frame goes. */
+static uint32_t chain_of_group(uint64_t *offset)
+{
+    static const char *const names[] = {"open-frame", "session-frame",
+                                        "entry-frame"};
+    uint32_t chain = 0;
+
+    *offset = GROUP_OFFSET;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct example example = find_example(names[i]);
+        struct wal__frame frame;
+
+        decode_frame(&example, *offset, &frame);
+        chain = wal__frame_chain(chain, &frame);
+        *offset += example.size;
+    }
+    return chain;
+}
+
+static void test_spec_hex__frames_are_one_group(void **state)
+{
+    struct example example = find_example("commit-frame");
+    uint64_t offset;
+    uint32_t chain = chain_of_group(&offset);
+    struct wal__frame frame;
+    struct wal__commit commit;
+
+    (void)state;
+    assert_true(offset == COMMIT_OFFSET);
+    assert_int_equal(
+        wal__commit_decode(decode_frame(&example, offset, &frame), &commit),
+        WAL__FMT_OK);
+    assert_int_equal(commit.chain, chain);
+    assert_true(offset + example.size == GROUP_END);
+}
+
+/* The chain behind the group's COMMIT. */
+static uint32_t chain_at_end(void)
+{
+    struct example example = find_example("commit-frame");
+    uint64_t offset;
+    uint32_t chain = chain_of_group(&offset);
+    struct wal__frame frame;
+
+    decode_frame(&example, offset, &frame);
+    return wal__frame_chain(chain, &frame);
+}
+
+static void test_spec_hex__seal_payload(void **state)
+{
+    struct example example = find_example("seal-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__seal seal;
+    uint8_t again[WAL__SEAL_SIZE];
+
+    (void)state;
+    assert_int_equal(wal__seal_decode(payload, &seal), WAL__FMT_OK);
+    assert_true(seal.end == GROUP_END);
+    assert_true(seal.last_sequence == 2);
+    assert_int_equal(seal.chain, chain_at_end());
+    assert_true(seal.index_offset == GROUP_END);
+    wal__seal_encode(&seal, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__trailer(void **state)
+{
+    struct example example = find_example("trailer");
+    struct wal__trailer trailer;
+    uint8_t again[WAL__TRAILER_SIZE];
+
+    (void)state;
+    assert_int_equal(example.size, WAL__TRAILER_SIZE);
+    assert_int_equal(
+        wal__trailer_decode(example.bytes, SALT, TRAILER_OFFSET, &trailer),
+        WAL__FMT_OK);
+    assert_true(trailer.id == 1);
+    assert_true(trailer.seal_offset == 5040);
+    assert_true(trailer.index_offset == GROUP_END);
+    assert_true(trailer.end == GROUP_END);
+    assert_true(trailer.last_sequence == 2);
+    assert_int_equal(trailer.chain, chain_at_end());
+    wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, again);
+    assert_memory_equal(again, example.bytes, sizeof(again));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spec_hex__manifest_slot),
+        cmocka_unit_test(test_spec_hex__segment_header),
+        cmocka_unit_test(test_spec_hex__open_frame),
+        cmocka_unit_test(test_spec_hex__session_frame),
+        cmocka_unit_test(test_spec_hex__entry_frame),
+        cmocka_unit_test(test_spec_hex__fork_payload),
+        cmocka_unit_test(test_spec_hex__head_payload),
+        cmocka_unit_test(test_spec_hex__commit_frame),
+        cmocka_unit_test(test_spec_hex__frames_are_one_group),
+        cmocka_unit_test(test_spec_hex__seal_payload),
+        cmocka_unit_test(test_spec_hex__trailer),
+    };
+
+    return cmocka_run_group_tests(tests, read_spec, NULL);
+}

@@ -1,0 +1,373 @@
+/*
+ * cli - options, errors, exit codes and memory of the command line tools.
+ *
+ * Invariant: a tool that is told something wrong prints one line that says
+ * what and why, and changes nothing.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMMON_COUNT 6
+#define OPTIONS_MAX  32
+#define FIRST_OPTION 256 /* values of options begin above any character */
+
+static const char common_help[] =
+    "\n"
+    "  --json               results as JSON\n"
+    "  --no-progress        no progress on standard error\n"
+    "  --strict             refuse what recovery cannot decide\n"
+    "  --force-network-fs   accept a store on a network file system\n"
+    "  --help, --version    print that, and do nothing else\n"
+    "\n"
+    "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
+    "found); 2 the command line is wrong; 3 could not do it.\n";
+
+int cli_error(const struct cli *cli, int code, const char *what,
+              const char *why, ...)
+{
+    va_list arguments;
+
+    fflush(stdout);
+    fprintf(stderr, "%s: ", cli->tool);
+    if (what != NULL) {
+        fprintf(stderr, "%s: ", what);
+    }
+    va_start(arguments, why);
+    vfprintf(stderr, why, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return code;
+}
+
+/* What to do about a status, or null. */
+static const char *hint(enum wal_status status)
+{
+    if (status == WAL_ENOTSTORE) {
+        return "make one with: walctl init STORE";
+    }
+    if (status == WAL_ENETWORK) {
+        return "accept it with --force-network-fs";
+    }
+    if (status == WAL_EDAMAGED) {
+        return "see walcheck, then: walctl accept-damage STORE SESSION";
+    }
+    if (status == WAL_ECORRUPT) {
+        return "see what is damaged with: walcheck STORE";
+    }
+    if (status == WAL_ETORN) {
+        return "see walcheck, or leave out --strict";
+    }
+    if (status == WAL_ELOCKED) {
+        return "wait for that process, or end it";
+    }
+    if (status == WAL_EPOISONED) {
+        return "open the store again to go on";
+    }
+    return NULL;
+}
+
+int cli_fail(const struct cli *cli, const char *what, enum wal_status status,
+             const struct wal_error *error)
+{
+    const char *why = wal_status_text(status);
+    const char *advice = hint(status);
+
+    if (error != NULL && error->text[0] != '\0') {
+        why = error->text;
+    }
+    if (advice != NULL) {
+        return cli_error(cli, cli_code(status), what, "%s (%s)", why, advice);
+    }
+    return cli_error(cli, cli_code(status), what, "%s", why);
+}
+
+int cli_code(enum wal_status status)
+{
+    if (status == WAL_OK || status == WAL_END) {
+        return CLI_DONE;
+    }
+    if (status == WAL_EINVAL) {
+        return CLI_USAGE;
+    }
+    if (status == WAL_ENOTFOUND || status == WAL_EEXISTS ||
+        status == WAL_ECONFLICT || status == WAL_ETOOBIG ||
+        status == WAL_ETORN || status == WAL_ECORRUPT ||
+        status == WAL_ENOPARENT || status == WAL_EBADJSON ||
+        status == WAL_EDAMAGED || status == WAL_ESKIPPED) {
+        return CLI_NO;
+    }
+    return CLI_FAILED;
+}
+
+int cli_worse(int code, int other)
+{
+    return code > other ? code : other;
+}
+
+static int set_option(const struct cli *cli, const struct cli_option *option)
+{
+    if (option->flag != NULL) {
+        *option->flag = true;
+        return CLI_GO_ON;
+    }
+    if (option->value != NULL) {
+        *option->value = optarg;
+        return CLI_GO_ON;
+    }
+    if (option->values == NULL) {
+        return cli_error(cli, CLI_USAGE, option->name, "not understood");
+    }
+    option->values->items =
+        cli_grow(option->values->items, (option->values->count + 1) *
+                                            sizeof(option->values->items[0]));
+    option->values->items[option->values->count++] = optarg;
+    return CLI_GO_ON;
+}
+
+static int bad_option(const struct cli *cli, int found, char **argv)
+{
+    const char *why = "no such option";
+
+    if (found == ':') {
+        why = "needs an argument";
+    } else if (optopt >= FIRST_OPTION) {
+        why = "takes no argument";
+    }
+    return cli_error(cli, CLI_USAGE, argv[optind - 1], "%s (see %s --help)",
+                     why, cli->tool);
+}
+
+/* Lists common options and the table's for getopt_long; the value of one is
+ * FIRST_OPTION and its place. */
+static void list_options(const struct cli_option *common,
+                         const struct cli_option *options, struct option *list)
+{
+    const struct cli_option *tables[] = {common, options};
+    int value = FIRST_OPTION;
+    size_t count = 0;
+
+    for (size_t t = 0; t < 2; t++) {
+        const struct cli_option *option = tables[t];
+        for (; option->name != NULL && count < OPTIONS_MAX; option++) {
+            list[count++] = (struct option){
+                .name = option->name,
+                .has_arg =
+                    option->flag != NULL ? no_argument : required_argument,
+                .val = value++,
+            };
+        }
+    }
+    list[count] = (struct option){.name = NULL};
+}
+
+int cli_parse(struct cli *cli, int argc, char **argv,
+              const struct cli_option *options)
+{
+    bool help = false;
+    bool version = false;
+    const struct cli_option common[COMMON_COUNT + 1] = {
+        {.name = "help", .flag = &help},
+        {.name = "version", .flag = &version},
+        {.name = "json", .flag = &cli->json},
+        {.name = "no-progress", .flag = &cli->no_progress},
+        {.name = "strict", .flag = &cli->strict},
+        {.name = "force-network-fs", .flag = &cli->force_network_fs},
+    };
+    struct option list[OPTIONS_MAX + 1];
+    int found, at, code;
+
+    signal(SIGPIPE, SIG_IGN);
+    list_options(common, options, list);
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, ":h", list, NULL)) != -1) {
+        at = found - FIRST_OPTION;
+        if (found == 'h') {
+            help = true;
+            continue;
+        }
+        if (found < FIRST_OPTION) {
+            return bad_option(cli, found, argv);
+        }
+        code = set_option(cli, at < COMMON_COUNT ? &common[at]
+                                                 : &options[at - COMMON_COUNT]);
+        if (code != CLI_GO_ON) {
+            return code;
+        }
+    }
+    if (help) {
+        printf("%s%s", cli->help, common_help);
+        return CLI_DONE;
+    }
+    if (version) {
+        printf("%s %s\n", cli->tool, wal_version());
+        return CLI_DONE;
+    }
+    cli->items = argv + optind;
+    cli->count = argc - optind;
+    return CLI_GO_ON;
+}
+
+int cli_operands(const struct cli *cli, int least, int most)
+{
+    if (cli->count < least) {
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "too few arguments (see %s --help)", cli->tool);
+    }
+    if (cli->count > most) {
+        return cli_error(cli, CLI_USAGE, cli->items[most],
+                         "one argument too many (see %s --help)", cli->tool);
+    }
+    return CLI_GO_ON;
+}
+
+int cli_number(const struct cli *cli, const char *option, const char *text,
+               uint64_t most, uint64_t *number)
+{
+    char *end = NULL;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
+        value > most) {
+        return cli_error(cli, CLI_USAGE, option,
+                         "'%s' is not a number from 0 to %llu", text,
+                         (unsigned long long)most);
+    }
+    *number = value;
+    return CLI_GO_ON;
+}
+
+bool cli_output_gone(void)
+{
+    return ferror(stdout) != 0;
+}
+
+int cli_finish(const struct cli *cli, int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return code;
+    }
+    /* A write that failed earlier has lost its errno: then this one, which
+     * writes nothing, tells. */
+    if (errno == 0 && fputc('\n', stdout) == '\n') {
+        fflush(stdout);
+    }
+    if (errno == EPIPE) {
+        return code;
+    }
+    return cli_error(cli, CLI_FAILED, "standard output", "%s", strerror(errno));
+}
+
+static void *checked(void *data)
+{
+    if (data == NULL) {
+        fputs("agentwal: out of memory\n", stderr);
+        exit(CLI_FAILED);
+    }
+    return data;
+}
+
+void *cli_alloc(size_t size)
+{
+    return checked(calloc(1, size > 0 ? size : 1));
+}
+
+void *cli_grow(void *data, size_t size)
+{
+    return checked(realloc(data, size > 0 ? size : 1));
+}
+
+char *cli_copy(const void *data, size_t size)
+{
+    char *copy = cli_alloc(size + 1);
+
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    return copy;
+}
+
+void *cli_room(void *items, size_t count, size_t *capacity, size_t item_size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    *capacity = *capacity > 0 ? *capacity * 2 : 16;
+    return checked(reallocarray(items, *capacity, item_size));
+}
+
+struct wal_slice cli_slice(const char *text)
+{
+    struct wal_slice slice = {text, text != NULL ? strlen(text) : 0};
+
+    return slice;
+}
+
+bool cli_slice_equal(struct wal_slice a, struct wal_slice b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+char *cli_directory(const char *path)
+{
+    char *resolved = realpath(path, NULL);
+    char here[PATH_MAX];
+    char *joined;
+
+    if (resolved != NULL) {
+        return resolved;
+    }
+    if (path[0] == '/' || getcwd(here, sizeof(here)) == NULL) {
+        return cli_copy(path, strlen(path));
+    }
+    joined = cli_alloc(strlen(here) + strlen(path) + 2);
+    sprintf(joined, "%s/%s", here, path);
+    return joined;
+}
+
+int cli_open(const struct cli *cli, const char *path, uint32_t flags,
+             struct wal_store **store)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+    enum wal_status status;
+
+    options.flags = flags;
+    if (cli->strict) {
+        options.flags |= WAL_OPEN_STRICT;
+    }
+    if (cli->force_network_fs) {
+        options.flags |= WAL_OPEN_NETWORK_FS;
+    }
+    status = wal_open(path, &options, store, &error);
+    if (status != WAL_OK) {
+        return cli_fail(cli, path, status, &error);
+    }
+    return CLI_GO_ON;
+}
+
+int cli_close(const struct cli *cli, const char *path, struct wal_store *store,
+              int code)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_close(store, &error);
+
+    if (status != WAL_OK) {
+        return cli_worse(code, cli_fail(cli, path, status, &error));
+    }
+    return code;
+}

@@ -1,0 +1,124 @@
+/*
+ * cli.h - what the command line tools have in common: options, errors, exit
+ * codes, opening a store and finding a session in it.
+ *
+ * Invariant: standard output carries results and nothing else; everything
+ * said about them goes to standard error, as `TOOL: what: why`.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_CLI_H
+#define AGENTWAL_TOOLS_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+
+enum cli_exit {
+    CLI_GO_ON = -1, /* from cli_parse: there is work to do */
+    CLI_DONE = 0,
+    CLI_NO = 1,    /* damage found, conflict, not found */
+    CLI_USAGE = 2, /* the command line is wrong */
+    CLI_FAILED = 3 /* could not do it */
+};
+
+struct cli {
+    const char *tool;
+    const char *help;
+    bool json;
+    bool no_progress;
+    bool strict;
+    bool force_network_fs;
+    int count;    /* operands */
+    char **items; /* operands, in argv */
+};
+
+/* Values of an option that may be given more than once. */
+struct cli_values {
+    const char **items;
+    size_t count;
+};
+
+/* An option of one tool or command; one of the three fields is set. */
+struct cli_option {
+    const char *name;          /* without its dashes; NULL ends the table */
+    bool *flag;                /* takes no argument */
+    const char **value;        /* takes one; the last one counts */
+    struct cli_values *values; /* takes one; all count */
+};
+
+/*
+ * Reads the options all tools have and those of the table, wherever they
+ * stand, and leaves the operands in *cli. Answers CLI_GO_ON, or the exit code
+ * when --help or --version was asked for or the command line is wrong. Set
+ * cli->tool and cli->help first.
+ */
+int cli_parse(struct cli *cli, int argc, char **argv,
+              const struct cli_option *options);
+
+/* Fails with CLI_USAGE unless so many operands were given; else CLI_GO_ON. */
+int cli_operands(const struct cli *cli, int least, int most);
+
+/* Reads a decimal number of an option; CLI_USAGE, or CLI_GO_ON. */
+int cli_number(const struct cli *cli, const char *option, const char *text,
+               uint64_t most, uint64_t *number);
+
+/* Prints `TOOL: what: why`; what may be null. Answers code. */
+int cli_error(const struct cli *cli, int code, const char *what,
+              const char *why, ...) __attribute__((format(printf, 4, 5)));
+
+/* Prints a failure of the library, with what to do about it, and answers the
+ * exit code for it. */
+int cli_fail(const struct cli *cli, const char *what, enum wal_status status,
+             const struct wal_error *error);
+
+/* The exit code for a status. */
+int cli_code(enum wal_status status);
+
+/* The worse of two exit codes. */
+int cli_worse(int code, int other);
+
+/* To be called once, before main returns its value: flushes standard output.
+ * A reader that has gone away is no failure. */
+int cli_finish(const struct cli *cli, int code);
+
+/* Whether standard output has failed; then there is no use in going on. */
+bool cli_output_gone(void);
+
+/* Memory, or the end of the process with CLI_FAILED. */
+void *cli_alloc(size_t size);
+void *cli_grow(void *data, size_t size);
+char *cli_copy(const void *data, size_t size); /* terminated */
+
+/* Makes room in an array for one item more; capacity counts items. */
+void *cli_room(void *items, size_t count, size_t *capacity, size_t item_size);
+
+struct wal_slice cli_slice(const char *text);
+bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
+
+/* Opens a store with the options of the command line and these flags. Prints
+ * why not; answers CLI_GO_ON or the exit code. */
+int cli_open(const struct cli *cli, const char *path, uint32_t flags,
+             struct wal_store **store);
+
+/* Closes a store and answers the worse of code and what closing gave. */
+int cli_close(const struct cli *cli, const char *path, struct wal_store *store,
+              int code);
+
+/* Opens a session by its id, a unique prefix of it, `@latest`, or the path of
+ * a file that was imported. Prints why not; CLI_GO_ON or the exit code. */
+int cli_session(const struct cli *cli, struct wal_store *store,
+                const char *name, struct wal_session **session);
+
+/* An absolute path for a directory of the command line, which need not
+ * exist; to be freed. */
+char *cli_directory(const char *path);
+
+#define CLI_ERROR_INIT                           \
+    {                                            \
+        .struct_size = sizeof(struct wal_error), \
+    }
+
+#endif

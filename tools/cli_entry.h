@@ -1,0 +1,45 @@
+/*
+ * cli_entry.h - session entries as lines of JSON:
+ * {"id","parentId","type","timestamp","runId"?,"payload","meta"?}.
+ *
+ * Invariant: a payload goes in and out as it was written, number for number.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_CLI_ENTRY_H
+#define AGENTWAL_TOOLS_CLI_ENTRY_H
+
+#include "agentwal.h"
+#include "format/jsonl/json_scan.h"
+#include "tools/cli_json.h"
+
+/* Texts that had to be unescaped. Zeroed: none. */
+struct cli_texts {
+    char **items;
+    size_t count;
+    size_t capacity;
+};
+
+void cli_texts_deinit(struct cli_texts *texts);
+
+/*
+ * Reads one line. The entry's slices lie in the line and in texts. False when
+ * the line is no entry; *why, of why_size bytes, then says why not.
+ */
+bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
+                    struct wal_entry *entry, char *why, size_t why_size);
+
+/* Writes one line. A payload that is not JSON becomes a string, and the meta
+ * gets "damaged":true. */
+void cli_entry_write(struct cli_json *json, const struct wal_entry *entry);
+
+/* The payload as JSON, without white space and byte order mark around it;
+ * false when it is not JSON. */
+bool cli_entry_payload(const struct wal_entry *entry,
+                       struct wal__json_span *value);
+
+/* A JSON string as text, kept in texts; empty when it is no string. */
+struct wal_slice cli_unescape(const struct wal__json_token *token,
+                              struct cli_texts *texts);
+
+#endif

@@ -1,0 +1,309 @@
+/*
+ * cli_session - finding a session by what the user calls it, and listing.
+ *
+ * Invariant: a name that fits several sessions opens none of them.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/cli_session.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli_source.h"
+
+struct candidate {
+    char *id;
+    size_t length; /* of the source's path */
+};
+
+struct candidates {
+    struct candidate *items;
+    size_t count;
+    size_t capacity;
+};
+
+static void candidates_deinit(struct candidates *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].id);
+    }
+    free(list->items);
+}
+
+static void add(struct candidates *list, struct wal_slice id, size_t length)
+{
+    list->items = cli_room(list->items, list->count, &list->capacity,
+                           sizeof(list->items[0]));
+    list->items[list->count].id = cli_copy(id.data, id.size);
+    list->items[list->count++].length = length;
+}
+
+/* Whether `path` is `whole`, or its end from a slash on. */
+static bool is_end_of(const char *path, const char *whole)
+{
+    size_t size = strlen(path);
+    size_t all = strlen(whole);
+
+    return size <= all && strcmp(whole + all - size, path) == 0 &&
+           (size == all || whole[all - size - 1] == '/');
+}
+
+/* Gathers the sessions whose source is the file, or whose id begins with
+ * options->prefix when file is null. */
+static enum wal_status gather(struct wal_store *store,
+                              const struct wal_list_options *options,
+                              const char *file, struct candidates *found,
+                              struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    struct cli_source source;
+    enum wal_status status;
+
+    status = wal_list_open(store, options, &list, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    while ((status = wal_list_next(list, &info, error)) == WAL_OK) {
+        if (file == NULL) {
+            add(found, info.id, 0);
+        } else if (cli_source_parse(info.source, &source)) {
+            if (is_end_of(source.path, file)) {
+                add(found, info.id, strlen(source.path));
+            }
+            cli_source_deinit(&source);
+        }
+    }
+    wal_list_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Of files with equal names below different folders, content decides. */
+static bool is_file(struct wal_store *store, const char *id, const char *file)
+{
+    struct cli_match match = {.is_prefix = false};
+    struct wal_session *session = NULL;
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    bool same = false;
+
+    if (fd >= 0 &&
+        wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
+        same = cli_source_match(session, fd, &match, NULL) == WAL_OK &&
+               match.is_prefix;
+        wal_session_close(session);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return same;
+}
+
+/* Keeps the candidates with the longest path, and of these, when there are
+ * several, those with the file's content. */
+static void narrow(struct wal_store *store, struct candidates *found,
+                   const char *file)
+{
+    size_t longest = 0;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < found->count; i++) {
+        if (found->items[i].length > longest) {
+            longest = found->items[i].length;
+        }
+    }
+    for (size_t i = 0; i < found->count; i++) {
+        struct candidate item = found->items[i];
+        if (item.length == longest &&
+            (found->count == 1 || is_file(store, item.id, file))) {
+            found->items[i] = found->items[kept];
+            found->items[kept++] = item;
+        }
+    }
+    for (size_t i = kept; i < found->count; i++) {
+        free(found->items[i].id);
+    }
+    found->count = kept;
+}
+
+static int open_only(const struct cli *cli, struct wal_store *store,
+                     const char *name, const struct candidates *found,
+                     struct wal_session **session)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    if (found->count == 0) {
+        return cli_error(cli, CLI_NO, name,
+                         "no such session (see: walctl list STORE)");
+    }
+    if (found->count > 1) {
+        return cli_error(cli, CLI_NO, name,
+                         "fits %zu sessions, among them %s and %s",
+                         found->count, found->items[0].id, found->items[1].id);
+    }
+    status =
+        wal_session_open(store, cli_slice(found->items[0].id), session, &error);
+    if (status != WAL_OK) {
+        return cli_fail(cli, name, status, &error);
+    }
+    return CLI_GO_ON;
+}
+
+static int open_found(const struct cli *cli, struct wal_store *store,
+                      const char *name, struct wal_session **session)
+{
+    struct wal_list_options by_prefix = {.struct_size = sizeof(by_prefix)};
+    struct candidates found = {.items = NULL};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    char *file = realpath(name, NULL);
+    int code;
+
+    by_prefix.prefix = cli_slice(name);
+    status = gather(store, &by_prefix, NULL, &found, &error);
+    if (status == WAL_OK && found.count == 0 && file != NULL) {
+        status = gather(store, NULL, file, &found, &error);
+        narrow(store, &found, file);
+    }
+    code = status == WAL_OK ? open_only(cli, store, name, &found, session)
+                            : cli_fail(cli, name, status, &error);
+    candidates_deinit(&found);
+    free(file);
+    return code;
+}
+
+static int open_latest(const struct cli *cli, struct wal_store *store,
+                       struct wal_session **session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list_options options = {.struct_size = sizeof(options)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_list *list = NULL;
+    enum wal_status status;
+    char *here = cli_directory(".");
+
+    options.cwd = cli_slice(here);
+    status = wal_list_open(store, &options, &list, &error);
+    if (status == WAL_OK) {
+        status = wal_list_next(list, &info, &error);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_open(store, info.id, session, &error);
+    }
+    wal_list_close(list);
+    free(here);
+    if (status == WAL_END) {
+        return cli_error(cli, CLI_NO, "@latest",
+                         "there is no session of this directory");
+    }
+    return status == WAL_OK ? CLI_GO_ON
+                            : cli_fail(cli, "@latest", status, &error);
+}
+
+int cli_session(const struct cli *cli, struct wal_store *store,
+                const char *name, struct wal_session **session)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    if (strcmp(name, "@latest") == 0) {
+        return open_latest(cli, store, session);
+    }
+    if (name[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, "SESSION", "is empty");
+    }
+    status = wal_session_open(store, cli_slice(name), session, &error);
+    if (status == WAL_OK) {
+        return CLI_GO_ON;
+    }
+    if (status == WAL_ENOTFOUND || status == WAL_EINVAL) {
+        return open_found(cli, store, name, session);
+    }
+    return cli_fail(cli, name, status, &error);
+}
+
+void cli_session_members(struct cli_json *json,
+                         const struct wal_session_info *info)
+{
+    cli_json_key(json, "sessionId");
+    cli_json_text(json, info->id);
+    cli_json_key(json, "title");
+    cli_json_optional(json, info->title);
+    cli_json_key(json, "cwd");
+    cli_json_optional(json, info->cwd);
+    cli_json_key(json, "projectId");
+    cli_json_optional(json, info->project);
+    cli_json_key(json, "parentId");
+    cli_json_optional(json, info->parent_id);
+    cli_json_key(json, "created");
+    cli_json_time(json, info->created_ms);
+    cli_json_key(json, "updated");
+    cli_json_time(json, info->updated_ms);
+    cli_json_key(json, "entries");
+    cli_json_number(json, info->entries);
+    cli_json_key(json, "head");
+    cli_json_optional(json, info->head);
+}
+
+static void print_row(const struct wal_session_info *info)
+{
+    struct wal_slice what = info->title.size > 0 ? info->title : info->source;
+    char updated[64];
+    size_t printed;
+
+    printed = cli_print(stdout, info->id, 0, false);
+    cli_time_text(info->updated_ms, updated, sizeof(updated));
+    printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
+           updated, (unsigned long long)info->entries);
+    cli_print(stdout, info->cwd, 0, false);
+    if (what.size > 0) {
+        fputs(info->cwd.size > 0 ? "  " : "", stdout);
+        cli_print(stdout, what, 60, false);
+    }
+    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
+        fputs("  [damaged]", stdout);
+    }
+    putchar('\n');
+}
+
+int cli_session_table(const struct cli *cli, struct wal_store *store,
+                      const struct wal_list_options *options, uint64_t limit)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_list *list = NULL;
+    enum wal_status status;
+    struct cli_json json;
+    uint64_t count = 0;
+
+    status = wal_list_open(store, options, &list, &error);
+    if (status != WAL_OK) {
+        return cli_fail(cli, NULL, status, &error);
+    }
+    cli_json_init(&json, stdout);
+    while ((limit == 0 || count < limit) && !cli_output_gone() &&
+           (status = wal_list_next(list, &info, &error)) == WAL_OK) {
+        if (cli->json) {
+            cli_json_open(&json, '{');
+            cli_session_members(&json, &info);
+            cli_json_close(&json, '}');
+            cli_json_line(&json);
+        } else {
+            if (count == 0) {
+                printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED",
+                       "ENTRIES", "DIRECTORY  TITLE");
+            }
+            print_row(&info);
+        }
+        count++;
+    }
+    wal_list_close(list);
+    return status == WAL_OK || status == WAL_END
+               ? CLI_DONE
+               : cli_fail(cli, NULL, status, &error);
+}

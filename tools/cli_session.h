@@ -1,0 +1,26 @@
+/*
+ * cli_session.h - sessions as the tools print them.
+ *
+ * Invariant: list, show, children and walcat's table say the same of a
+ * session, under the same names.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_CLI_SESSION_H
+#define AGENTWAL_TOOLS_CLI_SESSION_H
+
+#include "tools/cli.h"
+#include "tools/cli_json.h"
+
+/* Writes the members of a session's object, without its brackets. */
+void cli_session_members(struct cli_json *json,
+                         const struct wal_session_info *info);
+
+/*
+ * Prints the sessions of a list, newest first, at most `limit` (0: all): a
+ * table, or an object a line with --json. Answers the exit code.
+ */
+int cli_session_table(const struct cli *cli, struct wal_store *store,
+                      const struct wal_list_options *options, uint64_t limit);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * cli_source - the names of sources, and the lines of imported sessions.
+ *
+ * Invariant: lines are given one behind: an entry that has no newline is held
+ * until the next one shows that it is not replaced.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/cli_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/jsonl/json_scan.h"
+#include "tools/cli.h"
+
+#define COMPARE_SIZE 65536
+
+static bool is_utf8(const char *text, size_t size)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    const uint8_t *end = at + size;
+
+    while (at < end) {
+        enum wal__json_status status = wal__json_skip_unescaped(&at, end);
+        if (status == WAL__JSON_UTF8) {
+            return false;
+        }
+        if (at < end) {
+            at++; /* a quote, a backslash or a control byte */
+        }
+    }
+    return true;
+}
+
+char *cli_source_text(const char *dialect, uint64_t ordinal, const char *path)
+{
+    size_t size = strlen(path);
+    bool keep = is_utf8(path, size);
+    char *text = cli_alloc(3 * size + strlen(dialect) + 32);
+    int at = sprintf(text, "%s %llu ", dialect, (unsigned long long)ordinal);
+    char *out = text + at;
+
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)path[i];
+        if (byte == '%' || byte < 0x20 || byte == 0x7F ||
+            (byte >= 0x80 && !keep)) {
+            out += sprintf(out, "%%%02X", byte);
+        } else {
+            *out++ = (char)byte;
+        }
+    }
+    *out = '\0';
+    if (strlen(text) > CLI_SOURCE_SIZE_MAX) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+/* Turns %XX back in place; false when one is malformed or stands for NUL. */
+static bool decode(char *path)
+{
+    char *out = path;
+
+    for (const char *in = path; *in != '\0'; in++) {
+        int high, low;
+        if (*in != '%') {
+            *out++ = *in;
+            continue;
+        }
+        high = hex_digit(in[1]);
+        low = high >= 0 ? hex_digit(in[2]) : -1;
+        if (low < 0 || high * 16 + low == 0) {
+            return false;
+        }
+        *out++ = (char)(high * 16 + low);
+        in += 2;
+    }
+    *out = '\0';
+    return true;
+}
+
+bool cli_source_parse(struct wal_slice text, struct cli_source *source)
+{
+    char *copy = cli_copy(text.data, text.size);
+    char *space = strchr(copy, ' ');
+    char *end = NULL;
+    bool ok = false;
+    unsigned long long ordinal = 0;
+
+    if (space != NULL && (size_t)(space - copy) < sizeof(source->dialect) &&
+        space[1] >= '0' && space[1] <= '9') {
+        ordinal = strtoull(space + 1, &end, 10);
+        ok = *end == ' ' && end[1] != '\0' && decode(end + 1);
+    }
+    if (ok) {
+        *space = '\0';
+        strcpy(source->dialect, copy);
+        source->ordinal = ordinal;
+        source->path = cli_copy(end + 1, strlen(end + 1));
+    }
+    free(copy);
+    return ok;
+}
+
+void cli_source_deinit(struct cli_source *source)
+{
+    free(source->path);
+    source->path = NULL;
+}
+
+static bool meta_is(const struct wal_entry *entry, const char *key,
+                    enum wal__json_kind kind)
+{
+    struct wal__json_token value;
+
+    return entry->meta.size > 0 &&
+           wal__json_find(entry->meta.data, entry->meta.size, key, &value) ==
+               WAL__JSON_OK &&
+           value.kind == kind;
+}
+
+bool cli_line_has_newline(const struct wal_entry *entry)
+{
+    return !meta_is(entry, "eol", WAL__JSON_FALSE);
+}
+
+bool cli_line_is_whole(const struct wal_entry *entry)
+{
+    return meta_is(entry, "whole", WAL__JSON_TRUE);
+}
+
+enum wal_status cli_lines_open(struct cli_lines *lines,
+                               struct wal_session *session,
+                               struct wal_error *error)
+{
+    struct wal_iter_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ITER_ALL,
+    };
+
+    *lines = (struct cli_lines){.iter = NULL};
+    return wal_iter_open(session, &options, &lines->iter, error);
+}
+
+/* The next entry that is a line of the file. */
+static enum wal_status next_line(struct cli_lines *lines,
+                                 struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    enum wal_status status;
+
+    do {
+        *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+        status = wal_iter_next(lines->iter, entry, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if ((entry->flags & WAL_ENTRY_LINE) == 0) {
+            lines->natives++;
+        }
+    } while ((entry->flags & WAL_ENTRY_LINE) == 0);
+    return WAL_OK;
+}
+
+enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
+                               struct wal_error *error)
+{
+    struct wal_entry next;
+    enum wal_status status;
+
+    for (;;) {
+        status = next_line(lines, &next, error);
+        if (status == WAL_END && lines->has_held) {
+            *entry = lines->held;
+            lines->has_held = false;
+            return WAL_OK;
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (lines->has_held && !meta_is(&next, "replaces", WAL__JSON_STRING)) {
+            *entry = lines->held;
+            lines->held = next;
+            return WAL_OK;
+        }
+        lines->held = next;
+        lines->has_held = true;
+    }
+}
+
+void cli_lines_close(struct cli_lines *lines)
+{
+    wal_iter_close(lines->iter);
+    lines->iter = NULL;
+}
+
+/* Whether the file has these bytes at the offset. */
+static bool file_has(int fd, uint64_t offset, struct wal_slice bytes)
+{
+    char buffer[COMPARE_SIZE];
+    uint64_t done = 0;
+
+    while (done < bytes.size) {
+        size_t want = sizeof(buffer);
+        ssize_t got;
+        if (want > bytes.size - done) {
+            want = (size_t)(bytes.size - done);
+        }
+        got = pread(fd, buffer, want, (off_t)(offset + done));
+        if (got <= 0 ||
+            memcmp(buffer, (const char *)bytes.data + done, (size_t)got) != 0) {
+            return false;
+        }
+        done += (uint64_t)got;
+    }
+    return true;
+}
+
+static bool match_entry(struct cli_match *match, int fd,
+                        const struct wal_entry *entry)
+{
+    static const struct wal_slice newline = {"\n", 1};
+
+    if (match->has_newline || match->is_whole || match->entries == 0) {
+        match->line_offset = match->bytes;
+        match->line_parts = 0;
+        match->line_id = entry->id;
+        match->before_id = match->last_id;
+    }
+    if (!file_has(fd, match->bytes, entry->payload)) {
+        return false;
+    }
+    match->bytes += entry->payload.size;
+    match->has_newline = cli_line_has_newline(entry);
+    if (match->has_newline) {
+        if (!file_has(fd, match->bytes, newline)) {
+            return false;
+        }
+        match->bytes++;
+    }
+    match->is_whole = cli_line_is_whole(entry);
+    match->entries++;
+    match->line_parts++;
+    match->last_id = entry->id;
+    return true;
+}
+
+enum wal_status cli_source_match(struct wal_session *session, int fd,
+                                 struct cli_match *match,
+                                 struct wal_error *error)
+{
+    struct cli_match found = {.is_prefix = true};
+    struct cli_lines lines;
+    struct wal_entry entry;
+    enum wal_status status;
+
+    status = cli_lines_open(&lines, session, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    while (found.is_prefix &&
+           (status = cli_lines_next(&lines, &entry, error)) == WAL_OK) {
+        found.is_prefix = match_entry(&found, fd, &entry);
+    }
+    cli_lines_close(&lines);
+    if (status != WAL_OK && status != WAL_END) {
+        return status;
+    }
+    *match = found;
+    return WAL_OK;
+}

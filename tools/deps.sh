@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# deps.sh - for scripts to source: the packages that a build needs, and a
+# folder to build in.
+
+# PACKAGE PROBE...: the package counts as there when the probe succeeds.
+deps_build="
+cmake           deps_cmake
+ninja-build     deps_command ninja
+gcc             deps_command gcc
+libc6-dev       deps_header stdio.h
+pkg-config      deps_command pkg-config
+liblz4-dev      deps_module liblz4
+zlib1g-dev      deps_module zlib
+libssl-dev      deps_module libcrypto
+"
+
+# shellcheck disable=SC2034  # for those who source this
+deps_test="$deps_build
+g++                 deps_command g++
+clang-14            deps_command clang-14
+libclang-rt-14-dev  deps_sanitizer
+clang-format-14     deps_command clang-format-14
+libcmocka-dev       deps_module cmocka
+libjansson-dev      deps_module jansson
+libdeflate-dev      deps_module libdeflate
+libbenchmark-dev    deps_header benchmark/benchmark.h
+python3             deps_command python3
+shellcheck          deps_command shellcheck
+"
+
+deps_command() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+deps_module() {
+    pkg-config --exists "$1" 2>/dev/null
+}
+
+deps_header() {
+    [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]
+}
+
+deps_cmake() {
+    local version
+    version=$(cmake --version 2>/dev/null | awk 'NR == 1 { print $3 }') &&
+        [ -n "$version" ] &&
+        printf '3.25\n%s\n' "$version" | sort -V -C
+}
+
+deps_sanitizer() {
+    local dir
+    dir=$(clang-14 -print-resource-dir 2>/dev/null) &&
+        [ -n "$(find "$dir/lib" -name 'libclang_rt.asan*.a' 2>/dev/null)" ]
+}
+
+# deps_missing LIST: prints the packages of the list that are not there.
+deps_missing() {
+    local package probe
+    while read -r package probe; do
+        if [ -n "$package" ] && ! $probe; then
+            printf '%s\n' "$package"
+        fi
+    done <<<"$1"
+}
+
+# deps_install LIST: installs what is missing, or says what and exits with 3.
+deps_install() {
+    local missing=() as_root=() left=()
+    mapfile -t missing < <(deps_missing "$1")
+    if [ "${#missing[@]}" -eq 0 ]; then
+        return
+    fi
+
+    if [ "$(id -u)" -ne 0 ]; then
+        as_root=(sudo)
+        [ -t 0 ] || as_root+=(-n)
+    fi
+    if ! deps_command apt-get; then
+        deps_give_up "there is no apt-get to install them" "${missing[@]}"
+    fi
+    if [ "${#as_root[@]}" -ne 0 ] &&
+        ! { deps_command sudo && "${as_root[@]}" true; }; then
+        deps_give_up "installing needs root or sudo" "${missing[@]}"
+    fi
+
+    printf 'Installing with apt-get: %s\n' "${missing[*]}"
+    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get
+        -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+    "${apt[@]}" update ||
+        deps_give_up "apt-get update failed" "${missing[@]}"
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" \
+        >/dev/null ||
+        deps_give_up "apt-get install failed" "${missing[@]}"
+    hash -r
+
+    mapfile -t left < <(deps_missing "$1")
+    if [ "${#left[@]}" -ne 0 ]; then
+        deps_give_up "they are installed, and still not found" "${left[@]}"
+    fi
+}
+
+# deps_give_up REASON PACKAGE...
+deps_give_up() {
+    local reason=$1
+    shift
+    printf '%s: missing packages: %s\n' "${0##*/}" "$*" >&2
+    printf '%s: %s; try: apt-get install %s\n' "${0##*/}" "$reason" "$*" >&2
+    exit 3
+}
+
+# deps_build_dir ROOT NAME: prints a folder to build in: build/NAME where that
+# is this user's to write, else one in the user's cache, else a new one in
+# the folder for temporary files. A tree configured for other sources is
+# emptied.
+deps_build_dir() {
+    local root=$1 name=$2 dir key source
+    key=$(printf '%s' "$root" | cksum | cut -d ' ' -f 1)
+    for dir in "$root/build/$name" \
+        "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/agentwal-build/$key/$name"; do
+        if deps_usable "$dir"; then
+            source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' \
+                "$dir/CMakeCache.txt" 2>/dev/null) || true
+            if [ -n "$source" ] && [ "$source" != "$root" ]; then
+                rm -rf "$dir" && mkdir -p "$dir"
+            fi
+            printf '%s\n' "$dir"
+            return
+        fi
+    done
+    mktemp -d "${TMPDIR:-/tmp}/agentwal-build.XXXXXX"
+}
+
+# What one user has built another leaves alone, root too.
+deps_usable() {
+    mkdir -p "$1" 2>/dev/null && [ -O "$1" ] && [ -w "$1" ]
+}

@@ -1,0 +1,144 @@
+/*
+ * walcat - prints what a store holds: sessions, entries, branches, frames.
+ *
+ * Invariant: nothing is written to the store, and no lock is kept.
+ *
+ * Threads: one.
+ */
+#include "tools/walcat.h"
+
+#include "tools/cli_session.h"
+
+static const char help[] =
+    "Usage: walcat [OPTION]... STORE            the sessions, newest first\n"
+    "       walcat [OPTION]... STORE SESSION    its entries, a line each\n"
+    "       walcat --frames STORE|SEGMENT       every frame\n"
+    "\n"
+    "  --branch ENTRY|HEAD  the branch of that entry or head, not the live one\n"
+    "  --up-to ENTRY        the branch, ending with that entry\n"
+    "  --since-compaction   from what the last compaction kept on\n"
+    "  --all                all branches, in log order\n"
+    "  --stream N           another stream than the conversation, which is 0\n"
+    "  --type T             only entries of that type\n"
+    "  --tail N             only the last N\n"
+    "  --text               a readable conversation\n"
+    "  --tree               the branches, drawn\n"
+    "  --follow             go on with what is appended, until interrupted\n"
+    "\n"
+    "SESSION: an id, a unique beginning of one, @latest (of the current\n"
+    "directory), or the path of a file that was imported.\n";
+
+struct arguments {
+    struct walcat_view view;
+    const char *branch;
+    const char *stream;
+    const char *tail;
+    bool frames;
+    bool tree;
+};
+
+static int show_session(const struct cli *cli,
+                        const struct arguments *arguments)
+{
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = cli_open(cli, cli->items[0], WAL_OPEN_READ_ONLY, &store);
+
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    code = cli_session(cli, store, cli->items[1], &session);
+    if (code == CLI_GO_ON) {
+        code = arguments->tree
+                   ? walcat_tree(cli, session, arguments->view.stream)
+                   : walcat_entries(cli, session, &arguments->view);
+        wal_session_close(session);
+    }
+    return cli_close(cli, cli->items[0], store, code);
+}
+
+static int show_sessions(const struct cli *cli)
+{
+    struct wal_store *store = NULL;
+    int code = cli_open(cli, cli->items[0], WAL_OPEN_READ_ONLY, &store);
+
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    code = cli_session_table(cli, store, NULL, 0);
+    return cli_close(cli, cli->items[0], store, code);
+}
+
+/* Turns the options into a view, and refuses those that exclude another. */
+static int check(const struct cli *cli, struct arguments *arguments)
+{
+    struct walcat_view *view = &arguments->view;
+    uint64_t stream = 0;
+    int code = cli_operands(cli, 1, arguments->frames ? 1 : 2);
+
+    if (code == CLI_GO_ON && arguments->stream != NULL) {
+        code = cli_number(cli, "--stream", arguments->stream, 255, &stream);
+    }
+    if (code == CLI_GO_ON && arguments->tail != NULL) {
+        code =
+            cli_number(cli, "--tail", arguments->tail, UINT64_MAX, &view->tail);
+    }
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    view->stream = (uint32_t)stream;
+    if (arguments->branch != NULL && view->up_to != NULL) {
+        return cli_error(cli, CLI_USAGE, "--up-to", "not with --branch");
+    }
+    if (view->up_to == NULL) {
+        view->up_to = arguments->branch;
+    }
+    if (view->all && (view->up_to != NULL || view->since_compaction)) {
+        return cli_error(cli, CLI_USAGE, "--all",
+                         "not with --branch, --up-to or --since-compaction");
+    }
+    if (view->follow && view->up_to != NULL) {
+        return cli_error(cli, CLI_USAGE, "--follow",
+                         "not with --branch or --up-to");
+    }
+    return CLI_GO_ON;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct arguments arguments = {.view.tail = UINT64_MAX};
+    struct walcat_view *view = &arguments.view;
+    const struct cli_option options[] = {
+        {.name = "frames", .flag = &arguments.frames},
+        {.name = "branch", .value = &arguments.branch},
+        {.name = "up-to", .value = &view->up_to},
+        {.name = "since-compaction", .flag = &view->since_compaction},
+        {.name = "all", .flag = &view->all},
+        {.name = "stream", .value = &arguments.stream},
+        {.name = "type", .value = &view->type},
+        {.name = "tail", .value = &arguments.tail},
+        {.name = "text", .flag = &view->text},
+        {.name = "tree", .flag = &arguments.tree},
+        {.name = "follow", .flag = &view->follow},
+        {.name = NULL},
+    };
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_GO_ON) {
+        code = check(cli, &arguments);
+    }
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    if (arguments.frames) {
+        return walcat_frames(cli, cli->items[0]);
+    }
+    return cli->count == 1 ? show_sessions(cli) : show_session(cli, &arguments);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.tool = "walcat", .help = help};
+
+    return cli_finish(&cli, run(&cli, argc, argv));
+}

@@ -1,0 +1,42 @@
+/*
+ * walcat.h - the parts of walcat.
+ *
+ * Each answers an exit code. They read and write nothing but the output.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCAT_H
+#define AGENTWAL_TOOLS_WALCAT_H
+
+#include "tools/cli.h"
+
+/* What of a session is wanted. */
+struct walcat_view {
+    const char *up_to; /* entry or head; null: the head */
+    const char *type;  /* null: any */
+    uint64_t tail;     /* the last so many; UINT64_MAX: all */
+    uint32_t stream;
+    bool since_compaction;
+    bool all;
+    bool text;
+    bool follow;
+};
+
+/* Prints entries, as JSON or as text. */
+int walcat_entries(const struct cli *cli, struct wal_session *session,
+                   const struct walcat_view *view);
+
+/* Prints one entry as people read it; one without text prints nothing. */
+void walcat_text(const struct wal_entry *entry);
+
+/* Prints the beginning of an entry's text on one line. */
+void walcat_preview(const struct wal_entry *entry, size_t columns);
+
+/* Draws the branches of a session. */
+int walcat_tree(const struct cli *cli, struct wal_session *session,
+                uint32_t stream);
+
+/* Prints every frame of a store or of a segment file. */
+int walcat_frames(const struct cli *cli, const char *path);
+
+#endif

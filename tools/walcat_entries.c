@@ -1,0 +1,203 @@
+/*
+ * walcat_entries - prints the entries of a session, and those to come.
+ *
+ * Invariant: an entry that cannot be read is reported and passed; those around
+ * it are printed, and the exit code says so.
+ *
+ * Threads: one.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli_entry.h"
+#include "tools/walcat.h"
+
+#define FOLLOW_MS 50
+
+struct printer {
+    const struct cli *cli;
+    struct wal_session *session;
+    const struct walcat_view *view;
+    struct cli_json json;
+    struct wal_entry *ring; /* with --type and --tail: the last that fit */
+    uint64_t ring_size;
+    uint64_t ring_count; /* entries that went in */
+    uint64_t newest;     /* highest sequence number seen */
+    int code;
+};
+
+static void print(struct printer *printer, const struct wal_entry *entry)
+{
+    if (printer->view->text) {
+        walcat_text(entry);
+    } else {
+        cli_entry_write(&printer->json, entry);
+    }
+}
+
+static void take(struct printer *printer, const struct wal_entry *entry)
+{
+    const char *type = printer->view->type;
+
+    if (entry->sequence > printer->newest) {
+        printer->newest = entry->sequence;
+    }
+    if (type != NULL && !cli_slice_equal(entry->type, cli_slice(type))) {
+        return;
+    }
+    if (printer->ring_size == 0) {
+        print(printer, entry);
+        return;
+    }
+    printer->ring[printer->ring_count++ % printer->ring_size] = *entry;
+}
+
+static void drain_ring(struct printer *printer)
+{
+    uint64_t count = printer->ring_count;
+    uint64_t first =
+        count > printer->ring_size ? count - printer->ring_size : 0;
+
+    for (uint64_t i = first; i < count && !cli_output_gone(); i++) {
+        print(printer, &printer->ring[i % printer->ring_size]);
+    }
+    free(printer->ring);
+    printer->ring = NULL;
+    printer->ring_size = 0;
+}
+
+/* Takes what the iterator gives, but entries up to sequence `after`. */
+static void take_all(struct printer *printer, struct wal_iter *iter,
+                     uint64_t after)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_entry entry;
+    enum wal_status status = WAL_OK;
+
+    while (status != WAL_END && !cli_output_gone()) {
+        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        status = wal_iter_next(iter, &entry, &error);
+        if (status == WAL_OK && entry.sequence > after) {
+            take(printer, &entry);
+        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            printer->code = cli_worse(
+                printer->code, cli_fail(printer->cli, NULL, status, &error));
+        } else if (status != WAL_OK && status != WAL_END) {
+            printer->code = cli_fail(printer->cli, NULL, status, &error);
+            return;
+        }
+    }
+}
+
+static enum wal_status open_iter(struct printer *printer, bool all,
+                                 uint64_t skip, struct wal_iter **iter,
+                                 struct wal_error *error)
+{
+    const struct walcat_view *view = printer->view;
+    struct wal_iter_options options = {
+        .struct_size = sizeof(options),
+        .mode = all ? WAL_ITER_ALL : WAL_ITER_BRANCH,
+        .flags = view->since_compaction ? WAL_ITER_SINCE_COMPACTION : 0,
+        .stream = view->stream,
+        .skip = skip,
+    };
+    enum wal_status status;
+
+    if (all) {
+        options.flags = 0;
+    } else {
+        options.up_to = cli_slice(view->up_to);
+    }
+    status = wal_iter_open(printer->session, &options, iter, error);
+    if (status == WAL_ENOTFOUND && !all && view->up_to != NULL &&
+        strcmp(view->up_to, "main") == 0) {
+        options.up_to = cli_slice(NULL);
+        status = wal_iter_open(printer->session, &options, iter, error);
+    }
+    return status;
+}
+
+/* Opens the view's iterator so that no more than --tail says is read. */
+static enum wal_status open_view(struct printer *printer,
+                                 struct wal_iter **iter,
+                                 struct wal_error *error)
+{
+    const struct walcat_view *view = printer->view;
+    enum wal_status status = open_iter(printer, view->all, 0, iter, error);
+    uint64_t count;
+
+    if (status != WAL_OK || view->tail == UINT64_MAX) {
+        return status;
+    }
+    count = wal_iter_remaining(*iter);
+    if (view->type != NULL) {
+        printer->ring_size = view->tail < count ? view->tail : count;
+        printer->ring =
+            cli_alloc((size_t)printer->ring_size * sizeof(struct wal_entry));
+    }
+    if (view->tail > 0 && (view->type != NULL || view->tail >= count)) {
+        return status;
+    }
+    wal_iter_close(*iter);
+    *iter = NULL;
+    return open_iter(printer, view->all, count - view->tail, iter, error);
+}
+
+static int follow(struct printer *printer, uint64_t seen)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_iter *iter = NULL;
+    enum wal_status status;
+    uint64_t after = printer->newest;
+
+    while (!cli_output_gone()) {
+        status = open_iter(printer, true, seen, &iter, &error);
+        if (status != WAL_OK) {
+            return cli_fail(printer->cli, NULL, status, &error);
+        }
+        seen += wal_iter_remaining(iter);
+        take_all(printer, iter, after);
+        wal_iter_close(iter);
+        iter = NULL;
+        fflush(stdout);
+        if (poll(&output, 1, FOLLOW_MS) > 0 &&
+            (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+            break;
+        }
+    }
+    return printer->code;
+}
+
+int walcat_entries(const struct cli *cli, struct wal_session *session,
+                   const struct walcat_view *view)
+{
+    struct printer printer = {
+        .cli = cli, .session = session, .view = view, .code = CLI_DONE};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_iter *iter = NULL;
+    enum wal_status status = WAL_OK;
+    uint64_t seen = 0;
+
+    cli_json_init(&printer.json, stdout);
+    if (view->follow) {
+        status = open_iter(&printer, true, 0, &iter, &error);
+        seen = status == WAL_OK ? wal_iter_remaining(iter) : 0;
+        wal_iter_close(iter);
+        iter = NULL;
+    }
+    if (status == WAL_OK) {
+        status = open_view(&printer, &iter, &error);
+    }
+    if (status != WAL_OK) {
+        free(printer.ring);
+        return cli_fail(cli, view->up_to, status, &error);
+    }
+    take_all(&printer, iter, 0);
+    drain_ring(&printer);
+    wal_iter_close(iter);
+    return view->follow ? follow(&printer, seen) : printer.code;
+}

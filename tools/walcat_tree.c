@@ -1,0 +1,253 @@
+/*
+ * walcat_tree - draws the branches of a session.
+ *
+ * An entry stands a line under its parent; only where a branch begins the
+ * drawing moves to the right. The middle of a long stretch without branches is
+ * left out.
+ *
+ * Invariant: every entry is drawn or counted once; memory is one small node an
+ * entry, and there is no recursion.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli_entry.h"
+#include "tools/cli_ids.h"
+#include "tools/walcat.h"
+
+#define RUN_MAX   16 /* a longer stretch is shortened */
+#define RUN_ENDS  4  /* to so many entries at each end */
+#define DEPTH_MAX 32 /* branches drawn deeper than this share a column */
+#define PREVIEW   48
+#define NONE      0 /* node 0 is above all roots */
+
+struct node {
+    struct wal_entry entry;
+    uint32_t first_child;
+    uint32_t last_child;
+    uint32_t next; /* sibling */
+};
+
+struct tree {
+    struct node *nodes;
+    size_t count;
+    size_t capacity;
+    struct cli_ids ids;
+    struct wal_slice head;
+    int code;
+};
+
+/* A branch to be drawn: where it begins and what stands to its left. */
+struct branch {
+    uint32_t node;
+    uint32_t depth;
+    bool is_last;
+    uint32_t bars; /* bit: at that depth more branches follow */
+};
+
+struct stack {
+    struct branch *items;
+    size_t count;
+    size_t capacity;
+};
+
+static void add_node(struct tree *tree, const struct wal_entry *entry)
+{
+    uint32_t at = (uint32_t)tree->count;
+    uint32_t *parent = cli_ids_find(&tree->ids, entry->parent_id);
+    struct node *above;
+
+    tree->nodes = cli_room(tree->nodes, tree->count, &tree->capacity,
+                           sizeof(tree->nodes[0]));
+    tree->nodes[tree->count++] = (struct node){.entry = *entry};
+    above = &tree->nodes[parent != NULL ? *parent : NONE];
+    if (above->last_child == NONE) {
+        above->first_child = at;
+    } else {
+        tree->nodes[above->last_child].next = at;
+    }
+    above->last_child = at;
+    *cli_ids_put(&tree->ids, entry->id) = at;
+}
+
+static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
+                                 struct wal_iter *iter, struct wal_error *error)
+{
+    struct wal_entry entry;
+    enum wal_status status = WAL_OK;
+
+    tree->nodes = cli_room(NULL, 0, &tree->capacity, sizeof(tree->nodes[0]));
+    tree->nodes[NONE] = (struct node){.next = NONE};
+    tree->count = 1;
+    while (status != WAL_END && tree->count < UINT32_MAX) {
+        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        status = wal_iter_next(iter, &entry, error);
+        if (status == WAL_OK) {
+            add_node(tree, &entry);
+        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            tree->code =
+                cli_worse(tree->code, cli_fail(cli, NULL, status, error));
+        } else if (status != WAL_END) {
+            return status;
+        }
+    }
+    return WAL_OK;
+}
+
+static void put_indent(const struct branch *branch, const char *corner)
+{
+    for (uint32_t i = 1; i < branch->depth; i++) {
+        fputs((branch->bars >> i & 1) != 0 ? "│  " : "   ", stdout);
+    }
+    fputs(corner, stdout);
+}
+
+/* What stands before a line of the branch. */
+static const char *corner(const struct branch *branch, bool is_first)
+{
+    if (branch->depth == 0) {
+        return "";
+    }
+    if (is_first) {
+        return branch->is_last ? "└─ " : "├─ ";
+    }
+    return branch->is_last ? "   " : "│  ";
+}
+
+static void put_node(const struct tree *tree, const struct branch *branch,
+                     uint32_t at, bool is_first)
+{
+    const struct wal_entry *entry = &tree->nodes[at].entry;
+
+    put_indent(branch, corner(branch, is_first));
+    cli_print(stdout, entry->id, 0, false);
+    fputs("  ", stdout);
+    cli_print(stdout, entry->type, 0, false);
+    fputs("  ", stdout);
+    walcat_preview(entry, PREVIEW);
+    if (tree->head.size > 0 && cli_slice_equal(entry->id, tree->head)) {
+        fputs("  <- main", stdout);
+    }
+    putchar('\n');
+}
+
+static bool is_only_child(const struct tree *tree, uint32_t child)
+{
+    return child != NONE && tree->nodes[child].next == NONE;
+}
+
+/* Draws a stretch from branch->node on; answers its last node. */
+static uint32_t draw_run(const struct tree *tree, const struct branch *branch)
+{
+    uint32_t at = branch->node;
+    uint64_t length = 1;
+    uint64_t place = 0;
+
+    while (is_only_child(tree, tree->nodes[at].first_child)) {
+        at = tree->nodes[at].first_child;
+        length++;
+    }
+    at = branch->node;
+    for (;; place++) {
+        bool is_shown =
+            length <= RUN_MAX || place < RUN_ENDS || place + RUN_ENDS >= length;
+        if (is_shown) {
+            put_node(tree, branch, at, place == 0);
+        } else if (place == RUN_ENDS) {
+            put_indent(branch, corner(branch, false));
+            printf("... %" PRIu64 " more\n", length - 2 * RUN_ENDS);
+        }
+        if (place + 1 == length) {
+            return at;
+        }
+        at = tree->nodes[at].first_child;
+    }
+}
+
+/* Puts the branches below a node on the stack, the first one on top. */
+static void push_children(const struct tree *tree, struct stack *stack,
+                          uint32_t at, const struct branch *above)
+{
+    size_t from = stack->count;
+    uint32_t depth =
+        above->depth < DEPTH_MAX - 1 ? above->depth + 1 : above->depth;
+    uint32_t bars = above->bars;
+
+    if (above->depth > 0 && !above->is_last) {
+        bars |= (uint32_t)1 << above->depth;
+    }
+    for (uint32_t child = tree->nodes[at].first_child; child != NONE;
+         child = tree->nodes[child].next) {
+        stack->items = cli_room(stack->items, stack->count, &stack->capacity,
+                                sizeof(stack->items[0]));
+        stack->items[stack->count++] = (struct branch){
+            .node = child,
+            .depth = depth,
+            .is_last = tree->nodes[child].next == NONE,
+            .bars = bars,
+        };
+    }
+    for (size_t i = from, j = stack->count; i + 1 < j; i++) {
+        struct branch item = stack->items[i];
+        stack->items[i] = stack->items[--j];
+        stack->items[j] = item;
+    }
+}
+
+static void draw(const struct tree *tree)
+{
+    struct stack stack = {.items = NULL};
+    struct branch top = {.node = NONE};
+    uint32_t end;
+
+    if (is_only_child(tree, tree->nodes[NONE].first_child)) {
+        top.node = tree->nodes[NONE].first_child;
+        end = draw_run(tree, &top);
+        push_children(tree, &stack, end, &top);
+    } else {
+        push_children(tree, &stack, NONE, &top);
+    }
+    while (stack.count > 0 && !cli_output_gone()) {
+        struct branch branch = stack.items[--stack.count];
+        end = draw_run(tree, &branch);
+        push_children(tree, &stack, end, &branch);
+    }
+    free(stack.items);
+}
+
+int walcat_tree(const struct cli *cli, struct wal_session *session,
+                uint32_t stream)
+{
+    struct wal_iter_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ITER_ALL,
+        .stream = stream,
+    };
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_iter *iter = NULL;
+    struct tree tree = {.code = CLI_DONE};
+    enum wal_status status;
+
+    status = wal_session_status(session, &info, &error);
+    if (status == WAL_OK) {
+        tree.head = stream == 0 ? info.head : tree.head;
+        status = wal_iter_open(session, &options, &iter, &error);
+    }
+    if (status == WAL_OK) {
+        status = read_tree(cli, &tree, iter, &error);
+    }
+    if (status == WAL_OK) {
+        draw(&tree);
+    } else {
+        tree.code = cli_fail(cli, NULL, status, &error);
+    }
+    wal_iter_close(iter);
+    cli_ids_deinit(&tree.ids);
+    free(tree.nodes);
+    return tree.code;
+}

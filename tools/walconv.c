@@ -1,0 +1,122 @@
+/*
+ * walconv - takes session files into a store, and gives them back.
+ *
+ * Invariant: what comes in goes out again as the same bytes.
+ *
+ * Threads: one.
+ */
+#include "tools/walconv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli_json.h"
+
+static const char help[] =
+    "Usage: walconv COMMAND [OPTION]... [ARGUMENT]...\n"
+    "\n"
+    "  import [--dialect auto|NAME] STORE PATH...\n"
+    "        take files, and all files below directories, into the store; a\n"
+    "        file is a session, a line an entry; again: only what is new\n"
+    "  export --dialect source [--session SESSION]... STORE OUTDIR\n"
+    "        give the files back, byte for byte; again: only what is new\n"
+    "  export --dialect source --session SESSION --stdout STORE\n"
+    "        one of them, on standard output\n"
+    "  path --dialect source STORE OUTDIR SESSION\n"
+    "        where that session's file lies\n"
+    "  dialects\n"
+    "        what import can read, and export write\n"
+    "\n"
+    "SESSION: an id, a unique beginning of one, @latest (of the current\n"
+    "directory), or the path of a file that was imported.\n";
+
+static void print_dialect(const struct cli *cli, const char *name,
+                          const char *summary, bool is_read, bool is_written)
+{
+    struct cli_json json;
+
+    if (!cli->json) {
+        printf("%-8s  %-6s  %-6s  %s\n", name, is_read ? "import" : "-",
+               is_written ? "export" : "-", summary);
+        return;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "name");
+    cli_json_text(&json, cli_slice(name));
+    cli_json_key(&json, "import");
+    cli_json_bool(&json, is_read);
+    cli_json_key(&json, "export");
+    cli_json_bool(&json, is_written);
+    cli_json_key(&json, "summary");
+    cli_json_text(&json, cli_slice(summary));
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static int walconv_dialects(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option options[] = {{.name = NULL}};
+    const struct wal__dialect *dialect;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 1, 1);
+    }
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    print_dialect(cli, "source", "the files as they came in", false, true);
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        print_dialect(cli, dialect->name, dialect->summary, true, false);
+    }
+    return CLI_DONE;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct cli *cli, int argc, char **argv);
+} commands[] = {
+    {"import", walconv_import},
+    {"export", walconv_export},
+    {"path", walconv_path},
+    {"dialects", walconv_dialects},
+};
+
+/* The first argument that is no option; common options take no argument. */
+static const char *command_name(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-') {
+            return argv[i];
+        }
+    }
+    return NULL;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option none[] = {{.name = NULL}};
+    const char *name = command_name(argc, argv);
+    int code;
+
+    for (size_t i = 0; name != NULL && i < sizeof(commands) / sizeof(*commands);
+         i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return commands[i].run(cli, argc, argv);
+        }
+    }
+    code = name != NULL ? CLI_GO_ON : cli_parse(cli, argc, argv, none);
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    return cli_error(cli, CLI_USAGE, name, "%s (see walconv --help)",
+                     name != NULL ? "no such command" : "no command given");
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.tool = "walconv", .help = help};
+
+    return cli_finish(&cli, run(&cli, argc, argv));
+}

@@ -1,0 +1,120 @@
+/*
+ * walconv_batch - gathers entries and appends them.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/walconv_batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli.h"
+
+static void keep(struct walconv_batch *batch, struct walconv_place *place,
+                 struct wal_slice text)
+{
+    place->at = batch->used;
+    place->size = (size_t)text.size;
+    if (text.size > 0) {
+        memcpy(batch->memory + batch->used, text.data, (size_t)text.size);
+        batch->used += (size_t)text.size;
+    }
+}
+
+static void reserve(struct walconv_batch *batch, size_t size)
+{
+    if (batch->used + size <= batch->capacity) {
+        return;
+    }
+    batch->capacity = batch->capacity > 0 ? batch->capacity : 65536;
+    while (batch->used + size > batch->capacity) {
+        batch->capacity *= 2;
+    }
+    batch->memory = cli_grow(batch->memory, batch->capacity);
+}
+
+enum wal_status walconv_batch_put(struct walconv_batch *batch,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    const struct wal_slice texts[BATCH_TEXTS] = {
+        [BATCH_ID] = entry->id,           [BATCH_PARENT] = entry->parent_id,
+        [BATCH_TYPE] = entry->type,       [BATCH_TIME] = entry->timestamp,
+        [BATCH_PAYLOAD] = entry->payload, [BATCH_META] = entry->meta,
+    };
+    struct walconv_pending *item;
+    enum wal_status status;
+    size_t size = 0;
+
+    for (size_t i = 0; i < BATCH_TEXTS; i++) {
+        size += (size_t)texts[i].size;
+    }
+    if (batch->count == WALCONV_BATCH_ENTRIES ||
+        batch->used + size > WALCONV_BATCH_SIZE) {
+        status = walconv_batch_send(batch, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    reserve(batch, size);
+    item = &batch->items[batch->count++];
+    item->flags = entry->flags;
+    for (size_t i = 0; i < BATCH_TEXTS; i++) {
+        keep(batch, &item->texts[i], texts[i]);
+    }
+    return WAL_OK;
+}
+
+static struct wal_slice text_at(const struct walconv_batch *batch,
+                                const struct walconv_place *place)
+{
+    struct wal_slice text = {batch->memory + place->at, place->size};
+
+    return text;
+}
+
+enum wal_status walconv_batch_send(struct walconv_batch *batch,
+                                   struct wal_error *error)
+{
+    struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = WAL_WRITTEN,
+    };
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_entry *entries;
+    enum wal_status status;
+
+    if (batch->count == 0) {
+        return WAL_OK;
+    }
+    entries = cli_alloc(batch->count * sizeof(entries[0]));
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct walconv_place *texts = batch->items[i].texts;
+        entries[i] = (struct wal_entry){
+            .struct_size = sizeof(entries[i]),
+            .flags = batch->items[i].flags,
+            .id = text_at(batch, &texts[BATCH_ID]),
+            .parent_id = text_at(batch, &texts[BATCH_PARENT]),
+            .type = text_at(batch, &texts[BATCH_TYPE]),
+            .timestamp = text_at(batch, &texts[BATCH_TIME]),
+            .payload = text_at(batch, &texts[BATCH_PAYLOAD]),
+            .meta = text_at(batch, &texts[BATCH_META]),
+        };
+    }
+    status = wal_append(batch->session, entries, (uint32_t)batch->count,
+                        &options, &result, error);
+    free(entries);
+    if (status == WAL_OK) {
+        batch->appended += result.appended;
+        batch->duplicates += result.duplicates;
+        batch->count = 0;
+        batch->used = 0;
+    }
+    return status;
+}
+
+void walconv_batch_deinit(struct walconv_batch *batch)
+{
+    free(batch->memory);
+    batch->memory = NULL;
+}

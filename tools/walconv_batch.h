@@ -1,0 +1,62 @@
+/*
+ * walconv_batch.h - entries gathered to be appended together.
+ *
+ * Invariant: what was put in is appended in that order; a batch stays below
+ * what the engine takes as one.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCONV_BATCH_H
+#define AGENTWAL_TOOLS_WALCONV_BATCH_H
+
+#include "agentwal.h"
+
+#define WALCONV_BATCH_ENTRIES 512
+#define WALCONV_BATCH_SIZE    ((size_t)4 << 20)
+
+/* Places of the texts in the batch's memory. */
+struct walconv_place {
+    size_t at;
+    size_t size;
+};
+
+enum {
+    BATCH_ID,
+    BATCH_PARENT,
+    BATCH_TYPE,
+    BATCH_TIME,
+    BATCH_PAYLOAD,
+    BATCH_META,
+    BATCH_TEXTS
+};
+
+struct walconv_pending {
+    uint32_t flags;
+    struct walconv_place texts[BATCH_TEXTS];
+};
+
+/* Zeroed, and session set: an empty batch. */
+struct walconv_batch {
+    struct wal_session *session;
+    struct walconv_pending items[WALCONV_BATCH_ENTRIES];
+    size_t count;
+    char *memory;
+    size_t used;
+    size_t capacity;
+    uint64_t appended; /* entries, in all batches */
+    uint64_t duplicates;
+};
+
+/* Puts an entry in, its texts copied; the batch is appended first when it
+ * would grow too large. */
+enum wal_status walconv_batch_put(struct walconv_batch *batch,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error);
+
+/* Appends what is in it. */
+enum wal_status walconv_batch_send(struct walconv_batch *batch,
+                                   struct wal_error *error);
+
+void walconv_batch_deinit(struct walconv_batch *batch);
+
+#endif

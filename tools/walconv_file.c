@@ -1,0 +1,384 @@
+/*
+ * walconv_file - imports one file as one session.
+ *
+ * A file goes on in the session that has its beginning, whatever ordinal that
+ * one's source has; else it becomes a session of its own.
+ *
+ * Invariant: importing a file again appends nothing; importing one that has
+ * grown appends what is new.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/cli_json.h"
+#include "tools/walconv.h"
+#include "tools/walconv_lines.h"
+
+#define ID_TRIES 9 /* ids made of one name, before the source's hash */
+
+struct file {
+    const struct walconv_import *import;
+    int fd;
+    uint64_t size;
+    const char *name;
+    const char *path;
+    struct walconv_survey survey;
+    struct wal_session *session;
+    char *source;       /* of the session */
+    char *free_source;  /* for a new session */
+    struct walconv_lines lines;
+};
+
+static int fail(const struct file *file, enum wal_status status,
+                const struct wal_error *error)
+{
+    progress_clear(file->import->progress);
+    return cli_fail(file->import->cli, file->name, status, error);
+}
+
+static int fail_errno(const struct file *file)
+{
+    int number = errno;
+
+    progress_clear(file->import->progress);
+    return cli_error(file->import->cli, CLI_FAILED, file->name, "%s",
+                     number == ESTALE ? "became shorter while it was read"
+                                      : strerror(number));
+}
+
+/* Opens the session of a source; WAL_ENOTFOUND when there is none. */
+static enum wal_status open_source(struct wal_store *store, const char *source,
+                                   struct wal_session **session,
+                                   struct wal_error *error)
+{
+    struct wal_list_options options = {.struct_size = sizeof(options)};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    enum wal_status status;
+
+    options.source = cli_slice(source);
+    status = wal_list_open(store, &options, &list, error);
+    if (status == WAL_OK) {
+        status = wal_list_next(list, &info, error);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_open(store, info.id, session, error);
+    }
+    wal_list_close(list);
+    return status == WAL_END ? WAL_ENOTFOUND : status;
+}
+
+/* Looks for the session that the file goes on in, among those of a dialect.
+ * Leaves file->session null when there is none, and *free_source the first
+ * source that is not taken. */
+static enum wal_status find_of(struct file *file, const char *dialect,
+                               bool may_be_empty, char **free_source,
+                               struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    struct cli_match match;
+    enum wal_status status;
+
+    for (uint64_t ordinal = 0;; ordinal++) {
+        char *source = cli_source_text(dialect, ordinal, file->path);
+        if (source == NULL) {
+            return WAL_ETOOBIG;
+        }
+        status = open_source(file->import->store, source, &session, error);
+        if (status != WAL_OK) {
+            *free_source = source;
+            return status == WAL_ENOTFOUND ? WAL_OK : status;
+        }
+        status = cli_source_match(session, file->fd, &match, error);
+        if (status == WAL_OK && match.is_prefix &&
+            (may_be_empty || match.entries > 0)) {
+            file->session = session;
+            file->source = source;
+            file->lines.match = match;
+            return WAL_OK;
+        }
+        wal_session_close(session);
+        free(source);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+}
+
+static enum wal_status find_session(struct file *file,
+                                    struct wal_error *error)
+{
+    const struct wal__dialect *own = file->survey.dialect;
+    const struct wal__dialect *dialect;
+    enum wal_status status;
+
+    status = find_of(file, own->name, true, &file->free_source, error);
+    for (size_t i = 0; status == WAL_OK && file->session == NULL &&
+                       file->import->forced == NULL &&
+                       (dialect = wal__dialect_at(i)) != NULL;
+         i++) {
+        char *unused = NULL;
+        if (dialect != own) {
+            status = find_of(file, dialect->name, false, &unused, error);
+        }
+        free(unused);
+    }
+    return status;
+}
+
+/* The id a file asks for: its session's; of a side chain's file, that and the
+ * file's name. Null when it names none. To be freed. */
+static char *wanted_id(const struct file *file)
+{
+    const struct walconv_survey *survey = &file->survey;
+    const char *slash = strrchr(file->path, '/');
+    const char *base = slash != NULL ? slash + 1 : file->path;
+    const char *dot = strrchr(base, '.');
+    int base_size = dot != NULL ? (int)(dot - base) : (int)strlen(base);
+    char *id;
+
+    if (survey->session == NULL) {
+        return NULL;
+    }
+    if (survey->has_mainline || !survey->has_sidechain) {
+        return cli_copy(survey->session, strlen(survey->session));
+    }
+    id = cli_alloc(strlen(survey->session) + strlen(base) + 2);
+    sprintf(id, "%s~%.*s", survey->session, base_size, base);
+    return id;
+}
+
+/* Creates the session under an id, or says that it is taken. A session that
+ * another import has just made of the same source is opened. */
+static enum wal_status try_create(struct file *file,
+                                  struct wal_session_options *options,
+                                  const char *id, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_store *store = file->import->store;
+    enum wal_status status;
+
+    options->id = cli_slice(id);
+    status = wal_session_create(store, options, &file->session, error);
+    if (status != WAL_EEXISTS) {
+        return status;
+    }
+    status = wal_session_open(store, options->id, &file->session, error);
+    if (status == WAL_OK) {
+        status = wal_session_status(file->session, &info, error);
+    }
+    if (status == WAL_OK && cli_slice_equal(info.source, options->source)) {
+        return WAL_OK;
+    }
+    wal_session_close(file->session);
+    file->session = NULL;
+    return status == WAL_OK ? WAL_EEXISTS : status;
+}
+
+static enum wal_status try_ids(struct file *file,
+                               struct wal_session_options *options,
+                               const char *base, struct wal_error *error)
+{
+    enum wal_status status = WAL_EEXISTS;
+    char *id = cli_alloc(strlen(base) + 32);
+
+    for (unsigned n = 1; n <= ID_TRIES && status == WAL_EEXISTS; n++) {
+        sprintf(id, n == 1 ? "%s" : "%s~%u", base, n);
+        status = try_create(file, options, id, error);
+    }
+    free(id);
+    return status;
+}
+
+static enum wal_status create_session(struct file *file,
+                                      struct wal_error *error)
+{
+    const struct walconv_survey *survey = &file->survey;
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    enum wal_status status = WAL_EEXISTS;
+    char *id = wanted_id(file);
+    char hashed[32];
+
+    file->source = file->free_source;
+    file->free_source = NULL;
+    options.source = cli_slice(file->source);
+    options.cwd = cli_slice(survey->cwd);
+    options.title = cli_slice(survey->title);
+    if (id != NULL) {
+        status = try_ids(file, &options, id, error);
+    }
+    if (status == WAL_EEXISTS || status == WAL_EINVAL) {
+        snprintf(hashed, sizeof(hashed), "file-%016" PRIx64,
+                 cli_hash(options.source));
+        status = try_ids(file, &options, hashed, error);
+    }
+    free(id);
+    return status;
+}
+
+static int read_lines(struct file *file)
+{
+    struct walconv_lines *lines = &file->lines;
+    bool is_whole = lines->match.entries > 0 ? lines->match.is_whole
+                                             : file->survey.is_whole;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct walconv_reader reader;
+    struct walconv_piece piece;
+    enum wal_status status = WAL_OK;
+    int got = 1;
+
+    walconv_reader_init(&reader, file->fd, file->size, is_whole,
+                        is_whole ? lines->match.bytes : 0);
+    lines->known = is_whole ? file->survey.lines : 0;
+    if (is_whole && lines->match.bytes < file->size) {
+        lines->known = 0;
+    }
+    while (status == WAL_OK &&
+           (got = walconv_reader_next(&reader, &piece)) > 0) {
+        status = is_whole ? walconv_lines_take_whole(lines, &piece, &error)
+                          : walconv_lines_take(lines, &piece, &error);
+        progress_show(file->import->progress, file->name, reader.offset,
+                      file->size, "bytes");
+    }
+    if (status == WAL_OK && got == 0) {
+        status = walconv_batch_send(&lines->batch, &error);
+    }
+    if (status == WAL_OK && got == 0 && lines->batch.appended > 0) {
+        status = wal_sync(file->import->store, &error);
+    }
+    walconv_reader_deinit(&reader);
+    if (got < 0) {
+        return fail_errno(file);
+    }
+    return status == WAL_OK ? CLI_DONE : fail(file, status, &error);
+}
+
+static int take_file(struct file *file)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    if (walconv_survey(file->fd, file->size, file->import->forced,
+                       &file->survey) < 0) {
+        return fail_errno(file);
+    }
+    file->lines.dialect = file->survey.dialect;
+    file->lines.survey = &file->survey;
+    file->lines.file_size = file->size;
+    status = find_session(file, &error);
+    if (status == WAL_OK && file->session == NULL) {
+        status = create_session(file, &error);
+    }
+    if (status == WAL_OK) {
+        file->lines.batch.session = file->session;
+        status = walconv_lines_load(&file->lines, file->session, &error);
+    }
+    return status == WAL_OK ? read_lines(file) : fail(file, status, &error);
+}
+
+static void write_damage(struct cli_json *json,
+                         const struct walconv_lines *lines)
+{
+    cli_json_key(json, "damaged");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < lines->damage_count; i++) {
+        cli_json_open(json, '{');
+        cli_json_key(json, "line");
+        cli_json_number(json, lines->damage[i].line);
+        cli_json_key(json, "offset");
+        cli_json_number(json, lines->damage[i].offset);
+        cli_json_key(json, "reason");
+        cli_json_text(json, cli_slice(lines->damage[i].reason));
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+static void write_json(const struct file *file, struct wal_slice id)
+{
+    const struct walconv_lines *lines = &file->lines;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "path");
+    cli_json_text(&json, cli_slice(file->name));
+    cli_json_key(&json, "dialect");
+    cli_json_text(&json, cli_slice(file->survey.dialect->name));
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, id);
+    cli_json_key(&json, "lines");
+    cli_json_number(&json, file->survey.lines);
+    cli_json_key(&json, "appended");
+    cli_json_number(&json, lines->batch.appended);
+    cli_json_key(&json, "duplicates");
+    cli_json_number(&json, lines->known + lines->batch.duplicates);
+    write_damage(&json, lines);
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void print_text(const struct file *file, struct wal_slice id)
+{
+    const struct walconv_lines *lines = &file->lines;
+    const struct cli *cli = file->import->cli;
+    char what[64];
+
+    printf("%s: %s session ", file->name, file->survey.dialect->name);
+    cli_print(stdout, id, 0, false);
+    printf(", %" PRIu64 " lines, %" PRIu64 " appended, %" PRIu64
+           " known\n",
+           file->survey.lines, lines->batch.appended,
+           lines->known + lines->batch.duplicates);
+    for (size_t i = 0; i < lines->damage_count; i++) {
+        const struct walconv_damage *damage = &lines->damage[i];
+        snprintf(what, sizeof(what), "line %" PRIu64 ", byte %" PRIu64,
+                 damage->line, damage->offset);
+        cli_error(cli, CLI_DONE, file->name, "%s: %s", what, damage->reason);
+    }
+}
+
+static void print_result(const struct file *file)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    progress_clear(file->import->progress);
+    if (wal_session_status(file->session, &info, NULL) != WAL_OK) {
+        info.id.size = 0;
+    }
+    if (file->import->cli->json) {
+        write_json(file, info.id);
+    } else {
+        print_text(file, info.id);
+    }
+}
+
+int walconv_import_file(const struct walconv_import *import, int fd,
+                        const char *name, const char *path)
+{
+    struct file file = {
+        .import = import, .fd = fd, .name = name, .path = path};
+    struct stat stat;
+    int code;
+
+    if (fstat(fd, &stat) != 0) {
+        return fail_errno(&file);
+    }
+    file.size = (uint64_t)stat.st_size;
+    code = take_file(&file);
+    if (code == CLI_DONE) {
+        print_result(&file);
+    }
+    wal_session_close(file.session);
+    walconv_lines_deinit(&file.lines);
+    walconv_survey_deinit(&file.survey);
+    free(file.source);
+    free(file.free_source);
+    return code;
+}

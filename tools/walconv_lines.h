@@ -1,0 +1,62 @@
+/*
+ * walconv_lines.h - lines of a file become entries of a session.
+ *
+ * Every line goes in, whatever it is. Its id is its own where it has one that
+ * no line above it has, else one made of its number; so the same file gives
+ * the same entries each time.
+ *
+ * Invariant: a line that is known is judged as it was when it came in, and not
+ * sent again.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCONV_LINES_H
+#define AGENTWAL_TOOLS_WALCONV_LINES_H
+
+#include "tools/cli_ids.h"
+#include "tools/cli_source.h"
+#include "tools/walconv_batch.h"
+#include "tools/walconv_survey.h"
+
+#define WALCONV_ID_SIZE 256
+
+struct walconv_damage {
+    uint64_t line;
+    uint64_t offset;    /* of the first byte that is wrong */
+    const char *reason; /* constant */
+};
+
+struct walconv_lines {
+    const struct wal__dialect *dialect;
+    const struct walconv_survey *survey;
+    struct cli_match match; /* what the session has already */
+    struct walconv_batch batch;
+    struct cli_ids ids; /* 1: of a line above; 0: of another entry */
+    uint64_t file_size;
+    uint64_t known;               /* lines that the session has */
+    uint64_t parts;               /* entries of the line at hand */
+    char before[WALCONV_ID_SIZE]; /* id of the entry before; or empty */
+    char time[65];                /* of the last line that had one */
+    struct walconv_damage *damage;
+    size_t damage_count;
+    size_t damage_capacity;
+};
+
+/* Puts the ids of the session's entries into lines->ids. */
+enum wal_status walconv_lines_load(struct walconv_lines *lines,
+                                   struct wal_session *session,
+                                   struct wal_error *error);
+
+/* Takes the next piece of a file of lines. */
+enum wal_status walconv_lines_take(struct walconv_lines *lines,
+                                   const struct walconv_piece *piece,
+                                   struct wal_error *error);
+
+/* Takes the next piece of a file that is kept whole. */
+enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
+                                         const struct walconv_piece *piece,
+                                         struct wal_error *error);
+
+void walconv_lines_deinit(struct walconv_lines *lines);
+
+#endif

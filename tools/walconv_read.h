@@ -1,0 +1,52 @@
+/*
+ * walconv_read.h - a file as lines, through a window of bounded size.
+ *
+ * Invariant: pieces follow each other without a gap: each piece's bytes, and a
+ * newline where it has one, are the file. A file that changes beyond the size
+ * it had when reading began is read up to that size.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCONV_READ_H
+#define AGENTWAL_TOOLS_WALCONV_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A longer line comes in pieces of WALCONV_PIECE_SIZE. */
+#define WALCONV_LINE_SIZE  ((size_t)16 << 20)
+#define WALCONV_PIECE_SIZE ((size_t)4 << 20)
+
+struct walconv_piece {
+    const char *data; /* until the next call */
+    size_t size;
+    uint64_t offset;  /* in the file */
+    uint64_t line;    /* number of its line, from 1 */
+    bool is_first;    /* of its line */
+    bool is_long;     /* its line is longer than WALCONV_LINE_SIZE */
+    bool has_newline; /* one follows */
+};
+
+struct walconv_reader {
+    int fd;
+    bool is_whole;   /* pieces, whatever lines there are */
+    bool is_inside;  /* of a long line */
+    uint64_t size;   /* of the file */
+    uint64_t offset; /* of the window's first byte that was not given yet */
+    uint64_t line;
+    char *window;
+    size_t begin;
+    size_t end;
+    size_t capacity;
+};
+
+void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,
+                         bool is_whole, uint64_t offset);
+void walconv_reader_deinit(struct walconv_reader *reader);
+
+/* 1: *piece is the next one; 0: the file has ended; -1: errno says why not. */
+int walconv_reader_next(struct walconv_reader *reader,
+                        struct walconv_piece *piece);
+
+#endif

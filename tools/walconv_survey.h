@@ -1,0 +1,38 @@
+/*
+ * walconv_survey.h - a first look at a file: its dialect and its session.
+ *
+ * Invariant: the same bytes give the same survey.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCONV_SURVEY_H
+#define AGENTWAL_TOOLS_WALCONV_SURVEY_H
+
+#include "format/jsonl/dialect.h"
+#include "tools/walconv_read.h"
+
+struct walconv_survey {
+    const struct wal__dialect *dialect;
+    uint64_t lines;
+    uint64_t filled;    /* lines that are not blank */
+    uint64_t parsed;    /* of these, lines that are JSON */
+    bool is_whole;      /* the file is not made of lines of JSON */
+    bool has_mainline;  /* a line of the conversation is no side chain */
+    bool has_sidechain; /* one is */
+    char *session;      /* texts, or null */
+    char *cwd;
+    char *title;
+    char *created;
+};
+
+/* Reads the whole file. `forced`: take it for this dialect. 0, or -1 and
+ * errno. *survey must be zeroed, and deinitialised in any case. */
+int walconv_survey(int fd, uint64_t size, const struct wal__dialect *forced,
+                   struct walconv_survey *survey);
+void walconv_survey_deinit(struct walconv_survey *survey);
+
+/* A JSON string as text of 1 to `most` bytes without control characters, to be
+ * freed; null when it is none. */
+char *walconv_text(struct wal__json_span string, size_t most);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * walctl_append - appends entries from standard input.
+ *
+ * Invariant: without --each all lines are one batch, which goes in whole or
+ * not at all; with --each a result line is printed only after its entry is as
+ * durable as was asked for.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/jsonl/dialect.h"
+#include "tools/cli_entry.h"
+#include "tools/walctl.h"
+
+/* More input than any batch that would be taken. */
+#define INPUT_MAX ((size_t)256 << 20)
+
+struct append {
+    const struct cli *cli;
+    struct wal_session *session;
+    struct wal_append_options options;
+    uint32_t stream;
+    struct wal_entry *entries;
+    size_t count;
+    size_t capacity;
+    struct cli_texts texts;
+    size_t line; /* number of the line at hand */
+    char *tail;  /* --each: the tail to expect next */
+};
+
+static void write_result(const struct append *append, enum wal_status status,
+                         const struct wal_append_result *result)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    if (status == WAL_ECONFLICT) {
+        cli_json_key(&json, "conflict");
+        cli_json_open(&json, '{');
+        cli_json_key(&json, "expected");
+        cli_json_text(&json, append->options.expected_tail);
+        cli_json_key(&json, "actual");
+        cli_json_text(&json, cli_slice(result->actual_tail));
+        cli_json_close(&json, '}');
+    } else {
+        if (wal_session_status(append->session, &info, NULL) != WAL_OK) {
+            info.id.size = 0;
+        }
+        cli_json_key(&json, "sessionId");
+        cli_json_text(&json, info.id);
+        cli_json_key(&json, "lastAppendedEntryId");
+        cli_json_optional(&json, cli_slice(result->last_id));
+        cli_json_key(&json, "appendedCount");
+        cli_json_number(&json, result->appended);
+        cli_json_key(&json, "duplicateCount");
+        cli_json_number(&json, result->duplicates);
+    }
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+    fflush(stdout);
+}
+
+/* Reads a line into an entry more; a blank line is none. */
+static int take_line(struct append *append, const char *line, size_t size)
+{
+    char what[64];
+    char why[160];
+    struct wal_entry *entry;
+
+    append->line++;
+    if (wal__line_is_blank(line, size)) {
+        return CLI_GO_ON;
+    }
+    append->entries = cli_room(append->entries, append->count,
+                               &append->capacity, sizeof(*entry));
+    entry = &append->entries[append->count];
+    if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
+        snprintf(what, sizeof(what), "line %zu", append->line);
+        return cli_error(append->cli, CLI_NO, what,
+                         "%s; nothing of it was appended", why);
+    }
+    entry->stream = append->stream;
+    append->count++;
+    return CLI_GO_ON;
+}
+
+static int send_entries(struct append *append, struct wal_append_result *result)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    char what[64];
+
+    *result = (struct wal_append_result){.struct_size = sizeof(*result)};
+    if (append->count > UINT32_MAX) {
+        return cli_error(append->cli, CLI_NO, NULL, "too many entries");
+    }
+    status =
+        wal_append(append->session, append->entries, (uint32_t)append->count,
+                   &append->options, result, &error);
+    if (status == WAL_OK || status == WAL_ECONFLICT) {
+        write_result(append, status, result);
+    }
+    if (status == WAL_OK) {
+        return CLI_GO_ON;
+    }
+    snprintf(what, sizeof(what), "line %zu", append->line);
+    return cli_fail(append->cli, append->tail != NULL ? what : NULL, status,
+                    &error);
+}
+
+static char *read_input(const struct cli *cli, size_t *size)
+{
+    char *input = NULL;
+    size_t capacity = 0;
+    size_t got;
+
+    *size = 0;
+    do {
+        if (*size == capacity) {
+            capacity = capacity > 0 ? capacity * 2 : 65536;
+            input = cli_grow(input, capacity);
+        }
+        got = fread(input + *size, 1, capacity - *size, stdin);
+        *size += got;
+    } while (got > 0 && *size <= INPUT_MAX);
+    if (ferror(stdin)) {
+        cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
+    } else if (*size > INPUT_MAX) {
+        cli_error(cli, CLI_FAILED, "standard input",
+                  "too large for one batch; use --each");
+    } else {
+        return input;
+    }
+    free(input);
+    return NULL;
+}
+
+static int append_batch(struct append *append)
+{
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    size_t size = 0;
+    size_t at = 0;
+    char *input = read_input(append->cli, &size);
+    int code = input != NULL ? CLI_GO_ON : CLI_FAILED;
+
+    while (code == CLI_GO_ON && at < size) {
+        const char *newline = memchr(input + at, '\n', size - at);
+        size_t end = newline != NULL ? (size_t)(newline - input) : size;
+        code = take_line(append, input + at, end - at);
+        at = end + 1;
+    }
+    if (code == CLI_GO_ON && append->count > 0) {
+        code = send_entries(append, &result);
+    } else if (code == CLI_GO_ON) {
+        write_result(append, WAL_OK, &result);
+    }
+    free(input);
+    return code == CLI_GO_ON ? CLI_DONE : code;
+}
+
+/* What the tail is after an append that expected append->tail. */
+static void advance_tail(struct append *append,
+                         const struct wal_append_result *result)
+{
+    const struct wal_entry *entry = &append->entries[0];
+    struct wal_slice tail = cli_slice(append->tail);
+    bool is_root = (entry->flags & WAL_ENTRY_ROOT) != 0;
+    bool moves = is_root ? tail.size == 0
+                         : entry->parent_id.size == 0 ||
+                               cli_slice_equal(entry->parent_id, tail);
+
+    if (moves) {
+        free(append->tail);
+        append->tail = cli_copy(result->last_id, strlen(result->last_id));
+        append->options.expected_tail = cli_slice(append->tail);
+    }
+}
+
+static int append_each(struct append *append)
+{
+    struct wal_append_result result;
+    int code = CLI_GO_ON;
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t got;
+
+    append->tail = cli_copy(append->options.expected_tail.data,
+                            (size_t)append->options.expected_tail.size);
+    append->options.expected_tail = cli_slice(append->tail);
+    while (code == CLI_GO_ON && !cli_output_gone() &&
+           (got = getline(&line, &capacity, stdin)) > 0) {
+        size_t size = (size_t)got - (line[got - 1] == '\n' ? 1 : 0);
+        append->count = 0;
+        code = take_line(append, line, size);
+        if (code == CLI_GO_ON && append->count > 0) {
+            code = send_entries(append, &result);
+        }
+        if (code == CLI_GO_ON && append->count > 0) {
+            advance_tail(append, &result);
+        }
+        cli_texts_deinit(&append->texts);
+    }
+    if (code == CLI_GO_ON && ferror(stdin)) {
+        code = cli_error(append->cli, CLI_FAILED, "standard input", "%s",
+                         strerror(errno));
+    }
+    free(line);
+    return code == CLI_GO_ON ? CLI_DONE : code;
+}
+
+static int set_durability(struct append *append, const char *name)
+{
+    static const char *const names[] = {"durable", "written", "queued"};
+    static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN,
+                                                 WAL_QUEUED};
+
+    for (size_t i = 0; i < 3; i++) {
+        if (strcmp(names[i], name) == 0) {
+            append->options.durability = values[i];
+            return CLI_GO_ON;
+        }
+    }
+    return cli_error(append->cli, CLI_USAGE, "--durability",
+                     "'%s' is none of durable, written, queued", name);
+}
+
+static int run(struct append *append, const struct cli *cli, bool each)
+{
+    struct wal_store *store = NULL;
+    int code = cli_open(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    code = cli_session(cli, store, cli->items[2], &append->session);
+    if (code == CLI_GO_ON) {
+        code = each ? append_each(append) : append_batch(append);
+        wal_session_close(append->session);
+    }
+    return cli_close(cli, cli->items[1], store, code);
+}
+
+int walctl_append(struct cli *cli, int argc, char **argv)
+{
+    const char *durability = "durable";
+    const char *expected = NULL;
+    const char *stream_text = "0";
+    bool each = false;
+    const struct cli_option options[] = {
+        {.name = "each", .flag = &each},
+        {.name = "durability", .value = &durability},
+        {.name = "expect-tail", .value = &expected},
+        {.name = "stream", .value = &stream_text},
+        {.name = NULL},
+    };
+    struct append append = {.cli = cli};
+    uint64_t stream = 0;
+    int code = cli_parse(cli, argc, argv, options);
+
+    append.options.struct_size = sizeof(append.options);
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 3, 3);
+    }
+    if (code == CLI_GO_ON) {
+        code = set_durability(&append, durability);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_number(cli, "--stream", stream_text, 255, &stream);
+    }
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    append.stream = (uint32_t)stream;
+    if (expected != NULL) {
+        append.options.flags = WAL_APPEND_EXPECT;
+        append.options.expected_tail = cli_slice(expected);
+    }
+    code = run(&append, cli, each);
+    free(append.tail);
+    free(append.entries);
+    cli_texts_deinit(&append.texts);
+    return code;
+}

@@ -73,9 +73,8 @@ static bool is_zero(const uint8_t *at, size_t size)
     return bits == 0;
 }
 
-enum wal__fmt
-wal__catalogue_header_decode(struct wal__span bytes,
-                             struct wal__catalogue_header *header)
+enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
+                                           struct wal__catalogue_header *header)
 {
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
 
@@ -131,7 +130,7 @@ enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
     layout->by_cwd = behind(layout->by_recent, ranks);
     layout->texts = behind(layout->by_cwd, ranks);
     layout->table = behind(layout->texts, header->text_size);
-    layout->size = layout->table +
-                   layout->table / WAL__CATALOGUE_PAGE * sizeof(uint32_t);
+    layout->size =
+        layout->table + layout->table / WAL__CATALOGUE_PAGE * sizeof(uint32_t);
     return WAL__FMT_OK;
 }

@@ -69,8 +69,7 @@ WAL__FOLLOWS(SUMMARY_PROJECT_SIZE, SUMMARY_CWD_SIZE, 2);
 WAL__FOLLOWS(SUMMARY_TITLE_SIZE, SUMMARY_PROJECT_SIZE, 2);
 WAL__FOLLOWS(SUMMARY_SOURCE_SIZE, SUMMARY_TITLE_SIZE, 2);
 WAL__FOLLOWS((int)WAL__SUMMARY_SIZE, (int)SUMMARY_SOURCE_SIZE, 2);
-static_assert((int)WAL__SUMMARY_TEXT_MAX ==
-                  3 * WAL__ID_MAX + 4 * WAL__TEXT_MAX,
+static_assert((int)WAL__SUMMARY_TEXT_MAX == 3 * WAL__ID_MAX + 4 * WAL__TEXT_MAX,
               "three ids and four texts");
 
 enum {
@@ -236,8 +235,7 @@ static void get_texts(const uint8_t *at, const uint8_t *text,
     summary->cwd = wal__take_text(&text, wal__get16(at + SUMMARY_CWD_SIZE));
     summary->project =
         wal__take_text(&text, wal__get16(at + SUMMARY_PROJECT_SIZE));
-    summary->title =
-        wal__take_text(&text, wal__get16(at + SUMMARY_TITLE_SIZE));
+    summary->title = wal__take_text(&text, wal__get16(at + SUMMARY_TITLE_SIZE));
     summary->source =
         wal__take_text(&text, wal__get16(at + SUMMARY_SOURCE_SIZE));
 }
@@ -402,10 +400,10 @@ enum wal__fmt wal__index_decode(struct wal__span bytes,
         wal__get32(copy + INDEX_BODY_CRC)) {
         return WAL__FMT_DATA_CRC;
     }
-    read.postings = read.summaries +
-                    (size_t)read.header.session_count * WAL__SUMMARY_SIZE;
-    read.texts.data = read.postings +
-                      (size_t)read.header.posting_count * WAL__POSTING_SIZE;
+    read.postings =
+        read.summaries + (size_t)read.header.session_count * WAL__SUMMARY_SIZE;
+    read.texts.data =
+        read.postings + (size_t)read.header.posting_count * WAL__POSTING_SIZE;
     read.texts.size = read.header.text_size;
     *index = read;
     return WAL__FMT_OK;
@@ -420,9 +418,9 @@ enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
     if (rank >= index->header.session_count) {
         return WAL__FMT_FIELD;
     }
-    fmt = wal__summary_decode(index->summaries +
-                                  (size_t)rank * WAL__SUMMARY_SIZE,
-                              index->texts, &read);
+    fmt =
+        wal__summary_decode(index->summaries + (size_t)rank * WAL__SUMMARY_SIZE,
+                            index->texts, &read);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }

@@ -113,8 +113,8 @@ void wal__index_seal(const struct wal__index_header *header, uint8_t *out);
 enum wal__fmt wal__index_decode(struct wal__span bytes,
                                 struct wal__index *index);
 /* Summary of the given rank; its postings are inside the index. */
-enum wal__fmt wal__index_summary(const struct wal__index *index,
-                                 uint32_t rank, struct wal__summary *summary);
+enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
+                                 struct wal__summary *summary);
 /* Binary search by session number; WAL__FMT_ZERO when it is not there. */
 enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
                               struct wal__summary *summary);
@@ -147,8 +147,7 @@ enum wal__fmt
 wal__catalogue_header_decode(struct wal__span bytes,
                              struct wal__catalogue_header *header);
 /* WAL__FMT_FIELD when there are more texts than a summary can point into. */
-enum wal__fmt
-wal__catalogue_layout(const struct wal__catalogue_header *header,
-                      struct wal__catalogue_layout *layout);
+enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
+                                    struct wal__catalogue_layout *layout);
 
 #endif

@@ -53,6 +53,21 @@ static bool is_end_of(const char *path, const char *whole)
            (size == all || whole[all - size - 1] == '/');
 }
 
+/* Adds the session when its source is the file. */
+static void add_source(struct candidates *list,
+                       const struct wal_session_info *info, const char *file)
+{
+    struct cli_source source;
+
+    if (!cli_source_parse(info->source, &source)) {
+        return;
+    }
+    if (is_end_of(source.path, file)) {
+        add(list, info->id, strlen(source.path));
+    }
+    cli_source_deinit(&source);
+}
+
 /* Gathers the sessions whose source is the file, or whose id begins with
  * options->prefix when file is null. */
 static enum wal_status gather(struct wal_store *store,
@@ -62,7 +77,6 @@ static enum wal_status gather(struct wal_store *store,
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_list *list = NULL;
-    struct cli_source source;
     enum wal_status status;
 
     status = wal_list_open(store, options, &list, error);
@@ -72,11 +86,8 @@ static enum wal_status gather(struct wal_store *store,
     while ((status = wal_list_next(list, &info, error)) == WAL_OK) {
         if (file == NULL) {
             add(found, info.id, 0);
-        } else if (cli_source_parse(info.source, &source)) {
-            if (is_end_of(source.path, file)) {
-                add(found, info.id, strlen(source.path));
-            }
-            cli_source_deinit(&source);
+        } else {
+            add_source(found, &info, file);
         }
     }
     wal_list_close(list);
@@ -250,12 +261,25 @@ void cli_session_members(struct cli_json *json,
     cli_json_optional(json, info->head);
 }
 
-static void print_row(const struct wal_session_info *info)
+static void write_row(struct cli_json *json,
+                      const struct wal_session_info *info)
+{
+    cli_json_open(json, '{');
+    cli_session_members(json, info);
+    cli_json_close(json, '}');
+    cli_json_line(json);
+}
+
+static void print_row(const struct wal_session_info *info, bool is_first)
 {
     struct wal_slice what = info->title.size > 0 ? info->title : info->source;
     char updated[64];
     size_t printed;
 
+    if (is_first) {
+        printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
+               "DIRECTORY  TITLE");
+    }
     printed = cli_print(stdout, info->id, 0, false);
     cli_time_text(info->updated_ms, updated, sizeof(updated));
     printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
@@ -289,16 +313,9 @@ int cli_session_table(const struct cli *cli, struct wal_store *store,
     while ((limit == 0 || count < limit) && !cli_output_gone() &&
            (status = wal_list_next(list, &info, &error)) == WAL_OK) {
         if (cli->json) {
-            cli_json_open(&json, '{');
-            cli_session_members(&json, &info);
-            cli_json_close(&json, '}');
-            cli_json_line(&json);
+            write_row(&json, &info);
         } else {
-            if (count == 0) {
-                printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED",
-                       "ENTRIES", "DIRECTORY  TITLE");
-            }
-            print_row(&info);
+            print_row(&info, count == 0);
         }
         count++;
     }

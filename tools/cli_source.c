@@ -106,7 +106,7 @@ bool cli_source_parse(struct wal_slice text, struct cli_source *source)
     }
     if (ok) {
         *space = '\0';
-        strcpy(source->dialect, copy);
+        snprintf(source->dialect, sizeof(source->dialect), "%s", copy);
         source->ordinal = ordinal;
         source->path = cli_copy(end + 1, strlen(end + 1));
     }

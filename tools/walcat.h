@@ -29,7 +29,8 @@ int walcat_entries(const struct cli *cli, struct wal_session *session,
 /* Prints one entry as people read it; one without text prints nothing. */
 void walcat_text(const struct wal_entry *entry);
 
-/* Prints the beginning of an entry's text on one line. */
+/* Prints two blanks and the beginning of an entry's text, where it has one, on
+ * the line at hand. */
 void walcat_preview(const struct wal_entry *entry, size_t columns);
 
 /* Draws the branches of a session. */

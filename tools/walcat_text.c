@@ -272,12 +272,15 @@ void walcat_preview(const struct wal_entry *entry, size_t columns)
     struct message message;
 
     if (!cli_entry_payload(entry, &object)) {
+        fputs("  ", stdout);
         cli_print(stdout, entry->payload, columns, false);
     } else if (find_message(object, &message)) {
+        fputs("  ", stdout);
         put_string(&writer, &message.role);
         put_literal(&writer, ": ");
         put_content(&writer, &message.content);
     } else if (find_note(object, &note)) {
+        fputs("  ", stdout);
         put_string(&writer, &note);
     }
 }

@@ -118,6 +118,20 @@ static const char *corner(const struct branch *branch, bool is_first)
     return branch->is_last ? "   " : "│  ";
 }
 
+static bool is_head(const struct tree *tree, uint32_t at)
+{
+    return tree->head.size > 0 &&
+           cli_slice_equal(tree->nodes[at].entry.id, tree->head);
+}
+
+static void put_gap(const struct branch *branch, uint64_t gap)
+{
+    if (gap > 0) {
+        put_indent(branch, corner(branch, false));
+        printf("... %" PRIu64 " more\n", gap);
+    }
+}
+
 static void put_node(const struct tree *tree, const struct branch *branch,
                      uint32_t at, bool is_first)
 {
@@ -127,9 +141,8 @@ static void put_node(const struct tree *tree, const struct branch *branch,
     cli_print(stdout, entry->id, 0, false);
     fputs("  ", stdout);
     cli_print(stdout, entry->type, 0, false);
-    fputs("  ", stdout);
     walcat_preview(entry, PREVIEW);
-    if (tree->head.size > 0 && cli_slice_equal(entry->id, tree->head)) {
+    if (is_head(tree, at)) {
         fputs("  <- main", stdout);
     }
     putchar('\n');
@@ -146,6 +159,7 @@ static uint32_t draw_run(const struct tree *tree, const struct branch *branch)
     uint32_t at = branch->node;
     uint64_t length = 1;
     uint64_t place = 0;
+    uint64_t gap = 0;
 
     while (is_only_child(tree, tree->nodes[at].first_child)) {
         at = tree->nodes[at].first_child;
@@ -153,13 +167,13 @@ static uint32_t draw_run(const struct tree *tree, const struct branch *branch)
     }
     at = branch->node;
     for (;; place++) {
-        bool is_shown =
-            length <= RUN_MAX || place < RUN_ENDS || place + RUN_ENDS >= length;
-        if (is_shown) {
+        if (length <= RUN_MAX || place < RUN_ENDS ||
+            place + RUN_ENDS >= length || is_head(tree, at)) {
+            put_gap(branch, gap);
             put_node(tree, branch, at, place == 0);
-        } else if (place == RUN_ENDS) {
-            put_indent(branch, corner(branch, false));
-            printf("... %" PRIu64 " more\n", length - 2 * RUN_ENDS);
+            gap = 0;
+        } else {
+            gap++;
         }
         if (place + 1 == length) {
             return at;

@@ -10,19 +10,15 @@
  *
  * Threads: one.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/cli_ids.h"
 #include "tools/cli_json.h"
 #include "tools/cli_source.h"
 #include "tools/walconv.h"
-#include "tools/walconv_place.h"
+#include "tools/walconv_source.h"
 
 struct item {
     char *id;
@@ -31,7 +27,8 @@ struct item {
     bool is_shared;  /* another source has this path */
 };
 
-struct export {
+struct export
+{
     const struct cli *cli;
     struct wal_store *store;
     const char *store_path;
@@ -40,14 +37,7 @@ struct export {
     size_t count;
     size_t capacity;
     struct progress progress;
-};
-
-/* What came of one session. */
-struct outcome {
-    uint64_t added;   /* lines that the file had not */
-    uint64_t natives; /* entries that are no lines of it */
-    uint64_t damaged; /* entries that cannot be read */
-    int code;
+    uint64_t done;
 };
 
 static int by_path(const void *a, const void *b)
@@ -89,9 +79,9 @@ static int gather(struct export *export)
         }
     }
     wal_list_close(list);
-    return status == WAL_END ? CLI_GO_ON
-                             : cli_fail(export->cli, export->store_path,
-                                        status, &error);
+    return status == WAL_END
+               ? CLI_GO_ON
+               : cli_fail(export->cli, export->store_path, status, &error);
 }
 
 /* Moves sources of one path apart; paths that stand alone stay as they are. */
@@ -100,9 +90,10 @@ static void separate(struct export *export)
     struct cli_ids taken = {.items = NULL};
     struct item *items = export->items;
 
-    if (export->count > 0) {
-        qsort(items, export->count, sizeof(items[0]), by_path);
+    if (items == NULL) {
+        return;
     }
+    qsort(items, export->count, sizeof(items[0]), by_path);
     for (size_t i = 0; i < export->count && items[i].path != NULL; i++) {
         bool above = i > 0 && strcmp(items[i].path, items[i - 1].path) == 0;
         bool below = i + 1 < export->count && items[i + 1].path != NULL &&
@@ -140,109 +131,278 @@ static const struct item *item_of(const struct export *export,
     return NULL;
 }
 
-/* Writes the file of a session. Lines that end behind `had` are new. */
-static int write_lines(const struct export *export, const struct item *item,
-                       struct wal_session *session, FILE *stream,
-                       uint64_t had, struct outcome *outcome)
+static void free_items(struct export *export)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct cli_lines lines;
-    struct wal_entry entry;
-    enum wal_status status = cli_lines_open(&lines, session, &error);
-    uint64_t written = 0;
+    for (size_t i = 0; i < export->count; i++) {
+        free(export->items[i].id);
+        free(export->items[i].path);
+    }
+    free(export->items);
+}
 
-    while (status == WAL_OK && !ferror(stream)) {
-        status = cli_lines_next(&lines, &entry, &error);
-        if (status == WAL_ECORRUPT || status == WAL_EIO) {
-            outcome->damaged++;
-            cli_fail(export->cli, item->id, status, &error);
-            status = WAL_OK;
+static void write_loss(struct cli_json *json, const char *what, uint64_t count)
+{
+    if (count == 0) {
+        return;
+    }
+    cli_json_open(json, '{');
+    cli_json_key(json, "what");
+    cli_json_text(json, cli_slice(what));
+    cli_json_key(json, "count");
+    cli_json_number(json, count);
+    cli_json_close(json, '}');
+}
+
+static void write_json(const struct export *export, const struct item *item,
+                       const char *path, const struct walconv_outcome *outcome)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, export->root != NULL ? stdout : stderr);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, cli_slice(item->id));
+    cli_json_key(&json, "dialect");
+    cli_json_text(&json, cli_slice("source"));
+    cli_json_key(&json, "path");
+    cli_json_optional(&json, cli_slice(path));
+    cli_json_key(&json, "added");
+    cli_json_number(&json, outcome->added);
+    cli_json_key(&json, "losses");
+    cli_json_open(&json, '[');
+    write_loss(&json, "session that was not imported", item->path == NULL);
+    write_loss(&json, "entries that are no lines of the file",
+               outcome->natives);
+    write_loss(&json, "entries that cannot be read", outcome->damaged);
+    cli_json_close(&json, ']');
+    cli_json_key(&json, "sharedPath");
+    cli_json_bool(&json, item->is_shared);
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void print_result(const struct export *export, const struct item *item,
+                         const char *path,
+                         const struct walconv_outcome *outcome)
+{
+    const struct cli *cli = export->cli;
+
+    if (cli->json) {
+        write_json(export, item, path, outcome);
+        return;
+    }
+    if (item->path == NULL) {
+        cli_error(cli, CLI_DONE, item->id,
+                  "was not imported, so it has no source; left out");
+        return;
+    }
+    if (export->root != NULL) {
+        printf("%s: session %s, %" PRIu64 " lines added\n", path, item->id,
+               outcome->added);
+    }
+    if (item->is_shared) {
+        cli_error(cli, CLI_DONE, path, "several sources have this path");
+    }
+    if (outcome->natives > 0) {
+        cli_error(cli, CLI_DONE, item->id,
+                  "%" PRIu64 " entries are no lines of the file; left out",
+                  outcome->natives);
+    }
+}
+
+static char *joined(const char *root, const char *path)
+{
+    char *text = cli_alloc(strlen(root) + strlen(path) + 2);
+    size_t size = strlen(root);
+
+    sprintf(text, "%s%s%s", root, size > 0 && root[size - 1] == '/' ? "" : "/",
+            path);
+    return text;
+}
+
+static int export_item(struct export *export, const struct item *item)
+{
+    struct walconv_source source = {
+        .cli = export->cli, .root = export->root, .path = item->path};
+    struct walconv_outcome outcome = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    char *path = NULL;
+    int code = CLI_DONE;
+
+    if (item->path != NULL) {
+        status = wal_session_open(export->store, cli_slice(item->id),
+                                  &source.session, &error);
+        if (status != WAL_OK) {
+            return cli_fail(export->cli, item->id, status, &error);
+        }
+        code = export->root != NULL ? walconv_source_put(&source, &outcome)
+                                    : walconv_source_print(&source, &outcome);
+        wal_session_close(source.session);
+        path = joined(export->root != NULL ? export->root : "", item->path);
+    }
+    progress_clear(&export->progress);
+    if (code < CLI_USAGE && !outcome.is_refused) {
+        print_result(export, item, path, &outcome);
+    }
+    progress_show(&export->progress, "export", ++export->done, export->count,
+                  "sessions");
+    free(path);
+    return code;
+}
+
+static int export_named(struct export *export, const struct cli_values *names)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = NULL;
+    const struct item *item;
+    int code = CLI_DONE;
+
+    for (size_t i = 0; i < names->count; i++) {
+        int found =
+            cli_session(export->cli, export->store, names->items[i], &session);
+        if (found != CLI_GO_ON) {
+            code = cli_worse(code, found);
             continue;
         }
-        if (status != WAL_OK) {
-            break;
+        item = wal_session_status(session, &info, NULL) == WAL_OK
+                   ? item_of(export, info.id)
+                   : NULL;
+        wal_session_close(session);
+        if (item != NULL) {
+            code = cli_worse(code, export_item(export, item));
         }
-        fwrite(entry.payload.data, 1, (size_t)entry.payload.size, stream);
-        written += entry.payload.size;
-        if (cli_line_has_newline(&entry)) {
-            putc('\n', stream);
-            written++;
-        }
-        outcome->added += written > had ? 1 : 0;
     }
-    outcome->natives = lines.natives;
-    cli_lines_close(&lines);
-    return status == WAL_OK || status == WAL_END
-               ? CLI_DONE
-               : cli_fail(export->cli, item->id, status, &error);
+    return code;
 }
 
-static int fail_errno(const struct export *export, const struct item *item)
+static int export_all(struct export *export)
 {
-    return cli_error(export->cli, CLI_FAILED, item->path, "%s",
-                     errno == ELOOP || errno == ENOTDIR
-                         ? "a part of the path is no directory"
-                         : strerror(errno));
+    int code = CLI_DONE;
+
+    for (size_t i = 0; i < export->count && !cli_output_gone(); i++) {
+        code = cli_worse(code, export_item(export, &export->items[i]));
+    }
+    return code;
 }
 
-static int replace(const struct export *export, const struct item *item,
-                   struct wal_session *session, uint64_t had,
-                   struct outcome *outcome)
+static int check_dialect(const struct cli *cli, const char *dialect)
 {
-    struct walconv_place_file file = {.stream = NULL};
-    const char *name = NULL;
-    int code;
-    int fd = walconv_place_directory(export->root, item->path, false, &name);
-
-    if (fd < 0 || walconv_place_begin(&file, fd, name) != 0) {
-        return fail_errno(export, item);
+    if (dialect == NULL) {
+        return cli_error(cli, CLI_USAGE, "--dialect", "is needed");
     }
-    code = write_lines(export, item, session, file.stream, had, outcome);
-    if (code != CLI_DONE) {
-        walconv_place_abort(&file);
+    if (strcmp(dialect, "source") != 0) {
+        return cli_error(cli, CLI_USAGE, "--dialect",
+                         "'%s' cannot be written (see: walconv dialects)",
+                         dialect);
+    }
+    return CLI_GO_ON;
+}
+
+/* Opens the store and lists what is in it. */
+static int begin(struct export *export)
+{
+    int code = cli_open(export->cli, export->store_path, WAL_OPEN_READ_ONLY,
+                        &export->store);
+
+    if (code == CLI_GO_ON) {
+        code = gather(export);
+        if (code != CLI_GO_ON) {
+            code =
+                cli_close(export->cli, export->store_path, export->store, code);
+        }
+    }
+    if (code == CLI_GO_ON) {
+        separate(export);
+    }
+    return code;
+}
+
+int walconv_export(struct cli *cli, int argc, char **argv)
+{
+    struct cli_values sessions = {.items = NULL};
+    const char *dialect = NULL;
+    bool to_stdout = false;
+    const struct cli_option options[] = {
+        {.name = "dialect", .value = &dialect},
+        {.name = "session", .values = &sessions},
+        {.name = "stdout", .flag = &to_stdout},
+        {.name = NULL},
+    };
+    struct export export = {.cli = cli};
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    }
+    if (code == CLI_GO_ON) {
+        code = check_dialect(cli, dialect);
+    }
+    if (code == CLI_GO_ON && to_stdout && sessions.count != 1) {
+        code = cli_error(cli, CLI_USAGE, "--stdout", "goes with one --session");
+    }
+    if (code == CLI_GO_ON) {
+        export.store_path = cli->items[1];
+        export.root = to_stdout ? NULL : cli->items[2];
+        code = begin(&export);
+    }
+    if (code == CLI_GO_ON) {
+        progress_init(&export.progress, !cli->no_progress && !to_stdout);
+        code = sessions.count > 0 ? export_named(&export, &sessions)
+                                  : export_all(&export);
+        progress_clear(&export.progress);
+        code = cli_close(cli, export.store_path, export.store, code);
+    }
+    free_items(&export);
+    free(sessions.items);
+    return code;
+}
+
+int walconv_path(struct cli *cli, int argc, char **argv)
+{
+    const char *dialect = NULL;
+    const char *stream = NULL;
+    const struct cli_option options[] = {
+        {.name = "dialect", .value = &dialect},
+        {.name = "stream", .value = &stream},
+        {.name = NULL},
+    };
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = NULL;
+    struct export export = {.cli = cli};
+    const struct item *item = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 4, 4);
+    }
+    if (code == CLI_GO_ON) {
+        code = check_dialect(cli, dialect);
+    }
+    if (code == CLI_GO_ON) {
+        export.store_path = cli->items[1];
+        code = begin(&export);
+    }
+    if (code != CLI_GO_ON) {
+        free_items(&export);
         return code;
     }
-    return walconv_place_commit(&file) == 0 ? CLI_DONE
-                                            : fail_errno(export, item);
-}
-
-enum state { STATE_NONE, STATE_SAME, STATE_SHORTER, STATE_OTHER };
-
-/* Tells how the file that is there compares with the session. */
-static enum state look(const struct export *export, const struct item *item,
-                       struct wal_session *session, uint64_t *had,
-                       struct outcome *outcome)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct cli_lines lines;
-    struct wal_entry entry;
-    enum state state = STATE_SAME;
-    char buffer[65536];
-    const char *name = NULL;
-    FILE *stream = NULL;
-    int directory =
-        walconv_place_directory(export->root, item->path, true, &name);
-    int fd = directory < 0 ? -1
-                           : openat(directory, name,
-                                    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat stat;
-
-    (void)buffer;
-    (void)outcome;
-    *had = 0;
-    if (directory >= 0) {
-        close(directory);
+    code = cli_session(cli, export.store, cli->items[3], &session);
+    if (code == CLI_GO_ON) {
+        if (wal_session_status(session, &info, NULL) == WAL_OK) {
+            item = item_of(&export, info.id);
+        }
+        if (item != NULL && item->path != NULL) {
+            char *path = joined(cli->items[2], item->path);
+            printf("%s\n", path);
+            free(path);
+            code = CLI_DONE;
+        } else {
+            code = cli_error(cli, CLI_NO, cli->items[3], "was not imported");
+        }
+        wal_session_close(session);
     }
-    if (fd < 0 || fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode)) {
-        state = errno == ENOENT && fd < 0 ? STATE_NONE : STATE_OTHER;
-    }
-    (void)stream;
-    (void)lines;
-    (void)entry;
-    (void)error;
-    (void)session;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return state;
+    code = cli_close(cli, export.store_path, export.store, code);
+    free_items(&export);
+    return code;
 }

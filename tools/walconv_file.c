@@ -30,8 +30,8 @@ struct file {
     const char *path;
     struct walconv_survey survey;
     struct wal_session *session;
-    char *source;       /* of the session */
-    char *free_source;  /* for a new session */
+    char *source;      /* of the session */
+    char *free_source; /* for a new session */
     struct walconv_lines lines;
 };
 
@@ -111,17 +111,16 @@ static enum wal_status find_of(struct file *file, const char *dialect,
     }
 }
 
-static enum wal_status find_session(struct file *file,
-                                    struct wal_error *error)
+static enum wal_status find_session(struct file *file, struct wal_error *error)
 {
     const struct wal__dialect *own = file->survey.dialect;
     const struct wal__dialect *dialect;
     enum wal_status status;
 
     status = find_of(file, own->name, true, &file->free_source, error);
-    for (size_t i = 0; status == WAL_OK && file->session == NULL &&
-                       file->import->forced == NULL &&
-                       (dialect = wal__dialect_at(i)) != NULL;
+    for (size_t i = 0;
+         status == WAL_OK && file->session == NULL &&
+         file->import->forced == NULL && (dialect = wal__dialect_at(i)) != NULL;
          i++) {
         char *unused = NULL;
         if (dialect != own) {
@@ -203,6 +202,7 @@ static enum wal_status create_session(struct file *file,
     struct wal_session_options options = {.struct_size = sizeof(options)};
     enum wal_status status = WAL_EEXISTS;
     char *id = wanted_id(file);
+    char *metadata = NULL;
     char hashed[32];
 
     file->source = file->free_source;
@@ -210,6 +210,10 @@ static enum wal_status create_session(struct file *file,
     options.source = cli_slice(file->source);
     options.cwd = cli_slice(survey->cwd);
     options.title = cli_slice(survey->title);
+    if (survey->created != NULL) {
+        metadata = walconv_object("created", cli_slice(survey->created), "");
+        options.metadata = cli_slice(metadata);
+    }
     if (id != NULL) {
         status = try_ids(file, &options, id, error);
     }
@@ -218,6 +222,7 @@ static enum wal_status create_session(struct file *file,
                  cli_hash(options.source));
         status = try_ids(file, &options, hashed, error);
     }
+    free(metadata);
     free(id);
     return status;
 }
@@ -332,8 +337,7 @@ static void print_text(const struct file *file, struct wal_slice id)
 
     printf("%s: %s session ", file->name, file->survey.dialect->name);
     cli_print(stdout, id, 0, false);
-    printf(", %" PRIu64 " lines, %" PRIu64 " appended, %" PRIu64
-           " known\n",
+    printf(", %" PRIu64 " lines, %" PRIu64 " appended, %" PRIu64 " known\n",
            file->survey.lines, lines->batch.appended,
            lines->known + lines->batch.duplicates);
     for (size_t i = 0; i < lines->damage_count; i++) {
@@ -362,8 +366,7 @@ static void print_result(const struct file *file)
 int walconv_import_file(const struct walconv_import *import, int fd,
                         const char *name, const char *path)
 {
-    struct file file = {
-        .import = import, .fd = fd, .name = name, .path = path};
+    struct file file = {.import = import, .fd = fd, .name = name, .path = path};
     struct stat stat;
     int code;
 

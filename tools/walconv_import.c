@@ -28,8 +28,7 @@ static int import_path(const struct walconv_import *import, const char *name,
     int code;
 
     if (fd < 0) {
-        return cli_error(import->cli, CLI_FAILED, name, "%s",
-                         strerror(errno));
+        return cli_error(import->cli, CLI_FAILED, name, "%s", strerror(errno));
     }
     code = walconv_import_file(import, fd, name, path);
     close(fd);
@@ -84,12 +83,12 @@ static int import_entry(const struct walconv_import *import, FTS *tree,
     return CLI_DONE;
 }
 
-static int import_argument(const struct walconv_import *import,
-                           const char *argument, const struct stat *store)
+static int import_argument(const struct walconv_import *import, char *argument,
+                           const struct stat *store)
 {
-    char *paths[] = {(char *)(uintptr_t)argument, NULL};
-    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR,
-                         by_name);
+    char *paths[] = {argument, NULL};
+    FTS *tree =
+        fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
     FTSENT *entry;
     int code = CLI_DONE;
 
@@ -98,12 +97,12 @@ static int import_argument(const struct walconv_import *import,
                          strerror(errno));
     }
     while (errno = 0, (entry = fts_read(tree)) != NULL) {
-        code = cli_worse(code,
-                         import_entry(import, tree, entry, argument, store));
+        code =
+            cli_worse(code, import_entry(import, tree, entry, argument, store));
     }
     if (errno != 0) {
-        code = cli_error(import->cli, CLI_FAILED, argument, "%s",
-                         strerror(errno));
+        code =
+            cli_error(import->cli, CLI_FAILED, argument, "%s", strerror(errno));
     }
     fts_close(tree);
     return code;

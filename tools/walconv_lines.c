@@ -23,6 +23,12 @@ struct judged {
     uint32_t flags;
 };
 
+/* Copies an id or a type. */
+static void set(char *to, const char *from)
+{
+    snprintf(to, WALCONV_ID_SIZE, "%s", from);
+}
+
 static void report(struct walconv_lines *lines,
                    const struct walconv_piece *piece, uint64_t offset,
                    const char *reason)
@@ -45,7 +51,7 @@ static bool read_name(struct wal__json_span string, char *name)
     if (text == NULL) {
         return false;
     }
-    strcpy(name, text);
+    set(name, text);
     free(text);
     return true;
 }
@@ -71,7 +77,7 @@ static const char *fault(const struct walconv_lines *lines,
         return "invalid UTF-8";
     }
     if (status == WAL__JSON_TRUNCATED) {
-        return piece->offset + piece->size == lines->file_size
+        return piece->offset + piece->size + 1 >= lines->file_size
                    ? "torn: the file ends inside this line"
                    : "cut short: ends inside a value";
     }
@@ -132,7 +138,7 @@ static void set_parent(const struct walconv_lines *lines, struct judged *judged,
                        enum wal__line_link link)
 {
     if (link == WAL__LINK_BEFORE) {
-        strcpy(judged->parent, lines->before);
+        set(judged->parent, lines->before);
     } else if (link != WAL__LINK_NAMED) {
         judged->parent[0] = '\0';
     }
@@ -169,7 +175,7 @@ static void keep_time(struct walconv_lines *lines, struct wal__json_span time)
     char *text = walconv_text(time, sizeof(lines->time) - 1);
 
     if (text != NULL) {
-        strcpy(lines->time, text);
+        snprintf(lines->time, sizeof(lines->time), "%s", text);
         free(text);
     }
 }
@@ -193,10 +199,13 @@ static void judge_object(struct walconv_lines *lines,
                "its id is taken; it is kept under another");
     }
     if (!read_name(line->type, judged->type)) {
-        strcpy(judged->type, line->is_message ? "message" : "line");
+        set(judged->type, line->is_message ? "message" : "line");
     }
-    if (line->is_sidechain && !lines->survey->has_mainline) {
-        head = WAL__HEAD_MOVE; /* the file of a subagent is nothing else */
+    /* The file of a subagent is nothing but a side chain, and some files have
+     * no conversation at all: then what there is is the live branch. */
+    if (!lines->survey->has_mainline &&
+        (line->is_sidechain || !lines->survey->has_sidechain)) {
+        head = WAL__HEAD_MOVE;
     }
     if (head != WAL__HEAD_EXTEND) {
         judged->flags |=
@@ -231,7 +240,7 @@ static void judge(struct walconv_lines *lines,
                "longer than an entry may be; kept in parts");
     }
     make_id(lines, "", piece->line, known, judged->id);
-    strcpy(judged->type, "line");
+    set(judged->type, "line");
     judged->flags |= WAL_ENTRY_HEAD_KEEP;
     set_parent(lines, judged, WAL__LINK_BEFORE);
 }
@@ -259,7 +268,7 @@ static enum wal_status put(struct walconv_lines *lines,
 static void pass(struct walconv_lines *lines, const char *id)
 {
     *cli_ids_put(&lines->ids, cli_slice(id)) = 1;
-    strcpy(lines->before, id);
+    set(lines->before, id);
 }
 
 /* A further part of a line that is long, or was not complete. */
@@ -274,7 +283,7 @@ static enum wal_status put_part(struct walconv_lines *lines,
     snprintf(base, sizeof(base), "line-%" PRIu64 "~%" PRIu64, piece->line,
              lines->parts + 1);
     make_id(lines, base, piece->line, false, judged.id);
-    strcpy(judged.type, "line");
+    set(judged.type, "line");
     set_parent(lines, &judged, WAL__LINK_BEFORE);
     status = put(lines, piece, &judged,
                  piece->has_newline ? NULL : "{\"eol\":false}", error);
@@ -285,26 +294,6 @@ static enum wal_status put_part(struct walconv_lines *lines,
     }
     lines->parts++;
     return status;
-}
-
-/* The meta of a line that stands for one that was not complete. */
-static char *replacing_meta(const struct walconv_lines *lines, bool has_newline)
-{
-    struct wal__json_span id = {lines->match.line_id.data,
-                                (size_t)lines->match.line_id.size};
-    size_t capacity = 6 * id.size + 2;
-    uint8_t *escaped = cli_alloc(capacity + 1);
-    char *meta = cli_alloc(capacity + 64);
-    size_t size = 0;
-
-    if (wal__json_escape(id, escaped, capacity, &size) != WAL__JSON_OK) {
-        strcpy((char *)escaped, "\"\"");
-        size = 2;
-    }
-    sprintf(meta, "{\"replaces\":%.*s%s}", (int)size, (char *)escaped,
-            has_newline ? "" : ",\"eol\":false");
-    free(escaped);
-    return meta;
 }
 
 /* A piece that begins in what the session has and ends behind it. */
@@ -328,7 +317,8 @@ static enum wal_status take_grown(struct walconv_lines *lines,
         return put_part(lines, &rest, error);
     }
     judge(lines, piece, &judged);
-    meta = replacing_meta(lines, piece->has_newline);
+    meta = walconv_object("replaces", lines->match.line_id,
+                          piece->has_newline ? "" : ",\"eol\":false");
     status = put(lines, piece, &judged, meta, error);
     free(meta);
     pass(lines, judged.id);
@@ -397,7 +387,7 @@ enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
     snprintf(base, sizeof(base), "piece-%" PRIu64,
              lines->match.entries + piece->line);
     make_id(lines, base, piece->line, false, judged.id);
-    strcpy(judged.type, "line");
+    set(judged.type, "line");
     set_parent(lines, &judged, WAL__LINK_BEFORE);
     status =
         put(lines, piece, &judged, "{\"eol\":false,\"whole\":true}", error);

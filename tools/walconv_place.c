@@ -47,8 +47,8 @@ static int descend(int above, const char *name, bool is_reading)
     return fd;
 }
 
-int walconv_place_directory(const char *root, const char *path,
-                            bool is_reading, const char **name)
+int walconv_place_directory(const char *root, const char *path, bool is_reading,
+                            const char **name)
 {
     const char *part = path;
     const char *slash;
@@ -112,8 +112,8 @@ static void release(struct walconv_place_file *file)
 int walconv_place_commit(struct walconv_place_file *file)
 {
     FILE *stream = file->stream;
-    bool is_whole = fflush(stream) == 0 && !ferror(stream) &&
-                    fsync(fileno(stream)) == 0;
+    bool is_whole =
+        fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
     int number = errno;
 
     file->stream = NULL;
@@ -121,8 +121,8 @@ int walconv_place_commit(struct walconv_place_file *file)
         is_whole = false;
         number = errno;
     }
-    if (!is_whole || renameat(file->directory, file->temporary,
-                              file->directory, file->name) != 0) {
+    if (!is_whole || renameat(file->directory, file->temporary, file->directory,
+                              file->name) != 0) {
         number = is_whole ? errno : number;
         walconv_place_abort(file);
         errno = number;

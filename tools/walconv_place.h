@@ -30,8 +30,8 @@ struct walconv_place_file {
  * answers the open directory that holds the file, or -1 and errno. *name is
  * then the last part of path. With `is_reading`, nothing is made.
  */
-int walconv_place_directory(const char *root, const char *path,
-                            bool is_reading, const char **name);
+int walconv_place_directory(const char *root, const char *path, bool is_reading,
+                            const char **name);
 
 /* Begins a new file, of mode 0600, in an open directory, which it takes over.
  * 0, or -1 and errno. */

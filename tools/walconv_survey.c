@@ -5,7 +5,9 @@
  */
 #include "tools/walconv_survey.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/jsonl/json_value.h"
 #include "tools/cli.h"
@@ -37,6 +39,24 @@ char *walconv_text(struct wal__json_span string, size_t most)
     }
     text[size] = '\0';
     return (char *)text;
+}
+
+char *walconv_object(const char *key, struct wal_slice text, const char *more)
+{
+    struct wal__json_span span = {text.data, (size_t)text.size};
+    size_t capacity = 6 * span.size + 2;
+    uint8_t *escaped = cli_alloc(capacity);
+    char *object = cli_alloc(strlen(key) + capacity + strlen(more) + 8);
+    size_t size = 0;
+
+    if (wal__json_escape(span, escaped, capacity, &size) != WAL__JSON_OK) {
+        escaped[0] = '"';
+        escaped[1] = '"';
+        size = 2;
+    }
+    sprintf(object, "{\"%s\":%.*s%s}", key, (int)size, (char *)escaped, more);
+    free(escaped);
+    return object;
 }
 
 static void keep_first(char **kept, struct wal__json_span string, size_t most)

@@ -8,6 +8,7 @@
 #ifndef AGENTWAL_TOOLS_WALCONV_SURVEY_H
 #define AGENTWAL_TOOLS_WALCONV_SURVEY_H
 
+#include "agentwal.h"
 #include "format/jsonl/dialect.h"
 #include "tools/walconv_read.h"
 
@@ -34,5 +35,8 @@ void walconv_survey_deinit(struct walconv_survey *survey);
 /* A JSON string as text of 1 to `most` bytes without control characters, to be
  * freed; null when it is none. */
 char *walconv_text(struct wal__json_span string, size_t most);
+
+/* {"key":"text"MORE} as JSON, to be freed. */
+char *walconv_object(const char *key, struct wal_slice text, const char *more);
 
 #endif

@@ -48,8 +48,6 @@ void wal__branch_deinit(struct wal__branch *branch)
 void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
                           uint32_t stream, uint64_t inherited)
 {
-    WAL__ASSERT(branch->stream_count == 0);
-
     branch->fork_sequence = sequence;
     branch->fork_stream = stream;
     branch->inherited = inherited;
@@ -251,9 +249,9 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
     }
     stream->runs = runs;
 
-    uint32_t *compactions = reserve_item(
-        heap, stream->compactions, stream->compaction_count,
-        &stream->compaction_capacity, sizeof(*compactions));
+    uint32_t *compactions =
+        reserve_item(heap, stream->compactions, stream->compaction_count,
+                     &stream->compaction_capacity, sizeof(*compactions));
 
     if (compactions == NULL) {
         return WAL_ENOMEM;

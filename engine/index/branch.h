@@ -47,7 +47,7 @@ struct wal__stream {
     uint32_t compaction_capacity;
     uint32_t *ids;        /* by id_hash: ordinal + 1; 0: free slot */
     uint32_t id_capacity; /* a power of two, or 0 */
-    uint64_t head; /* sequence of the head `main`; 0: none */
+    uint64_t head;        /* sequence of the head `main`; 0: none */
 };
 
 struct wal__branch {
@@ -58,7 +58,7 @@ struct wal__branch {
     /* FORK: the fork point in another session; sequence 0: none. */
     uint64_t fork_sequence;
     uint32_t fork_stream;
-    uint64_t inherited; /* depth that the fork point's child has */
+    uint64_t inherited;     /* depth that the fork point's child has */
     uint64_t last_sequence; /* newest record of the session seen */
 };
 
@@ -66,7 +66,7 @@ void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
                       uint32_t session);
 void wal__branch_deinit(struct wal__branch *branch);
 
-/* The fork point; before any record is added. Every stream's head starts
+/* The fork point; before any entry is added. Every stream's head starts
  * empty but fork_stream's, whose head is the fork point. */
 void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
                           uint32_t stream, uint64_t inherited);
@@ -102,8 +102,7 @@ wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
 bool wal__branch_find_sequence(const struct wal__stream *stream,
                                uint64_t sequence, uint32_t *ordinal);
 
-uint64_t wal__branch_depth(const struct wal__stream *stream,
-                           uint32_t ordinal);
+uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal);
 
 /* A stretch of own entries on a path. */
 struct wal__stretch {

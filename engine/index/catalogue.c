@@ -43,8 +43,8 @@ void wal__catalogue_deinit(struct wal__catalogue *catalogue)
 
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue)
 {
-    uint64_t map_slots = (uint64_t)catalogue->by_number.capacity +
-                         catalogue->by_id.capacity;
+    uint64_t map_slots =
+        (uint64_t)catalogue->by_number.capacity + catalogue->by_id.capacity;
 
     return catalogue->slot_bytes +
            catalogue->slot_capacity * sizeof(*catalogue->slots) +
@@ -108,8 +108,8 @@ static size_t slot_size(const struct wal__overlay_slot *slot)
     return sizeof(*slot) + slot->text_capacity;
 }
 
-static struct wal__overlay_slot *
-create_slot(const struct wal__heap *heap, const struct wal__summary *summary)
+static struct wal__overlay_slot *create_slot(const struct wal__heap *heap,
+                                             const struct wal__summary *summary)
 {
     size_t room = summary->head_id.size < HEAD_ROOM
                       ? HEAD_ROOM - summary->head_id.size

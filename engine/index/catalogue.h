@@ -31,7 +31,7 @@ struct wal__catalogue {
     uint64_t slot_bytes; /* that the slots take */
     struct wal__map by_number;
     struct wal__map by_id;
-    uint32_t last_session; /* highest number given out */
+    uint32_t last_session;  /* highest number given out */
     uint32_t session_count; /* in snapshot and overlay together */
 };
 
@@ -55,33 +55,32 @@ enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
                                    struct wal__summary *summary) WAL_MUST_USE;
 enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
                                     struct wal__span id,
-                                    struct wal__summary *summary)
-    WAL_MUST_USE;
+                                    struct wal__summary *summary) WAL_MUST_USE;
 
 /* Puts a summary in the overlay, in place of an older one of its number.
  * Texts are copied; they may be those of a summary that was got from here.
  * id_hash is computed from the id, and the postings are left out. WAL_ECORRUPT
  * when the summary is not valid, when the number has another id already, or
  * the id another number; state is unchanged on failure. */
-enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
-                                   const struct wal__summary *summary)
-    WAL_MUST_USE;
+enum wal_status
+wal__catalogue_put(struct wal__catalogue *catalogue,
+                   const struct wal__summary *summary) WAL_MUST_USE;
 
 /*
  * Brings the catalogue up to date with one record that was committed, in log
- * order, its payload decompressed: SESSION makes or updates one; FORK sets the fork point, inherited,
- * depth and the head (parent, entry_id) when the stream is 0; ENTRY counts
- * (stream 0 only for `entries`), takes the id as head when the frame has
- * WAL__FRAME_MOVES_HEAD and stream 0; HEAD named "main" of stream 0 sets the
- * head; ACCEPT clears the damaged flag. Each sets updated_ms, last_sequence,
- * bytes and segment (that of the position).
+ * order, its payload decompressed. SESSION makes or updates one; FORK sets the
+ * fork point, inherited, depth and the head (parent, entry_id) when its stream
+ * is 0; ENTRY counts (stream 0 only for `entries`), takes the id as head when
+ * the frame has WAL__FRAME_MOVES_HEAD and stream 0; HEAD named "main" of
+ * stream 0 sets the head; ACCEPT clears the damaged flag. Each sets
+ * updated_ms, last_sequence, bytes and segment (that of the position).
  * fork_owner is found by the owner's id in FORK. WAL_ECORRUPT when the record
  * contradicts the catalogue or cannot be decoded; WAL_ENOMEM. State unchanged
  * on failure.
  */
-enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
-                                     const struct wal__applied *record)
-    WAL_MUST_USE;
+enum wal_status
+wal__catalogue_apply(struct wal__catalogue *catalogue,
+                     const struct wal__applied *record) WAL_MUST_USE;
 
 /* Marks a session as having lost entries. Errors as wal__catalogue_get. */
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
@@ -114,11 +113,10 @@ struct wal__catalogue_cursor {
     uint32_t snapshot_end;
     const struct wal__heap *heap;
 };
-enum wal_status
-wal__catalogue_cursor_init(struct wal__catalogue_cursor *cursor,
-                           const struct wal__catalogue *catalogue,
-                           const struct wal__catalogue_filter *filter)
-    WAL_MUST_USE;
+enum wal_status wal__catalogue_cursor_init(
+    struct wal__catalogue_cursor *cursor,
+    const struct wal__catalogue *catalogue,
+    const struct wal__catalogue_filter *filter) WAL_MUST_USE;
 enum wal_status
 wal__catalogue_cursor_next(struct wal__catalogue_cursor *cursor,
                            const struct wal__catalogue *catalogue,
@@ -130,10 +128,9 @@ void wal__catalogue_cursor_deinit(struct wal__catalogue_cursor *cursor);
  * header: position, last_sequence, chain and uuid are the caller's. Heap:
  * about 32 bytes a session while it runs. WAL_ETOOBIG beyond 4 GiB of texts. */
 typedef enum wal_status wal__put(void *ctx, const void *data, size_t size);
-enum wal_status
-wal__catalogue_write(const struct wal__catalogue *catalogue,
-                     const struct wal__catalogue_header *header,
-                     wal__put *put, void *ctx) WAL_MUST_USE;
+enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
+                                     const struct wal__catalogue_header *header,
+                                     wal__put *put, void *ctx) WAL_MUST_USE;
 
 /* Bytes of heap that the overlay takes. */
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue);

@@ -16,8 +16,7 @@ static enum wal_status apply_session(const struct wal__applied *record,
 {
     struct wal__session_record session;
 
-    if (wal__session_record_decode(record->payload, &session) !=
-        WAL__FMT_OK) {
+    if (wal__session_record_decode(record->payload, &session) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     if (summary->id.size > 0 && !wal__span_equal(summary->id, session.id)) {

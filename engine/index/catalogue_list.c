@@ -13,7 +13,9 @@
 #include "format/crc32.h"
 
 /* Sessions that are brought near before their turn. */
-enum { AHEAD = 12 };
+enum {
+    AHEAD = 12
+};
 
 static bool passes(struct wal__span filter, struct wal__span text)
 {
@@ -22,9 +24,8 @@ static bool passes(struct wal__span filter, struct wal__span text)
 
 static bool begins(struct wal__span prefix, struct wal__span id)
 {
-    return prefix.size == 0 ||
-           (prefix.size <= id.size &&
-            memcmp(prefix.data, id.data, prefix.size) == 0);
+    return prefix.size == 0 || (prefix.size <= id.size &&
+                                memcmp(prefix.data, id.data, prefix.size) == 0);
 }
 
 static bool matches(const struct wal__catalogue_filter *filter,

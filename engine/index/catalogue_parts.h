@@ -62,8 +62,8 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
                                    struct wal__summary *summary) WAL_MUST_USE;
 
 /* The first item of by_cwd whose hash is not below cwd_hash. */
-enum wal_status
-wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
-                        uint64_t cwd_hash, uint32_t *item) WAL_MUST_USE;
+enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
+                                        uint64_t cwd_hash,
+                                        uint32_t *item) WAL_MUST_USE;
 
 #endif

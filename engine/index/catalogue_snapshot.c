@@ -13,13 +13,15 @@
 #include "format/bytes.h"
 #include "format/crc32.h"
 
-enum { PAGE = WAL__CATALOGUE_PAGE, BITS = 8 };
+enum {
+    PAGE = WAL__CATALOGUE_PAGE,
+    BITS = 8
+};
 
 /* ------------------------------------------------------------ verifying --- */
 
 /* Of page 0 the table covers what its header's own checksum does not. */
-static bool page_is_sound(const struct wal__catalogue *catalogue,
-                          uint64_t page)
+static bool page_is_sound(const struct wal__catalogue *catalogue, uint64_t page)
 {
     const uint8_t *table = catalogue->bytes + catalogue->layout.table;
     size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
@@ -101,8 +103,8 @@ enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
     adopted.bytes = bytes.data;
     adopted.session_count = adopted.header.session_count;
     adopted.last_session = adopted.header.last_session;
-    adopted.verified = wal__heap_zalloc(
-        catalogue->heap, adopted.layout.table / PAGE / BITS + 1);
+    adopted.verified = wal__heap_zalloc(catalogue->heap,
+                                        adopted.layout.table / PAGE / BITS + 1);
     if (adopted.verified == NULL) {
         return WAL_ENOMEM;
     }
@@ -223,8 +225,7 @@ static enum wal_status number_of(const struct wal__catalogue *catalogue,
 }
 
 enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
-                                  uint32_t number,
-                                  struct wal__summary *summary)
+                                  uint32_t number, struct wal__summary *summary)
 {
     uint32_t low = 0;
     uint32_t high = wal__snapshot_count(catalogue);
@@ -315,9 +316,8 @@ static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
     return WAL_OK;
 }
 
-enum wal_status
-wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
-                        uint64_t cwd_hash, uint32_t *item)
+enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
+                                        uint64_t cwd_hash, uint32_t *item)
 {
     return lower_bound(catalogue, catalogue->layout.by_cwd, cwd_key, cwd_hash,
                        item);

@@ -37,8 +37,8 @@ struct writer {
     uint8_t *table;           /* the page table, filled by the first pass */
     uint8_t *chunk;           /* what is not flushed yet */
     size_t chunk_size;
-    uint64_t flushed;         /* offset of the chunk in the file */
-    wal__put *put;            /* null in the first pass */
+    uint64_t flushed; /* offset of the chunk in the file */
+    wal__put *put;    /* null in the first pass */
     void *ctx;
 };
 
@@ -88,8 +88,7 @@ static enum wal_status merge(struct writer *writer,
             return WAL_ECORRUPT;
         }
         last = row.number;
-        for (; slot < catalogue->slot_count && slots[slot].key < last;
-             slot++) {
+        for (; slot < catalogue->slot_count && slots[slot].key < last; slot++) {
             writer->sources[count++] = slots[slot].value | OVERLAID;
         }
         if (!wal__catalogue_slot(catalogue, last, &overlaid)) {
@@ -248,7 +247,10 @@ static enum wal_status append_header(struct writer *writer)
     return status != WAL_OK ? status : pad(writer);
 }
 
-enum part { PART_SUMMARIES, PART_TEXTS };
+enum part {
+    PART_SUMMARIES,
+    PART_TEXTS
+};
 
 /* One part of every summary. They are encoded whole for each: what lies
  * where in them is the format's business. */
@@ -392,10 +394,9 @@ static void release(const struct writer *writer)
     }
 }
 
-enum wal_status
-wal__catalogue_write(const struct wal__catalogue *catalogue,
-                     const struct wal__catalogue_header *header,
-                     wal__put *put, void *ctx)
+enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
+                                     const struct wal__catalogue_header *header,
+                                     wal__put *put, void *ctx)
 {
     struct writer writer = {.catalogue = catalogue, .header = *header};
     enum wal_status status;

@@ -13,7 +13,9 @@
 #include "engine/base/assert.h"
 #include "engine/index/order.h"
 
-enum { CAPACITY_MIN = 64 };
+enum {
+    CAPACITY_MIN = 64
+};
 
 void wal__tail_index_init(struct wal__tail_index *tail,
                           const struct wal__heap *heap)
@@ -136,8 +138,8 @@ enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
     return status;
 }
 
-static bool find_rank(const struct wal__tail_index *tail, uint32_t session,
-                      uint32_t *rank)
+bool wal__tail_index_rank(const struct wal__tail_index *tail, uint32_t session,
+                          uint32_t *rank)
 {
     uint32_t cursor = 0;
 
@@ -168,7 +170,7 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
     if (status != WAL_OK) {
         return status;
     }
-    if (!find_rank(tail, session, &rank)) {
+    if (!wal__tail_index_rank(tail, session, &rank)) {
         rank = add_session(tail, session);
     }
     tail->postings[tail->count] = *posting;
@@ -186,7 +188,7 @@ enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
     uint32_t rank;
     uint8_t *at;
 
-    if (!find_rank(tail, session, &rank)) {
+    if (!wal__tail_index_rank(tail, session, &rank)) {
         return WAL_OK;
     }
 
@@ -209,7 +211,7 @@ bool wal__tail_index_has(const struct wal__tail_index *tail, uint32_t session)
 {
     uint32_t rank;
 
-    return find_rank(tail, session, &rank);
+    return wal__tail_index_rank(tail, session, &rank);
 }
 
 uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
@@ -225,8 +227,8 @@ uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
 static enum wal_status sort_sessions(const struct wal__tail_index *tail,
                                      struct wal__order_item **order)
 {
-    struct wal__order_item *items = wal__heap_resize(
-        tail->heap, NULL, tail->session_count, sizeof(*items));
+    struct wal__order_item *items =
+        wal__heap_resize(tail->heap, NULL, tail->session_count, sizeof(*items));
 
     if (items == NULL) {
         return WAL_ENOMEM;
@@ -335,8 +337,8 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
     }
     out->size = texts;
     for (uint32_t i = 0; i < tail->session_count; i++) {
-        status = encode_session(tail, order[i].value, source, ctx, &places,
-                                out);
+        status =
+            encode_session(tail, order[i].value, source, ctx, &places, out);
         if (status != WAL_OK) {
             goto done;
         }

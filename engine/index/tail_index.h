@@ -37,19 +37,20 @@ void wal__tail_index_reset(struct wal__tail_index *tail);
 /* Room for `postings` more, so that as many adds cannot fail. */
 enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
                                         uint32_t postings) WAL_MUST_USE;
-enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
-                                    uint32_t session,
-                                    const struct wal__posting *posting)
-    WAL_MUST_USE;
+enum wal_status
+wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
+                    const struct wal__posting *posting) WAL_MUST_USE;
 
 /* Copies the postings of a session, ascending, to out (a buf of struct
  * wal__posting, appended to). */
 enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
                                         uint32_t session,
                                         struct wal__buf *out) WAL_MUST_USE;
+/* The session's rank: sessions are ranked by their first posting here. */
+bool wal__tail_index_rank(const struct wal__tail_index *tail, uint32_t session,
+                          uint32_t *rank);
 /* Whether the session has a posting here. */
-bool wal__tail_index_has(const struct wal__tail_index *tail,
-                         uint32_t session);
+bool wal__tail_index_has(const struct wal__tail_index *tail, uint32_t session);
 
 /* An upper bound of the encoded size once `postings` more in at most
  * `sessions` further sessions were added; texts are bounded by the largest

@@ -165,6 +165,7 @@ enum wal_status wal__control_share(struct wal__control *control,
         return wal__fail(error, status, err, control->path, WAL__LOCK_MEMBER,
                          "cannot share the store");
     }
+    control->alone = false;
     return WAL_OK;
 }
 

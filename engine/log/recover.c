@@ -392,6 +392,26 @@ static enum wal_status recover_alone(struct wal__log *log,
     return status;
 }
 
+/* Where a process that joins others begins to catch up. */
+static void adopt_start(struct wal__log *log,
+                        const struct wal__tail_state *state)
+{
+    struct wal__scan_facts *facts = &log->facts;
+
+    facts->end = WAL__SEGMENT_HEADER_SIZE;
+    facts->last_sequence = log->tail->open.last_sequence;
+    facts->chain = log->tail->open.chain;
+    if (state->end != 0) {
+        facts->end = state->end;
+        facts->last_sequence = state->last_sequence;
+        facts->chain = state->chain;
+        log->commit_offset = state->commit_offset;
+        log->last_epoch = state->epoch;
+    }
+    adopt_facts(log, facts);
+    log->marked = state->end != 0;
+}
+
 enum wal_status wal__log_recover(struct wal__log *log,
                                  const struct wal__tail_state *state,
                                  bool strict, struct wal_error *error)
@@ -404,11 +424,7 @@ enum wal_status wal__log_recover(struct wal__log *log,
         if (log->tail != NULL && log->tail->sealed) {
             adopt_sealed(log);
         } else if (log->tail != NULL) {
-            log->facts.end = WAL__SEGMENT_HEADER_SIZE;
-            log->facts.last_sequence = log->tail->open.last_sequence;
-            log->facts.chain = log->tail->open.chain;
-            adopt_facts(log, &log->facts);
-            log->marked = false;
+            adopt_start(log, state);
         }
         status = wal__log_catch_up(log, error);
     }
@@ -435,6 +451,7 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     start.last_sequence = log->last_sequence;
     start.chain = log->chain;
     start.capacity = to;
+    start.known_end = to;
     if (start.offset >= to) {
         return WAL_OK;
     }
@@ -451,8 +468,7 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     wal__scan(&source, &sink, &start, facts);
     wal__window_deinit(&window);
     status = scan_failed(log->tail, facts, &applier, error);
-    if (status == WAL_OK &&
-        (facts->verdict != WAL__VERDICT_CLEAN || facts->end != to)) {
+    if (status == WAL_OK && facts->end != to) {
         return wal__fail(error, WAL_ECORRUPT, 0, log->tail->path,
                          facts->invalid,
                          "what another process published is damaged");

@@ -127,6 +127,13 @@ static enum wal_status read_trailer(struct wal__segment *segment, int *err)
     return WAL_OK;
 }
 
+enum wal_status wal__segment_refresh(struct wal__segment *segment)
+{
+    int err = 0;
+
+    return segment->sealed ? WAL_OK : read_trailer(segment, &err);
+}
+
 static enum wal_status read_head(struct wal__segment *segment,
                                  const uint8_t uuid[16], uint32_t class,
                                  struct wal_error *error)

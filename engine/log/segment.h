@@ -62,6 +62,10 @@ enum wal_status wal__segment_make(const struct wal__env *env,
                                   const _Atomic uint32_t *hurry,
                                   struct wal_error *error) WAL_MUST_USE;
 
+/* Reads the trailer again: another process may have sealed the segment. */
+enum wal_status wal__segment_refresh(struct wal__segment *segment)
+    WAL_MUST_USE;
+
 void wal__segment_close(struct wal__segment *segment);
 
 /* The whole segment, read only; null with *error set on failure. */

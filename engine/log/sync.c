@@ -116,3 +116,15 @@ done:
     pthread_mutex_unlock(&log->sync_mutex);
     return status;
 }
+
+enum wal_status wal__log_lease(struct wal__log *log, struct wal_error *error)
+{
+    return wal__control_lock(log->control, WAL__LOCK_LEASE + log->stream,
+                             log->stream, error);
+}
+
+void wal__log_release(struct wal__log *log)
+{
+    wal__control_unlock(log->control, WAL__LOCK_LEASE + log->stream,
+                        log->stream);
+}

@@ -38,6 +38,7 @@ void wal__group_init(struct wal__group *group, const struct wal__log *log)
     group->chain = log->chain;
     group->first_sequence = log->last_sequence + 1;
     group->next_sequence = group->first_sequence;
+    group->clock_ms = log->env->io->now_ms(log->env->io->ctx);
 }
 
 void wal__group_deinit(struct wal__group *group)
@@ -112,7 +113,6 @@ static uint64_t encode_commit(const struct wal__log *log,
                               struct wal__commit *commit,
                               struct wal__frame *frame, uint8_t *out)
 {
-    const struct wal__io *io = log->env->io;
     uint64_t offset = wal__group_offset(group, log);
 
     memset(commit, 0, sizeof(*commit));
@@ -122,7 +122,7 @@ static uint64_t encode_commit(const struct wal__log *log,
     commit->chain = group->chain;
     commit->durable_off = (uint32_t)durable_offset(log);
     commit->epoch = log->epoch;
-    commit->clock_ms = io->now_ms(io->ctx);
+    commit->clock_ms = group->clock_ms;
     commit->flags = group->durable ? WAL__COMMIT_DURABLE : 0;
     commit->session_count = group->session_count;
     memset(frame, 0, sizeof(*frame));
@@ -386,7 +386,7 @@ static enum wal_status write_seal(struct wal__log *log,
 
 /* Ends the tail: its index is encoded, written behind the last group unless
  * the segment must be left as it is, and all of it is synced. */
-static enum wal_status end_tail(struct wal__log *log, bool seal,
+static enum wal_status end_tail(struct wal__log *log, bool *seal,
                                 struct wal__buf *index,
                                 struct wal_error *error)
 {
@@ -399,7 +399,10 @@ static enum wal_status end_tail(struct wal__log *log, bool seal,
         return wal__fail(error, status, 0, log->tail->path, 0,
                          "cannot encode the segment's index");
     }
-    if (seal) {
+    /* Texts may have grown past the bound: the index then stands beside. */
+    *seal = *seal && header.end + align_up(index->size, 8) + SEAL_ROOM <=
+                         log->tail->header.capacity;
+    if (*seal) {
         status = write_seal(log, index, error);
     }
     if (status == WAL_OK) {
@@ -495,7 +498,7 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
                                    log->class, &segment, error);
     }
     if (status == WAL_OK && ended != NULL && !ended->sealed) {
-        status = end_tail(log, seal, &index, error);
+        status = end_tail(log, &seal, &index, error);
     }
     if (status != WAL_OK) {
         wal__segment_close(segment);

@@ -5,6 +5,7 @@
 #ifndef WAL_TESTS_SIM_MACHINE_H
 #define WAL_TESTS_SIM_MACHINE_H
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,6 +15,11 @@
 
 #include "engine/base/assert.h"
 #include "tests/sim/sim_io.h"
+
+/* That a test tries. */
+enum {
+    SEEDS = 200
+};
 
 /* A disk, a process on it, and its table. */
 struct machine {
@@ -64,10 +70,16 @@ static inline enum wal_status try_write(struct machine *m,
                                         const char *text, uint64_t offset,
                                         size_t *put)
 {
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)text,
-                        .iov_len = strlen(text)};
+    char *data = strdup(text);
+    struct iovec iov = {.iov_base = data, .iov_len = strlen(text)};
 
-    return m->io->pwritev(m->io->ctx, file, &iov, 1, offset, put, &m->error);
+    WAL__ASSERT(data != NULL);
+
+    enum wal_status status =
+        m->io->pwritev(m->io->ctx, file, &iov, 1, offset, put, &m->error);
+
+    free(data);
+    return status;
 }
 
 static inline void write_text(struct machine *m, struct wal__file *file,
@@ -106,6 +118,45 @@ static inline enum wal_status lock(struct machine *m, struct wal__file *file,
                                    uint64_t offset, enum wal__io_lock mode)
 {
     return m->io->lock(m->io->ctx, file, offset, mode, &m->error);
+}
+
+/* A copy of the disk after a power loss. */
+static inline struct sim_disk *lose(const struct machine *m,
+                                    enum sim_landing landing, uint64_t seed)
+{
+    struct sim_disk *copy = sim_disk_clone(m->disk);
+
+    sim_disk_power_loss(copy, &(struct sim_power_loss){.landing = landing},
+                        seed);
+    return copy;
+}
+
+static inline void expect_after(const struct machine *m,
+                                enum sim_landing landing, const char *path,
+                                const char *text)
+{
+    struct sim_disk *copy = lose(m, landing, 1);
+
+    if (text == NULL) {
+        assert_false(sim_file_exists(copy, path));
+    } else {
+        expect_content(copy, path, text);
+    }
+    sim_disk_destroy(copy);
+}
+
+static inline void sync_names(struct machine *m, const char *path)
+{
+    assert_int_equal(m->io->sync_directory(m->io->ctx, path, &m->error),
+                     WAL_OK);
+}
+
+static inline void fail_next(const struct machine *m, enum sim_call call,
+                             bool partial)
+{
+    sim_process_add_fault(m->process, &(struct sim_fault){.call = call,
+                                                          .sys_errno = EIO,
+                                                          .partial = partial});
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -457,30 +457,35 @@ static bool is_byte_durable(const struct sim_file *file, uint64_t offset)
     return true;
 }
 
-bool sim__file_is_durable(struct sim_file *file, uint64_t offset, uint64_t size)
+/* Whether what a change did to [offset,end) is durable. */
+static bool is_change_durable(const struct sim_file *file,
+                              const struct sim_change *change, uint64_t offset,
+                              uint64_t end)
 {
-    uint64_t end = offset + size;
+    uint64_t at = change->offset > offset ? change->offset : offset;
 
-    sim__file_capture(file);
-    if (end > file->size) {
-        return false;
+    if (change->kind != SIM_WRITE) {
+        return change->state == SIM_SYNCED ||
+               (change->kind == SIM_SIZE && change->old_size >= end);
     }
-    for (size_t i = 0; i < file->change_count; i++) {
-        const struct sim_change *change = &file->changes[i];
-        bool is_write = change->kind == SIM_WRITE;
-        uint64_t at = change->offset > offset ? change->offset : offset;
-
-        if (!is_write && change->state != SIM_SYNCED &&
-            (change->kind == SIM_CUT || change->old_size < end)) {
+    while (at < end && covers(change, at)) {
+        if (!is_byte_durable(file, at++)) {
             return false;
-        }
-        for (; is_write && at < end && covers(change, at); at++) {
-            if (!is_byte_durable(file, at)) {
-                return false;
-            }
         }
     }
     return true;
+}
+
+bool sim__file_is_durable(struct sim_file *file, uint64_t offset, uint64_t size)
+{
+    uint64_t end = offset + size;
+    bool durable = end <= file->size;
+
+    sim__file_capture(file);
+    for (size_t i = 0; durable && i < file->change_count; i++) {
+        durable = is_change_durable(file, &file->changes[i], offset, end);
+    }
+    return durable;
 }
 
 static void flip_bytes(struct sim_bytes **bytes, uint64_t size, uint64_t at,

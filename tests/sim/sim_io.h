@@ -93,7 +93,7 @@ struct sim_power_loss {
 void sim_disk_power_loss(struct sim_disk *disk,
                          const struct sim_power_loss *loss, uint64_t seed);
 
-/* Files, from outside: no call is counted, nothing is traced ---------------- */
+/* Files from outside; nothing is counted or traced ------------------------- */
 
 /* Whether these bytes, the size that holds them and every name on the way to
  * them survive any power loss. False where there is no such file. */

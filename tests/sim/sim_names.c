@@ -72,27 +72,36 @@ struct place {
     struct sim_file *file;
 };
 
-/* Takes "." and ".." out, which is done by text: there are no links. The
- * result has no slash at its ends. */
+/* Adds a part to a path without slashes at its ends; ".." takes one off. */
+static size_t add_part(char *out, size_t size, const char *part, size_t length)
+{
+    if (length == 0 || (length == 1 && part[0] == '.')) {
+        return size;
+    }
+    if (length == 2 && memcmp(part, "..", 2) == 0) {
+        do {
+            size -= size > 0 ? 1 : 0;
+        } while (size > 0 && out[size] != '/');
+        return size;
+    }
+    if (size > 0) {
+        out[size++] = '/';
+    }
+    memcpy(out + size, part, length);
+    return size + length;
+}
+
+/* Takes "." and ".." out, which is done by text: there are no links. */
 static void normalize(const char *path, char out[SIM_PATH_MAX])
 {
     size_t size = 0;
 
     WAL__ASSERT(strlen(path) < SIM_PATH_MAX - 1);
     while (*path != '\0') {
-        size_t part = strcspn(path, "/");
+        size_t length = strcspn(path, "/");
 
-        if (part == 2 && memcmp(path, "..", 2) == 0) {
-            while (size > 0 && out[--size] != '/') {
-            }
-        } else if (part > 0 && !(part == 1 && *path == '.')) {
-            if (size > 0) {
-                out[size++] = '/';
-            }
-            memcpy(out + size, path, part);
-            size += part;
-        }
-        path += part + (path[part] == '/' ? 1 : 0);
+        size = add_part(out, size, path, length);
+        path += length + (path[length] == '/' ? 1 : 0);
     }
     out[size] = '\0';
 }
@@ -383,7 +392,6 @@ int sim__rename(struct sim_disk *disk, const char *from, const char *to)
 
 /* -------------------------------------------------------- power loss --- */
 
-/* Whether a directory can be reached from the root in one step or is it. */
 static bool has_name(const struct sim_disk *disk, const struct sim_file *file)
 {
     for (size_t i = 0; i < disk->name_count; i++) {
@@ -394,19 +402,24 @@ static bool has_name(const struct sim_disk *disk, const struct sim_file *file)
     return file == disk->root;
 }
 
-/* Drops names whose directory was lost, until there are none. */
+/* One pass over the names whose directory was lost; false: there were none. */
+static bool prune(struct sim_disk *disk)
+{
+    bool found = false;
+
+    for (size_t i = disk->name_count; i-- > 0;) {
+        if (!has_name(disk, disk->names[i].directory)) {
+            drop(disk, &disk->names[i]);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Drops all that lay in lost directories, at any depth. */
 void sim__names_prune(struct sim_disk *disk)
 {
-    bool again = true;
-
-    while (again) {
-        again = false;
-        for (size_t i = disk->name_count; i-- > 0;) {
-            if (!has_name(disk, disk->names[i].directory)) {
-                drop(disk, &disk->names[i]);
-                again = true;
-            }
-        }
+    while (prune(disk)) {
     }
 }
 
@@ -473,19 +486,26 @@ void sim__names_clone(const struct sim_disk *from, struct sim_disk *to)
 
 /* -------------------------------------------------------- inspection --- */
 
+static bool is_about(const struct sim_name_change *change,
+                     const struct place *place)
+{
+    for (size_t i = 0; i < change->count; i++) {
+        const struct sim_edit *edit = &change->edits[i];
+
+        if (edit->directory == place->directory &&
+            strcmp(edit->text, place->text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the last word on this name is durable. */
 static bool is_settled(const struct sim_disk *disk, const struct place *place)
 {
     for (size_t i = disk->change_count; i-- > 0;) {
-        const struct sim_name_change *change = &disk->changes[i];
-
-        for (size_t k = 0; k < change->count; k++) {
-            const struct sim_edit *edit = &change->edits[k];
-
-            if (edit->directory == place->directory &&
-                strcmp(edit->text, place->text) == 0) {
-                /* The last word on this name. */
-                return change->state == SIM_SYNCED;
-            }
+        if (is_about(&disk->changes[i], place)) {
+            return disk->changes[i].state == SIM_SYNCED;
         }
     }
     return true;

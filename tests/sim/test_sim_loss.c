@@ -1,59 +1,18 @@
 /*
- * test_sim_loss.c - what a power loss and a failed sync do to the simulated
- * disk. Tests that try many seeds name the one that failed.
+ * test_sim_loss.c - what a power loss and a failed sync do to the bytes of the
+ * simulated disk. Seeds are counted from 0, so each run is the same.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "tests/sim/machine.h"
 
-enum {
-    SEEDS = 200
-};
-
-/* A copy of the disk after a power loss. */
-static struct sim_disk *lose(const struct machine *m, enum sim_landing landing,
-                             uint64_t seed)
-{
-    struct sim_disk *copy = sim_disk_clone(m->disk);
-
-    sim_disk_power_loss(copy, &(struct sim_power_loss){.landing = landing},
-                        seed);
-    return copy;
-}
-
-static void expect_after(const struct machine *m, enum sim_landing landing,
-                         const char *path, const char *text)
-{
-    struct sim_disk *copy = lose(m, landing, 1);
-
-    if (text == NULL) {
-        assert_false(sim_file_exists(copy, path));
-    } else {
-        expect_content(copy, path, text);
-    }
-    sim_disk_destroy(copy);
-}
-
-static void sync_names(struct machine *m, const char *path)
-{
-    assert_int_equal(m->io->sync_directory(m->io->ctx, path, &m->error),
-                     WAL_OK);
-}
-
-static void fail_next(const struct machine *m, enum sim_call call, bool partial)
-{
-    sim_process_add_fault(m->process, &(struct sim_fault){.call = call,
-                                                          .sys_errno = EIO,
-                                                          .partial = partial});
-}
-
 /* A durable file of sectors of `byte`. */
 static struct wal__file *make_sectors(struct machine *m, const char *path,
                                       char byte, size_t sectors)
 {
     size_t size = sectors * SIM_SECTOR_SIZE;
-    char *data = malloc(size);
+    char *data = malloc(size + 1);
 
     WAL__ASSERT(data != NULL);
     memset(data, byte, size);
@@ -75,6 +34,29 @@ static void write_bytes(struct machine *m, struct wal__file *file, char byte,
         m->io->pwritev(m->io->ctx, file, &iov, 1, offset, &put, &m->error),
         WAL_OK);
     assert_int_equal(put, size);
+}
+
+/* Which letters the file of whole sectors holds, a sector each; '?' where a
+ * sector is mixed. */
+static void letters_of(struct sim_disk *disk, const char *path, char *letters)
+{
+    uint8_t *data;
+    size_t size;
+
+    sim_disk_read_file(disk, path, &data, &size);
+    assert_int_equal(size % SIM_SECTOR_SIZE, 0);
+    for (size_t i = 0; i < size; i += SIM_SECTOR_SIZE) {
+        bool is_whole =
+            memcmp(data + i, data + i + 1, SIM_SECTOR_SIZE - 1) == 0;
+
+        *letters = '?';
+        if (is_whole) {
+            memcpy(letters, data + i, 1);
+        }
+        letters++;
+    }
+    *letters = '\0';
+    free(data);
 }
 
 /* ------------------------------------------------------------- bytes --- */
@@ -124,7 +106,10 @@ static void test_sim_loss__size_is_lost_with_the_bytes(void **state)
     expect_after(m, SIM_LAND_ALL, "a", "hello");
     assert_int_equal(m->io->allocate(m->io->ctx, file, 1 << 20, &m->error),
                      WAL_OK);
+    assert_false(sim_file_is_durable(m->disk, "a", 5000, 1));
+    assert_true(sim_file_is_durable(m->disk, "a", 0, 0));
     assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_true(sim_file_is_durable(m->disk, "a", 5000, 1));
 
     struct sim_disk *copy = lose(m, SIM_LAND_NONE, 1);
 
@@ -147,6 +132,45 @@ static void test_sim_loss__truncation_waits_for_a_sync(void **state)
     expect_after(m, SIM_LAND_NONE, "a", "new");
 }
 
+static void test_sim_loss__truncated_file_is_old_or_new(void **state)
+{
+    struct machine *m = *state;
+    int kept = 0;
+
+    sim_disk_write_file(m->disk, "a", "old content", 11);
+    write_text(m, open_on(m->io, "a", WAL__IO_WRITE | WAL__IO_TRUNCATE), "new",
+               0);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct sim_disk *copy = lose(m, SIM_LAND_ANY, seed);
+
+        if (sim_file_size(copy, "a") == 11) {
+            expect_content(copy, "a", "old content");
+            kept++;
+        }
+        sim_disk_destroy(copy);
+    }
+    assert_in_range(kept, SEEDS / 10, SEEDS - SEEDS / 10);
+}
+
+static void test_sim_loss__bytes_past_a_lost_size_are_gone(void **state)
+{
+    struct machine *m = *state;
+
+    write_bytes(m, make_sectors(m, "a", 'o', 1), 'n', 512, 4096);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct sim_disk *copy = lose(m, SIM_LAND_BY_CHANGE, seed);
+        const struct wal__io *io = sim_process_io(sim_process_create(copy));
+        bool is_long = sim_file_size(copy, "a") > 512;
+        struct wal__file *file = open_on(io, "a", WAL__IO_WRITE);
+        char letters[16];
+
+        assert_int_equal(io->allocate(io->ctx, file, 1024, &m->error), WAL_OK);
+        letters_of(copy, "a", letters);
+        assert_true(is_long || letters[1] == '\0');
+        sim_disk_destroy(copy);
+    }
+}
+
 static void test_sim_loss__later_of_two_landing_writes_is_on_top(void **state)
 {
     struct machine *m = *state;
@@ -155,25 +179,6 @@ static void test_sim_loss__later_of_two_landing_writes_is_on_top(void **state)
     write_text(m, file, "firstfirst", 0);
     write_text(m, file, "second", 2);
     expect_after(m, SIM_LAND_ALL, "a", "fisecondst");
-}
-
-/* Which letters the file of whole sectors holds, a sector each; '?' where a
- * sector is mixed. */
-static void letters_of(struct sim_disk *disk, const char *path, char *letters)
-{
-    uint8_t *data;
-    size_t size;
-
-    sim_disk_read_file(disk, path, &data, &size);
-    assert_int_equal(size % SIM_SECTOR_SIZE, 0);
-    for (size_t i = 0; i < size; i += SIM_SECTOR_SIZE) {
-        bool is_whole =
-            memcmp(data + i, data + i + 1, SIM_SECTOR_SIZE - 1) == 0;
-
-        *letters++ = is_whole ? (char)data[i] : '?';
-    }
-    *letters = '\0';
-    free(data);
 }
 
 /* Four writes of two sectors over old ones; what the seeds make of them. */
@@ -190,7 +195,7 @@ static void count_letters(const char *letters, struct tally *tally)
     bool is_gone = false;
     bool is_there = false;
 
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         bool first = letters[2 * i] == 'n';
         bool second = letters[2 * i + 1] == 'n';
 
@@ -432,80 +437,6 @@ static void test_sim_loss__failed_sync_may_have_written_some(void **state)
     assert_false(sim_file_is_durable(m->disk, "a", 0, 1));
 }
 
-/* ------------------------------------------------------------- names --- */
-
-static void test_sim_loss__new_name_waits_for_its_directory(void **state)
-{
-    struct machine *m = *state;
-    struct wal__file *file;
-
-    assert_int_equal(m->io->make_directory(m->io->ctx, "s", &m->error), WAL_OK);
-    file = make(m, "s/a");
-    write_text(m, file, "hello", 0);
-    assert_int_equal(sync_file(m, file), WAL_OK);
-    expect_after(m, SIM_LAND_NONE, "s/a", NULL);
-    expect_after(m, SIM_LAND_ALL, "s/a", "hello");
-    /* The file's name is nothing without that of its directory. */
-    sync_names(m, "s");
-    assert_false(sim_file_is_durable(m->disk, "s/a", 0, 5));
-    expect_after(m, SIM_LAND_NONE, "s/a", NULL);
-    sync_names(m, "/");
-    assert_true(sim_file_is_durable(m->disk, "s/a", 0, 5));
-    expect_after(m, SIM_LAND_NONE, "s/a", "hello");
-}
-
-static void test_sim_loss__rename_gives_the_old_or_the_new(void **state)
-{
-    struct machine *m = *state;
-    int kept = 0;
-
-    sim_disk_write_file(m->disk, "a", "old", 3);
-    sim_disk_write_file(m->disk, "a.new", "new", 3);
-    assert_int_equal(m->io->rename(m->io->ctx, "a.new", "a", &m->error),
-                     WAL_OK);
-    expect_content(m->disk, "a", "new");
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct sim_disk *copy = lose(m, SIM_LAND_ANY, seed);
-        bool is_old = sim_file_exists(copy, "a.new");
-
-        expect_content(copy, "a", is_old ? "old" : "new");
-        kept += is_old;
-        sim_disk_destroy(copy);
-    }
-    assert_in_range(kept, SEEDS / 10, SEEDS - SEEDS / 10);
-    sync_names(m, "/");
-    expect_after(m, SIM_LAND_NONE, "a", "new");
-    expect_after(m, SIM_LAND_NONE, "a.new", NULL);
-}
-
-static void test_sim_loss__unlinked_file_may_come_back(void **state)
-{
-    struct machine *m = *state;
-
-    sim_disk_write_file(m->disk, "a", "old", 3);
-    assert_int_equal(m->io->unlink(m->io->ctx, "a", &m->error), WAL_OK);
-    close_file(m, make(m, "a"));
-    expect_after(m, SIM_LAND_NONE, "a", "old");
-    expect_after(m, SIM_LAND_ALL, "a", "");
-    sync_names(m, "/");
-    expect_after(m, SIM_LAND_NONE, "a", "");
-}
-
-static void test_sim_loss__failed_directory_sync_loses_names(void **state)
-{
-    struct machine *m = *state;
-
-    sim_disk_write_file(m->disk, "a", "old", 3);
-    assert_int_equal(m->io->rename(m->io->ctx, "a", "b", &m->error), WAL_OK);
-    fail_next(m, SIM_SYNC_DIRECTORY, false);
-    assert_int_equal(m->io->sync_directory(m->io->ctx, "/", &m->error),
-                     WAL_EIO);
-    sync_names(m, "/");
-    assert_false(sim_file_is_durable(m->disk, "b", 0, 3));
-    expect_after(m, SIM_LAND_ALL, "a", "old");
-    expect_after(m, SIM_LAND_ALL, "b", NULL);
-}
-
 /* -------------------------------------------------------------- boot --- */
 
 static void test_sim_loss__boots_as_another_and_kills_all(void **state)
@@ -542,6 +473,8 @@ int main(void)
         TEST(test_sim_loss__synced_bytes_survive_every_landing),
         TEST(test_sim_loss__size_is_lost_with_the_bytes),
         TEST(test_sim_loss__truncation_waits_for_a_sync),
+        TEST(test_sim_loss__truncated_file_is_old_or_new),
+        TEST(test_sim_loss__bytes_past_a_lost_size_are_gone),
         TEST(test_sim_loss__later_of_two_landing_writes_is_on_top),
         TEST(test_sim_loss__by_change_keeps_writes_whole),
         TEST(test_sim_loss__by_sector_tears_writes),
@@ -555,10 +488,6 @@ int main(void)
         TEST(test_sim_loss__stores_through_maps_wait_for_a_sync),
         TEST(test_sim_loss__failed_sync_loses_bytes_for_good),
         TEST(test_sim_loss__failed_sync_may_have_written_some),
-        TEST(test_sim_loss__new_name_waits_for_its_directory),
-        TEST(test_sim_loss__rename_gives_the_old_or_the_new),
-        TEST(test_sim_loss__unlinked_file_may_come_back),
-        TEST(test_sim_loss__failed_directory_sync_loses_names),
         TEST(test_sim_loss__boots_as_another_and_kills_all),
     };
 

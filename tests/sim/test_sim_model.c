@@ -232,7 +232,7 @@ static enum wal_status side_file_call(struct side *side, uint32_t call,
     case 1:
         return io->pwritev(io->ctx, file, &iov, 1, number, &side->count, error);
     case 2:
-        return io->allocate(io->ctx, file, number * 4, error);
+        return io->allocate(io->ctx, file, (uint64_t)number * 4, error);
     case 3:
         return io->stat(io->ctx, file, &side->stat, error);
     case 4:
@@ -293,6 +293,27 @@ static void close_side(struct side *side)
     }
 }
 
+static void step_both(struct side *sim, struct side *posix, uint64_t random,
+                      int step)
+{
+    int sim_error = 0;
+    int error = 0;
+    enum wal_status left = side_step(sim, random, &sim_error);
+    enum wal_status right = side_step(posix, random, &error);
+
+    if (left != right || (left != WAL_OK && sim_error != error)) {
+        fail_msg("step %d: %d (%s), the system %d (%s)", step, left,
+                 strerror(sim_error), right, strerror(error));
+    }
+    if (!sim->stat.is_directory) {
+        assert_int_equal(sim->stat.size, posix->stat.size);
+    }
+    assert_int_equal(sim->count, posix->count);
+    assert_memory_equal(sim->data, posix->data, sizeof(sim->data));
+    assert_int_equal(sim->names, posix->names);
+    assert_int_equal(sim->stat.is_directory, posix->stat.is_directory);
+}
+
 static void test_sim_model__answers_like_the_operating_system(void **state)
 {
     struct machine *m = *state;
@@ -303,26 +324,9 @@ static void test_sim_model__answers_like_the_operating_system(void **state)
 
     assert_non_null(mkdtemp(place));
     assert_int_equal(chdir(place), 0);
-    for (int i = 0; i < 20000; i++) {
-        int sim_error = 0;
-        int posix_error = 0;
-
+    for (int step = 0; step < 20000; step++) {
         (void)draw(&random, 1);
-
-        enum wal_status left = side_step(&sim, random, &sim_error);
-        enum wal_status right = side_step(&posix, random, &posix_error);
-
-        if (left != right || (left != WAL_OK && sim_error != posix_error)) {
-            fail_msg("step %d: %d (%s), the system %d (%s)", i, left,
-                     strerror(sim_error), right, strerror(posix_error));
-        }
-        assert_int_equal(sim.count, posix.count);
-        assert_memory_equal(sim.data, posix.data, sizeof(sim.data));
-        assert_int_equal(sim.names, posix.names);
-        assert_int_equal(sim.stat.is_directory, posix.stat.is_directory);
-        if (!sim.stat.is_directory) {
-            assert_int_equal(sim.stat.size, posix.stat.size);
-        }
+        step_both(&sim, &posix, random, step);
     }
     close_side(&sim);
     close_side(&posix);

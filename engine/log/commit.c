@@ -1,0 +1,469 @@
+/*
+ * commit.c - staging and the committer thread (SPEC.md 4.3).
+ */
+#include "engine/log/commit.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+#include "engine/log/group.h"
+
+enum {
+    DEFAULT_QUEUE = 256,
+    DEFAULT_MARK_MS = 100,
+    SPARE_PAUSE_US = 1000,
+    GATHER_YIELDS = 64
+};
+
+/* --- answering ---------------------------------------------------------- */
+
+/* Tells whoever waits. A queued operation nobody holds keeps its error for
+ * the next call. */
+static void complete(struct wal__committer *committer, struct wal__op *op)
+{
+    const struct wal__io *io = committer->log->env->io;
+
+    if (op->durability == WAL_DURABLE && op->status == WAL_OK) {
+        atomic_fetch_add(&committer->acknowledged, 1);
+    }
+    if (op->status != WAL_OK && op->durability == WAL_QUEUED) {
+        pthread_mutex_lock(&committer->mutex);
+        if (committer->queue_error.status == 0) {
+            wal__error_copy(&committer->queue_error, &op->error);
+            committer->queue_error.status = op->status;
+        }
+        pthread_mutex_unlock(&committer->mutex);
+    }
+    atomic_store_explicit(&op->state, WAL__OP_DONE, memory_order_release);
+    io->wake(io->ctx, (const uint32_t *)&op->state);
+    wal__op_release(op);
+}
+
+static void complete_class(struct wal__committer *committer,
+                           struct wal__op **list, bool durable)
+{
+    struct wal__op **at = list;
+
+    while (*at != NULL) {
+        struct wal__op *op = *at;
+        bool waits = op->durability == WAL_DURABLE && op->status == WAL_OK;
+
+        if (waits == durable) {
+            *at = op->next;
+            op->next = NULL;
+            complete(committer, op);
+        } else {
+            at = &op->next;
+        }
+    }
+}
+
+/* Builds the group, syncs when a member wants it, and answers all. */
+static void commit_list(struct wal__committer *committer,
+                        struct wal__op *list)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = WAL_OK;
+    uint64_t position = 0;
+
+    wal__group_build(committer, list);
+    complete_class(committer, &list, false);
+    for (struct wal__op *op = list; op != NULL; op = op->next) {
+        position = op->position > position ? op->position : position;
+    }
+    if (list != NULL) {
+        status = wal__log_sync(committer->log, position, &error);
+    }
+    for (struct wal__op *op = list; status != WAL_OK && op != NULL;
+         op = op->next) {
+        op->status = status;
+        wal__error_copy(&op->error, &error);
+    }
+    complete_class(committer, &list, true);
+    complete_class(committer, &list, false);
+}
+
+/* --- building ----------------------------------------------------------- */
+
+/* Whether a spare is wanted; seen by who builds, made by the spare thread. */
+static void ask_for_spare(struct wal__committer *committer)
+{
+    struct wal__spare_job job;
+
+    if (!wal__log_wants_spare(committer->log, &job)) {
+        return;
+    }
+    pthread_mutex_lock(&committer->spare_mutex);
+    if (committer->spare_tail != committer->log->tail->id) {
+        committer->spare_tail = committer->log->tail->id;
+        committer->spare_job = job;
+        committer->spare_wanted = true;
+        pthread_cond_signal(&committer->spare_work);
+    }
+    pthread_mutex_unlock(&committer->spare_mutex);
+}
+
+/* Ends a turn of building, the mutex being held. */
+static void end_turn(struct wal__committer *committer)
+{
+    const struct wal__io *io = committer->log->env->io;
+
+    committer->building = false;
+    committer->busy_ns = io->ticks_ns(io->ctx);
+    if (committer->first != NULL || committer->unmarked) {
+        pthread_cond_signal(&committer->work);
+    }
+    pthread_cond_broadcast(&committer->quiet);
+}
+
+/* Takes everything that is staged, the mutex being held. */
+static struct wal__op *take_staged(struct wal__committer *committer)
+{
+    struct wal__op *list = committer->first;
+
+    committer->first = NULL;
+    committer->last = NULL;
+    committer->last_group = committer->staged;
+    committer->staged = 0;
+    committer->queued = 0;
+    return list;
+}
+
+static void stage(struct wal__committer *committer, struct wal__op *op)
+{
+    op->next = NULL;
+    if (committer->last == NULL) {
+        committer->first = op;
+    } else {
+        committer->last->next = op;
+    }
+    committer->last = op;
+    committer->staged++;
+    committer->queued += op->durability == WAL_QUEUED;
+}
+
+/* Builds what is staged in this thread, the mutex being held. */
+static void run_turn(struct wal__committer *committer)
+{
+    struct wal__op *list = take_staged(committer);
+
+    committer->building = true;
+    pthread_cond_broadcast(&committer->quiet); /* the queue has room */
+    pthread_mutex_unlock(&committer->mutex);
+    commit_list(committer, list);
+    ask_for_spare(committer);
+    pthread_mutex_lock(&committer->mutex);
+    end_turn(committer);
+}
+
+/* Waits for room in the queue, the mutex being held. */
+static enum wal_status make_room(struct wal__committer *committer,
+                                 bool no_wait, struct wal_error *error)
+{
+    while (committer->queued >= committer->queue_limit) {
+        if (no_wait) {
+            return wal__fail(error, WAL_EBUSY, 0, NULL, 0,
+                             "the queue is full: %u operations wait",
+                             committer->queued);
+        }
+        if (!committer->running) {
+            run_turn(committer);
+        } else {
+            pthread_cond_wait(&committer->quiet, &committer->mutex);
+        }
+    }
+    return WAL_OK;
+}
+
+/* An earlier queued operation failed: the next call hears of it. */
+static enum wal_status surface(struct wal__committer *committer,
+                               struct wal_error *error)
+{
+    enum wal_status status = committer->queue_error.status;
+
+    if (status != WAL_OK) {
+        wal__error_copy(error, &committer->queue_error);
+        committer->queue_error.status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal__committer_submit(struct wal__committer *committer,
+                                      struct wal__op *op, bool no_wait,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    pthread_mutex_lock(&committer->mutex);
+    if (op->durability == WAL_QUEUED) {
+        status = surface(committer, error);
+        if (status == WAL_OK) {
+            status = make_room(committer, no_wait, error);
+        }
+    }
+    if (status != WAL_OK) {
+        pthread_mutex_unlock(&committer->mutex);
+        return status;
+    }
+    wal__op_retain(op);
+    stage(committer, op);
+    if (op->durability != WAL_QUEUED && !committer->building &&
+        (committer->staged == 1 || !committer->running)) {
+        run_turn(committer);
+    } else if (!committer->building) {
+        pthread_cond_signal(&committer->work);
+    }
+    pthread_mutex_unlock(&committer->mutex);
+    return WAL_OK;
+}
+
+enum wal_status wal__committer_wait(struct wal__committer *committer,
+                                    struct wal__op *op, int64_t timeout_ms)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t begin = io->ticks_ns(io->ctx);
+    uint64_t left = 1000000000;
+
+    while (atomic_load_explicit(&op->state, memory_order_acquire) !=
+           WAL__OP_DONE) {
+        if (!committer->running) {
+            pthread_mutex_lock(&committer->mutex);
+            if (!committer->building && committer->first != NULL) {
+                run_turn(committer);
+            }
+            pthread_mutex_unlock(&committer->mutex);
+            continue;
+        }
+        if (timeout_ms >= 0) {
+            uint64_t gone = io->ticks_ns(io->ctx) - begin;
+
+            if (gone >= (uint64_t)timeout_ms * 1000000) {
+                return WAL_EBUSY;
+            }
+            left = (uint64_t)timeout_ms * 1000000 - gone;
+        }
+        io->wait(io->ctx, (const uint32_t *)&op->state, WAL__OP_PENDING,
+                 left);
+    }
+    return op->status;
+}
+
+enum wal_status wal__committer_flush(struct wal__committer *committer,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&committer->mutex);
+    while (committer->building || committer->first != NULL) {
+        if (!committer->building) {
+            run_turn(committer);
+        } else {
+            pthread_cond_wait(&committer->quiet, &committer->mutex);
+        }
+    }
+    status = surface(committer, error);
+    pthread_mutex_unlock(&committer->mutex);
+    if (status != WAL_OK || committer->log->env->read_only) {
+        return status;
+    }
+    return wal__log_sync(committer->log, atomic_load(&committer->log->end),
+                         error);
+}
+
+enum wal_status wal__committer_mark(struct wal__committer *committer,
+                                    struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&committer->mutex);
+    while (committer->building) {
+        pthread_cond_wait(&committer->quiet, &committer->mutex);
+    }
+    committer->building = true;
+    pthread_mutex_unlock(&committer->mutex);
+    status = wal__group_mark(committer, error);
+    pthread_mutex_lock(&committer->mutex);
+    end_turn(committer);
+    pthread_mutex_unlock(&committer->mutex);
+    return status;
+}
+
+/* --- threads ------------------------------------------------------------ */
+
+/* After a group, those it woke are about to come again: when fewer are staged
+ * than it had, yields to them for as long as their number grows. */
+static void gather(struct wal__committer *committer)
+{
+    uint32_t staged = committer->staged;
+
+    for (int i = 0; i < GATHER_YIELDS && staged < committer->last_group;
+         i++) {
+        pthread_mutex_unlock(&committer->mutex);
+        sched_yield();
+        pthread_mutex_lock(&committer->mutex);
+        if (committer->staged == staged && i > 2) {
+            break;
+        }
+        staged = committer->staged;
+    }
+}
+
+/* Sleeps until there is work, or the mark is due (WAL_END). */
+static bool wait_for_work(struct wal__committer *committer)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t now = io->ticks_ns(io->ctx);
+    uint64_t due = committer->busy_ns + committer->idle_mark_ns;
+    struct timespec until;
+
+    if (!committer->unmarked) {
+        pthread_cond_wait(&committer->work, &committer->mutex);
+        return false;
+    }
+    if (now >= due) {
+        return true;
+    }
+    until.tv_sec = (time_t)(due / 1000000000);
+    until.tv_nsec = (long)(due % 1000000000);
+    pthread_cond_timedwait(&committer->work, &committer->mutex, &until);
+    return false;
+}
+
+static void *committer_main(void *arg)
+{
+    struct wal__committer *committer = arg;
+
+    pthread_mutex_lock(&committer->mutex);
+    while (!committer->stopping || committer->first != NULL) {
+        if (committer->building) {
+            pthread_cond_wait(&committer->quiet, &committer->mutex);
+        } else if (committer->first != NULL) {
+            gather(committer);
+            if (!committer->building) {
+                run_turn(committer);
+            }
+        } else if (wait_for_work(committer) && !committer->building) {
+            committer->building = true;
+            committer->unmarked = false;
+            pthread_mutex_unlock(&committer->mutex);
+            /* A failure is poison, or is tried again after the next group. */
+            (void)!wal__group_mark(committer, NULL);
+            pthread_mutex_lock(&committer->mutex);
+            end_turn(committer);
+        }
+    }
+    pthread_mutex_unlock(&committer->mutex);
+    return NULL;
+}
+
+static void *spare_main(void *arg)
+{
+    struct wal__committer *committer = arg;
+
+    pthread_mutex_lock(&committer->spare_mutex);
+    while (!committer->stopping) {
+        struct wal__spare_job job = committer->spare_job;
+
+        if (!committer->spare_wanted) {
+            pthread_cond_wait(&committer->spare_work,
+                              &committer->spare_mutex);
+            continue;
+        }
+        committer->spare_wanted = false;
+        pthread_mutex_unlock(&committer->spare_mutex);
+        /* Without a spare the rotation makes one, and reports why not. */
+        (void)!wal__log_make_spare(committer->log, &job, SPARE_PAUSE_US,
+                                   NULL);
+        pthread_mutex_lock(&committer->spare_mutex);
+    }
+    pthread_mutex_unlock(&committer->spare_mutex);
+    return NULL;
+}
+
+static enum wal_status start_threads(struct wal__committer *committer)
+{
+    if (pthread_create(&committer->thread, NULL, committer_main, committer) !=
+        0) {
+        return WAL_ENOMEM;
+    }
+    if (pthread_create(&committer->spare_thread, NULL, spare_main,
+                       committer) != 0) {
+        pthread_mutex_lock(&committer->mutex);
+        committer->stopping = true;
+        pthread_cond_signal(&committer->work);
+        pthread_mutex_unlock(&committer->mutex);
+        pthread_join(committer->thread, NULL);
+        return WAL_ENOMEM;
+    }
+    committer->running = true;
+    return WAL_OK;
+}
+
+enum wal_status wal__committer_init(struct wal__committer *committer,
+                                    struct wal__log *log,
+                                    const struct wal__commit_client *client,
+                                    const struct wal_open_options *options,
+                                    struct wal_error *error)
+{
+    pthread_condattr_t attributes;
+    uint32_t mark_ms = options->idle_mark_ms;
+
+    memset(committer, 0, sizeof(*committer));
+    committer->log = log;
+    committer->client = *client;
+    committer->queue_limit =
+        options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;
+    committer->idle_mark_ns =
+        (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_MARK_MS) * 1000000;
+    committer->queue_error.struct_size = sizeof(committer->queue_error);
+    pthread_mutex_init(&committer->mutex, NULL);
+    pthread_mutex_init(&committer->spare_mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&committer->work, &attributes);
+    pthread_cond_init(&committer->quiet, NULL);
+    pthread_cond_init(&committer->spare_work, NULL);
+    pthread_condattr_destroy(&attributes);
+    if (!log->env->io->threads || log->env->read_only) {
+        return WAL_OK;
+    }
+    if (start_threads(committer) != WAL_OK) {
+        wal__committer_deinit(committer);
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0,
+                         "cannot start the committer thread");
+    }
+    return WAL_OK;
+}
+
+void wal__committer_stop(struct wal__committer *committer)
+{
+    if (!committer->running) {
+        return;
+    }
+    pthread_mutex_lock(&committer->spare_mutex);
+    pthread_mutex_lock(&committer->mutex);
+    committer->stopping = true;
+    pthread_cond_signal(&committer->work);
+    pthread_cond_broadcast(&committer->quiet);
+    pthread_cond_signal(&committer->spare_work);
+    pthread_mutex_unlock(&committer->mutex);
+    pthread_mutex_unlock(&committer->spare_mutex);
+    atomic_store(&committer->log->shared->hurry, 1);
+    pthread_join(committer->thread, NULL);
+    pthread_join(committer->spare_thread, NULL);
+    atomic_store(&committer->log->shared->hurry, 0);
+    committer->running = false;
+}
+
+void wal__committer_deinit(struct wal__committer *committer)
+{
+    pthread_mutex_destroy(&committer->mutex);
+    pthread_mutex_destroy(&committer->spare_mutex);
+    pthread_cond_destroy(&committer->work);
+    pthread_cond_destroy(&committer->quiet);
+    pthread_cond_destroy(&committer->spare_work);
+}

@@ -1,0 +1,140 @@
+/*
+ * commit.h - operations on their way into the log: staging, groups, who
+ * builds them, who waits (SPEC.md 4.3).
+ *
+ * A caller that finds nothing staged and nobody building commits inline;
+ * otherwise its operation is staged and the committer thread takes all that is
+ * staged as one group. Without threads (a simulated system) everything is
+ * inline.
+ *
+ * Invariant: an operation is answered exactly once; a durable one only after
+ * a sync that covers it. Any thread may call; init and deinit one.
+ */
+#ifndef WAL_LOG_COMMIT_H
+#define WAL_LOG_COMMIT_H
+
+#include "engine/log/log.h"
+
+enum wal__op_state {
+    WAL__OP_PENDING = 0,
+    WAL__OP_DONE = 1 /* futex value: status and results are set */
+};
+
+/* One frame of an operation, encoded but for its header. */
+struct wal__op_frame {
+    struct wal__frame frame;
+    uint32_t offset; /* in the operation's bytes */
+    bool skipped;    /* a duplicate: not written */
+};
+
+struct wal__op {
+    struct wal__op *next;
+    const struct wal__heap *heap;
+    uint32_t durability; /* enum wal_durability */
+    uint32_t frame_count;
+    struct wal__op_frame *frames;
+    struct wal__buf bytes;    /* header room, payload and padding, per frame */
+    struct wal__demand demand;
+    /* Who knows what the frames mean: decides under the lease whether the
+     * operation may be appended, and gives sessions, parents and flags to its
+     * frames. A refusal leaves everything as it was. */
+    enum wal_status (*resolve)(void *ctx, struct wal__op *op);
+    void (*release)(struct wal__op *op); /* frees what subject holds */
+    void *subject;
+    uint64_t next_sequence; /* for resolve: that of its first frame */
+    /* The answer. */
+    enum wal_status status;
+    struct wal_error error;
+    struct wal_append_result result;
+    uint64_t position; /* end of its group */
+    bool written;      /* it has frames in the log */
+    _Atomic uint32_t state;
+    _Atomic uint32_t references;
+};
+
+/* An operation with one reference; null without memory. */
+struct wal__op *wal__op_create(const struct wal__heap *heap);
+void wal__op_retain(struct wal__op *op);
+void wal__op_release(struct wal__op *op);
+/* Adds a frame with room for a payload of `size` bytes; *payload points to it
+ * until the next add, *frame until then too. Zeroed padding. */
+enum wal_status wal__op_add(struct wal__op *op, uint32_t size,
+                            struct wal__op_frame **frame,
+                            uint8_t **payload) WAL_MUST_USE;
+/* Checksums all payloads and sums up the demand; in the caller's thread. */
+void wal__op_finish(struct wal__op *op);
+
+/* Who keeps the indexes, as far as committing needs it. */
+struct wal__commit_client {
+    void *ctx; /* also that of resolve and apply */
+    void (*lock)(void *ctx);   /* the state lock, for writing */
+    void (*unlock)(void *ctx);
+    /* The indexes and the log differ: build them again from the log. */
+    enum wal_status (*reload)(void *ctx, struct wal_error *error);
+};
+
+struct wal__committer {
+    struct wal__log *log;
+    struct wal__commit_client client;
+    uint32_t queue_limit;
+    uint64_t idle_mark_ns;
+    pthread_mutex_t mutex;
+    pthread_cond_t work;  /* something is staged, or it ends */
+    pthread_cond_t quiet; /* nobody builds, or the queue has room */
+    struct wal__op *first;
+    struct wal__op *last;
+    uint32_t staged;
+    uint32_t queued; /* of these, WAL_QUEUED */
+    uint32_t last_group;
+    bool building;
+    bool stopping;
+    bool running; /* the threads exist */
+    bool unmarked; /* this process wrote since the last mark */
+    bool foreign;  /* an unmarked end was seen that another process wrote */
+    uint64_t busy_ns; /* when something was last written */
+    struct wal_error queue_error; /* of a queued operation nobody waited for */
+    pthread_t thread;
+    /* Spares are made beside, by a thread of their own. */
+    pthread_t spare_thread;
+    pthread_mutex_t spare_mutex;
+    pthread_cond_t spare_work;
+    struct wal__spare_job spare_job;
+    uint64_t spare_tail; /* segment for which one was asked last */
+    bool spare_wanted;
+    _Atomic uint64_t acknowledged;
+};
+
+enum wal_status wal__committer_init(struct wal__committer *committer,
+                                    struct wal__log *log,
+                                    const struct wal__commit_client *client,
+                                    const struct wal_open_options *options,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Submits an operation, taking a reference of its own. It may be done on
+ * return. A WAL_QUEUED one waits for room, or with no_wait answers WAL_EBUSY
+ * and is not taken.
+ */
+enum wal_status wal__committer_submit(struct wal__committer *committer,
+                                      struct wal__op *op, bool no_wait,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Waits until it is done; WAL_EBUSY when the time is over first. */
+enum wal_status wal__committer_wait(struct wal__committer *committer,
+                                    struct wal__op *op, int64_t timeout_ms)
+    WAL_MUST_USE;
+
+/* Everything submitted before is written and synced. */
+enum wal_status wal__committer_flush(struct wal__committer *committer,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* Closes the ambiguous window: sync, a COMMIT that says so, sync. Does nothing
+ * when the end is marked. */
+enum wal_status wal__committer_mark(struct wal__committer *committer,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Ends the threads after what is staged; no further submits. */
+void wal__committer_stop(struct wal__committer *committer);
+void wal__committer_deinit(struct wal__committer *committer);
+
+#endif

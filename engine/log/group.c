@@ -1,0 +1,263 @@
+/*
+ * group.c - building groups from operations under the lease (SPEC.md 4.3).
+ *
+ * Invariant: the state lock is held from the first thing that is applied until
+ * the group is published, so that no reader sees what is not in the log.
+ */
+#include "engine/log/group.h"
+
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+
+enum {
+    GROUP_SIZE_MAX = 33 * 1024 * 1024,
+    GROUP_OPS_MAX = WAL__COMMIT_SESSIONS_MAX / 2
+};
+
+static void answer(struct wal__op *op, enum wal_status status,
+                   const struct wal_error *error)
+{
+    op->status = status;
+    if (error != NULL) {
+        wal__error_copy(&op->error, error);
+    }
+}
+
+/* All operations that are not answered yet. */
+static void answer_all(struct wal__op *first, const struct wal__op *end,
+                       enum wal_status status, const struct wal_error *error)
+{
+    for (struct wal__op *op = first; op != end; op = op->next) {
+        if (op->status == WAL_OK) {
+            answer(op, status, error);
+        }
+    }
+}
+
+/* Brings this process to the published end, under lease and state lock. */
+static enum wal_status catch_up(struct wal__committer *committer,
+                                struct wal_error *error)
+{
+    struct wal__log *log = committer->log;
+    enum wal_status status = wal__log_check_poison(log, error);
+
+    if (status == WAL_OK && log->stale) {
+        status = committer->client.reload(committer->client.ctx, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__log_catch_up(log, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__log_inherit(log, error);
+    }
+    return status;
+}
+
+/* The sessions of a group, ascending, each once. */
+static enum wal_status note_session(struct wal__buf *sessions,
+                                    uint32_t session)
+{
+    uint32_t *numbers = (uint32_t *)(void *)sessions->data;
+    size_t count = sessions->size / sizeof(session);
+    size_t at = count;
+    uint8_t *room;
+
+    while (at > 0 && numbers[at - 1] > session) {
+        at--;
+    }
+    if (at > 0 && numbers[at - 1] == session) {
+        return WAL_OK;
+    }
+    if (wal__buf_reserve(sessions, sizeof(session), &room) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    numbers = (uint32_t *)(void *)sessions->data;
+    memmove(numbers + at + 1, numbers + at, (count - at) * sizeof(session));
+    numbers[at] = session;
+    sessions->size += sizeof(session);
+    return WAL_OK;
+}
+
+/* Adds the frames of an operation that was resolved, and applies them. */
+static enum wal_status add_op(struct wal__committer *committer,
+                              struct wal__group *group,
+                              struct wal__buf *sessions, struct wal__op *op)
+{
+    struct wal__log *log = committer->log;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
+        struct wal__op_frame *frame = &op->frames[i];
+        uint8_t *bytes = op->bytes.data + frame->offset;
+        struct wal__applied record = {&frame->frame, {NULL, 0}, 0,
+                                     group->clock_ms};
+
+        if (frame->skipped) {
+            continue;
+        }
+        record.payload.data = bytes + WAL__FRAME_SIZE;
+        record.payload.size = frame->frame.stored_size;
+        record.position =
+            wal__position(log->tail->id, wal__group_offset(group, log));
+        status = wal__group_add(group, log, &frame->frame, bytes);
+        if (status == WAL_OK) {
+            status = note_session(sessions, frame->frame.session);
+        }
+        if (status == WAL_OK) {
+            status = log->client.apply(log->client.ctx, &record);
+        }
+        op->written = true;
+        op->result.sequence = frame->frame.sequence;
+    }
+    group->durable |= op->written && op->durability == WAL_DURABLE;
+    return status;
+}
+
+/* Writes the operations [first, end) as one group. */
+static void write_group(struct wal__committer *committer,
+                        struct wal__op *first, struct wal__op *end)
+{
+    struct wal__log *log = committer->log;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = WAL_OK;
+    struct wal__group group;
+    struct wal__buf sessions;
+
+    wal__group_init(&group, log);
+    wal__buf_init(&sessions, log->env->heap);
+    for (struct wal__op *op = first; op != end; op = op->next) {
+        if (op->status != WAL_OK) {
+            continue;
+        }
+        op->next_sequence = group.next_sequence;
+        op->status = op->resolve(committer->client.ctx, op);
+        if (op->status == WAL_OK) {
+            status = add_op(committer, &group, &sessions, op);
+        }
+        if (status != WAL_OK) {
+            /* What was applied is not in the log: build it again. */
+            log->stale = true;
+            wal__fail(&error, status, 0, NULL, 0, "no memory");
+            break;
+        }
+    }
+    if (status == WAL_OK && group.frames > 0) {
+        group.sessions = (const uint32_t *)(void *)sessions.data;
+        group.session_count = (uint32_t)(sessions.size / sizeof(uint32_t));
+        status = wal__log_write(log, &group, &error);
+        committer->unmarked = true;
+    }
+    if (status != WAL_OK) {
+        answer_all(first, end, status, &error);
+    }
+    for (struct wal__op *op = first; op != end; op = op->next) {
+        op->position = atomic_load(&log->end);
+    }
+    wal__group_deinit(&group);
+    wal__buf_deinit(&sessions);
+}
+
+/* As many operations as fit one group, and what they need together. */
+static struct wal__op *take_group(struct wal__op *first,
+                                  struct wal__demand *demand)
+{
+    struct wal__op *op = first;
+    uint32_t count = 0;
+
+    memset(demand, 0, sizeof(*demand));
+    while (op != NULL && count < GROUP_OPS_MAX &&
+           (count == 0 ||
+            demand->size + op->demand.size <= GROUP_SIZE_MAX)) {
+        demand->size += op->demand.size;
+        demand->frames += op->demand.frames;
+        demand->sessions += op->demand.sessions;
+        demand->texts += op->demand.texts;
+        count++;
+        op = op->next;
+    }
+    return op;
+}
+
+/* The index beside the tail is removed before anything is appended. */
+static enum wal_status unindex(struct wal__log *log, struct wal_error *error)
+{
+    enum wal_status status;
+    uint64_t indexed = atomic_load(&log->shared->indexed);
+
+    if (indexed == 0) {
+        return WAL_OK;
+    }
+    status = log->client.unindex(log->client.ctx, indexed);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, log->env->root, 0,
+                         "cannot remove the index beside the tail");
+    }
+    atomic_store(&log->shared->indexed, 0);
+    return WAL_OK;
+}
+
+void wal__group_build(struct wal__committer *committer, struct wal__op *first)
+{
+    struct wal__log *log = committer->log;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = wal__log_lease(log, &error);
+
+    if (status != WAL_OK) {
+        answer_all(first, NULL, status, &error);
+        return;
+    }
+    committer->client.lock(committer->client.ctx);
+    status = catch_up(committer, &error);
+    while (status == WAL_OK && first != NULL) {
+        struct wal__demand demand;
+        struct wal__op *end = take_group(first, &demand);
+
+        status = wal__log_reserve(log, &demand, &error);
+        if (status == WAL_OK) {
+            status = unindex(log, &error);
+        }
+        if (status == WAL_OK) {
+            write_group(committer, first, end);
+            status = wal__log_check_poison(log, &error);
+        }
+        if (status == WAL_OK) {
+            first = end;
+        }
+    }
+    answer_all(first, NULL, status, &error);
+    committer->client.unlock(committer->client.ctx);
+    wal__log_release(log);
+}
+
+enum wal_status wal__group_mark(struct wal__committer *committer,
+                                struct wal_error *error)
+{
+    struct wal__log *log = committer->log;
+    struct wal__group group;
+    enum wal_status status = wal__log_lease(log, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    committer->client.lock(committer->client.ctx);
+    status = catch_up(committer, error);
+    if (status == WAL_OK && log->tail != NULL && !log->marked &&
+        !log->tail->sealed && !log->must_rotate &&
+        atomic_load(&log->shared->rotate) != log->tail->id) {
+        status = wal__log_sync(log, atomic_load(&log->end), error);
+        if (status == WAL_OK) {
+            wal__group_init(&group, log);
+            status = wal__log_write(log, &group, error);
+            wal__group_deinit(&group);
+        }
+        if (status == WAL_OK) {
+            status = wal__log_sync(log, atomic_load(&log->end), error);
+        }
+    }
+    committer->unmarked = false;
+    committer->client.unlock(committer->client.ctx);
+    wal__log_release(log);
+    return status;
+}

@@ -1,0 +1,260 @@
+/*
+ * apply.c - what the log calls: each record goes to the catalogue, the tail's
+ * index and the branch of its session when that is loaded (SPEC.md 3.6).
+ *
+ * Under the state lock for writing. A failure leaves the indexes behind the
+ * log; the log then has them loaded again.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/session/core.h"
+
+static void posting_of(const struct wal__applied *record,
+                       struct wal__posting *posting)
+{
+    posting->offset = (uint32_t)wal__position_offset(record->position);
+    posting->type = record->frame->type;
+    posting->flags = record->frame->flags;
+    posting->stream = record->frame->stream;
+    posting->kind = record->frame->kind;
+    posting->sequence = record->frame->sequence;
+    posting->parent = record->frame->parent;
+    posting->id_hash = record->frame->id_hash;
+}
+
+/* The posting goes to the tail's index; a session that is new there keeps the
+ * segment that held it before. */
+static enum wal_status apply_to_tail(struct wal__core *core,
+                                     const struct wal__applied *record,
+                                     const struct wal__posting *posting,
+                                     uint64_t before, uint64_t texts)
+{
+    uint32_t count = core->tail.session_count;
+    uint8_t *room;
+
+    if (wal__buf_reserve(&core->before, sizeof(before), &room) != WAL_OK ||
+        wal__tail_index_add(&core->tail, record->frame->session, posting) !=
+            WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    if (core->tail.session_count > count) {
+        memcpy(room, &before, sizeof(before));
+        core->before.size += sizeof(before);
+        core->tail_texts += texts + WAL__ID_MAX;
+    }
+    if (record->frame->type == WAL__FRAME_SESSION) {
+        core->tail_texts += record->payload.size;
+    }
+    return WAL_OK;
+}
+
+static enum wal_status apply(void *ctx, const struct wal__applied *record)
+{
+    struct wal__core *core = ctx;
+    struct wal__summary summary = {0};
+    struct wal__branch_slot *slot;
+    struct wal__posting posting;
+    enum wal_status status;
+
+    status = wal__catalogue_get(&core->catalogue, record->frame->session,
+                                &summary);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return status;
+    }
+    posting_of(record, &posting);
+    status = apply_to_tail(core, record, &posting, summary.segment,
+                           wal__summary_text_size(&summary));
+    if (status == WAL_OK &&
+        record->frame->sequence > core->snapshot_sequence) {
+        status = wal__catalogue_apply(&core->catalogue, record);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    slot = wal__core_loaded(core, record->frame->session);
+    if (slot == NULL || !slot->loaded) {
+        return WAL_OK;
+    }
+    return wal__branch_add(&slot->branch, &posting, record->position);
+}
+
+static enum wal_status lost(void *ctx, uint32_t session)
+{
+    struct wal__core *core = ctx;
+    enum wal_status status;
+
+    if (session == 0) {
+        return WAL_OK;
+    }
+    status = wal__catalogue_mark_damaged(&core->catalogue, session);
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+/* The summary as the segment's index holds it. */
+static enum wal_status summary_source(void *ctx, uint32_t number,
+                                      struct wal__summary *summary)
+{
+    struct wal__core *core = ctx;
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, summary);
+    uint32_t rank;
+
+    summary->segment = 0;
+    if (wal__tail_index_rank(&core->tail, number, &rank)) {
+        memcpy(&summary->segment,
+               core->before.data + rank * sizeof(summary->segment),
+               sizeof(summary->segment));
+    }
+    return status;
+}
+
+/* Room for the frame's header, then the index. */
+static enum wal_status encode(void *ctx, struct wal__index_header *header,
+                              struct wal__buf *out)
+{
+    struct wal__core *core = ctx;
+    struct wal__buf blob;
+    enum wal_status status;
+    uint8_t *at;
+
+    header->last_session = core->catalogue.last_session;
+    wal__buf_init(&blob, core->env.heap);
+    status = wal__tail_index_encode(&core->tail, header, summary_source, core,
+                                    &blob);
+    if (status == WAL_OK) {
+        status = wal__buf_reserve(out, WAL__FRAME_SIZE + blob.size, &at);
+    }
+    if (status == WAL_OK) {
+        memset(at, 0, WAL__FRAME_SIZE);
+        memcpy(at + WAL__FRAME_SIZE, blob.data, blob.size);
+        out->size += WAL__FRAME_SIZE + blob.size;
+    }
+    wal__buf_deinit(&blob);
+    return status;
+}
+
+static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
+                            uint64_t texts)
+{
+    struct wal__core *core = ctx;
+
+    texts += (uint64_t)sessions * WAL__ID_MAX;
+    return wal__tail_index_size_bound(&core->tail, postings, sessions,
+                                      core->tail_texts + texts);
+}
+
+static void reset_tail(struct wal__core *core)
+{
+    wal__tail_index_reset(&core->tail);
+    core->before.size = 0;
+    core->tail_texts = 0;
+}
+
+/* Writes index/ID.idx; it is derived, so a full disk only costs time later. */
+static enum wal_status put_beside(struct wal__core *core, uint64_t id,
+                                  struct wal__span bytes)
+{
+    struct wal__index_writer writer;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    wal__index_path(&core->env, id, path);
+    status = wal__index_writer_open(&writer, &core->env, path);
+    if (status == WAL_OK) {
+        status = wal__index_writer_put(&writer, bytes.data, bytes.size);
+        status = wal__index_writer_close(&writer, status);
+    }
+    if (status != WAL_OK) {
+        return wal__index_set_put(&core->indexes, id, bytes);
+    }
+    return WAL_OK;
+}
+
+/* Keeps this process's own index of a segment that has no other. */
+static enum wal_status keep_index(struct wal__core *core,
+                                  const struct wal__segment *segment)
+{
+    struct wal__index_header header = {0};
+    const struct wal__index *index;
+    struct wal__buf bytes;
+    struct wal__span span;
+    enum wal_status status;
+
+    if (wal__index_set_get(&core->indexes, segment->id, &index) == WAL_OK) {
+        return WAL_OK;
+    }
+    header.id = segment->id;
+    header.end = atomic_load(&segment->end);
+    header.first_sequence = segment->open.last_sequence + 1;
+    header.last_sequence = core->log.last_sequence;
+    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
+    wal__buf_init(&bytes, core->env.heap);
+    status = encode(core, &header, &bytes);
+    if (status == WAL_OK) {
+        span.data = bytes.data + WAL__FRAME_SIZE;
+        span.size = bytes.size - WAL__FRAME_SIZE;
+        status = wal__index_set_put(&core->indexes, segment->id, span);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+enum { SNAPSHOT_GROWTH = 256 * 1024 * 1024 };
+
+static enum wal_status ended(void *ctx, const struct wal__segment *segment,
+                             const struct wal__buf *index)
+{
+    struct wal__core *core = ctx;
+    enum wal_status status = WAL_OK;
+
+    if (index != NULL) {
+        struct wal__span bytes = {index->data + WAL__FRAME_SIZE,
+                                  index->size - WAL__FRAME_SIZE};
+
+        status = put_beside(core, segment->id, bytes);
+    } else if (!segment->sealed) {
+        status = keep_index(core, segment);
+    }
+    reset_tail(core);
+    if (status == WAL_OK &&
+        wal__core_growth(core) >= SNAPSHOT_GROWTH &&
+        wal__core_growth(core) >= 2 * core->snapshot.size) {
+        /* Derived: without it the next opening merges more indexes. */
+        (void)!wal__core_write_catalogue(
+            core, wal__position(segment->id, atomic_load(&segment->end)),
+            core->log.tail->open.chain, NULL);
+    }
+    return status;
+}
+
+static enum wal_status unindex(void *ctx, uint64_t segment)
+{
+    struct wal__core *core = ctx;
+    const struct wal__io *io = core->env.io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__index_path(&core->env, segment, path);
+    status = io->unlink(io->ctx, path, &err);
+    if (status == WAL_ENOTFOUND) {
+        status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        *strrchr(path, '/') = '\0';
+        status = io->sync_directory(io->ctx, path, &err);
+    }
+    return status;
+}
+
+void wal__core_client(struct wal__core *core, struct wal__log_client *client)
+{
+    client->ctx = core;
+    client->apply = apply;
+    client->lost = lost;
+    client->encode = encode;
+    client->index_bound = index_bound;
+    client->ended = ended;
+    client->unindex = unindex;
+}

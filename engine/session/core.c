@@ -1,0 +1,326 @@
+/*
+ * core.c - opening and closing a store (SPEC.md 3.7, 4.1).
+ */
+#include "engine/session/core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+
+enum { DEFAULT_LOCK_TIMEOUT_MS = 500, PATH_ROOM = 64 };
+
+static void lock_state(void *ctx)
+{
+    struct wal__core *core = ctx;
+
+    pthread_rwlock_wrlock(&core->state);
+}
+
+static void unlock_state(void *ctx)
+{
+    struct wal__core *core = ctx;
+
+    pthread_rwlock_unlock(&core->state);
+}
+
+static enum wal_status reload(void *ctx, struct wal_error *error)
+{
+    struct wal__core *core = ctx;
+    enum wal_status status;
+
+    core->log.stale = false;
+    status = wal__core_load(core, error);
+    if (status != WAL_OK) {
+        core->log.stale = true;
+    }
+    return status;
+}
+
+static enum wal_status set_env(struct wal__core *core, const char *path,
+                               const struct wal__core_options *options,
+                               struct wal_error *error)
+{
+    size_t size = strlen(path);
+
+    if (size == 0 || size > WAL__PATH_MAX - PATH_ROOM) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the store's path has %zu bytes; 1 to %d are "
+                         "possible",
+                         size, WAL__PATH_MAX - PATH_ROOM);
+    }
+    while (size > 1 && path[size - 1] == '/') {
+        size--;
+    }
+    memcpy(core->env.root, path, size);
+    core->env.root[size] = '\0';
+    core->env.heap = options->heap;
+    core->env.io = options->io;
+    core->env.read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
+    core->env.no_maps = (options->open.flags & WAL_OPEN_PREAD) != 0;
+    core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0
+                                    ? options->open.lock_timeout_ms
+                                    : DEFAULT_LOCK_TIMEOUT_MS;
+    core->strict = (options->open.flags & WAL_OPEN_STRICT) != 0;
+    return WAL_OK;
+}
+
+static enum wal_status check_network(const struct wal__core *core,
+                                     uint32_t flags, struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    enum wal_status status;
+    bool network = false;
+    char name[32];
+    int err = 0;
+
+    if ((flags & WAL_OPEN_NETWORK_FS) != 0) {
+        return WAL_OK;
+    }
+    status = io->is_network(io->ctx, core->env.root, &network, name, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, core->env.root, 0,
+                         "cannot tell the file system");
+    }
+    if (network) {
+        return wal__fail(error, WAL_ENETWORK, 0, core->env.root, 0,
+                         "the store lies on %s, where locks and maps cannot "
+                         "be trusted; force it if you must",
+                         name);
+    }
+    return WAL_OK;
+}
+
+/* Decides between making and opening, before any file is touched. */
+static enum wal_status prepare(struct wal__core *core, uint32_t flags,
+                               struct wal_error *error)
+{
+    bool exists = false;
+    enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!exists && (flags & WAL_OPEN_CREATE) == 0) {
+        return wal__fail(error, WAL_ENOTSTORE, 0, core->env.root, 0,
+                         "there is no store here; make one first");
+    }
+    if (exists && (flags & WAL_OPEN_EXCLUSIVE) != 0) {
+        return wal__fail(error, WAL_EEXISTS, 0, core->env.root, 0,
+                         "there is a store already");
+    }
+    return exists ? WAL_OK : wal__manifest_prepare(&core->env, error);
+}
+
+/* Takes part in the store; without the right to write, reads only. */
+static enum wal_status take_part(struct wal__core *core,
+                                 struct wal_error *error)
+{
+    enum wal_status status =
+        wal__control_open(&core->control, &core->env, error);
+
+    if (status == WAL_EREADONLY || status == WAL_ENOSPACE) {
+        core->env.read_only = true;
+        status = wal__control_open(&core->control, &core->env, error);
+    }
+    return status;
+}
+
+/* Another process may have made the store since prepare looked. */
+static enum wal_status read_manifest(struct wal__core *core,
+                                     const struct wal_open_options *options,
+                                     struct wal_error *error)
+{
+    bool exists = false;
+    bool read_only = false;
+    enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
+
+    if (status == WAL_OK && !exists) {
+        status = wal__manifest_create(&core->env, options->group_align,
+                                      &core->manifest, error);
+    } else if (status == WAL_OK) {
+        status = wal__manifest_read(&core->env, &core->manifest, &read_only,
+                                    error);
+    }
+    core->env.read_only = core->env.read_only || read_only;
+    return status;
+}
+
+/* A new store gets its first segment now, so that the first append does not
+ * wait for it. Without space the append will say so. */
+static enum wal_status first_segment(struct wal__core *core,
+                                     struct wal_error *error)
+{
+    struct wal__spare_job job = {1, 1024 * 1024};
+
+    if (core->log.highest_id != 0 || core->env.read_only) {
+        return WAL_OK;
+    }
+    return wal__log_make_spare(&core->log, &job, 0, error);
+}
+
+static enum wal_status open_log(struct wal__core *core,
+                                const struct wal_open_options *options,
+                                struct wal_error *error)
+{
+    struct wal__log_client log_client;
+    struct wal__commit_client commit_client = {core, lock_state, unlock_state,
+                                               reload};
+    enum wal_status status;
+
+    wal__core_client(core, &log_client);
+    wal__log_init(&core->log, &core->env, &core->control, 0,
+                  core->manifest.uuid, core->manifest.group_align,
+                  &log_client);
+    core->opened = true;
+    status = wal__log_attach(&core->log, error);
+    if (status == WAL_OK) {
+        status = wal__core_load(core, error);
+    }
+    if (status == WAL_OK) {
+        core->found = core->log.facts;
+        core->found_segment = core->log.tail == NULL ? 0 : core->log.tail->id;
+        status = first_segment(core, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__control_share(&core->control, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__committer_init(&core->committer, &core->log,
+                                     &commit_client, options, error);
+    }
+    return status;
+}
+
+enum wal_status wal__core_init(struct wal__core *core, const char *path,
+                               const struct wal__core_options *options,
+                               struct wal_error *error)
+{
+    pthread_rwlockattr_t attributes;
+    enum wal_status status;
+
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(
+        &attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&core->state, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    status = set_env(core, path, options, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__map_init(&core->branch_map, core->env.heap);
+    status = prepare(core, options->open.flags, error);
+    if (status == WAL_OK) {
+        status = check_network(core, options->open.flags, error);
+    }
+    if (status == WAL_OK) {
+        status = take_part(core, error);
+    }
+    if (status == WAL_OK) {
+        status = read_manifest(core, &options->open, error);
+    }
+    if (status == WAL_OK) {
+        status = open_log(core, &options->open, error);
+    }
+    core->ready = status == WAL_OK;
+    return status;
+}
+
+enum wal_status wal__core_finish(struct wal__core *core,
+                                 struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (!core->ready) {
+        return WAL_OK;
+    }
+    status = wal__committer_flush(&core->committer, error);
+    wal__committer_stop(&core->committer);
+    if (core->env.read_only) {
+        return status;
+    }
+    if (status == WAL_OK) {
+        status = wal__committer_mark(&core->committer, error);
+    }
+    if (status == WAL_OK && wal__control_is_last(&core->control)) {
+        enum wal_status derived = wal__core_write_indexes(core, NULL);
+
+        /* Derived files: without them the next opening takes longer. */
+        (void)derived;
+    }
+    return status;
+}
+
+void wal__core_deinit(struct wal__core *core)
+{
+    if (core->ready) {
+        wal__committer_stop(&core->committer);
+        wal__committer_deinit(&core->committer);
+    }
+    if (core->opened) {
+        wal__core_unload(core);
+        wal__log_close(&core->log);
+    }
+    if (core->env.heap != NULL) {
+        for (uint32_t i = 0; i < core->branch_count; i++) {
+            wal__branch_deinit(&core->branches[i]->branch);
+            wal__heap_free(core->env.heap, core->branches[i]);
+        }
+        wal__heap_free(core->env.heap, core->branches);
+        wal__map_deinit(&core->branch_map);
+    }
+    if (core->control.env != NULL) {
+        wal__control_close(&core->control);
+    }
+    pthread_rwlock_destroy(&core->state);
+}
+
+/* Whether what is applied is all that is written. */
+static bool behind(struct wal__core *core)
+{
+    return core->log.stale ||
+           atomic_load(&core->log.end) <
+               atomic_load(&core->log.shared->written);
+}
+
+enum wal_status wal__core_read_lock(struct wal__core *core,
+                                    struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    pthread_rwlock_rdlock(&core->state);
+    if (!behind(core)) {
+        return WAL_OK;
+    }
+    pthread_rwlock_unlock(&core->state);
+    status = wal__core_write_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    pthread_rwlock_unlock(&core->state);
+    pthread_rwlock_rdlock(&core->state);
+    return WAL_OK;
+}
+
+enum wal_status wal__core_write_lock(struct wal__core *core,
+                                     struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    pthread_rwlock_wrlock(&core->state);
+    if (core->log.stale) {
+        status = reload(core, error);
+    } else if (behind(core)) {
+        status = wal__log_catch_up(&core->log, error);
+    }
+    if (status != WAL_OK) {
+        pthread_rwlock_unlock(&core->state);
+    }
+    return status;
+}
+
+void wal__core_unlock(struct wal__core *core)
+{
+    pthread_rwlock_unlock(&core->state);
+}

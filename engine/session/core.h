@@ -1,0 +1,154 @@
+/*
+ * core.h - an open store: the log, the indexes that follow it, and the lock
+ * between those who change them and those who read (SPEC.md 4).
+ *
+ * Locks: `state` is held for writing by whoever applies records (a builder
+ * under the lease, or a reader that catches up) and by whoever loads an index;
+ * for reading by everybody else. It comes after the committer's mutex and
+ * before nothing.
+ */
+#ifndef WAL_SESSION_CORE_H
+#define WAL_SESSION_CORE_H
+
+#include <pthread.h>
+
+#include "engine/index/branch.h"
+#include "engine/index/catalogue.h"
+#include "engine/index/tail_index.h"
+#include "engine/log/commit.h"
+#include "engine/log/control.h"
+#include "engine/log/log.h"
+#include "engine/log/manifest.h"
+#include "engine/session/index_set.h"
+
+/* The index of a session in use. */
+struct wal__branch_slot {
+    struct wal__branch branch;
+    uint32_t pins; /* handles and iterators; under `state` */
+    bool loaded;
+    uint64_t used; /* for choosing what to drop */
+};
+
+struct wal__core {
+    struct wal__env env;
+    struct wal__control control;
+    struct wal__manifest manifest;
+    struct wal__log log;
+    struct wal__committer committer;
+    pthread_rwlock_t state;
+    bool strict;
+    bool opened; /* the log stands */
+    bool ready;  /* the committer too */
+    struct wal__catalogue catalogue;
+    struct wal__mapped_file snapshot; /* of the catalogue */
+    uint64_t snapshot_position;
+    uint64_t snapshot_sequence;
+    struct wal__index_set indexes;
+    /* The segment that is being written. */
+    struct wal__tail_index tail;
+    struct wal__buf before; /* uint64_t per rank: segment before this one */
+    uint64_t tail_texts;    /* bound of its summaries' texts */
+    /* Sessions in use. */
+    struct wal__map branch_map; /* number -> index in branches */
+    struct wal__branch_slot **branches;
+    uint32_t branch_count;
+    uint32_t branch_capacity;
+    uint64_t branch_clock;
+    struct wal__scan_facts found; /* at the tail, when opening */
+    uint64_t found_segment;
+};
+
+/* What the interface's options come to. */
+struct wal__core_options {
+    const struct wal__heap *heap;
+    const struct wal__io *io;
+    struct wal_open_options open;
+};
+
+/* Opens, creates, recovers, loads. core is zeroed by the caller, and is
+ * deinit-able whatever happens. */
+enum wal_status wal__core_init(struct wal__core *core, const char *path,
+                               const struct wal__core_options *options,
+                               struct wal_error *error) WAL_MUST_USE;
+/* Commits, marks, writes indexes; the first failure is answered. */
+enum wal_status wal__core_finish(struct wal__core *core,
+                                 struct wal_error *error) WAL_MUST_USE;
+void wal__core_deinit(struct wal__core *core);
+
+/* Reading: catches up with other processes first. */
+enum wal_status wal__core_read_lock(struct wal__core *core,
+                                    struct wal_error *error) WAL_MUST_USE;
+/* The same, for writing: where an index may have to be loaded. */
+enum wal_status wal__core_write_lock(struct wal__core *core,
+                                     struct wal_error *error) WAL_MUST_USE;
+void wal__core_unlock(struct wal__core *core);
+
+/* load.c: everything the indexes hold, from the log and the files beside it;
+ * also again, when they differ from the log. State lock for writing. */
+enum wal_status wal__core_load(struct wal__core *core,
+                               struct wal_error *error) WAL_MUST_USE;
+void wal__core_unload(struct wal__core *core);
+
+/* apply.c: the log's client. */
+void wal__core_client(struct wal__core *core, struct wal__log_client *client);
+
+/* load.c: writes the tail's index and the catalogue beside a log whose end
+ * is durable and marked. */
+enum wal_status wal__core_write_indexes(struct wal__core *core,
+                                        struct wal_error *error) WAL_MUST_USE;
+/* Bytes of log since the catalogue's snapshot. */
+uint64_t wal__core_growth(const struct wal__core *core);
+enum wal_status wal__core_write_catalogue(struct wal__core *core,
+                                          uint64_t position, uint32_t chain,
+                                          struct wal_error *error)
+    WAL_MUST_USE;
+
+/*
+ * branches.c: the branch of a session, loaded when it is not there. Needs the
+ * state lock for writing; the slot stays while pinned.
+ */
+enum wal_status wal__core_branch(struct wal__core *core, uint32_t number,
+                                 struct wal__branch_slot **slot,
+                                 struct wal_error *error) WAL_MUST_USE;
+/* The same when it is loaded already, under either kind of lock; else null. */
+struct wal__branch_slot *wal__core_loaded(struct wal__core *core,
+                                          uint32_t number);
+void wal__core_drop_branches(struct wal__core *core);
+
+/* An entry, wherever in the lineage it is. */
+struct wal__found {
+    uint64_t position;
+    uint64_t sequence;
+    uint32_t session; /* that owns it */
+    uint32_t stream;
+};
+
+/* lineage.c: by id in the session and, up to each fork point, in its
+ * ancestors. WAL_ENOTFOUND. State lock for writing (ancestors may have to be
+ * loaded). */
+enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
+                                  struct wal__span id,
+                                  struct wal__found *found,
+                                  struct wal_error *error) WAL_MUST_USE;
+/* By sequence, in the session and its ancestors. */
+enum wal_status wal__core_find_sequence(struct wal__core *core,
+                                        uint32_t number, uint32_t stream,
+                                        uint64_t sequence,
+                                        struct wal__found *found,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* A stretch of a path, in whichever session owns it. */
+struct wal__path_part {
+    uint32_t session;
+    uint32_t first; /* ordinal in the stream */
+    uint32_t count;
+};
+
+/* The whole path from an entry to its root: parts appended to out, newest
+ * first. State lock for writing. */
+enum wal_status wal__core_path(struct wal__core *core, uint32_t number,
+                               uint32_t stream, uint64_t sequence,
+                               struct wal__buf *out,
+                               struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,313 @@
+/*
+ * index_set.c - finding, checking and writing the files of index/ (SPEC.md
+ * 3.6). All of it is derived: what is not valid is as if it were not there.
+ */
+#include "engine/session/index_set.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+
+enum wal_status wal__mapped_file_open(const struct wal__env *env,
+                                      const char *path,
+                                      struct wal__mapped_file *mapped,
+                                      struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    struct wal__mapped_file opened = {0};
+    struct wal__io_stat stat = {0};
+    enum wal_status status;
+    int err = 0;
+
+    status = io->open(io->ctx, path, 0, &opened.file, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, path, 0, "cannot open the file");
+    }
+    status = io->stat(io->ctx, opened.file, &stat, &err);
+    if (status == WAL_OK && stat.size == 0) {
+        status = WAL_ECORRUPT;
+    }
+    if (status == WAL_OK) {
+        status = io->map(io->ctx, opened.file, stat.size, false, &opened.at,
+                         &err);
+    }
+    if (status != WAL_OK) {
+        io->close(io->ctx, opened.file);
+        return wal__fail(error, status, err, path, 0, "cannot map the file");
+    }
+    opened.size = stat.size;
+    *mapped = opened;
+    return WAL_OK;
+}
+
+void wal__mapped_file_close(const struct wal__env *env,
+                            struct wal__mapped_file *mapped)
+{
+    if (mapped->at != NULL) {
+        env->io->unmap(env->io->ctx, mapped->at, mapped->size);
+    }
+    if (mapped->file != NULL) {
+        env->io->close(env->io->ctx, mapped->file);
+    }
+    memset(mapped, 0, sizeof(*mapped));
+}
+
+void wal__index_path(const struct wal__env *env, uint64_t id,
+                     char out[WAL__PATH_MAX])
+{
+    int size = snprintf(out, WAL__PATH_MAX, "%s/index/%016" PRIx64 ".idx",
+                        env->root, id);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+void wal__index_set_init(struct wal__index_set *set,
+                         const struct wal__env *env, struct wal__log *log)
+{
+    memset(set, 0, sizeof(*set));
+    set->env = env;
+    set->log = log;
+}
+
+void wal__index_slot_deinit(const struct wal__env *env,
+                            struct wal__index_slot *slot)
+{
+    wal__mapped_file_close(env, &slot->mapped);
+    wal__heap_free(env->heap, slot->owned);
+    memset(slot, 0, sizeof(*slot));
+}
+
+void wal__index_set_deinit(struct wal__index_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        wal__index_slot_deinit(set->env, &set->slots[i]);
+    }
+    if (set->slots != NULL) {
+        wal__heap_free(set->env->heap, set->slots);
+    }
+    set->slots = NULL;
+    set->count = 0;
+    set->capacity = 0;
+}
+
+/* Rank of the first slot that is not below id. */
+static uint32_t lower_bound(const struct wal__index_set *set, uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = set->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (set->slots[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Takes the slot over into the set. */
+static enum wal_status insert(struct wal__index_set *set,
+                              struct wal__index_slot *slot)
+{
+    uint32_t at = lower_bound(set, slot->id);
+
+    if (set->count == set->capacity) {
+        uint32_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
+        struct wal__index_slot *slots = wal__heap_resize(
+            set->env->heap, set->slots, capacity, sizeof(*slots));
+
+        if (slots == NULL) {
+            return WAL_ENOMEM;
+        }
+        set->slots = slots;
+        set->capacity = capacity;
+    }
+    memmove(&set->slots[at + 1], &set->slots[at],
+            (set->count - at) * sizeof(*slot));
+    set->slots[at] = *slot;
+    set->count++;
+    return WAL_OK;
+}
+
+/* The INDEX frame of a sealed segment, in its map. */
+static enum wal_status open_sealed(struct wal__segment *segment,
+                                   struct wal__index_slot *slot)
+{
+    uint64_t offset = segment->trailer.index_offset;
+    uint64_t capacity = segment->header.capacity;
+    struct wal__span bytes;
+    struct wal__frame frame;
+    const uint8_t *map;
+
+    if (offset + WAL__FRAME_SIZE > capacity) {
+        return WAL_ENOTFOUND;
+    }
+    map = wal__segment_map(segment, NULL);
+    if (map == NULL) {
+        return WAL_EIO;
+    }
+    if (wal__frame_decode(map + offset, capacity - offset,
+                          segment->header.salt, offset,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_INDEX) {
+        return WAL_ENOTFOUND;
+    }
+    bytes.data = map + offset + WAL__FRAME_SIZE;
+    bytes.size = frame.stored_size;
+    return wal__index_decode(bytes, &slot->index) == WAL__FMT_OK
+               ? WAL_OK
+               : WAL_ENOTFOUND;
+}
+
+enum wal_status wal__index_file_open(const struct wal__env *env, uint64_t id,
+                                     const uint8_t uuid[16],
+                                     struct wal__index_slot *slot)
+{
+    char path[WAL__PATH_MAX];
+    struct wal__span bytes;
+    enum wal_status status;
+
+    memset(slot, 0, sizeof(*slot));
+    slot->id = id;
+    wal__index_path(env, id, path);
+    status = wal__mapped_file_open(env, path, &slot->mapped, NULL);
+    if (status == WAL_ENOMEM || status == WAL_EIO) {
+        return status;
+    }
+    if (status != WAL_OK) {
+        return WAL_ENOTFOUND;
+    }
+    bytes.data = slot->mapped.at;
+    bytes.size = slot->mapped.size;
+    if (wal__index_decode(bytes, &slot->index) != WAL__FMT_OK ||
+        slot->index.header.id != id ||
+        memcmp(slot->index.header.uuid, uuid, 16) != 0) {
+        wal__index_slot_deinit(env, slot);
+        return WAL_ENOTFOUND;
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
+                                   const struct wal__index **index)
+{
+    struct wal__segment *segment = wal__log_segment(set->log, id);
+    uint32_t at = lower_bound(set, id);
+    struct wal__index_slot slot = {0};
+    enum wal_status status;
+
+    if (at < set->count && set->slots[at].id == id) {
+        *index = &set->slots[at].index;
+        return WAL_OK;
+    }
+    if (segment == NULL) {
+        return WAL_ENOTFOUND;
+    }
+    status = wal__segment_refresh(segment);
+    if (status != WAL_OK) {
+        return status;
+    }
+    slot.id = id;
+    status = segment->sealed ? open_sealed(segment, &slot) : WAL_ENOTFOUND;
+    if (status == WAL_ENOTFOUND) {
+        status = wal__index_file_open(set->env, id, set->log->uuid, &slot);
+    }
+    if (status == WAL_OK &&
+        (slot.index.header.id != id ||
+         slot.index.header.end != atomic_load(&segment->end))) {
+        status = WAL_ENOTFOUND;
+    }
+    if (status == WAL_OK) {
+        status = insert(set, &slot);
+    }
+    if (status != WAL_OK) {
+        wal__index_slot_deinit(set->env, &slot);
+        return status;
+    }
+    *index = &set->slots[lower_bound(set, id)].index;
+    return WAL_OK;
+}
+
+enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
+                                   struct wal__span bytes)
+{
+    struct wal__index_slot slot = {0};
+    struct wal__span copy;
+    enum wal_status status = WAL_ENOMEM;
+
+    slot.id = id;
+    slot.owned = wal__heap_alloc(set->env->heap, bytes.size);
+    if (slot.owned != NULL) {
+        memcpy(slot.owned, bytes.data, bytes.size);
+        copy.data = slot.owned;
+        copy.size = bytes.size;
+        status = wal__index_decode(copy, &slot.index) == WAL__FMT_OK
+                     ? insert(set, &slot)
+                     : WAL_ECORRUPT;
+    }
+    if (status != WAL_OK) {
+        wal__index_slot_deinit(set->env, &slot);
+    }
+    return status;
+}
+
+enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
+                                       const struct wal__env *env,
+                                       const char *path)
+{
+    const struct wal__io *io = env->io;
+    int size;
+
+    memset(writer, 0, sizeof(*writer));
+    writer->env = env;
+    size = snprintf(writer->path, sizeof(writer->path), "%s", path);
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
+                    WAL__PATH_MAX - 8, path);
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    return io->open(io->ctx, writer->temporary,
+                    WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE,
+                    &writer->file, &writer->sys_errno);
+}
+
+enum wal_status wal__index_writer_put(void *ctx, const void *data, size_t size)
+{
+    struct wal__index_writer *writer = ctx;
+    struct iovec iov = {(void *)(uintptr_t)data, size};
+    enum wal_status status =
+        wal__io_write_full(writer->env->io, writer->file, &iov, 1,
+                           writer->offset, &writer->sys_errno);
+
+    writer->offset += size;
+    return status;
+}
+
+enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
+                                        enum wal_status status)
+{
+    const struct wal__io *io = writer->env->io;
+    char directory[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (status == WAL_OK) {
+        status = io->sync(io->ctx, writer->file, &writer->sys_errno);
+    }
+    io->close(io->ctx, writer->file);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, writer->temporary, writer->path,
+                            &writer->sys_errno);
+    }
+    if (status != WAL_OK) {
+        (void)!io->unlink(io->ctx, writer->temporary, &ignored);
+        return status;
+    }
+    memcpy(directory, writer->path, sizeof(directory));
+    *strrchr(directory, '/') = '\0';
+    return io->sync_directory(io->ctx, directory, &writer->sys_errno);
+}

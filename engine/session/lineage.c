@@ -1,0 +1,233 @@
+/*
+ * lineage.c - looking through a session into those it was forked from (SPEC.md
+ * 5.3). A fork names the session that physically owns its fork point; what
+ * that session got later is not seen.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/session/core.h"
+#include "format/crc32.h"
+
+/* One session on the way to the root. */
+struct step {
+    struct wal__branch_slot *slot;
+    uint32_t number;
+    uint64_t limit; /* sequences above it are not seen */
+};
+
+/* Begins at the session itself. */
+static enum wal_status begin(struct wal__core *core, uint32_t number,
+                             struct step *step, struct wal_error *error)
+{
+    step->number = number;
+    step->limit = UINT64_MAX;
+    return wal__core_branch(core, number, &step->slot, error);
+}
+
+/* Goes on to the owner of the fork point; WAL_END at a session that was not
+ * forked, or forked from nothing. */
+static enum wal_status ascend(struct wal__core *core, struct step *step,
+                              struct wal_error *error)
+{
+    uint64_t fork = step->slot->branch.fork_sequence;
+    struct wal__summary summary;
+    enum wal_status status;
+
+    if (fork == 0) {
+        return WAL_END;
+    }
+    status = wal__catalogue_get(&core->catalogue, step->number, &summary);
+    if (status != WAL_OK || summary.fork_owner == step->number ||
+        summary.fork_owner == 0) {
+        return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
+                         "the lineage of session %" PRIu32 " is broken",
+                         step->number);
+    }
+    if (fork < step->limit) {
+        step->limit = fork;
+    }
+    step->number = summary.fork_owner;
+    return wal__core_branch(core, step->number, &step->slot, error);
+}
+
+/* Whether the entry at `position` has just this id. */
+static enum wal_status same_id(struct wal__core *core, uint64_t position,
+                               struct wal__span id, bool *same,
+                               struct wal_error *error)
+{
+    struct wal__entry_record record;
+    struct wal__frame frame;
+    struct wal__span payload;
+    struct wal__buf scratch;
+    enum wal_status status;
+
+    wal__buf_init(&scratch, core->env.heap);
+    status = wal__log_read(&core->log, position, &scratch, &frame, &payload,
+                           error);
+    if (status == WAL_OK) {
+        *same = wal__entry_record_decode(payload, &record) == WAL__FMT_OK &&
+                record.id.size == id.size &&
+                memcmp(record.id.data, id.data, id.size) == 0;
+    }
+    wal__buf_deinit(&scratch);
+    return status;
+}
+
+static enum wal_status find_in(struct wal__core *core,
+                               const struct step *step, struct wal__span id,
+                               uint64_t hash, struct wal__found *found,
+                               struct wal_error *error)
+{
+    const struct wal__branch_entry *entry;
+    uint32_t cursor = 0;
+    uint32_t stream = 0;
+
+    while ((entry = wal__branch_find_id(&step->slot->branch, hash, &cursor,
+                                        &stream)) != NULL) {
+        enum wal_status status;
+        bool same = false;
+
+        if (entry->sequence > step->limit) {
+            continue;
+        }
+        status = same_id(core, entry->position, id, &same, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (same) {
+            found->position = entry->position;
+            found->sequence = entry->sequence;
+            found->session = step->number;
+            found->stream = stream;
+            return WAL_OK;
+        }
+    }
+    return WAL_ENOTFOUND;
+}
+
+enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
+                                  struct wal__span id,
+                                  struct wal__found *found,
+                                  struct wal_error *error)
+{
+    uint64_t hash = wal__id_hash(id.data, id.size);
+    struct step step;
+    enum wal_status status = begin(core, number, &step, error);
+
+    while (status == WAL_OK) {
+        status = find_in(core, &step, id, hash, found, error);
+        if (status != WAL_ENOTFOUND) {
+            return status;
+        }
+        status = ascend(core, &step, error);
+    }
+    if (status == WAL_END) {
+        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                         "the session has no entry \"%.*s\"",
+                         (int)(id.size < 255 ? id.size : 255),
+                         (const char *)id.data);
+    }
+    return status;
+}
+
+/* The session in the lineage that owns the sequence number in the stream. */
+static enum wal_status locate(struct wal__core *core, struct step *step,
+                              uint32_t stream, uint64_t sequence,
+                              uint32_t *ordinal, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    while (status == WAL_OK) {
+        const struct wal__stream *own =
+            wal__branch_stream(&step->slot->branch, stream);
+
+        if (own != NULL && sequence <= step->limit &&
+            wal__branch_find_sequence(own, sequence, ordinal)) {
+            return WAL_OK;
+        }
+        status = ascend(core, step, error);
+    }
+    if (status == WAL_END) {
+        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                         "the entry with sequence number %" PRIu64
+                         " is missing",
+                         sequence);
+    }
+    return status;
+}
+
+enum wal_status wal__core_find_sequence(struct wal__core *core,
+                                        uint32_t number, uint32_t stream,
+                                        uint64_t sequence,
+                                        struct wal__found *found,
+                                        struct wal_error *error)
+{
+    struct step step;
+    uint32_t ordinal = 0;
+    enum wal_status status = begin(core, number, &step, error);
+
+    if (status == WAL_OK) {
+        status = locate(core, &step, stream, sequence, &ordinal, error);
+    }
+    if (status == WAL_OK) {
+        const struct wal__stream *own =
+            wal__branch_stream(&step.slot->branch, stream);
+
+        found->position = own->entries[ordinal].position;
+        found->sequence = sequence;
+        found->session = step.number;
+        found->stream = stream;
+    }
+    return status;
+}
+
+/* Adds the own part of the path, as parts of this session. */
+static enum wal_status add_parts(struct wal__core *core,
+                                 const struct step *step, uint32_t stream,
+                                 uint32_t ordinal, struct wal__buf *out,
+                                 uint64_t *rest)
+{
+    const struct wal__stream *own =
+        wal__branch_stream(&step->slot->branch, stream);
+    struct wal__buf stretches;
+    enum wal_status status;
+
+    wal__buf_init(&stretches, core->env.heap);
+    status = wal__branch_path(&step->slot->branch, own, ordinal, &stretches,
+                              rest);
+    for (size_t at = 0; at < stretches.size && status == WAL_OK;
+         at += sizeof(struct wal__stretch)) {
+        struct wal__stretch stretch;
+        struct wal__path_part part;
+
+        memcpy(&stretch, stretches.data + at, sizeof(stretch));
+        part.session = step->number;
+        part.first = stretch.first;
+        part.count = stretch.count;
+        status = wal__buf_append(out, &part, sizeof(part));
+    }
+    wal__buf_deinit(&stretches);
+    return status;
+}
+
+enum wal_status wal__core_path(struct wal__core *core, uint32_t number,
+                               uint32_t stream, uint64_t sequence,
+                               struct wal__buf *out, struct wal_error *error)
+{
+    struct step step;
+    uint32_t ordinal = 0;
+    enum wal_status status = begin(core, number, &step, error);
+
+    while (status == WAL_OK && sequence != 0) {
+        status = locate(core, &step, stream, sequence, &ordinal, error);
+        if (status == WAL_ENOTFOUND && out->size > 0) {
+            return WAL_OK; /* its parent was lost: the path begins here */
+        }
+        if (status == WAL_OK) {
+            status = add_parts(core, &step, stream, ordinal, out, &sequence);
+        }
+    }
+    return status;
+}

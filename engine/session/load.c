@@ -1,0 +1,408 @@
+/*
+ * load.c - the indexes from what stands beside the log and in it (SPEC.md
+ * 3.6): the catalogue's snapshot, overlaid by the index of each segment since,
+ * and the tail. A segment without an index is read once, and given one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+#include "engine/session/core.h"
+
+enum { SNAPSHOT_MIN = 1024 * 1024 };
+
+static void catalogue_path(const struct wal__core *core,
+                           char out[WAL__PATH_MAX])
+{
+    int size =
+        snprintf(out, WAL__PATH_MAX, "%s/index/catalogue", core->env.root);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+void wal__core_unload(struct wal__core *core)
+{
+    wal__core_drop_branches(core);
+    wal__catalogue_deinit(&core->catalogue);
+    wal__mapped_file_close(&core->env, &core->snapshot);
+    wal__index_set_deinit(&core->indexes);
+    wal__tail_index_deinit(&core->tail);
+    wal__buf_deinit(&core->before);
+    core->tail_texts = 0;
+    core->snapshot_position = 0;
+    core->snapshot_sequence = 0;
+}
+
+static void reset(struct wal__core *core)
+{
+    wal__catalogue_init(&core->catalogue, core->env.heap);
+    wal__index_set_init(&core->indexes, &core->env, &core->log);
+    wal__tail_index_init(&core->tail, core->env.heap);
+    wal__buf_init(&core->before, core->env.heap);
+}
+
+/* Whether every segment before the tail that needs a file in index/ has one:
+ * the snapshot alone does not say where a session's records lie. */
+static bool indexes_complete(struct wal__core *core, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct wal__segment *segment = wal__log_segment_at(&core->log, i);
+        const struct wal__index *index;
+
+        if (!segment->sealed &&
+            wal__index_set_get(&core->indexes, segment->id, &index) !=
+                WAL_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes the snapshot when it is valid and belongs to this chain. */
+static enum wal_status load_snapshot(struct wal__core *core, uint32_t count)
+{
+    char path[WAL__PATH_MAX];
+    struct wal__span bytes;
+    enum wal_status status;
+    uint64_t position;
+
+    catalogue_path(core, path);
+    status = wal__mapped_file_open(&core->env, path, &core->snapshot, NULL);
+    if (status != WAL_OK) {
+        return status == WAL_ENOMEM ? status : WAL_OK;
+    }
+    bytes.data = core->snapshot.at;
+    bytes.size = core->snapshot.size;
+    status = wal__catalogue_adopt(&core->catalogue, bytes, core->log.uuid);
+    if (status == WAL_OK) {
+        position = core->catalogue.header.position;
+        if (wal__log_segment(&core->log, wal__position_segment(position)) !=
+                NULL &&
+            indexes_complete(core, count)) {
+            core->snapshot_position = position;
+            core->snapshot_sequence = core->catalogue.header.last_sequence;
+            return WAL_OK;
+        }
+    }
+    wal__catalogue_deinit(&core->catalogue);
+    wal__catalogue_init(&core->catalogue, core->env.heap);
+    wal__mapped_file_close(&core->env, &core->snapshot);
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}
+
+/* The state of the sessions of one segment, as of its end. */
+static enum wal_status merge(struct wal__core *core,
+                             const struct wal__index *index, uint64_t segment)
+{
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        struct wal__summary summary;
+        enum wal_status status;
+
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        if (summary.last_sequence <= core->snapshot_sequence) {
+            continue;
+        }
+        summary.segment = segment;
+        status = wal__catalogue_put(&core->catalogue, &summary);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    if (index->header.last_session > core->catalogue.last_session) {
+        core->catalogue.last_session = index->header.last_session;
+    }
+    return WAL_OK;
+}
+
+/* A segment that ended without an index: its records are applied as if it
+ * were the tail, and it gets one. */
+static enum wal_status rebuild(struct wal__core *core,
+                               struct wal__segment *segment,
+                               struct wal_error *error)
+{
+    struct wal__log_client client;
+    enum wal_status status =
+        wal__log_replay(&core->log, segment, NULL, error);
+
+    if (status == WAL_OK) {
+        struct wal__index_header header = {0};
+        struct wal__buf bytes;
+
+        wal__core_client(core, &client);
+        wal__buf_init(&bytes, core->env.heap);
+        header.id = segment->id;
+        header.end = atomic_load(&segment->end);
+        header.first_sequence = segment->open.last_sequence + 1;
+        header.last_sequence = core->log.facts.last_sequence;
+        memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
+        status = client.encode(core, &header, &bytes);
+        if (status == WAL_OK) {
+            status = client.ended(core, segment, &bytes);
+        }
+        wal__buf_deinit(&bytes);
+    }
+    return status;
+}
+
+static enum wal_status load_segment(struct wal__core *core,
+                                    struct wal__segment *segment,
+                                    struct wal_error *error)
+{
+    const struct wal__index *index;
+    enum wal_status status;
+
+    if (core->snapshot_position >=
+        wal__position(segment->id, atomic_load(&segment->end))) {
+        return WAL_OK;
+    }
+    status = wal__index_set_get(&core->indexes, segment->id, &index);
+    if (status == WAL_ENOTFOUND) {
+        return rebuild(core, segment, error);
+    }
+    if (status == WAL_OK) {
+        status = merge(core, index, segment->id);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, segment->path, 0,
+                         "the segment's index cannot be read");
+    }
+    return WAL_OK;
+}
+
+/* Whether the COMMIT that an index of the tail names is there, and agrees. */
+static bool index_agrees(struct wal__core *core,
+                         const struct wal__index_header *header)
+{
+    uint64_t position =
+        wal__position(core->log.tail->id, header->commit_offset);
+    struct wal__commit commit;
+    struct wal__frame frame;
+    struct wal__span payload;
+    struct wal__buf scratch;
+    bool agrees;
+
+    wal__buf_init(&scratch, core->env.heap);
+    agrees = wal__log_read(&core->log, position, &scratch, &frame, &payload,
+                           NULL) == WAL_OK &&
+             frame.type == WAL__FRAME_COMMIT &&
+             wal__commit_decode(payload, &commit) == WAL__FMT_OK &&
+             wal__frame_chain(commit.chain, &frame) == header->chain &&
+             commit.epoch == header->epoch;
+    wal__buf_deinit(&scratch);
+    return agrees;
+}
+
+/* Copies an index of the tail into the tail's index in memory. */
+static enum wal_status take_tail(struct wal__core *core,
+                                 const struct wal__index *index)
+{
+    enum wal_status status =
+        wal__tail_index_reserve(&core->tail, index->header.posting_count);
+
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        struct wal__summary summary;
+        uint64_t before;
+
+        if (status != WAL_OK ||
+            wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return status != WAL_OK ? status : WAL_ECORRUPT;
+        }
+        before = summary.segment;
+        status = wal__buf_append(&core->before, &before, sizeof(before));
+        core->tail_texts += wal__summary_text_size(&summary) + WAL__ID_MAX;
+        for (uint32_t p = 0; p < summary.posting_count && status == WAL_OK;
+             p++) {
+            struct wal__posting posting;
+
+            wal__posting_decode(index->postings +
+                                    (size_t)(summary.first_posting + p) *
+                                        WAL__POSTING_SIZE,
+                                &posting);
+            status =
+                wal__tail_index_add(&core->tail, summary.number, &posting);
+        }
+    }
+    return status == WAL_OK ? merge(core, index, core->log.tail->id) : status;
+}
+
+/* The index beside the tail: what it covers needs no scan. */
+static enum wal_status load_tail(struct wal__core *core,
+                                 struct wal__tail_state *state)
+{
+    struct wal__segment *tail = core->log.tail;
+    const struct wal__index_header *header;
+    struct wal__index_slot slot;
+    enum wal_status status;
+
+    memset(state, 0, sizeof(*state));
+    if (tail == NULL) {
+        return WAL_OK;
+    }
+    if (wal__position_segment(core->snapshot_position) == tail->id) {
+        state->known_end = wal__position_offset(core->snapshot_position);
+    }
+    if (tail->sealed ||
+        (!core->control.alone &&
+         atomic_load(&core->log.shared->indexed) != tail->id)) {
+        return WAL_OK;
+    }
+    status = wal__index_file_open(&core->env, tail->id, core->log.uuid, &slot);
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    header = &slot.index.header;
+    if (header->end <= tail->header.capacity && index_agrees(core, header)) {
+        status = take_tail(core, &slot.index);
+        state->end = header->end;
+        state->known_end = header->end;
+        state->commit_offset = header->commit_offset;
+        state->last_sequence = header->last_sequence;
+        state->epoch = header->epoch;
+        state->chain = header->chain;
+    }
+    wal__index_slot_deinit(&core->env, &slot);
+    return status;
+}
+
+enum wal_status wal__core_load(struct wal__core *core,
+                               struct wal_error *error)
+{
+    struct wal__tail_state state;
+    enum wal_status status;
+    uint32_t count = wal__log_segment_count(&core->log);
+    uint32_t before;
+
+    wal__core_unload(core);
+    reset(core);
+    before = count > 0 && !core->log.tail->sealed ? count - 1 : count;
+    status = load_snapshot(core, before);
+    for (uint32_t i = 0; i < before && status == WAL_OK; i++) {
+        status =
+            load_segment(core, wal__log_segment_at(&core->log, i), error);
+    }
+    if (status == WAL_OK) {
+        status = load_tail(core, &state);
+    }
+    if (status == WAL_OK) {
+        status = wal__log_recover(&core->log, &state, core->strict, error);
+    }
+    if (status == WAL_ENOMEM) {
+        wal__fail(error, status, 0, NULL, 0, "no memory");
+    }
+    return status;
+}
+
+uint64_t wal__core_growth(const struct wal__core *core)
+{
+    uint64_t end = atomic_load(&core->log.end);
+    uint64_t from = wal__position_segment(core->snapshot_position);
+    uint64_t growth = 0;
+
+    for (uint32_t i = wal__log_segment_count(&core->log); i > 0; i--) {
+        const struct wal__segment *segment =
+            wal__log_segment_at(&core->log, i - 1);
+
+        if (segment->id < from) {
+            break;
+        }
+        growth += atomic_load(&segment->end);
+    }
+    if (from != 0 && end != 0) {
+        growth -= wal__position_offset(core->snapshot_position);
+    }
+    return growth;
+}
+
+enum wal_status wal__core_write_catalogue(struct wal__core *core,
+                                          uint64_t position, uint32_t chain,
+                                          struct wal_error *error)
+{
+    struct wal__catalogue_header header = {0};
+    struct wal__index_writer writer;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    catalogue_path(core, path);
+    header.position = position;
+    header.last_sequence = core->log.last_sequence;
+    header.chain = chain;
+    header.last_session = core->catalogue.last_session;
+    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
+    status = wal__index_writer_open(&writer, &core->env, path);
+    if (status == WAL_OK) {
+        status = wal__catalogue_write(&core->catalogue, &header,
+                                      wal__index_writer_put, &writer);
+        status = wal__index_writer_close(&writer, status);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, writer.sys_errno, path, 0,
+                         "cannot write the catalogue");
+    }
+    core->snapshot_position = position;
+    return WAL_OK;
+}
+
+/* Writes the index of the tail beside it. */
+static enum wal_status write_tail(struct wal__core *core,
+                                  struct wal_error *error)
+{
+    struct wal__segment *tail = core->log.tail;
+    struct wal__index_header header = {0};
+    struct wal__log_client client;
+    struct wal__index_writer writer;
+    char path[WAL__PATH_MAX];
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__core_client(core, &client);
+    wal__buf_init(&bytes, core->env.heap);
+    header.id = tail->id;
+    header.end = atomic_load(&tail->end);
+    header.first_sequence = tail->open.last_sequence + 1;
+    header.last_sequence = core->log.last_sequence;
+    header.chain = core->log.chain;
+    header.commit_offset = (uint32_t)core->log.commit_offset;
+    header.epoch = core->log.last_epoch;
+    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
+    status = client.encode(core, &header, &bytes);
+    wal__index_path(&core->env, tail->id, path);
+    writer.sys_errno = 0;
+    if (status == WAL_OK) {
+        status = wal__index_writer_open(&writer, &core->env, path);
+    }
+    if (status == WAL_OK) {
+        status = wal__index_writer_put(&writer, bytes.data + WAL__FRAME_SIZE,
+                                       bytes.size - WAL__FRAME_SIZE);
+        status = wal__index_writer_close(&writer, status);
+    }
+    wal__buf_deinit(&bytes);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, writer.sys_errno, path, 0,
+                         "cannot write the index of the tail");
+    }
+    atomic_store(&core->log.shared->indexed, tail->id);
+    return WAL_OK;
+}
+
+enum wal_status wal__core_write_indexes(struct wal__core *core,
+                                        struct wal_error *error)
+{
+    struct wal__log *log = &core->log;
+    uint64_t growth = wal__core_growth(core);
+    enum wal_status status = WAL_OK;
+
+    if (log->tail == NULL || log->stale || log->tail->sealed ||
+        log->must_rotate || !log->marked ||
+        atomic_load(&log->shared->indexed) == log->tail->id) {
+        return WAL_OK;
+    }
+    if (growth >= SNAPSHOT_MIN && growth >= 2 * core->snapshot.size) {
+        status = wal__core_write_catalogue(core, atomic_load(&log->end),
+                                           log->chain, error);
+    }
+    return status == WAL_OK ? write_tail(core, error) : status;
+}

@@ -1,0 +1,128 @@
+/*
+ * text.c - ids, times, and checks of what callers hand in.
+ */
+#include "engine/session/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/error.h"
+#include "format/jsonl/json_scan.h"
+#include "format/jsonl/json_value.h"
+
+void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t now = (uint64_t)env->io->now_ms(env->io->ctx);
+    uint8_t bytes[16];
+    int at = 0;
+
+    env->io->random(env->io->ctx, bytes, sizeof(bytes));
+    for (int i = 0; i < 6; i++) {
+        bytes[i] = (uint8_t)(now >> (40 - 8 * i));
+    }
+    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x70);
+    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            out[at++] = '-';
+        }
+        out[at++] = digits[bytes[i] >> 4];
+        out[at++] = digits[bytes[i] & 15];
+    }
+}
+
+void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
+{
+    int64_t now = env->io->now_ms(env->io->ctx);
+    time_t seconds = (time_t)(now / 1000);
+    char text[80];
+    struct tm tm;
+
+    memset(&tm, 0, sizeof(tm));
+    (void)!gmtime_r(&seconds, &tm);
+    (void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+                   tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
+                   tm.tm_min, tm.tm_sec, (int)(now % 1000));
+    memcpy(out, text, WAL__TIME_TEXT);
+}
+
+bool wal__text_is_utf8(struct wal__span text)
+{
+    struct wal__json_span span = {text.data, text.size};
+    size_t size;
+
+    return text.size == 0 ||
+           wal__json_escaped_size(span, &size) == WAL__JSON_OK;
+}
+
+bool wal__text_span(struct wal_slice slice, uint64_t max,
+                    struct wal__span *span)
+{
+    if (slice.size > max || (slice.size > 0 && slice.data == NULL)) {
+        return false;
+    }
+    span->data = slice.data;
+    span->size = (size_t)slice.size;
+    return true;
+}
+
+enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
+                                const char *what, struct wal__span *span,
+                                struct wal_error *error)
+{
+    if (slice.size > 0 && slice.data == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the %s has a size but no address", what);
+    }
+    if (!wal__text_span(slice, max, span)) {
+        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                         "the %s has %" PRIu64 " bytes; %" PRIu64
+                         " are possible",
+                         what, slice.size, max);
+    }
+    if (!wal__text_is_utf8(*span)) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the %s is not UTF-8", what);
+    }
+    return WAL_OK;
+}
+
+/* The first byte of a valid JSON text that is no white space. */
+static uint8_t first_byte(struct wal__span span)
+{
+    size_t at = 0;
+
+    while (span.data[at] <= ' ') {
+        at++;
+    }
+    return span.data[at];
+}
+
+enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
+                                     bool object, const char *what,
+                                     struct wal__span *span,
+                                     struct wal_error *error)
+{
+    enum wal__json_status json;
+    size_t offset = 0;
+
+    if (!wal__text_span(slice, max, span)) {
+        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                         "the %s has %" PRIu64 " bytes; %" PRIu64
+                         " are possible",
+                         what, slice.size, max);
+    }
+    json = wal__json_validate(span->data, span->size, &offset);
+    if (json == WAL__JSON_OK && object && first_byte(*span) != '{') {
+        json = WAL__JSON_NOT_OBJECT;
+    }
+    if (json != WAL__JSON_OK) {
+        return wal__fail(error, WAL_EBADJSON, 0, NULL, offset,
+                         "the %s is not valid JSON: %s at byte %zu", what,
+                         wal__json_status_text(json), offset);
+    }
+    return WAL_OK;
+}

@@ -1,0 +1,46 @@
+/*
+ * text.h - ids, times and the checks of text that callers hand in. Any thread.
+ */
+#ifndef WAL_SESSION_TEXT_H
+#define WAL_SESSION_TEXT_H
+
+#include <stdbool.h>
+
+#include "engine/io/env.h"
+#include "format/fmt.h"
+
+enum { WAL__UUID_TEXT = 36, WAL__TIME_TEXT = 24 };
+
+/* A UUIDv7 in its text form, not terminated. */
+void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT]);
+
+/* The clock as 2026-01-31T23:59:59.123Z, not terminated. */
+void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT]);
+
+/* Whether the bytes are UTF-8. */
+bool wal__text_is_utf8(struct wal__span text);
+
+/* A slice of the interface as a span; false when it is too large to be one,
+ * or has bytes but no address. */
+bool wal__text_span(struct wal_slice slice, uint64_t max,
+                    struct wal__span *span);
+
+static inline struct wal_slice wal__text_slice(struct wal__span span)
+{
+    struct wal_slice slice = {span.data, span.size};
+
+    return slice;
+}
+
+/* Checks one text argument: at most max bytes of UTF-8. */
+enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
+                                const char *what, struct wal__span *span,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Checks a JSON value, or object: WAL_EBADJSON names the byte. */
+enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
+                                     bool object, const char *what,
+                                     struct wal__span *span,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,583 @@
+/*
+ * store.c - the public functions (agentwal.h): arguments are checked here,
+ * and that the handle belongs to this process; everything else is below.
+ */
+#include "engine/store.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/session/iter.h"
+#include "engine/session/session.h"
+#include "engine/session/text.h"
+
+/* Handles of a parent process are refused: locks and threads did not come
+ * along. */
+static enum wal_status check_core(const struct wal__core *core,
+                                  struct wal_error *error)
+{
+    if (core == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0, "the handle is null");
+    }
+    if (!wal__control_is_own(&core->control)) {
+        return wal__fail(error, WAL_EFORKED, 0, core->env.root, 0,
+                         "the handle belongs to the parent process; open the "
+                         "store again in this one");
+    }
+    return WAL_OK;
+}
+
+static enum wal_status check_session(const struct wal_session *session,
+                                     struct wal_error *error)
+{
+    return check_core(session == NULL ? NULL : session->core, error);
+}
+
+static enum wal_status check_writable(const struct wal__core *core,
+                                      struct wal_error *error)
+{
+    enum wal_status status = check_core(core, error);
+
+    if (status == WAL_OK && core->env.read_only) {
+        return wal__fail(error, WAL_EREADONLY, 0, core->env.root, 0,
+                         "the store is open for reading only");
+    }
+    return status;
+}
+
+static enum wal_status check_struct(const void *at, uint32_t size,
+                                    size_t expected, struct wal_error *error)
+{
+    if (at == NULL || size != expected) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "struct_size is %u; it must be %zu", size, expected);
+    }
+    return WAL_OK;
+}
+
+/* --- store -------------------------------------------------------------- */
+
+static enum wal_status check_open(const char *path,
+                                  const struct wal_open_options *options,
+                                  struct wal_store **store,
+                                  struct wal_error *error)
+{
+    const uint32_t known = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE |
+                           WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT |
+                           WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD;
+
+    if (path == NULL || store == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the path or the place for the handle is null");
+    }
+    if (options == NULL) {
+        return WAL_OK;
+    }
+    if (options->struct_size != sizeof(*options) ||
+        (options->flags & ~known) != 0 ||
+        ((options->flags & WAL_OPEN_CREATE) != 0 &&
+         (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the options for opening are not valid");
+    }
+    if (options->group_align != 0 && options->group_align != 512 &&
+        options->group_align != 4096) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "groups can be aligned to 512 or 4096 bytes, not %u",
+                         options->group_align);
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__store_open(const char *path,
+                                const struct wal_open_options *options,
+                                const struct wal__heap *heap,
+                                const struct wal__io *io,
+                                struct wal_store **store,
+                                struct wal_error *error)
+{
+    struct wal__core_options core_options = {.heap = heap, .io = io};
+    struct wal_store *opened;
+    enum wal_status status = check_open(path, options, store, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (options != NULL) {
+        core_options.open = *options;
+    }
+    opened = wal__heap_zalloc(heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    status = wal__core_init(&opened->core, path, &core_options, error);
+    if (status != WAL_OK) {
+        wal__core_deinit(&opened->core);
+        wal__heap_free(heap, opened);
+        return status;
+    }
+    *store = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_open(const char *path,
+                         const struct wal_open_options *options,
+                         struct wal_store **store, struct wal_error *error)
+{
+    return wal__store_open(path, options, &wal__heap_libc, &wal__io_posix,
+                           store, error);
+}
+
+enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
+{
+    const struct wal__heap *heap;
+    enum wal_status status;
+
+    if (store == NULL) {
+        return WAL_OK;
+    }
+    status = check_core(&store->core, error);
+    if (status != WAL_OK) {
+        return status; /* the parent's memory is the child's to leave alone */
+    }
+    heap = store->core.env.heap;
+    status = wal__core_finish(&store->core, error);
+    wal__core_deinit(&store->core);
+    wal__heap_free(heap, store);
+    return status;
+}
+
+enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
+{
+    enum wal_status status =
+        check_writable(store == NULL ? NULL : &store->core, error);
+
+    return status == WAL_OK
+               ? wal__committer_flush(&store->core.committer, error)
+               : status;
+}
+
+enum wal_status wal__store_mark(struct wal_store *store,
+                                struct wal_error *error)
+{
+    return wal__committer_mark(&store->core.committer, error);
+}
+
+/* The tail as recovery found it. */
+static void fill_tail(const struct wal__core *core,
+                      struct wal_store_info *info)
+{
+    const struct wal__scan_facts *found = &core->found;
+
+    switch (found->verdict) {
+    case WAL__VERDICT_TORN:
+        info->tail = WAL_TAIL_TORN;
+        break;
+    case WAL__VERDICT_AMBIGUOUS:
+        info->tail = WAL_TAIL_AMBIGUOUS;
+        break;
+    case WAL__VERDICT_DAMAGED:
+        info->tail = WAL_TAIL_DAMAGED;
+        break;
+    case WAL__VERDICT_CLEAN:
+    case WAL__VERDICT_READ_ERROR:
+    case WAL__VERDICT_NEWER:
+    case WAL__VERDICT_STOPPED:
+        return;
+    }
+    info->tail_segment = core->found_segment;
+    info->tail_offset = found->end;
+    info->tail_size = found->dirty_end - found->end;
+    info->tail_sequence = found->last_sequence + 1;
+    if (info->tail == WAL_TAIL_DAMAGED) {
+        info->tail_offset = found->damage[0].offset;
+        info->tail_size = found->damage[0].size;
+        info->tail_sequence = found->damage[0].first_sequence;
+    }
+}
+
+static void fill_log(struct wal__core *core, struct wal_store_info *info)
+{
+    uint32_t count = wal__log_segment_count(&core->log);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wal__segment *segment =
+            wal__log_segment_at(&core->log, i);
+
+        info->log_bytes += atomic_load(&segment->end);
+        info->disk_bytes += segment->header.capacity;
+    }
+    info->segments = count;
+    info->last_sequence = core->log.last_sequence;
+    info->groups = atomic_load(&core->log.groups);
+    info->syncs = atomic_load(&core->log.syncs);
+    info->acknowledged = atomic_load(&core->committer.acknowledged);
+}
+
+enum wal_status wal_store_status(struct wal_store *store,
+                                 struct wal_store_info *info,
+                                 struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    enum wal_status status = check_core(core, error);
+
+    if (status == WAL_OK) {
+        status = check_struct(info, info == NULL ? 0 : info->struct_size,
+                              sizeof(*info), error);
+    }
+    if (status == WAL_OK) {
+        status = wal__core_read_lock(core, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    memset(info, 0, sizeof(*info));
+    info->struct_size = sizeof(*info);
+    info->status = wal__log_check_poison(&core->log, NULL);
+    if (info->status == WAL_OK && core->env.read_only) {
+        info->status = WAL_EREADONLY;
+    }
+    info->format_version = core->manifest.version;
+    memcpy(info->uuid, core->manifest.uuid, sizeof(info->uuid));
+    info->sessions = core->catalogue.session_count;
+    fill_tail(core, info);
+    fill_log(core, info);
+    wal__core_unlock(core);
+    return WAL_OK;
+}
+
+/* --- sessions ----------------------------------------------------------- */
+
+enum wal_status wal_session_create(struct wal_store *store,
+                                   const struct wal_session_options *options,
+                                   struct wal_session **session,
+                                   struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    enum wal_status status = check_writable(core, error);
+
+    if (status == WAL_OK && session == NULL) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "the place for the handle is null");
+    }
+    return status == WAL_OK
+               ? wal__session_create(core, options, session, error)
+               : status;
+}
+
+enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
+                                 struct wal_session **session,
+                                 struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal__summary summary = {0};
+    struct wal__span span;
+    enum wal_status status = check_core(core, error);
+
+    if (status == WAL_OK && session == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the place for the handle is null");
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(id, WAL__ID_MAX, "session's id", &span,
+                                 error);
+    }
+    if (status == WAL_OK) {
+        status = wal__core_read_lock(core, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__catalogue_find(&core->catalogue, span, &summary);
+    wal__core_unlock(core);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, core->env.root, 0,
+                         "there is no session \"%.*s\"", (int)span.size,
+                         (const char *)span.data);
+    }
+    return wal__session_handle(core, summary.number, session, error);
+}
+
+void wal_session_close(struct wal_session *session)
+{
+    wal__session_free(session);
+}
+
+enum wal_status wal_session_status(struct wal_session *session,
+                                   struct wal_session_info *info,
+                                   struct wal_error *error)
+{
+    enum wal_status status = check_session(session, error);
+
+    if (status == WAL_OK) {
+        status = check_struct(info, info == NULL ? 0 : info->struct_size,
+                              sizeof(*info), error);
+    }
+    return status == WAL_OK ? wal__session_status(session, info, error)
+                            : status;
+}
+
+enum wal_status wal_session_fork(struct wal_session *session,
+                                 struct wal_slice at,
+                                 const struct wal_session_options *options,
+                                 struct wal_session **fork,
+                                 struct wal_error *error)
+{
+    enum wal_status status =
+        check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK && fork == NULL) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "the place for the handle is null");
+    }
+    return status == WAL_OK
+               ? wal__session_fork(session, at, options, fork, error)
+               : status;
+}
+
+enum wal_status wal_session_accept_damage(struct wal_session *session,
+                                          struct wal_error *error)
+{
+    enum wal_status status =
+        check_writable(session == NULL ? NULL : session->core, error);
+
+    return status == WAL_OK ? wal__session_accept(session, error) : status;
+}
+
+/* --- lists -------------------------------------------------------------- */
+
+enum wal_status wal_list_open(struct wal_store *store,
+                              const struct wal_list_options *options,
+                              struct wal_list **list, struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    enum wal_status status = check_core(core, error);
+
+    if (status == WAL_OK && list == NULL) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "the place for the list is null");
+    }
+    return status == WAL_OK ? wal__list_open(core, options, list, error)
+                            : status;
+}
+
+enum wal_status wal_list_next(struct wal_list *list,
+                              struct wal_session_info *info,
+                              struct wal_error *error)
+{
+    enum wal_status status =
+        check_core(list == NULL ? NULL : list->core, error);
+
+    if (status == WAL_OK) {
+        status = check_struct(info, info == NULL ? 0 : info->struct_size,
+                              sizeof(*info), error);
+    }
+    return status == WAL_OK ? wal__list_next(list, info, error) : status;
+}
+
+void wal_list_close(struct wal_list *list)
+{
+    wal__list_close(list);
+}
+
+/* --- appending ---------------------------------------------------------- */
+
+static enum wal_status check_result(const struct wal_append_result *result,
+                                    struct wal_error *error)
+{
+    return result == NULL ? WAL_OK
+                          : check_struct(result, result->struct_size,
+                                         sizeof(*result), error);
+}
+
+/* Checks, encodes and submits; *op is the caller's reference. */
+static enum wal_status submit(struct wal_session *session,
+                              const struct wal_entry *entries, uint32_t count,
+                              const struct wal_append_options *options,
+                              struct wal__op **op, struct wal_error *error)
+{
+    bool no_wait =
+        options != NULL && (options->flags & WAL_APPEND_NO_WAIT) != 0;
+    enum wal_status status =
+        check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = wal__append_create(session, entries, count, options, op,
+                                    error);
+    }
+    if (status == WAL_OK) {
+        status = wal__committer_submit(&session->core->committer, *op,
+                                       no_wait, error);
+        if (status != WAL_OK) {
+            wal__op_release(*op);
+        }
+    }
+    return status;
+}
+
+static enum wal_status answer(const struct wal__op *op,
+                              struct wal_append_result *result,
+                              struct wal_error *error)
+{
+    if (result != NULL) {
+        *result = op->result;
+    }
+    if (op->status != WAL_OK) {
+        wal__error_copy(error, &op->error);
+    }
+    return op->status;
+}
+
+enum wal_status wal_append(struct wal_session *session,
+                           const struct wal_entry *entries, uint32_t count,
+                           const struct wal_append_options *options,
+                           struct wal_append_result *result,
+                           struct wal_error *error)
+{
+    struct wal__op *op = NULL;
+    enum wal_status status = check_result(result, error);
+
+    if (status == WAL_OK) {
+        status = submit(session, entries, count, options, &op, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (op->durability == WAL_QUEUED) {
+        if (result != NULL) {
+            *result = (struct wal_append_result){
+                .struct_size = sizeof(*result)};
+            memcpy(result->last_id, op->result.last_id,
+                   sizeof(result->last_id));
+        }
+    } else {
+        (void)!wal__committer_wait(&session->core->committer, op, -1);
+        status = answer(op, result, error);
+    }
+    wal__op_release(op);
+    return status;
+}
+
+enum wal_status wal_submit(struct wal_session *session,
+                           const struct wal_entry *entries, uint32_t count,
+                           const struct wal_append_options *options,
+                           struct wal_ticket **ticket,
+                           struct wal_error *error)
+{
+    struct wal_ticket *created;
+    struct wal__op *op = NULL;
+    enum wal_status status = check_session(session, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (ticket == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the place for the ticket is null");
+    }
+    created = wal__heap_zalloc(session->core->env.heap, sizeof(*created));
+    if (created == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    status = submit(session, entries, count, options, &op, error);
+    if (status != WAL_OK) {
+        wal__heap_free(session->core->env.heap, created);
+        return status;
+    }
+    created->core = session->core;
+    created->op = op;
+    *ticket = created;
+    return WAL_OK;
+}
+
+enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
+                                struct wal_append_result *result,
+                                struct wal_error *error)
+{
+    enum wal_status status =
+        check_core(ticket == NULL ? NULL : ticket->core, error);
+
+    if (status == WAL_OK) {
+        status = check_result(result, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__committer_wait(&ticket->core->committer, ticket->op,
+                                 timeout_ms);
+    if (atomic_load(&ticket->op->state) != WAL__OP_DONE) {
+        return wal__fail(error, WAL_EBUSY, 0, NULL, 0,
+                         "the append is pending");
+    }
+    return answer(ticket->op, result, error);
+}
+
+void wal_ticket_destroy(struct wal_ticket *ticket)
+{
+    if (ticket == NULL) {
+        return;
+    }
+    wal__op_release(ticket->op);
+    wal__heap_free(ticket->core->env.heap, ticket);
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+enum wal_status wal_iter_open(struct wal_session *session,
+                              const struct wal_iter_options *options,
+                              struct wal_iter **iter, struct wal_error *error)
+{
+    enum wal_status status = check_session(session, error);
+
+    if (status == WAL_OK && iter == NULL) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "the place for the iterator is null");
+    }
+    return status == WAL_OK ? wal__iter_open(session, options, iter, error)
+                            : status;
+}
+
+uint64_t wal_iter_remaining(const struct wal_iter *iter)
+{
+    return iter == NULL ? 0 : iter->remaining;
+}
+
+/* Reading needs neither locks nor threads, so that a child may go on with it;
+ * and asking for the process id would cost as much as the entry. */
+static enum wal_status check_read(const struct wal_iter *iter,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    if (iter == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0, "the handle is null");
+    }
+    return check_struct(entry, entry == NULL ? 0 : entry->struct_size,
+                        sizeof(*entry), error);
+}
+
+enum wal_status wal_iter_next(struct wal_iter *iter, struct wal_entry *entry,
+                              struct wal_error *error)
+{
+    enum wal_status status = check_read(iter, entry, error);
+
+    return status == WAL_OK ? wal__iter_next(iter, entry, error) : status;
+}
+
+enum wal_status wal_iter_get(struct wal_iter *iter, struct wal_slice id,
+                             struct wal_entry *entry, struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status = check_read(iter, entry, error);
+
+    if (status == WAL_OK) {
+        status =
+            wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
+    }
+    return status == WAL_OK ? wal__iter_get(iter, span, entry, error)
+                            : status;
+}
+
+void wal_iter_close(struct wal_iter *iter)
+{
+    wal__iter_close(iter);
+}

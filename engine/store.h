@@ -1,0 +1,23 @@
+/*
+ * store.h - opening a store on another system than the real one: for tests.
+ */
+#ifndef WAL_STORE_H
+#define WAL_STORE_H
+
+#include "engine/base/heap.h"
+#include "engine/io/io.h"
+
+/* As wal_open, with the heap and the system given; both must outlive it. */
+enum wal_status wal__store_open(const char *path,
+                                const struct wal_open_options *options,
+                                const struct wal__heap *heap,
+                                const struct wal__io *io,
+                                struct wal_store **store,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* What the committer thread does after a while without traffic: marks the
+ * tail. For systems without threads. */
+enum wal_status wal__store_mark(struct wal_store *store,
+                                struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Every file under AGENTWAL_FIXTURES, when that is set, and the project's own
+# example go in and come out whole.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+in=${AGENTWAL_FIXTURES:-$root/tools/example}
+
+walctl init "$store"
+code 0 walconv import --json "$store" "$in"
+cp "$work/stdout" "$work/first"
+same "$(find "$in" -type f | wc -l)" "$(wc -l <"$work/first")" "files imported"
+json 'sum(r["appended"] for r in rows) > 0' "$work/first"
+
+code 0 walconv import --json "$store" "$in"
+json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
+
+code 0 walconv export --json --dialect source "$store" "$work/out"
+json 'all(r["losses"] == [] for r in rows)' "$work/stdout"
+diff -r "$in" "$work/out" || fail "not the bytes that came in"
+
+# What is read out of them is JSON, and every file has a live branch.
+walctl list --json "$store" >"$work/list"
+json 'all(r["entries"] == 0 or r["head"] for r in rows)' "$work/list"
+python3 -c '
+import json, sys
+for line in open(sys.argv[1]):
+    print(json.loads(line)["sessionId"])' "$work/list" >"$work/ids"
+while read -r id; do
+    walcat --all "$store" -- "$id" | json 'len(rows) >= 0'
+    walcat --text "$store" -- "$id" >/dev/null
+    walcat --tree "$store" -- "$id" >/dev/null
+done <"$work/ids"

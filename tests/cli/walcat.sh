@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# walcat: which entries it prints, and how.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+walctl init "$store"
+walctl create "$store" --id s --title 'The title' >/dev/null
+entry() {
+    printf '{"id":"%s","type":"%s"%s,"payload":%s}\n' "$@"
+}
+text='{"type":"text","text":"answer"}'
+call='{"type":"toolCall","name":"bash","arguments":{"x":1}}'
+{
+    entry a message '' '{"role":"user","content":"hello \u001b[31m there"}'
+    entry b message '' "{\"role\":\"assistant\",\"content\":[$text,$call]}"
+    entry c note '' '{"text":"a note"}'
+    entry d message ',"parentId":"b"' '{"role":"user","content":"other way"}'
+} | walctl append "$store" s >/dev/null
+
+ids() {
+    walcat "$@" | python3 -c '
+import json, sys
+print(*(json.loads(line)["id"] for line in sys.stdin))'
+}
+
+# Sessions.
+walcat "$store" | grep -q 'The title' || fail "the table"
+walcat --json "$store" | json 'rows[0]["sessionId"] == "s"'
+code 3 walcat "$work/none"
+code 1 walcat "$store" none
+
+# Entries.
+same "a b c" "$(ids "$store" s)" "live branch"
+same "a b c d" "$(ids "$store" s --all)" "all"
+same "a b d" "$(ids "$store" s --branch d)" "branch of an entry"
+same "a b c" "$(ids "$store" s --branch main)" "branch of a head"
+same "a b" "$(ids "$store" s --up-to b)" "up to an entry"
+code 1 walcat "$store" s --up-to none
+same "b c" "$(ids "$store" s --tail 2)" "tail"
+same "a b c" "$(ids "$store" s --tail 9)" "tail longer than the branch"
+same "" "$(ids "$store" s --tail 0)" "no tail"
+same "a b d" "$(ids "$store" s --all --type message)" "type"
+same "b d" "$(ids "$store" s --all --type message --tail 2)" "type and tail"
+same "" "$(ids "$store" s --stream 3)" "a stream without entries"
+walctl append "$store" s --stream 1 >/dev/null \
+    <<<'{"id":"t","type":"t","payload":1}'
+same "t" "$(ids "$store" s --stream 1)" "another stream"
+same "a b c" "$(ids "$store" s)" "the conversation beside it"
+code 2 walcat "$store" s --all --up-to b
+code 2 walcat "$store" s --tail many
+code 2 walcat "$store" s --branch a --up-to b
+
+# Text carries no control characters to the terminal.
+walcat --text "$store" s >"$work/text"
+grep -q '^user  ' "$work/text" || fail "role"
+grep -q '^answer$' "$work/text" || fail "text of a block"
+grep -q 'bash' "$work/text" || fail "tool call"
+grep -q 'a note' "$work/text" || fail "note"
+if grep -q "$(printf '\033')" "$work/text"; then
+    fail "an escape sequence got through"
+fi
+
+# The tree.
+walcat --tree "$store" s >"$work/tree"
+same 4 "$(wc -l <"$work/tree")" "lines of the tree"
+grep -q '^a ' "$work/tree" || fail "root of the tree"
+grep -q '^├─ c .*<- main$' "$work/tree" || fail "head of the tree"
+grep -q '^└─ d ' "$work/tree" || fail "branch of the tree"
+
+# Following.
+walcat --follow "$store" s >"$work/follow" &
+follower=$!
+for _ in $(seq 100); do
+    [ "$(wc -l <"$work/follow")" -ge 3 ] && break
+    sleep 0.05
+done
+walctl append "$store" s >/dev/null <<<'{"id":"f","type":"t","payload":1}'
+for _ in $(seq 100); do
+    [ "$(wc -l <"$work/follow")" -ge 4 ] && break
+    sleep 0.05
+done
+kill "$follower"
+wait "$follower" || true
+json '[r["id"] for r in rows] == ["a", "b", "c", "f"]' "$work/follow"
+
+# A reader that goes away ends it quietly.
+for n in $(seq 2000); do
+    printf '{"id":"n%d","type":"t","payload":"%0200d"}\n' "$n" 0
+done | walctl append "$store" s >/dev/null
+{
+    walcat "$store" s 2>"$work/stderr"
+    printf '%d\n' "$?" >"$work/code"
+} | head -n 1 >/dev/null
+same 0 "$(cat "$work/code")" "exit code for a closed pipe"
+[ ! -s "$work/stderr" ] || fail "a closed pipe was reported"
+walcat --tree "$store" s | grep -q '^.*\.\.\. [0-9]* more$' ||
+    fail "a long stretch was not shortened"

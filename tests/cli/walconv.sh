@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# walconv: whatever comes in goes out as the same bytes, and what is odd about
+# it is reported.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+in=$work/in
+out=$work/out
+mkdir "$in"
+walctl init "$store"
+
+time='"timestamp":"2026-01-01T00:00:00Z"'
+message='"message":{"role":"user","content":"text"}'
+user='{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"S1","cwd":"/x"'
+user="$user,$time,$message}"
+row() {
+    printf '{"type":"message","id":"%s","parentId":%s,%s,%s}\n' "$1" "$2" \
+        "$time" "$message"
+}
+header='{"type":"session","version":3,"id":"pi-1","cwd":"/srv/pi",'"$time}"
+
+# One file for each oddity.
+printf '%s\r\n' "$header" '{"type":"x","id":"a","parentId":null}' >"$in/crlf"
+printf '\357\273\277%s\n' "$user" >"$in/bom"
+printf '\n%s\n\n  \n' "$user" >"$in/blank"
+printf '%s' "$user" >"$in/no-newline"
+: >"$in/empty"
+printf '%s\n{"type":"user","uu' "$user" >"$in/torn"
+printf '%s\n{"type":"assis%s\n%s\n' "$user" "$user" "$user" >"$in/welded"
+printf '%s\n' "$user$user" "$user" >"$in/two-values"
+{
+    printf '%s\n' "$user"
+    head -c 4096 /dev/zero
+    printf '\n%s\n' "$user"
+} >"$in/nul"
+printf '%s\n{"bad":"\377\376"}\n' "$user" >"$in/not-utf8"
+{
+    printf '%s\n' "$header"
+    row a null
+    row a null
+    row b '"a"'
+    row c '"gone"'
+    row d '"d"'
+    row e '"f"'
+    row f '"e"'
+} >"$in/parents"
+python3 -c 'print("{\"type\":\"user\",\"id\":\"big\",\"x\":\"" + "y" * 10000000 + "\"}")' \
+    >"$in/line-10m"
+python3 -c 'print("{\"x\":\"" + "y" * 20000000 + "\"}\n{\"id\":\"after\"}")' \
+    >"$in/line-20m"
+printf '{\n  "a": [\n    1,\n    2\n  ],\n  "b": {}\n}\n' >"$in/pretty.json"
+head -c 300000 /dev/urandom >"$in/binary"
+printf '%s\n' '{"type":"session_header","id":"h","payload":{"cwd":"/srv/e"}}' \
+    '{"id":"i","type":"message","payload":{}}' >"$in/entries"
+printf '%s\n' '{"role":"user","content":"x"}' '{"a":1}' '[2]' >"$in/lines"
+mkdir -p "$in/sub/.hidden"
+printf '%s\n' '{"n":1}' >"$in/sub/.hidden/.dot"
+printf '%s\n' '{"n":2}' >"$in/sub/we ird%41$(printf '\001\377')name"
+ln -s ../entries "$in/sub/link"
+
+code 0 walconv import --json "$store" "$in"
+cp "$work/stdout" "$work/first"
+rm "$in/sub/link"
+json 'all(set(r) >= {"path", "dialect", "sessionId", "lines", "appended",
+    "duplicates", "damaged"} for r in rows)' "$work/first"
+same "$(find "$in" -type f | wc -l)" "$(wc -l <"$work/first")" "files imported"
+
+# is NAME EXPRESSION: of the row r of that file, with its reasons.
+is() {
+    json "[r for r in rows if r['path'].endswith('/$1')] != [] and
+        all($2 for r in rows if r['path'].endswith('/$1')
+            for reasons in [[d['reason'].split(':')[0] for d in r['damaged']]]
+            for lines in [[d['line'] for d in r['damaged']]])" "$work/first"
+}
+is crlf 'r["dialect"] == "pi" and r["sessionId"] == "pi-1" and not reasons'
+is bom 'r["dialect"] == "claude" and not reasons'
+is blank 'r["lines"] == 4 and not reasons'
+is no-newline 'r["lines"] == 1 and not reasons'
+is empty 'r["lines"] == 0 and r["appended"] == 0'
+is torn 'reasons == ["torn"] and lines == [2]'
+is welded 'reasons[0] == "welded" and lines[0] == 2'
+is two-values 'reasons == ["welded"] and lines == [1]'
+is nul 'reasons[0] == "holds NUL bytes" and lines[0] == 2'
+is not-utf8 'reasons == ["invalid UTF-8"] and
+    r["damaged"][0]["offset"] == len(open(r["path"], "rb").read()) - 5'
+is parents 'lines == [3, 5, 6, 7] and "id is taken" in reasons[0]
+    and "not before it" in reasons[1] and "names itself" in reasons[2]
+    and r["appended"] == 8'
+is line-10m 'r["appended"] == 1 and not reasons'
+is line-20m 'r["lines"] == 2 and r["appended"] > 2 and lines == [1]'
+is pretty.json 'r["appended"] == 1 and not reasons'
+is entries 'r["dialect"] == "entries" and r["sessionId"] == "h"'
+is lines 'r["dialect"] == "lines" and r["appended"] == 3'
+
+# Again: nothing new, and the same is said of it.
+same_import() {
+    walconv import --json "$store" "$in" >"$work/again"
+    json "all(r['appended'] == 0 for r in rows) and
+        [(r['path'], r['damaged'], r['sessionId']) for r in rows] ==
+        [(r['path'], r['damaged'], r['sessionId']) for r in
+            map(json.loads, open('$work/first'))]" "$work/again"
+}
+same_import
+
+# Out again.
+code 0 walconv export --dialect source --json "$store" "$out"
+json 'all(set(r) >= {"sessionId", "dialect", "path", "added", "losses"}
+    for r in rows) and all(r["losses"] == [] for r in rows)' "$work/stdout"
+diff -r "$in" "$out" || fail "not the bytes that came in"
+same 600 "$(stat -c %a "$out/lines")" "mode of a file"
+same 700 "$(stat -c %a "$out/sub")" "mode of a directory"
+code 0 walconv export --dialect source --json "$store" "$out"
+json 'all(r["added"] == 0 for r in rows)' "$work/stdout"
+walconv export --dialect source --stdout --session pi-1 "$store" |
+    cmp - "$in/crlf" || fail "--stdout"
+same "$out/crlf" "$(walconv path --dialect source "$store" "$out" pi-1)" "path"
+walcat "$store" "$in/entries" | json 'rows[0]["id"] == "h"
+    and rows[0]["payload"]["id"] == "h"'
+walcat --all "$store" "$in/torn" |
+    json 'rows[1]["meta"] == {"eol": False, "damaged": True}
+    and rows[1]["payload"] == "{\"type\":\"user\",\"uu"'
+
+# Branches as the dialect has them.
+walcat "$store" "$in/parents" | json '[r["id"] for r in rows][-2:] == ["e", "f"]'
+walcat "$store" "$in/parents" --branch b |
+    json '[r["id"] for r in rows] == ["a", "b"]'
+
+# A file that grows, also inside its last line.
+printf '%s\n' "$user" >>"$in/lines"
+printf 'id":"t2","type":"user"}\n{"more":1}\n' >>"$in/torn"
+printf '\n%s\n' '{"type":"user","uuid":"u9","parentUuid":"u1"}' \
+    >>"$in/no-newline"
+printf 'tail' >>"$in/binary"
+code 0 walconv import --json "$store" "$in"
+cp "$work/stdout" "$work/first"
+is lines 'r["appended"] == 1 and r["duplicates"] == 3'
+is torn 'r["appended"] == 2 and r["duplicates"] == 1 and not reasons'
+is no-newline 'r["appended"] == 2 and not reasons'
+is binary 'r["appended"] == 1'
+json 'len(set(r["sessionId"] for r in rows)) == len(rows)' "$work/first"
+same_import
+code 0 walconv export --dialect source --json "$store" "$out"
+json 'sum(r["added"] for r in rows) > 0' "$work/stdout"
+diff -r "$in" "$out" || fail "not the bytes that a file grew to"
+walcat "$store" "$in/no-newline" |
+    json '[r["id"] for r in rows] == ["u1", "u9"]'
+
+# A file that holds something else is not touched.
+printf 'mine' >"$out/lines"
+code 1 walconv export --dialect source "$store" "$out"
+same mine "$(cat "$out/lines")" "a file of somebody else"
+
+# Nothing is written through a symbolic link below the output directory.
+mkdir "$work/linked" "$work/elsewhere"
+ln -s ../elsewhere "$work/linked/sub"
+code 1 walconv export --dialect source "$store" "$work/linked"
+same "" "$(ls -A "$work/elsewhere")" "files outside the output directory"
+cmp "$in/lines" "$work/linked/lines"
+
+# An import that is killed goes on where it was.
+walctl init "$work/killed"
+for delay in 0.01 0.02 0.05 0.1 0.2; do
+    timeout -s KILL "$delay" walconv import "$work/killed" "$in" \
+        >/dev/null 2>&1 || true
+done
+code 0 walconv import --json "$work/killed" "$in"
+code 0 walconv import --json "$work/killed" "$in"
+json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
+code 0 walconv export --dialect source "$work/killed" "$work/killed-out"
+diff -r "$in" "$work/killed-out" || fail "not the bytes after a kill"
+
+# Two sources of one path.
+mkdir "$work/one" "$work/two"
+printf '{"n":1}\n' >"$work/one/same.jsonl"
+printf '{"n":2}\n' >"$work/two/same.jsonl"
+code 0 walctl init "$work/pair"
+code 0 walconv import "$work/pair" "$work/one/same.jsonl" \
+    "$work/two/same.jsonl"
+code 0 walconv import --json "$work/pair" "$work/two/same.jsonl" \
+    "$work/one/same.jsonl"
+json 'all(r["appended"] == 0 and r["duplicates"] == 1 for r in rows)' \
+    "$work/stdout"
+code 0 walconv export --dialect source --json "$work/pair" "$work/pair-out"
+json 'len(rows) == 2' "$work/stdout"
+cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
+cmp "$work/two/same.jsonl" "$work/pair-out/1/same.jsonl"
+walcat "$work/pair" "$work/two/same.jsonl" | json 'rows[0]["payload"] == {"n": 2}'
+
+# However a directory is named, and the store is not imported.
+code 0 walctl init "$work/one/store"
+code 0 walconv import --json "$work/one/store" "$work/one//"
+json 'len(rows) == 1 and rows[0]["appended"] == 1' "$work/stdout"
+(cd "$work/one" && walconv import --json store .) |
+    json 'len(rows) == 1 and rows[0]["appended"] == 0'
+
+# What no file had is a loss.
+walctl append "$work/pair" "$work/one/same.jsonl" >/dev/null \
+    <<<'{"type":"note","payload":1}'
+walctl create "$work/pair" --id native >/dev/null
+walconv export --dialect source --json "$work/pair" "$work/pair-out" |
+    json 'sorted(loss["count"] for r in rows for loss in r["losses"]) == [1, 1]'
+
+# Exit codes.
+code 3 walconv import "$store" "$work/none"
+code 3 walconv import "$work/none" "$in"
+mkfifo "$work/fifo"
+code 3 walconv import "$store" "$work/fifo"
+code 2 walconv import --dialect none "$store" "$in"
+code 2 walconv export "$store" "$out"
+code 2 walconv export --dialect none "$store" "$out"
+code 1 walconv path --dialect source "$work/pair" "$out" native
+walconv dialects --json | json '{r["name"] for r in rows} >=
+    {"source", "pi", "claude", "entries", "lines"}'
+walconv import --json --dialect lines "$work/pair" "$in/crlf" |
+    json 'rows[0]["dialect"] == "lines"'

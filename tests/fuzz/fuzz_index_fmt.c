@@ -1,0 +1,249 @@
+/*
+ * fuzz_index_fmt.c - any bytes as a segment index, as the catalogue's header
+ * and as a whole snapshot of the catalogue: what is accepted lies inside the
+ * input and encodes to the same bytes, and nothing that is asked of it, or
+ * written from it, does harm.
+ *
+ * Input: one byte that says which, then the bytes. They are read as they are,
+ * then with every checksum made right, so that mutations get past them.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/index/catalogue.h"
+#include "format/bytes.h"
+#include "format/crc32.h"
+#include "format/index_fmt.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    INDEX_BODY_CRC = 104,
+    INDEX_CRC = 108,
+    CATALOGUE_UUID = 48,
+    CATALOGUE_TABLE_CRC = 64,
+    CATALOGUE_CRC = 124
+};
+
+static void require(int condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static int is_inside(struct wal__span part, struct wal__span whole)
+{
+    return part.data >= whole.data &&
+           part.data + part.size <= whole.data + whole.size;
+}
+
+/* ---------------------------------------------------------------- index --- */
+
+static void check_summary(const struct wal__index *index,
+                          const struct wal__summary *summary, const uint8_t *at)
+{
+    uint8_t encoded[WAL__SUMMARY_SIZE];
+    uint8_t texts[WAL__SUMMARY_TEXT_MAX];
+    size_t size = wal__summary_text_size(summary);
+    struct wal__span all = {summary->id.data, size};
+
+    require(size <= sizeof(texts));
+    require(is_inside(all, index->texts));
+    require(wal__summary_is_valid(summary));
+    wal__summary_encode(summary,
+                        (uint32_t)(summary->id.data - index->texts.data),
+                        encoded, texts);
+    require(memcmp(encoded, at, sizeof(encoded)) == 0);
+    require(memcmp(texts, all.data, size) == 0);
+    require(wal__summary_number(at) == summary->number);
+}
+
+static void read_index(struct wal__span bytes)
+{
+    struct wal__index index;
+    struct wal__summary summary;
+
+    if (wal__index_decode(bytes, &index) != WAL__FMT_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < index.header.session_count; i++) {
+        const uint8_t *at = index.summaries + (size_t)i * WAL__SUMMARY_SIZE;
+
+        if (wal__index_summary(&index, i, &summary) == WAL__FMT_OK) {
+            check_summary(&index, &summary, at);
+            require((uint64_t)summary.first_posting + summary.posting_count <=
+                    index.header.posting_count);
+        }
+        (void)wal__index_find(&index, wal__summary_number(at), &summary);
+    }
+    for (uint32_t i = 0; i < index.header.posting_count; i++) {
+        const uint8_t *at = index.postings + (size_t)i * WAL__POSTING_SIZE;
+        struct wal__posting posting;
+        uint8_t encoded[WAL__POSTING_SIZE];
+
+        wal__posting_decode(at, &posting);
+        wal__posting_encode(&posting, encoded);
+        require(memcmp(encoded, at, sizeof(encoded)) == 0);
+    }
+}
+
+static void forge_index(uint8_t *at, size_t size)
+{
+    if (size < WAL__INDEX_HEADER_SIZE) {
+        return;
+    }
+    wal__put32(at + INDEX_BODY_CRC, wal__crc32(0, at + WAL__INDEX_HEADER_SIZE,
+                                               size - WAL__INDEX_HEADER_SIZE));
+    wal__put32(at + INDEX_CRC, wal__crc32(0, at, INDEX_CRC));
+}
+
+/* ------------------------------------------------------------ catalogue --- */
+
+static enum wal_status append(void *ctx, const void *data, size_t size)
+{
+    return wal__buf_append(ctx, data, size);
+}
+
+static void list(const struct wal__catalogue *catalogue,
+                 const struct wal__catalogue_filter *filter)
+{
+    struct wal__catalogue_cursor cursor;
+    struct wal__summary summary;
+
+    if (wal__catalogue_cursor_init(&cursor, catalogue, filter) != WAL_OK) {
+        return;
+    }
+    while (wal__catalogue_cursor_next(&cursor, catalogue, &summary) == WAL_OK) {
+        require(wal__summary_is_valid(&summary));
+    }
+    wal__catalogue_cursor_deinit(&cursor);
+}
+
+/* What every session says of itself is asked for, and some are put. */
+static void ask(struct wal__catalogue *catalogue)
+{
+    uint32_t count = catalogue->session_count;
+    struct wal__catalogue_filter all = {.cwd = {NULL, 0}};
+
+    list(catalogue, &all);
+    for (uint32_t number = 0; number < count + 2; number++) {
+        struct wal__catalogue_filter filter = {.cwd = {NULL, 0}};
+        struct wal__summary summary;
+
+        if (wal__catalogue_get(catalogue, number, &summary) != WAL_OK) {
+            continue;
+        }
+        require(summary.number == number);
+        filter.cwd = summary.cwd;
+        list(catalogue, &filter);
+        if (wal__catalogue_find(catalogue, summary.id, &summary) != WAL_OK ||
+            number % 2 == 0) {
+            continue;
+        }
+        if (wal__catalogue_put(catalogue, &summary) == WAL_OK) {
+            require(wal__catalogue_get(catalogue, summary.number, &summary) ==
+                    WAL_OK);
+        }
+    }
+    list(catalogue, &all);
+}
+
+static void read_snapshot(struct wal__span bytes)
+{
+    struct wal__catalogue catalogue;
+    struct wal__catalogue again;
+    struct wal__buf out;
+
+    if (bytes.size < WAL__CATALOGUE_HEADER_SIZE) {
+        return;
+    }
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    if (wal__catalogue_adopt(&catalogue, bytes, bytes.data + CATALOGUE_UUID) !=
+        WAL_OK) {
+        return;
+    }
+    ask(&catalogue);
+    wal__buf_init(&out, &wal__heap_libc);
+    if (wal__catalogue_write(&catalogue, &catalogue.header, append, &out) ==
+        WAL_OK) {
+        wal__catalogue_init(&again, &wal__heap_libc);
+        require(wal__catalogue_adopt(&again,
+                                     (struct wal__span){out.data, out.size},
+                                     catalogue.header.uuid) == WAL_OK);
+        require(again.session_count == catalogue.session_count);
+        wal__catalogue_deinit(&again);
+    }
+    wal__buf_deinit(&out);
+    wal__catalogue_deinit(&catalogue);
+}
+
+static void forge_snapshot(uint8_t *at, size_t size)
+{
+    struct wal__catalogue_header header;
+    struct wal__catalogue_layout layout;
+
+    if (size < WAL__CATALOGUE_HEADER_SIZE) {
+        return;
+    }
+    wal__put32(at + CATALOGUE_CRC, wal__crc32(0, at, CATALOGUE_CRC));
+    if (wal__catalogue_header_decode((struct wal__span){at, size}, &header) !=
+            WAL__FMT_OK ||
+        wal__catalogue_layout(&header, &layout) != WAL__FMT_OK ||
+        layout.size != size) {
+        return;
+    }
+    for (uint64_t page = 0; page < layout.table / WAL__CATALOGUE_PAGE; page++) {
+        size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
+
+        wal__put32(at + layout.table + page * sizeof(uint32_t),
+                   wal__crc32(0, at + page * WAL__CATALOGUE_PAGE + skip,
+                              WAL__CATALOGUE_PAGE - skip));
+    }
+    wal__put32(at + CATALOGUE_TABLE_CRC,
+               wal__crc32(0, at + layout.table, size - layout.table));
+    wal__put32(at + CATALOGUE_CRC, wal__crc32(0, at, CATALOGUE_CRC));
+}
+
+static void read_header(struct wal__span bytes)
+{
+    struct wal__catalogue_header header;
+    uint8_t encoded[WAL__CATALOGUE_HEADER_SIZE];
+
+    if (wal__catalogue_header_decode(bytes, &header) != WAL__FMT_OK) {
+        return;
+    }
+    wal__catalogue_header_encode(&header, encoded);
+    require(memcmp(encoded, bytes.data, sizeof(encoded)) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *copy;
+
+    if (size < 1) {
+        return 0;
+    }
+    copy = malloc(size);
+    require(copy != NULL);
+    memcpy(copy, data, size);
+
+    struct wal__span bytes = {data + 1, size - 1};
+    struct wal__span forged = {copy + 1, size - 1};
+
+    if (data[0] == 'i') {
+        forge_index(copy + 1, size - 1);
+        read_index(bytes);
+        read_index(forged);
+    } else {
+        forge_snapshot(copy + 1, size - 1);
+        read_header(bytes);
+        read_header(forged);
+        read_snapshot(bytes);
+        read_snapshot(forged);
+    }
+    free(copy);
+    return 0;
+}

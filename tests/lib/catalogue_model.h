@@ -1,0 +1,124 @@
+/*
+ * catalogue_model.h - a naive catalogue, which is an array of sessions, random
+ * records that are applied to it and to the engine's, and their comparison.
+ *
+ * One thread, but for the checks: any number may run while nothing changes.
+ */
+#ifndef WAL_TESTS_LIB_CATALOGUE_MODEL_H
+#define WAL_TESTS_LIB_CATALOGUE_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/index/catalogue.h"
+#include "format/frame.h"
+
+enum {
+    MODEL_SESSIONS = 120,
+    MODEL_TEXT_SIZE = 60,
+    MODEL_PAYLOAD_SIZE = 1024,
+    MODEL_FILTERS = 8,
+    MODEL_CHUNK = 65536 /* what a snapshot is written in */
+};
+
+struct model_session {
+    struct wal__summary numbers; /* without spans */
+    char id[MODEL_TEXT_SIZE];
+    char head_id[MODEL_TEXT_SIZE];
+    char parent_id[MODEL_TEXT_SIZE];
+    char cwd[MODEL_TEXT_SIZE];
+    char project[MODEL_TEXT_SIZE];
+    char title[MODEL_TEXT_SIZE];
+    char source[MODEL_TEXT_SIZE];
+};
+
+struct model {
+    struct model_session sessions[MODEL_SESSIONS];
+    uint32_t count;
+    uint32_t last_session;
+    uint64_t sequence;
+};
+
+/* One random record, its payload in place. */
+struct model_record {
+    struct wal__frame frame;
+    struct wal__applied applied;
+    uint8_t payload[MODEL_PAYLOAD_SIZE];
+};
+
+struct model_filter {
+    const char *cwd;
+    const char *project;
+    const char *prefix;
+    const char *source;
+    const char *parent_id;
+};
+
+/* Where a snapshot is written. */
+struct model_sink {
+    struct wal__buf bytes;
+    int fail_at; /* call, from 1 on; 0: none */
+    int calls;
+};
+
+extern const uint8_t model_uuid[16];
+extern const struct wal__catalogue_header model_header;
+extern const struct model_filter model_filters[MODEL_FILTERS];
+
+/* Seeds what is random by AGENTWAL_SEED, and says how. */
+int model_set_up(void **state);
+uint32_t model_random_below(uint32_t limit);
+
+struct wal__span model_span(const char *text);
+bool model_is_text(struct wal__span span, const char *text);
+
+/* A model and an empty catalogue after so many random steps. */
+void model_begin(struct model *model, struct wal__catalogue *catalogue,
+                 const struct wal__heap *heap, int steps);
+
+/* Applies a random record to the model, and makes it for the catalogue. */
+void model_make_record(struct model *model, struct model_record *record);
+
+/* Applies a random record, or marks damage, in both. */
+void model_step(struct model *model, struct wal__catalogue *catalogue);
+
+/* Puts a session that is in no model. */
+enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,
+                          const char *id);
+
+bool model_is_same(const struct wal__summary *summary,
+                   const struct model_session *session);
+
+/* The model's sessions that pass, newest first. */
+uint32_t model_list(const struct model *model,
+                    const struct model_filter *filter,
+                    const struct model_session **list);
+enum wal_status model_begin_list(struct wal__catalogue_cursor *cursor,
+                                 const struct wal__catalogue *catalogue,
+                                 const struct model_filter *texts);
+
+/* WAL_OK when the catalogue answers as the model does, WAL_END when it
+ * answers something else, or how it failed. */
+enum wal_status model_check_list(const struct wal__catalogue *catalogue,
+                                 const struct model *model,
+                                 const struct model_filter *texts);
+enum wal_status model_check_session(const struct wal__catalogue *catalogue,
+                                    const struct model_session *session);
+
+/* Everything that can be asked. */
+enum wal_status model_check(const struct wal__catalogue *catalogue,
+                            const struct model *model);
+void model_assert_same(const struct wal__catalogue *catalogue,
+                       const struct model *model);
+
+/* The wal__put of a sink; every piece but the last must be whole. */
+enum wal_status model_take(void *ctx, const void *data, size_t size);
+
+/* A snapshot, to be freed with model_free. */
+struct wal__span model_write(const struct wal__catalogue *catalogue);
+void model_free(struct wal__span bytes);
+
+/* Puts a snapshot in the place of the overlay; the same to be freed. */
+struct wal__span model_roll(struct wal__catalogue *catalogue);
+
+#endif

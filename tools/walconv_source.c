@@ -1,0 +1,203 @@
+/*
+ * walconv_source - compares a file with its session, and writes it.
+ *
+ * Threads: one.
+ */
+#include "tools/walconv_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli_source.h"
+#include "tools/walconv_place.h"
+
+enum state {
+    STATE_NONE,    /* there is no file */
+    STATE_SHORTER, /* it is the session's beginning */
+    STATE_SAME,    /* it has all of the session, and may go on */
+    STATE_OTHER    /* it holds something else, or is none */
+};
+
+struct sink {
+    FILE *stream;  /* to write to; or */
+    int fd;        /* to compare with: a file */
+    uint64_t size; /* of this size */
+    uint64_t at;   /* bytes that went in */
+    uint64_t had;  /* entries that end behind are new */
+    bool is_other; /* the file differs */
+};
+
+static bool file_has(int fd, uint64_t offset, const char *bytes, size_t size)
+{
+    char buffer[65536];
+
+    while (size > 0) {
+        size_t want = size < sizeof(buffer) ? size : sizeof(buffer);
+        ssize_t got = pread(fd, buffer, want, (off_t)offset);
+        if (got <= 0 || memcmp(buffer, bytes, (size_t)got) != 0) {
+            return false;
+        }
+        bytes += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+/* Writes bytes, or compares those that the file is long enough for. */
+static void sink_take(struct sink *sink, const void *data, uint64_t size)
+{
+    uint64_t common = size;
+
+    if (sink->stream != NULL) {
+        fwrite(data, 1, (size_t)size, sink->stream);
+    } else if (sink->at < sink->size) {
+        if (common > sink->size - sink->at) {
+            common = sink->size - sink->at;
+        }
+        sink->is_other = !file_has(sink->fd, sink->at, data, (size_t)common);
+    }
+    sink->at += size;
+}
+
+/* Passes all lines of the session into a sink. */
+static int pass_lines(const struct walconv_source *source, struct sink *sink,
+                      struct walconv_outcome *outcome)
+{
+    struct walconv_outcome passed = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_lines lines;
+    struct wal_entry entry;
+    enum wal_status status = cli_lines_open(&lines, source->session, &error);
+    int code = CLI_DONE;
+
+    if (status != WAL_OK) {
+        return cli_fail(source->cli, source->path, status, &error);
+    }
+    while (!sink->is_other &&
+           (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            passed.damaged++;
+            code = CLI_NO;
+            continue;
+        }
+        if (status != WAL_OK) {
+            code = cli_fail(source->cli, source->path, status, &error);
+            break;
+        }
+        sink_take(sink, entry.payload.data, entry.payload.size);
+        if (cli_line_has_newline(&entry) && !sink->is_other) {
+            sink_take(sink, "\n", 1);
+        }
+        passed.added += sink->at > sink->had ? 1 : 0;
+    }
+    passed.natives = lines.natives;
+    cli_lines_close(&lines);
+    *outcome = passed;
+    return code;
+}
+
+/* Tells how the file that is there compares with the session. */
+static int look(const struct walconv_source *source, enum state *state,
+                uint64_t *size, struct walconv_outcome *outcome)
+{
+    struct sink sink = {.stream = NULL};
+    const char *name = NULL;
+    struct stat stat;
+    int directory =
+        walconv_place_directory(source->root, source->path, true, &name);
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int code = CLI_DONE;
+
+    *size = 0;
+    sink.fd = directory < 0 ? -1 : openat(directory, name, flags);
+    *state = errno == ENOENT && sink.fd < 0 ? STATE_NONE : STATE_OTHER;
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (sink.fd < 0) {
+        return CLI_DONE;
+    }
+    if (fstat(sink.fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+        sink.size = (uint64_t)stat.st_size;
+        sink.had = sink.size;
+        code = pass_lines(source, &sink, outcome);
+        if (!sink.is_other) {
+            *state = sink.at > sink.size ? STATE_SHORTER : STATE_SAME;
+        }
+        *size = sink.size;
+    }
+    close(sink.fd);
+    return code;
+}
+
+static int fail_errno(const struct walconv_source *source)
+{
+    return cli_error(source->cli, CLI_FAILED, source->path, "%s",
+                     errno == ELOOP || errno == ENOTDIR
+                         ? "a part of the path is no directory"
+                         : strerror(errno));
+}
+
+static int replace(const struct walconv_source *source, uint64_t had,
+                   bool is_new, struct walconv_outcome *outcome)
+{
+    struct walconv_place_file file = {.stream = NULL};
+    struct sink sink = {.fd = -1, .had = had};
+    const char *name = NULL;
+    int directory =
+        walconv_place_directory(source->root, source->path, false, &name);
+    int code;
+
+    if (directory < 0 || walconv_place_begin(&file, directory, name) != 0) {
+        return fail_errno(source);
+    }
+    sink.stream = file.stream;
+    code = pass_lines(source, &sink, outcome);
+    /* With damage: what can be read, unless more of it is there already. */
+    if (code > CLI_NO || (code == CLI_NO && !is_new)) {
+        walconv_place_abort(&file);
+        return code;
+    }
+    return walconv_place_commit(&file) == 0 ? code : fail_errno(source);
+}
+
+int walconv_source_put(const struct walconv_source *source,
+                       struct walconv_outcome *outcome)
+{
+    enum state state;
+    uint64_t size;
+    int code;
+
+    outcome->is_refused = true;
+    if (!walconv_path_is_safe(source->path)) {
+        return cli_error(source->cli, CLI_NO, source->path,
+                         "leads out of the output directory; not written");
+    }
+    code = look(source, &state, &size, outcome);
+    if (code > CLI_NO) {
+        return code;
+    }
+    if (state == STATE_OTHER) {
+        outcome->is_refused = true;
+        return cli_error(source->cli, CLI_NO, source->path,
+                         "is there with other content; not touched");
+    }
+    outcome->is_refused = false;
+    if (state == STATE_SAME) {
+        return code;
+    }
+    return replace(source, size, state == STATE_NONE, outcome);
+}
+
+int walconv_source_print(const struct walconv_source *source,
+                         struct walconv_outcome *outcome)
+{
+    struct sink sink = {.stream = stdout, .fd = -1};
+
+    return pass_lines(source, &sink, outcome);
+}

@@ -89,12 +89,10 @@ static enum wal_status check_open(const char *path,
     return WAL_OK;
 }
 
-enum wal_status wal__store_open(const char *path,
-                                const struct wal_open_options *options,
-                                const struct wal__heap *heap,
-                                const struct wal__io *io,
-                                struct wal_store **store,
-                                struct wal_error *error)
+enum wal_status
+wal__store_open(const char *path, const struct wal_open_options *options,
+                const struct wal__heap *heap, const struct wal__io *io,
+                struct wal_store **store, struct wal_error *error)
 {
     struct wal__core_options core_options = {.heap = heap, .io = io};
     struct wal_store *opened;
@@ -164,8 +162,7 @@ enum wal_status wal__store_mark(struct wal_store *store,
 }
 
 /* The tail as recovery found it. */
-static void fill_tail(const struct wal__core *core,
-                      struct wal_store_info *info)
+static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
 {
     const struct wal__scan_facts *found = &core->found;
 
@@ -201,8 +198,7 @@ static void fill_log(struct wal__core *core, struct wal_store_info *info)
     uint32_t count = wal__log_segment_count(&core->log);
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct wal__segment *segment =
-            wal__log_segment_at(&core->log, i);
+        const struct wal__segment *segment = wal__log_segment_at(&core->log, i);
 
         info->log_bytes += atomic_load(&segment->end);
         info->disk_bytes += segment->header.capacity;
@@ -260,9 +256,8 @@ enum wal_status wal_session_create(struct wal_store *store,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the place for the handle is null");
     }
-    return status == WAL_OK
-               ? wal__session_create(core, options, session, error)
-               : status;
+    return status == WAL_OK ? wal__session_create(core, options, session, error)
+                            : status;
 }
 
 enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
@@ -279,8 +274,7 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
                          "the place for the handle is null");
     }
     if (status == WAL_OK) {
-        status = wal__text_check(id, WAL__ID_MAX, "session's id", &span,
-                                 error);
+        status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
     }
     if (status == WAL_OK) {
         status = wal__core_read_lock(core, error);
@@ -402,12 +396,12 @@ static enum wal_status submit(struct wal_session *session,
         check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {
-        status = wal__append_create(session, entries, count, options, op,
-                                    error);
+        status =
+            wal__append_create(session, entries, count, options, op, error);
     }
     if (status == WAL_OK) {
-        status = wal__committer_submit(&session->core->committer, *op,
-                                       no_wait, error);
+        status = wal__committer_submit(&session->core->committer, *op, no_wait,
+                                       error);
         if (status != WAL_OK) {
             wal__op_release(*op);
         }
@@ -445,8 +439,8 @@ enum wal_status wal_append(struct wal_session *session,
     }
     if (op->durability == WAL_QUEUED) {
         if (result != NULL) {
-            *result = (struct wal_append_result){
-                .struct_size = sizeof(*result)};
+            *result =
+                (struct wal_append_result){.struct_size = sizeof(*result)};
             memcpy(result->last_id, op->result.last_id,
                    sizeof(result->last_id));
         }
@@ -461,8 +455,7 @@ enum wal_status wal_append(struct wal_session *session,
 enum wal_status wal_submit(struct wal_session *session,
                            const struct wal_entry *entries, uint32_t count,
                            const struct wal_append_options *options,
-                           struct wal_ticket **ticket,
-                           struct wal_error *error)
+                           struct wal_ticket **ticket, struct wal_error *error)
 {
     struct wal_ticket *created;
     struct wal__op *op = NULL;
@@ -503,11 +496,10 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__committer_wait(&ticket->core->committer, ticket->op,
-                                 timeout_ms);
+    status =
+        wal__committer_wait(&ticket->core->committer, ticket->op, timeout_ms);
     if (atomic_load(&ticket->op->state) != WAL__OP_DONE) {
-        return wal__fail(error, WAL_EBUSY, 0, NULL, 0,
-                         "the append is pending");
+        return wal__fail(error, WAL_EBUSY, 0, NULL, 0, "the append is pending");
     }
     return answer(ticket->op, result, error);
 }
@@ -570,11 +562,9 @@ enum wal_status wal_iter_get(struct wal_iter *iter, struct wal_slice id,
     enum wal_status status = check_read(iter, entry, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
+        status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
     }
-    return status == WAL_OK ? wal__iter_get(iter, span, entry, error)
-                            : status;
+    return status == WAL_OK ? wal__iter_get(iter, span, entry, error) : status;
 }
 
 void wal_iter_close(struct wal_iter *iter)

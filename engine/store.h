@@ -8,12 +8,10 @@
 #include "engine/io/io.h"
 
 /* As wal_open, with the heap and the system given; both must outlive it. */
-enum wal_status wal__store_open(const char *path,
-                                const struct wal_open_options *options,
-                                const struct wal__heap *heap,
-                                const struct wal__io *io,
-                                struct wal_store **store,
-                                struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__store_open(const char *path, const struct wal_open_options *options,
+                const struct wal__heap *heap, const struct wal__io *io,
+                struct wal_store **store, struct wal_error *error) WAL_MUST_USE;
 
 /* What the committer thread does after a while without traffic: marks the
  * tail. For systems without threads. */

@@ -1,7 +1,8 @@
 /*
  * walcat - prints what a store holds: sessions, entries, branches, frames.
  *
- * Invariant: nothing is written to the store, and no lock is kept.
+ * Invariant: nothing is appended to the store. Reading keeps no lock; only
+ * --follow joins the store's processes, to see what the others append.
  *
  * Threads: one.
  */
@@ -38,17 +39,39 @@ struct arguments {
     bool tree;
 };
 
+/* A handle that only reads sees the store as it was when it was opened. */
+static int check_follow(const struct cli *cli, struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_store_status(store, &info, &error);
+
+    if (status != WAL_OK) {
+        return cli_fail(cli, cli->items[0], status, &error);
+    }
+    if (info.status == WAL_EREADONLY) {
+        return cli_error(cli, CLI_FAILED, cli->items[0],
+                         "cannot be followed: it may not be written to");
+    }
+    return CLI_GO_ON;
+}
+
 static int show_session(const struct cli *cli,
                         const struct arguments *arguments)
 {
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_open(cli, cli->items[0], WAL_OPEN_READ_ONLY, &store);
+    bool follow = arguments->view.follow;
+    int code =
+        cli_open(cli, cli->items[0], follow ? 0 : WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_session(cli, store, cli->items[1], &session);
+    code = follow ? check_follow(cli, store) : CLI_GO_ON;
+    if (code == CLI_GO_ON) {
+        code = cli_session(cli, store, cli->items[1], &session);
+    }
     if (code == CLI_GO_ON) {
         code = arguments->tree
                    ? walcat_tree(cli, session, arguments->view.stream)
@@ -97,6 +120,9 @@ static int check(const struct cli *cli, struct arguments *arguments)
     if (view->all && (view->up_to != NULL || view->since_compaction)) {
         return cli_error(cli, CLI_USAGE, "--all",
                          "not with --branch, --up-to or --since-compaction");
+    }
+    if (view->follow && arguments->tree) {
+        return cli_error(cli, CLI_USAGE, "--follow", "not with --tree");
     }
     if (view->follow && view->up_to != NULL) {
         return cli_error(cli, CLI_USAGE, "--follow",

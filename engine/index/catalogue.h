@@ -73,7 +73,8 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
  * is 0; ENTRY counts (stream 0 only for `entries`), takes the id as head when
  * the frame has WAL__FRAME_MOVES_HEAD and stream 0; HEAD named "main" of
  * stream 0 sets the head; ACCEPT clears the damaged flag. Each sets
- * updated_ms, last_sequence, bytes and segment (that of the position).
+ * updated_ms, last_sequence and bytes; `segment` stays, since it names ended
+ * segments only: wal__catalogue_set_segment.
  * fork_owner is found by the owner's id in FORK. WAL_ECORRUPT when the record
  * contradicts the catalogue or cannot be decoded; WAL_ENOMEM. State unchanged
  * on failure.
@@ -81,6 +82,12 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
 enum wal_status
 wal__catalogue_apply(struct wal__catalogue *catalogue,
                      const struct wal__applied *record) WAL_MUST_USE;
+
+/* The segment being written has ended: it is the newest that holds records of
+ * the session. Errors as wal__catalogue_put. */
+enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
+                                           uint32_t number,
+                                           uint64_t segment) WAL_MUST_USE;
 
 /* Marks a session as having lost entries. Errors as wal__catalogue_get. */
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,

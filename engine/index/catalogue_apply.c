@@ -9,7 +9,6 @@
 
 #include "engine/index/catalogue_parts.h"
 #include "format/record.h"
-#include "format/segment_fmt.h"
 
 static enum wal_status apply_session(const struct wal__applied *record,
                                      struct wal__summary *summary)
@@ -164,6 +163,18 @@ enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
     summary.updated_ms = record->clock_ms;
     summary.last_sequence = frame->sequence;
     summary.bytes += wal__frame_span(frame->stored_size);
-    summary.segment = wal__position_segment(record->position);
+    return wal__catalogue_put(catalogue, &summary);
+}
+
+enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
+                                           uint32_t number, uint64_t segment)
+{
+    struct wal__summary summary;
+    enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    summary.segment = segment;
     return wal__catalogue_put(catalogue, &summary);
 }

@@ -206,8 +206,9 @@ static enum wal_status append(struct writer *writer, const void *data,
                               size_t size)
 {
     const uint8_t *from = data;
+    enum wal_status status = WAL_OK;
 
-    while (size > 0) {
+    while (size > 0 && status == WAL_OK) {
         size_t part = CHUNK - writer->chunk_size;
 
         if (part > size) {
@@ -218,14 +219,10 @@ static enum wal_status append(struct writer *writer, const void *data,
         from += part;
         size -= part;
         if (writer->chunk_size == CHUNK) {
-            enum wal_status status = flush(writer);
-
-            if (status != WAL_OK) {
-                return status;
-            }
+            status = flush(writer);
         }
     }
-    return WAL_OK;
+    return status;
 }
 
 /* Zeros up to the next section. */

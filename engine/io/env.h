@@ -8,7 +8,9 @@
 #include "engine/base/heap.h"
 #include "engine/io/io.h"
 
-enum { WAL__PATH_MAX = 4096 };
+enum {
+    WAL__PATH_MAX = 4096
+};
 
 struct wal__env {
     const struct wal__heap *heap;

@@ -63,8 +63,7 @@ static void complete_class(struct wal__committer *committer,
 }
 
 /* Builds the group, syncs when a member wants it, and answers all. */
-static void commit_list(struct wal__committer *committer,
-                        struct wal__op *list)
+static void commit_list(struct wal__committer *committer, struct wal__op *list)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status = WAL_OK;
@@ -161,8 +160,8 @@ static void run_turn(struct wal__committer *committer)
 }
 
 /* Waits for room in the queue, the mutex being held. */
-static enum wal_status make_room(struct wal__committer *committer,
-                                 bool no_wait, struct wal_error *error)
+static enum wal_status make_room(struct wal__committer *committer, bool no_wait,
+                                 struct wal_error *error)
 {
     while (committer->queued >= committer->queue_limit) {
         if (no_wait) {
@@ -246,8 +245,7 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
             }
             left = (uint64_t)timeout_ms * 1000000 - gone;
         }
-        io->wait(io->ctx, (const uint32_t *)&op->state, WAL__OP_PENDING,
-                 left);
+        io->wait(io->ctx, (const uint32_t *)&op->state, WAL__OP_PENDING, left);
     }
     return op->status;
 }
@@ -292,6 +290,22 @@ enum wal_status wal__committer_mark(struct wal__committer *committer,
     return status;
 }
 
+void wal__committer_notice(struct wal__committer *committer)
+{
+    const struct wal__io *io = committer->log->env->io;
+
+    if (!committer->running) {
+        return;
+    }
+    pthread_mutex_lock(&committer->mutex);
+    if (!committer->unmarked && !committer->building) {
+        committer->unmarked = true;
+        committer->busy_ns = io->ticks_ns(io->ctx) + committer->idle_mark_ns;
+        pthread_cond_signal(&committer->work);
+    }
+    pthread_mutex_unlock(&committer->mutex);
+}
+
 /* --- threads ------------------------------------------------------------ */
 
 /* After a group, those it woke are about to come again: when fewer are staged
@@ -300,8 +314,7 @@ static void gather(struct wal__committer *committer)
 {
     uint32_t staged = committer->staged;
 
-    for (int i = 0; i < GATHER_YIELDS && staged < committer->last_group;
-         i++) {
+    for (int i = 0; i < GATHER_YIELDS && staged < committer->last_group; i++) {
         pthread_mutex_unlock(&committer->mutex);
         sched_yield();
         pthread_mutex_lock(&committer->mutex);
@@ -369,15 +382,13 @@ static void *spare_main(void *arg)
         struct wal__spare_job job = committer->spare_job;
 
         if (!committer->spare_wanted) {
-            pthread_cond_wait(&committer->spare_work,
-                              &committer->spare_mutex);
+            pthread_cond_wait(&committer->spare_work, &committer->spare_mutex);
             continue;
         }
         committer->spare_wanted = false;
         pthread_mutex_unlock(&committer->spare_mutex);
         /* Without a spare the rotation makes one, and reports why not. */
-        (void)!wal__log_make_spare(committer->log, &job, SPARE_PAUSE_US,
-                                   NULL);
+        (void)!wal__log_make_spare(committer->log, &job, SPARE_PAUSE_US, NULL);
         pthread_mutex_lock(&committer->spare_mutex);
     }
     pthread_mutex_unlock(&committer->spare_mutex);
@@ -390,8 +401,8 @@ static enum wal_status start_threads(struct wal__committer *committer)
         0) {
         return WAL_ENOMEM;
     }
-    if (pthread_create(&committer->spare_thread, NULL, spare_main,
-                       committer) != 0) {
+    if (pthread_create(&committer->spare_thread, NULL, spare_main, committer) !=
+        0) {
         pthread_mutex_lock(&committer->mutex);
         committer->stopping = true;
         pthread_cond_signal(&committer->work);

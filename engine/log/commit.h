@@ -33,7 +33,7 @@ struct wal__op {
     uint32_t durability; /* enum wal_durability */
     uint32_t frame_count;
     struct wal__op_frame *frames;
-    struct wal__buf bytes;    /* header room, payload and padding, per frame */
+    struct wal__buf bytes; /* header room, payload and padding, per frame */
     struct wal__demand demand;
     /* Who knows what the frames mean: decides under the lease whether the
      * operation may be appended, and gives sessions, parents and flags to its
@@ -66,8 +66,8 @@ void wal__op_finish(struct wal__op *op);
 
 /* Who keeps the indexes, as far as committing needs it. */
 struct wal__commit_client {
-    void *ctx; /* also that of resolve and apply */
-    void (*lock)(void *ctx);   /* the state lock, for writing */
+    void *ctx;               /* also that of resolve and apply */
+    void (*lock)(void *ctx); /* the state lock, for writing */
     void (*unlock)(void *ctx);
     /* The indexes and the log differ: build them again from the log. */
     enum wal_status (*reload)(void *ctx, struct wal_error *error);
@@ -88,10 +88,9 @@ struct wal__committer {
     uint32_t last_group;
     bool building;
     bool stopping;
-    bool running; /* the threads exist */
-    bool unmarked; /* this process wrote since the last mark */
-    bool foreign;  /* an unmarked end was seen that another process wrote */
-    uint64_t busy_ns; /* when something was last written */
+    bool running;                 /* the threads exist */
+    bool unmarked;                /* this process wrote since the last mark */
+    uint64_t busy_ns;             /* when something was last written */
     struct wal_error queue_error; /* of a queued operation nobody waited for */
     pthread_t thread;
     /* Spares are made beside, by a thread of their own. */
@@ -121,8 +120,8 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
 
 /* Waits until it is done; WAL_EBUSY when the time is over first. */
 enum wal_status wal__committer_wait(struct wal__committer *committer,
-                                    struct wal__op *op, int64_t timeout_ms)
-    WAL_MUST_USE;
+                                    struct wal__op *op,
+                                    int64_t timeout_ms) WAL_MUST_USE;
 
 /* Everything submitted before is written and synced. */
 enum wal_status wal__committer_flush(struct wal__committer *committer,
@@ -132,6 +131,10 @@ enum wal_status wal__committer_flush(struct wal__committer *committer,
  * when the end is marked. */
 enum wal_status wal__committer_mark(struct wal__committer *committer,
                                     struct wal_error *error) WAL_MUST_USE;
+
+/* An end that another process wrote was seen: whoever sees no mark on it for
+ * twice the idle time writes one. */
+void wal__committer_notice(struct wal__committer *committer);
 
 /* Ends the threads after what is staged; no further submits. */
 void wal__committer_stop(struct wal__committer *committer);

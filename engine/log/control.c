@@ -11,7 +11,10 @@
 
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
-enum { CONTROL_VERSION = 1, LOOK_AGAIN_NS = 5000000 };
+enum {
+    CONTROL_VERSION = 1,
+    LOOK_AGAIN_NS = 5000000
+};
 
 _Static_assert(sizeof(struct wal__control_page) <= WAL__CONTROL_SIZE,
                "the control page is one page");
@@ -64,8 +67,8 @@ static enum wal_status join(struct wal__control *control, int *err)
     for (;;) {
         uint32_t look = 0;
 
-        status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
-                          err);
+        status =
+            try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, err);
         if (status == WAL_OK) {
             control->alone = true;
             return WAL_OK;
@@ -73,8 +76,7 @@ static enum wal_status join(struct wal__control *control, int *err)
         if (status == WAL_ELOCKED) {
             status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, err);
         }
-        if (status != WAL_ELOCKED ||
-            io->ticks_ns(io->ctx) >= deadline) {
+        if (status != WAL_ELOCKED || io->ticks_ns(io->ctx) >= deadline) {
             return status;
         }
         io->wait(io->ctx, &look, 0, LOOK_AGAIN_NS);
@@ -100,8 +102,8 @@ static enum wal_status open_page(struct wal__control *control, int *err)
         status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
     }
     if (status == WAL_OK) {
-        status = io->map(io->ctx, control->file, WAL__CONTROL_SIZE, true, &at,
-                         err);
+        status =
+            io->map(io->ctx, control->file, WAL__CONTROL_SIZE, true, &at, err);
     }
     if (status != WAL_OK) {
         return status;
@@ -111,6 +113,40 @@ static enum wal_status open_page(struct wal__control *control, int *err)
         reset_page(control, &stat);
     }
     return page_is_live(control, &stat) ? WAL_OK : WAL_ECORRUPT;
+}
+
+/* Who only reads keeps no lock: it follows the live processes' page when there
+ * are any, else it recovers for itself, on a page of its own. */
+static void watch_page(struct wal__control *control)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__io_stat stat;
+    void *at = NULL;
+    int err = 0;
+
+    control->page = &control->own;
+    control->alone = true;
+    if (io->open(io->ctx, control->path, WAL__IO_WRITE, &control->file, &err) !=
+        WAL_OK) {
+        control->file = NULL;
+        return;
+    }
+    if (try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, &err) ==
+            WAL_ELOCKED &&
+        io->stat(io->ctx, control->file, &stat, &err) == WAL_OK &&
+        stat.size >= WAL__CONTROL_SIZE &&
+        io->map(io->ctx, control->file, WAL__CONTROL_SIZE, true, &at, &err) ==
+            WAL_OK) {
+        control->page = at;
+        control->alone = false;
+        if (!page_is_live(control, &stat)) {
+            io->unmap(io->ctx, at, WAL__CONTROL_SIZE);
+            control->page = &control->own;
+            control->alone = true;
+        }
+    }
+    io->close(io->ctx, control->file);
+    control->file = NULL;
 }
 
 enum wal_status wal__control_open(struct wal__control *control,
@@ -126,13 +162,10 @@ enum wal_status wal__control_open(struct wal__control *control,
     control->process_id = env->io->process_id(env->io->ctx);
     control->process_start =
         env->io->process_start(env->io->ctx, control->process_id);
-    size = snprintf(control->path, sizeof(control->path), "%s/LOCK",
-                    env->root);
+    size = snprintf(control->path, sizeof(control->path), "%s/LOCK", env->root);
     WAL__ASSERT(size > 0 && size < (int)sizeof(control->path));
     if (env->read_only) {
-        /* Who only reads takes no lock and recovers for itself. */
-        control->page = &control->own;
-        control->alone = true;
+        watch_page(control);
         return WAL_OK;
     }
     status = open_page(control, &err);
@@ -188,8 +221,8 @@ bool wal__control_is_last(struct wal__control *control)
     int err = 0;
 
     return control->file != NULL &&
-           try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
-                    &err) == WAL_OK;
+           try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, &err) ==
+               WAL_OK;
 }
 
 static enum wal_status locked(struct wal__control *control, uint64_t byte,
@@ -199,8 +232,7 @@ static enum wal_status locked(struct wal__control *control, uint64_t byte,
     enum wal_status status;
 
     if (byte >= WAL__LOCK_SYNC && byte < WAL__LOCK_SPARE) {
-        holder =
-            (uint32_t)atomic_load(&control->page->streams[stream].syncing);
+        holder = (uint32_t)atomic_load(&control->page->streams[stream].syncing);
     }
     status = wal__fail(error, WAL_ELOCKED, 0, control->path, byte,
                        "process %u holds the store's lock; it may be stopped: "
@@ -212,9 +244,8 @@ static enum wal_status locked(struct wal__control *control, uint64_t byte,
     return status;
 }
 
-enum wal_status wal__control_lock(struct wal__control *control,
-                                  uint64_t byte, uint32_t stream,
-                                  struct wal_error *error)
+enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
+                                  uint32_t stream, struct wal_error *error)
 {
     struct wal__control_stream *shared = &control->page->streams[stream];
     const struct wal__io *io = control->env->io;
@@ -236,15 +267,13 @@ enum wal_status wal__control_lock(struct wal__control *control,
         }
         now = io->ticks_ns(io->ctx);
         if (deadline == 0) {
-            deadline =
-                now + (uint64_t)control->env->lock_timeout_ms * 1000000;
+            deadline = now + (uint64_t)control->env->lock_timeout_ms * 1000000;
         }
         if (now >= deadline) {
             return locked(control, byte, stream, error);
         }
         atomic_fetch_add(&shared->waiters, 1);
-        io->wait(io->ctx, (const uint32_t *)&shared->bell, bell,
-                 LOOK_AGAIN_NS);
+        io->wait(io->ctx, (const uint32_t *)&shared->bell, bell, LOOK_AGAIN_NS);
         atomic_fetch_sub(&shared->waiters, 1);
     }
     if (byte == WAL__LOCK_LEASE + stream) {

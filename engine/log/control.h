@@ -14,7 +14,10 @@
 
 #include "engine/io/env.h"
 
-enum { WAL__CONTROL_SIZE = 4096, WAL__STREAMS = 2 };
+enum {
+    WAL__CONTROL_SIZE = 4096,
+    WAL__STREAMS = 2
+};
 
 /* The page's part for one stream. Ends are positions and only rise. */
 struct wal__control_stream {
@@ -29,7 +32,7 @@ struct wal__control_stream {
     _Atomic uint32_t holder;   /* process id of the lease's holder, or 0 */
     _Atomic uint64_t holder_start;
     _Atomic uint32_t waiters;
-    _Atomic uint32_t bell; /* futex word: rung when something was freed or
+    _Atomic uint32_t bell;  /* futex word: rung when something was freed or
                             * published and somebody waits */
     _Atomic uint32_t hurry; /* a rotation waits for the spare */
     uint32_t reserved;
@@ -88,8 +91,8 @@ bool wal__control_is_last(struct wal__control *control);
  * lease's holder. No other thread of this process may hold it: the caller's
  * mutex sees to that.
  */
-enum wal_status wal__control_lock(struct wal__control *control,
-                                  uint64_t byte, uint32_t stream,
+enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
+                                  uint32_t stream,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t stream);

@@ -56,8 +56,7 @@ static enum wal_status catch_up(struct wal__committer *committer,
 }
 
 /* The sessions of a group, ascending, each once. */
-static enum wal_status note_session(struct wal__buf *sessions,
-                                    uint32_t session)
+static enum wal_status note_session(struct wal__buf *sessions, uint32_t session)
 {
     uint32_t *numbers = (uint32_t *)(void *)sessions->data;
     size_t count = sessions->size / sizeof(session);
@@ -91,8 +90,8 @@ static enum wal_status add_op(struct wal__committer *committer,
     for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
         struct wal__op_frame *frame = &op->frames[i];
         uint8_t *bytes = op->bytes.data + frame->offset;
-        struct wal__applied record = {&frame->frame, {NULL, 0}, 0,
-                                     group->clock_ms};
+        struct wal__applied record = {
+            &frame->frame, {NULL, 0}, 0, group->clock_ms};
 
         if (frame->skipped) {
             continue;
@@ -116,8 +115,8 @@ static enum wal_status add_op(struct wal__committer *committer,
 }
 
 /* Writes the operations [first, end) as one group. */
-static void write_group(struct wal__committer *committer,
-                        struct wal__op *first, struct wal__op *end)
+static void write_group(struct wal__committer *committer, struct wal__op *first,
+                        struct wal__op *end)
 {
     struct wal__log *log = committer->log;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -168,8 +167,7 @@ static struct wal__op *take_group(struct wal__op *first,
 
     memset(demand, 0, sizeof(*demand));
     while (op != NULL && count < GROUP_OPS_MAX &&
-           (count == 0 ||
-            demand->size + op->demand.size <= GROUP_SIZE_MAX)) {
+           (count == 0 || demand->size + op->demand.size <= GROUP_SIZE_MAX)) {
         demand->size += op->demand.size;
         demand->frames += op->demand.frames;
         demand->sessions += op->demand.sessions;

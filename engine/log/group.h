@@ -12,8 +12,7 @@
  * one group, or as several where they do not fit one. Each gets its status
  * and position; none is completed yet, durable ones are not synced yet.
  */
-void wal__group_build(struct wal__committer *committer,
-                      struct wal__op *first);
+void wal__group_build(struct wal__committer *committer, struct wal__op *first);
 
 /* Writes the mark that closes the ambiguous window, when there is none. */
 enum wal_status wal__group_mark(struct wal__committer *committer,

@@ -12,7 +12,9 @@
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
 
-enum { SPARE_PROBE = 64 * 1024 };
+enum {
+    SPARE_PROBE = 64 * 1024
+};
 
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
                    struct wal__control *control, uint32_t stream,
@@ -74,8 +76,8 @@ static enum wal_status list_ids(const struct wal__log *log,
     int err = 0;
     int size;
 
-    size = snprintf(path, sizeof(path), "%s/%s", log->env->root,
-                    log->directory);
+    size =
+        snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     wal__buf_init(&listing->ids, log->env->heap);
     status = io->list(io->ctx, path, take_name, listing, &err);
@@ -161,8 +163,7 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
     }
     if (status == WAL_END) {
         return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
-                         "segment %016" PRIx64
-                         " has no header, yet holds data",
+                         "segment %016" PRIx64 " has no header, yet holds data",
                          id);
     }
     *segment = opened; /* its scan will tell a torn OPEN from damage */
@@ -200,8 +201,7 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id)
             high = middle;
         }
     }
-    if (table != NULL && low < table->count &&
-        table->segments[low]->id == id) {
+    if (table != NULL && low < table->count && table->segments[low]->id == id) {
         return table->segments[low];
     }
     return NULL;
@@ -216,9 +216,8 @@ static struct wal__segment_table *grow_table(struct wal__log *log,
     struct wal__segment_table *table;
 
     table = wal__heap_zalloc(log->env->heap,
-                             sizeof(*table) +
-                                 ((size_t)count + more) *
-                                     sizeof(table->segments[0]));
+                             sizeof(*table) + ((size_t)count + more) *
+                                                  sizeof(table->segments[0]));
     if (table == NULL) {
         return NULL;
     }
@@ -296,6 +295,7 @@ static enum wal_status build_chain(struct wal__log *log,
         if (segment->linked) {
             atomic_store(&previous->end, segment->open.previous_end);
         }
+        wal__segment_park(previous);
         if (!previous->linked) {
             assume_link(previous, listing);
         }
@@ -309,8 +309,7 @@ static enum wal_status build_chain(struct wal__log *log,
 }
 
 /* Takes the collected chain, newest first, into the table. */
-static enum wal_status store_chain(struct wal__log *log,
-                                   struct wal__buf *chain)
+static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
 {
     uint32_t count = (uint32_t)(chain->size / sizeof(struct wal__segment *));
     struct wal__segment_table *table = grow_table(log, count);
@@ -326,14 +325,13 @@ static enum wal_status store_chain(struct wal__log *log,
     table->count = count;
     atomic_store(&log->table, table);
     log->tail = table->segments[count - 1];
-    chain->size = 0;
+    chain->size = 0; /* the segments are the table's now */
     return WAL_OK;
 }
 
 static void close_chain(struct wal__buf *chain)
 {
-    for (size_t at = 0; at < chain->size;
-         at += sizeof(struct wal__segment *)) {
+    for (size_t at = 0; at < chain->size; at += sizeof(struct wal__segment *)) {
         struct wal__segment *segment;
 
         memcpy(&segment, chain->data + at, sizeof(segment));
@@ -354,8 +352,7 @@ static enum wal_status find_newest(struct wal__log *log,
     enum wal_status status = WAL_OK;
 
     if (!log->control->alone) {
-        return live == 0 ? WAL_OK
-                         : open_candidate(log, live, newest, error);
+        return live == 0 ? WAL_OK : open_candidate(log, live, newest, error);
     }
     while (rank > 0 && *newest == NULL && status == WAL_OK) {
         rank--;
@@ -428,8 +425,7 @@ static const uint8_t *read_bytes(const struct wal__segment *segment,
         wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
         return NULL;
     }
-    status = wal__io_read_full(io, segment->file, at, size, offset, &got,
-                               &err);
+    status = wal__io_read_full(io, segment->file, at, size, offset, &got, &err);
     if (status != WAL_OK || got < size) {
         wal__fail(error, WAL_EIO, err, segment->path, offset,
                   "cannot read a record");
@@ -504,9 +500,9 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
         struct wal__applied record = {&frame, {NULL, 0}, 0, clock_ms};
         enum wal__fmt fmt;
 
-        fmt = wal__frame_decode(piece->bytes + at, piece->size - at,
-                                segment->header.salt, piece->offset + at,
-                                &frame);
+        fmt =
+            wal__frame_decode(piece->bytes + at, piece->size - at,
+                              segment->header.salt, piece->offset + at, &frame);
         if (fmt != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }

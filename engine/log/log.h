@@ -167,7 +167,7 @@ struct wal__group {
     uint64_t first_sequence;
     uint64_t next_sequence;
     int64_t clock_ms;
-    bool durable; /* a member was promised to be durable */
+    bool durable;             /* a member was promised to be durable */
     const uint32_t *sessions; /* ascending, each once */
     uint32_t session_count;
 };

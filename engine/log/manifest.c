@@ -94,8 +94,8 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
     memset(manifest, 0, sizeof(*manifest));
     status = io->open(io->ctx, path, 0, &file, &err);
     if (status == WAL_OK) {
-        status = wal__io_read_full(io, file, bytes, sizeof(bytes), 0, &got,
-                                   &err);
+        status =
+            wal__io_read_full(io, file, bytes, sizeof(bytes), 0, &got, &err);
         io->close(io->ctx, file);
     }
     if (status != WAL_OK) {
@@ -112,13 +112,12 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
                          (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
     }
     if (fmt != WAL__FMT_OK) {
-        return wal__fail(error,
-                         fmt == WAL__FMT_MAGIC ? WAL_ENOTSTORE : WAL_ECORRUPT,
-                         0, path, 0, "neither slot of the manifest is valid: %s",
-                         wal__fmt_text(fmt));
+        return wal__fail(
+            error, fmt == WAL__FMT_MAGIC ? WAL_ENOTSTORE : WAL_ECORRUPT, 0,
+            path, 0, "neither slot of the manifest is valid: %s",
+            wal__fmt_text(fmt));
     }
-    *read_only =
-        (manifest->features.ro_compat & ~WAL__KNOWN_RO_COMPAT) != 0;
+    *read_only = (manifest->features.ro_compat & ~WAL__KNOWN_RO_COMPAT) != 0;
     return WAL_OK;
 }
 
@@ -197,8 +196,7 @@ static enum wal_status put_manifest(const struct wal__env *env,
     path_of(env, "MANIFEST.new", temporary);
     status =
         io->open(io->ctx, temporary,
-                 WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file,
-                 err);
+                 WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
     if (status != WAL_OK) {
         return status;
     }

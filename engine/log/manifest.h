@@ -8,8 +8,7 @@
 #include "format/segment_fmt.h"
 
 /* Whether env->root holds a store; WAL_ENOTSTORE says why not. */
-enum wal_status wal__manifest_probe(const struct wal__env *env,
-                                    bool *exists,
+enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Reads the valid slot with the highest generation. WAL_EVERSION names both

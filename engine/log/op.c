@@ -49,9 +49,9 @@ static enum wal_status grow_frames(struct wal__op *op)
     if ((count & (count - 1)) != 0) {
         return WAL_OK;
     }
-    frames = wal__heap_resize(op->heap, op->frames,
-                              count == 0 ? 1 : (size_t)count * 2,
-                              sizeof(*frames));
+    frames =
+        wal__heap_resize(op->heap, op->frames,
+                         count == 0 ? 1 : (size_t)count * 2, sizeof(*frames));
     if (frames == NULL) {
         return WAL_ENOMEM;
     }

@@ -41,8 +41,7 @@ static enum wal_status refuse(const struct wal__segment *segment,
 static enum wal_status check_header(struct wal__segment *segment,
                                     const uint8_t *bytes,
                                     const uint8_t uuid[16], uint32_t class,
-                                    uint64_t file_size,
-                                    struct wal_error *error)
+                                    uint64_t file_size, struct wal_error *error)
 {
     struct wal__segment_header *header = &segment->header;
     enum wal__fmt fmt = wal__segment_header_decode(bytes, header);
@@ -65,8 +64,8 @@ static enum wal_status check_header(struct wal__segment *segment,
                       error);
     }
     if (header->id != segment->id) {
-        return refuse(segment, WAL_ECORRUPT, 40,
-                      "carries another segment's id", error);
+        return refuse(segment, WAL_ECORRUPT, 40, "carries another segment's id",
+                      error);
     }
     if (header->class != class) {
         return refuse(segment, WAL_ECORRUPT, 68, "is of another class", error);
@@ -131,7 +130,10 @@ enum wal_status wal__segment_refresh(struct wal__segment *segment)
 {
     int err = 0;
 
-    return segment->sealed ? WAL_OK : read_trailer(segment, &err);
+    if (segment->sealed || segment->file == NULL) {
+        return WAL_OK; /* a parked segment has long ended */
+    }
+    return read_trailer(segment, &err);
 }
 
 static enum wal_status read_head(struct wal__segment *segment,
@@ -187,14 +189,13 @@ enum wal_status wal__segment_open(const struct wal__env *env,
     opened->env = env;
     opened->id = id;
     wal__segment_path(env, directory, id, opened->path);
-    status = env->io->open(env->io->ctx, opened->path,
-                           env->read_only ? 0 : WAL__IO_WRITE, &opened->file,
-                           &err);
+    status =
+        env->io->open(env->io->ctx, opened->path,
+                      env->read_only ? 0 : WAL__IO_WRITE, &opened->file, &err);
     if (status != WAL_OK) {
         wal__fail(error, status, err, opened->path, 0,
-                  status == WAL_ENOTFOUND
-                      ? "segment %016" PRIx64 " is missing"
-                      : "cannot open segment %016" PRIx64,
+                  status == WAL_ENOTFOUND ? "segment %016" PRIx64 " is missing"
+                                          : "cannot open segment %016" PRIx64,
                   id);
         goto failed;
     }
@@ -202,9 +203,8 @@ enum wal_status wal__segment_open(const struct wal__env *env,
     if (status != WAL_OK) {
         goto failed;
     }
-    atomic_store(&opened->end, opened->sealed
-                                   ? opened->trailer.end
-                                   : WAL__SEGMENT_HEADER_SIZE);
+    atomic_store(&opened->end, opened->sealed ? opened->trailer.end
+                                              : WAL__SEGMENT_HEADER_SIZE);
     *segment = opened;
     return WAL_OK;
 
@@ -231,12 +231,41 @@ void wal__segment_close(struct wal__segment *segment)
     wal__heap_free(segment->env->heap, segment);
 }
 
+enum wal_status wal__segment_unpark(struct wal__segment *segment,
+                                    struct wal_error *error)
+{
+    const struct wal__io *io = segment->env->io;
+    enum wal_status status;
+    int err = 0;
+
+    if (segment->file != NULL) {
+        return WAL_OK;
+    }
+    status = io->open(io->ctx, segment->path,
+                      segment->env->read_only ? 0 : WAL__IO_WRITE,
+                      &segment->file, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, segment->path, 0,
+                         "cannot open the segment");
+    }
+    return WAL_OK;
+}
+
+void wal__segment_park(struct wal__segment *segment)
+{
+    if (segment->file != NULL && !segment->env->no_maps) {
+        segment->env->io->close(segment->env->io->ctx, segment->file);
+        segment->file = NULL;
+    }
+}
+
 const uint8_t *wal__segment_map(struct wal__segment *segment,
                                 struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
     uint8_t *map = atomic_load_explicit(&segment->map, memory_order_acquire);
     uint8_t *expected = NULL;
+    struct wal__file *file = NULL;
     enum wal_status status;
     void *at = NULL;
     int err = 0;
@@ -244,8 +273,13 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
     if (map != NULL) {
         return map;
     }
-    status = io->map(io->ctx, segment->file, segment->header.capacity, false,
-                     &at, &err);
+    /* A file of its own: the segment's may be parked at any moment. */
+    status = io->open(io->ctx, segment->path, 0, &file, &err);
+    if (status == WAL_OK) {
+        status =
+            io->map(io->ctx, file, segment->header.capacity, false, &at, &err);
+        io->close(io->ctx, file);
+    }
     if (status != WAL_OK) {
         wal__fail(error, status, err, segment->path, 0,
                   "cannot map the segment");
@@ -260,10 +294,9 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
 
 /* Writes zeros behind the header, in steps with pauses, so that the disk
  * keeps serving the syncs of writers. */
-static enum wal_status fill(const struct wal__env *env,
-                            struct wal__file *file, uint64_t size,
-                            uint32_t pause_us, const _Atomic uint32_t *hurry,
-                            int *err)
+static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
+                            uint64_t size, uint32_t pause_us,
+                            const _Atomic uint32_t *hurry, int *err)
 {
     static const uint32_t never;
     uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
@@ -304,8 +337,8 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
         return status;
     }
     status = io->open(io->ctx, path,
-                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                      &file, err);
+                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE, &file,
+                      err);
     if (status != WAL_OK) {
         return status;
     }
@@ -354,16 +387,14 @@ enum wal_status wal__segment_make(const struct wal__env *env,
     if (status != WAL_OK) {
         return wal__fail(error, status, err, path, 0,
                          status == WAL_ENOSPACE
-                             ? "no space for a new segment of %" PRIu64
-                               " bytes"
+                             ? "no space for a new segment of %" PRIu64 " bytes"
                              : "cannot make a segment of %" PRIu64 " bytes",
                          header->capacity);
     }
     return WAL_OK;
 }
 
-void wal__window_init(struct wal__window *window,
-                      struct wal__segment *segment)
+void wal__window_init(struct wal__window *window, struct wal__segment *segment)
 {
     memset(window, 0, sizeof(*window));
     window->segment = segment;
@@ -415,6 +446,10 @@ const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size)
         !grow_window(window, size)) {
         return NULL;
     }
+    window->status = wal__segment_unpark(segment, NULL);
+    if (window->status != WAL_OK) {
+        return NULL;
+    }
     if (offset >= window->offset && offset < window->offset + window->size) {
         keep = window->offset + window->size - offset;
         memmove(window->bytes, window->bytes + (offset - window->offset),
@@ -426,9 +461,9 @@ const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size)
     if (want > window->capacity - keep) {
         want = window->capacity - keep;
     }
-    window->status = wal__io_read_full(
-        segment->env->io, segment->file, window->bytes + keep, (size_t)want,
-        offset + keep, &got, &window->sys_errno);
+    window->status = wal__io_read_full(segment->env->io, segment->file,
+                                       window->bytes + keep, (size_t)want,
+                                       offset + keep, &got, &window->sys_errno);
     if (window->status == WAL_EIO && want > size - keep) {
         /* A bad sector ahead is no error for what is wanted now. */
         window->status = wal__io_read_full(

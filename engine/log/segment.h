@@ -19,7 +19,7 @@
 struct wal__segment {
     const struct wal__env *env;
     uint64_t id;
-    struct wal__file *file;
+    struct wal__file *file; /* null: parked, opened again when needed */
     struct wal__segment_header header;
     _Atomic(uint8_t *) map;
     char path[WAL__PATH_MAX];
@@ -63,10 +63,16 @@ enum wal_status wal__segment_make(const struct wal__env *env,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Reads the trailer again: another process may have sealed the segment. */
-enum wal_status wal__segment_refresh(struct wal__segment *segment)
-    WAL_MUST_USE;
+enum wal_status wal__segment_refresh(struct wal__segment *segment) WAL_MUST_USE;
 
 void wal__segment_close(struct wal__segment *segment);
+
+/* Closes the file of a segment that is not written any more: a map does not
+ * need it, and a store may have more segments than a process may have files.
+ * No other thread may read the segment by pread at the same time. */
+void wal__segment_park(struct wal__segment *segment);
+enum wal_status wal__segment_unpark(struct wal__segment *segment,
+                                    struct wal_error *error) WAL_MUST_USE;
 
 /* The whole segment, read only; null with *error set on failure. */
 const uint8_t *wal__segment_map(struct wal__segment *segment,
@@ -83,8 +89,7 @@ struct wal__window {
     int sys_errno;
 };
 
-void wal__window_init(struct wal__window *window,
-                      struct wal__segment *segment);
+void wal__window_init(struct wal__window *window, struct wal__segment *segment);
 void wal__window_deinit(struct wal__window *window);
 /* For struct wal__scan_source; ctx is the window. */
 const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size);

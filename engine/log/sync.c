@@ -54,8 +54,7 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
 }
 
 /* The sync turn is held: syncs and publishes. */
-static enum wal_status take_turn(struct wal__log *log,
-                                 struct wal_error *error)
+static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
 {
     struct wal__control_stream *shared = log->shared;
     uint64_t written;

@@ -17,8 +17,8 @@
 enum {
     SEGMENT_FIRST = 1024 * 1024,
     MARK_ROOM = 4096 + 256, /* a mark's COMMIT, aligned */
-    SEAL_ROOM = WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE +
-                WAL__TRAILER_SIZE,
+    SEAL_ROOM =
+        WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE,
     COMMIT_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
 };
 
@@ -60,8 +60,7 @@ static enum wal_status add_bytes(struct wal__group *group, const void *bytes,
     struct iovec *last;
 
     if (group->iov.size > 0) {
-        last = (struct iovec *)(void *)(group->iov.data + group->iov.size) -
-               1;
+        last = (struct iovec *)(void *)(group->iov.data + group->iov.size) - 1;
         if ((const uint8_t *)last->iov_base + last->iov_len == bytes) {
             last->iov_len += (size_t)size;
             group->size += size;
@@ -187,6 +186,7 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     log->marked = commit.durable_off == commit_offset;
     atomic_store(&log->tail->end, end);
     atomic_store(&log->end, wal__position(log->tail->id, end));
+    atomic_store(&log->shared->segments, log->tail->id);
     atomic_store(&log->shared->written, wal__position(log->tail->id, end));
     atomic_fetch_add(&log->groups, 1);
     wal__control_ring(log->control, log->stream);
@@ -245,8 +245,7 @@ static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
 
 static enum wal_status make_segment(struct wal__log *log, uint64_t id,
                                     uint64_t capacity, uint64_t zeroed,
-                                    uint32_t pause_us,
-                                    struct wal_error *error)
+                                    uint32_t pause_us, struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     struct wal__segment_header header = {0};
@@ -357,8 +356,7 @@ static enum wal_status encode_seal(const struct wal__log *log,
     return WAL_OK;
 }
 
-static enum wal_status write_seal(struct wal__log *log,
-                                  struct wal__buf *index,
+static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
                                   struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
@@ -387,8 +385,7 @@ static enum wal_status write_seal(struct wal__log *log,
 /* Ends the tail: its index is encoded, written behind the last group unless
  * the segment must be left as it is, and all of it is synced. */
 static enum wal_status end_tail(struct wal__log *log, bool *seal,
-                                struct wal__buf *index,
-                                struct wal_error *error)
+                                struct wal__buf *index, struct wal_error *error)
 {
     struct wal__index_header header;
     enum wal_status status;
@@ -418,10 +415,9 @@ static enum wal_status begin_segment(struct wal__log *log,
                                      struct wal_error *error)
 {
     const struct wal__scan_facts *facts = &log->facts;
-    uint32_t count =
-        log->must_rotate && facts->verdict == WAL__VERDICT_DAMAGED
-            ? facts->damage_count
-            : 0;
+    uint32_t count = log->must_rotate && facts->verdict == WAL__VERDICT_DAMAGED
+                         ? facts->damage_count
+                         : 0;
     struct wal__open_record open = {0};
     struct wal__frame frame = {0};
     struct wal__group group;
@@ -443,14 +439,13 @@ static enum wal_status begin_segment(struct wal__log *log,
     frame.type = WAL__FRAME_OPEN;
     frame.stored_size = (uint32_t)wal__open_size(count);
     frame.raw_size = frame.stored_size;
-    bytes = wal__heap_zalloc(log->env->heap,
-                             wal__frame_span(frame.stored_size));
+    bytes =
+        wal__heap_zalloc(log->env->heap, wal__frame_span(frame.stored_size));
     if (bytes == NULL) {
         return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
     wal__open_encode(&open, facts->damage, bytes + WAL__FRAME_SIZE);
-    frame.data_crc =
-        wal__crc32(0, bytes + WAL__FRAME_SIZE, frame.stored_size);
+    frame.data_crc = wal__crc32(0, bytes + WAL__FRAME_SIZE, frame.stored_size);
     status = wal__log_link(log, segment);
     if (status != WAL_OK) {
         wal__heap_free(log->env->heap, bytes);
@@ -458,7 +453,6 @@ static enum wal_status begin_segment(struct wal__log *log,
     }
     segment->linked = true;
     segment->open = open;
-    atomic_store(&log->shared->segments, segment->id);
     wal__group_init(&group, log);
     status = wal__group_add(&group, log, &frame, bytes);
     if (status == WAL_OK) {
@@ -513,8 +507,9 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
         bool beside = !seal && !ended->sealed;
 
         ended->sealed = ended->sealed || seal;
-        status = log->client.ended(log->client.ctx, ended,
-                                   beside ? &index : NULL);
+        status =
+            log->client.ended(log->client.ctx, ended, beside ? &index : NULL);
+        wal__segment_park(ended);
     }
     log->must_rotate = false;
     log->highest_id = id > log->highest_id ? id : log->highest_id;
@@ -540,8 +535,8 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                                  struct wal_error *error)
 {
     void *ctx = log->client.ctx;
-    uint64_t bound = log->client.index_bound(
-        ctx, demand->frames, demand->sessions, demand->texts);
+    uint64_t bound = log->client.index_bound(ctx, demand->frames,
+                                             demand->sessions, demand->texts);
     uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
     uint64_t needed;
 
@@ -580,8 +575,7 @@ bool wal__log_wants_spare(const struct wal__log *log,
 
 enum wal_status wal__log_make_spare(struct wal__log *log,
                                     const struct wal__spare_job *job,
-                                    uint32_t pause_us,
-                                    struct wal_error *error)
+                                    uint32_t pause_us, struct wal_error *error)
 {
     uint64_t lock = WAL__LOCK_SPARE + log->stream;
     enum wal_status status;

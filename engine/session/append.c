@@ -26,16 +26,13 @@ static void release(struct wal__op *op)
 }
 
 /* The texts of an entry, checked. Made-up ones go to id and now. */
-static enum wal_status check_texts(const struct wal__env *env,
-                                   const struct wal_entry *entry,
-                                   struct wal__entry_record *record,
-                                   char id[WAL__UUID_TEXT],
-                                   char now[WAL__TIME_TEXT],
-                                   struct wal_error *error)
+static enum wal_status
+check_texts(const struct wal__env *env, const struct wal_entry *entry,
+            struct wal__entry_record *record, char id[WAL__UUID_TEXT],
+            char now[WAL__TIME_TEXT], struct wal_error *error)
 {
-    enum wal_status status =
-        wal__text_check(entry->id, WAL__ID_MAX, "entry's id", &record->id,
-                        error);
+    enum wal_status status = wal__text_check(entry->id, WAL__ID_MAX,
+                                             "entry's id", &record->id, error);
 
     if (status == WAL_OK) {
         status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type",
@@ -89,8 +86,7 @@ static enum wal_status check_content(const struct wal_entry *entry,
     if ((entry->flags & WAL_ENTRY_LINE) == 0) {
         record->form = WAL__ENTRY_FIELDS;
         return wal__text_check_json(entry->payload, WAL__PAYLOAD_MAX, false,
-                                    "entry's payload", &record->payload,
-                                    error);
+                                    "entry's payload", &record->payload, error);
     }
     record->form = WAL__ENTRY_LINE;
     if (!wal__text_span(entry->payload, WAL__PAYLOAD_MAX, &record->payload)) {
@@ -108,9 +104,8 @@ static enum wal_status add_parent(struct wal__append *append,
                                   struct wal_error *error)
 {
     struct wal__span parent;
-    enum wal_status status =
-        wal__text_check(entry->parent_id, WAL__ID_MAX, "parent's id", &parent,
-                        error);
+    enum wal_status status = wal__text_check(entry->parent_id, WAL__ID_MAX,
+                                             "parent's id", &parent, error);
 
     if (status != WAL_OK) {
         return status;
@@ -142,14 +137,13 @@ static enum wal_status check_flags(const struct wal_entry *entry,
     }
     if (entry->stream > STREAM_MAX) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the stream is %u; %d is the highest",
-                         entry->stream, STREAM_MAX);
+                         "the stream is %u; %d is the highest", entry->stream,
+                         STREAM_MAX);
     }
     return WAL_OK;
 }
 
-static enum wal_status add_entry(struct wal__op *op,
-                                 struct wal__append *append,
+static enum wal_status add_entry(struct wal__op *op, struct wal__append *append,
                                  const struct wal_entry *entry,
                                  struct wal__append_item *item,
                                  struct wal_error *error)
@@ -165,8 +159,8 @@ static enum wal_status add_entry(struct wal__op *op,
 
     status = check_flags(entry, error);
     if (status == WAL_OK) {
-        status = check_texts(&append->core->env, entry, &record, id, now,
-                             error);
+        status =
+            check_texts(&append->core->env, entry, &record, id, now, error);
     }
     if (status == WAL_OK) {
         status = check_content(entry, &record, error);
@@ -263,8 +257,7 @@ enum wal_status wal__append_create(struct wal_session *session,
                                    const struct wal_entry *entries,
                                    uint32_t count,
                                    const struct wal_append_options *options,
-                                   struct wal__op **op,
-                                   struct wal_error *error)
+                                   struct wal__op **op, struct wal_error *error)
 {
     struct wal__append *append;
     struct wal__op *created;
@@ -287,8 +280,8 @@ enum wal_status wal__append_create(struct wal_session *session,
     append->session = session->number;
     status = check_options(options, append, created, error);
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
-        status = add_entry(created, append, &entries[i], &append->items[i],
-                           error);
+        status =
+            add_entry(created, append, &entries[i], &append->items[i], error);
     }
     if (status != WAL_OK) {
         wal__op_release(created);

@@ -23,25 +23,21 @@ static void posting_of(const struct wal__applied *record,
     posting->id_hash = record->frame->id_hash;
 }
 
-/* The posting goes to the tail's index; a session that is new there keeps the
- * segment that held it before. */
 static enum wal_status apply_to_tail(struct wal__core *core,
                                      const struct wal__applied *record,
-                                     const struct wal__posting *posting,
-                                     uint64_t before, uint64_t texts)
+                                     const struct wal__posting *posting)
 {
-    uint32_t count = core->tail.session_count;
-    uint8_t *room;
+    uint32_t session = record->frame->session;
+    struct wal__summary summary;
 
-    if (wal__buf_reserve(&core->before, sizeof(before), &room) != WAL_OK ||
-        wal__tail_index_add(&core->tail, record->frame->session, posting) !=
-            WAL_OK) {
-        return WAL_ENOMEM;
+    if (!wal__tail_index_has(&core->tail, session)) {
+        core->tail_texts += WAL__ID_MAX;
+        if (wal__catalogue_get(&core->catalogue, session, &summary) == WAL_OK) {
+            core->tail_texts += wal__summary_text_size(&summary);
+        }
     }
-    if (core->tail.session_count > count) {
-        memcpy(room, &before, sizeof(before));
-        core->before.size += sizeof(before);
-        core->tail_texts += texts + WAL__ID_MAX;
+    if (wal__tail_index_add(&core->tail, session, posting) != WAL_OK) {
+        return WAL_ENOMEM;
     }
     if (record->frame->type == WAL__FRAME_SESSION) {
         core->tail_texts += record->payload.size;
@@ -52,21 +48,13 @@ static enum wal_status apply_to_tail(struct wal__core *core,
 static enum wal_status apply(void *ctx, const struct wal__applied *record)
 {
     struct wal__core *core = ctx;
-    struct wal__summary summary = {0};
     struct wal__branch_slot *slot;
     struct wal__posting posting;
     enum wal_status status;
 
-    status = wal__catalogue_get(&core->catalogue, record->frame->session,
-                                &summary);
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
-    }
     posting_of(record, &posting);
-    status = apply_to_tail(core, record, &posting, summary.segment,
-                           wal__summary_text_size(&summary));
-    if (status == WAL_OK &&
-        record->frame->sequence > core->snapshot_sequence) {
+    status = apply_to_tail(core, record, &posting);
+    if (status == WAL_OK && record->frame->sequence > core->snapshot_sequence) {
         status = wal__catalogue_apply(&core->catalogue, record);
     }
     if (status != WAL_OK) {
@@ -91,22 +79,12 @@ static enum wal_status lost(void *ctx, uint32_t session)
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* The summary as the segment's index holds it. */
 static enum wal_status summary_source(void *ctx, uint32_t number,
                                       struct wal__summary *summary)
 {
     struct wal__core *core = ctx;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, summary);
-    uint32_t rank;
 
-    summary->segment = 0;
-    if (wal__tail_index_rank(&core->tail, number, &rank)) {
-        memcpy(&summary->segment,
-               core->before.data + rank * sizeof(summary->segment),
-               sizeof(summary->segment));
-    }
-    return status;
+    return wal__catalogue_get(&core->catalogue, number, summary);
 }
 
 /* Room for the frame's header, then the index. */
@@ -144,11 +122,20 @@ static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
                                       core->tail_texts + texts);
 }
 
-static void reset_tail(struct wal__core *core)
+/* The sessions of the tail have their newest ended segment in it now. */
+static enum wal_status reset_tail(struct wal__core *core, uint64_t segment)
 {
+    for (uint32_t i = 0; i < core->tail.session_count; i++) {
+        enum wal_status status = wal__catalogue_set_segment(
+            &core->catalogue, core->tail.numbers[i], segment);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
     wal__tail_index_reset(&core->tail);
-    core->before.size = 0;
     core->tail_texts = 0;
+    return WAL_OK;
 }
 
 /* Writes index/ID.idx; it is derived, so a full disk only costs time later. */
@@ -200,7 +187,9 @@ static enum wal_status keep_index(struct wal__core *core,
     return status;
 }
 
-enum { SNAPSHOT_GROWTH = 256 * 1024 * 1024 };
+enum {
+    SNAPSHOT_GROWTH = 256 * 1024 * 1024
+};
 
 static enum wal_status ended(void *ctx, const struct wal__segment *segment,
                              const struct wal__buf *index)
@@ -216,9 +205,10 @@ static enum wal_status ended(void *ctx, const struct wal__segment *segment,
     } else if (!segment->sealed) {
         status = keep_index(core, segment);
     }
-    reset_tail(core);
-    if (status == WAL_OK &&
-        wal__core_growth(core) >= SNAPSHOT_GROWTH &&
+    if (status == WAL_OK) {
+        status = reset_tail(core, segment->id);
+    }
+    if (status == WAL_OK && wal__core_growth(core) >= SNAPSHOT_GROWTH &&
         wal__core_growth(core) >= 2 * core->snapshot.size) {
         /* Derived: without it the next opening merges more indexes. */
         (void)!wal__core_write_catalogue(

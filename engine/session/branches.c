@@ -10,7 +10,9 @@
 #include "engine/base/error.h"
 #include "engine/session/core.h"
 
-enum { UNPINNED_MAX = 64 };
+enum {
+    UNPINNED_MAX = 64
+};
 
 /* Postings of one session in one segment. */
 struct source {
@@ -58,9 +60,8 @@ static void rebuild_map(struct wal__core *core)
     }
     core->branch_map.count = 0;
     for (uint32_t i = 0; i < kept; i++) {
-        enum wal_status status =
-            wal__map_add(&core->branch_map,
-                         core->branches[i]->branch.session, i);
+        enum wal_status status = wal__map_add(
+            &core->branch_map, core->branches[i]->branch.session, i);
 
         WAL__ASSERT(status == WAL_OK); /* there was room for more */
     }
@@ -120,12 +121,7 @@ static enum wal_status find_sources(struct wal__core *core,
 {
     uint64_t segment = summary->segment;
     enum wal_status status = WAL_OK;
-    uint32_t rank;
 
-    if (wal__tail_index_rank(&core->tail, summary->number, &rank)) {
-        memcpy(&segment, core->before.data + rank * sizeof(segment),
-               sizeof(segment));
-    }
     while (segment != 0 && status == WAL_OK) {
         const struct wal__index *index;
         struct wal__summary part;
@@ -174,16 +170,14 @@ static enum wal_status add_source(struct wal__core *core,
         struct wal__posting posting;
 
         wal__posting_decode(index->postings +
-                                (size_t)(source->first + i) *
-                                    WAL__POSTING_SIZE,
+                                (size_t)(source->first + i) * WAL__POSTING_SIZE,
                             &posting);
         status = add_posting(branch, summary, &posting, source->segment);
     }
     return status;
 }
 
-static enum wal_status fill(struct wal__core *core,
-                            struct wal__branch *branch,
+static enum wal_status fill(struct wal__core *core, struct wal__branch *branch,
                             const struct wal__summary *summary)
 {
     struct wal__buf sources;
@@ -210,8 +204,7 @@ static enum wal_status fill(struct wal__core *core,
         struct wal__posting posting;
 
         memcpy(&posting, postings.data + at, sizeof(posting));
-        status =
-            add_posting(branch, summary, &posting, core->log.tail->id);
+        status = add_posting(branch, summary, &posting, core->log.tail->id);
     }
     wal__buf_deinit(&sources);
     wal__buf_deinit(&postings);
@@ -241,8 +234,7 @@ static struct wal__branch_slot *new_slot(struct wal__core *core,
     if (slot == NULL) {
         return NULL;
     }
-    if (wal__map_add(&core->branch_map, number, core->branch_count) !=
-        WAL_OK) {
+    if (wal__map_add(&core->branch_map, number, core->branch_count) != WAL_OK) {
         wal__heap_free(core->env.heap, slot);
         return NULL;
     }

@@ -9,7 +9,10 @@
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
 
-enum { DEFAULT_LOCK_TIMEOUT_MS = 500, PATH_ROOM = 64 };
+enum {
+    DEFAULT_LOCK_TIMEOUT_MS = 500,
+    PATH_ROOM = 64
+};
 
 static void lock_state(void *ctx)
 {
@@ -140,8 +143,8 @@ static enum wal_status read_manifest(struct wal__core *core,
         status = wal__manifest_create(&core->env, options->group_align,
                                       &core->manifest, error);
     } else if (status == WAL_OK) {
-        status = wal__manifest_read(&core->env, &core->manifest, &read_only,
-                                    error);
+        status =
+            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
     }
     core->env.read_only = core->env.read_only || read_only;
     return status;
@@ -171,8 +174,7 @@ static enum wal_status open_log(struct wal__core *core,
 
     wal__core_client(core, &log_client);
     wal__log_init(&core->log, &core->env, &core->control, 0,
-                  core->manifest.uuid, core->manifest.group_align,
-                  &log_client);
+                  core->manifest.uuid, core->manifest.group_align, &log_client);
     core->opened = true;
     status = wal__log_attach(&core->log, error);
     if (status == WAL_OK) {
@@ -201,8 +203,8 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     enum wal_status status;
 
     pthread_rwlockattr_init(&attributes);
-    pthread_rwlockattr_setkind_np(
-        &attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlockattr_setkind_np(&attributes,
+                                  PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     status = set_env(core, path, options, error);
@@ -279,9 +281,8 @@ void wal__core_deinit(struct wal__core *core)
 /* Whether what is applied is all that is written. */
 static bool behind(struct wal__core *core)
 {
-    return core->log.stale ||
-           atomic_load(&core->log.end) <
-               atomic_load(&core->log.shared->written);
+    return core->log.stale || atomic_load(&core->log.end) <
+                                  atomic_load(&core->log.shared->written);
 }
 
 enum wal_status wal__core_read_lock(struct wal__core *core,
@@ -313,6 +314,9 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
         status = reload(core, error);
     } else if (behind(core)) {
         status = wal__log_catch_up(&core->log, error);
+        if (status == WAL_OK && !core->log.marked) {
+            wal__committer_notice(&core->committer);
+        }
     }
     if (status != WAL_OK) {
         pthread_rwlock_unlock(&core->state);

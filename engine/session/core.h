@@ -46,8 +46,7 @@ struct wal__core {
     struct wal__index_set indexes;
     /* The segment that is being written. */
     struct wal__tail_index tail;
-    struct wal__buf before; /* uint64_t per rank: segment before this one */
-    uint64_t tail_texts;    /* bound of its summaries' texts */
+    uint64_t tail_texts; /* bound of its summaries' texts */
     /* Sessions in use. */
     struct wal__map branch_map; /* number -> index in branches */
     struct wal__branch_slot **branches;
@@ -100,8 +99,7 @@ enum wal_status wal__core_write_indexes(struct wal__core *core,
 uint64_t wal__core_growth(const struct wal__core *core);
 enum wal_status wal__core_write_catalogue(struct wal__core *core,
                                           uint64_t position, uint32_t chain,
-                                          struct wal_error *error)
-    WAL_MUST_USE;
+                                          struct wal_error *error) WAL_MUST_USE;
 
 /*
  * branches.c: the branch of a session, loaded when it is not there. Needs the
@@ -127,13 +125,11 @@ struct wal__found {
  * ancestors. WAL_ENOTFOUND. State lock for writing (ancestors may have to be
  * loaded). */
 enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
-                                  struct wal__span id,
-                                  struct wal__found *found,
+                                  struct wal__span id, struct wal__found *found,
                                   struct wal_error *error) WAL_MUST_USE;
 /* By sequence, in the session and its ancestors. */
-enum wal_status wal__core_find_sequence(struct wal__core *core,
-                                        uint32_t number, uint32_t stream,
-                                        uint64_t sequence,
+enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
+                                        uint32_t stream, uint64_t sequence,
                                         struct wal__found *found,
                                         struct wal_error *error) WAL_MUST_USE;
 

@@ -20,15 +20,14 @@ struct fork_request {
 
 static struct wal__span frame_payload(const struct wal__op *op, uint32_t item)
 {
-    struct wal__span span = {
-        op->bytes.data + op->frames[item].offset + WAL__FRAME_SIZE,
-        op->frames[item].frame.stored_size};
+    struct wal__span span = {op->bytes.data + op->frames[item].offset +
+                                 WAL__FRAME_SIZE,
+                             op->frames[item].frame.stored_size};
 
     return span;
 }
 
-enum wal_status wal__session_commit(struct wal__core *core,
-                                    struct wal__op *op,
+enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
                                     struct wal_error *error)
 {
     enum wal_status status =
@@ -122,8 +121,7 @@ static enum wal_status check_record(const struct wal_session_options *options,
             wal__text_check_json(options->metadata, WAL__METADATA_MAX, true,
                                  "metadata", &record->metadata, error);
     }
-    if (status == WAL_OK && options->id.size == 0 &&
-        options->id.data != NULL) {
+    if (status == WAL_OK && options->id.size == 0 && options->id.data != NULL) {
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the session's id is empty");
     }
@@ -187,8 +185,7 @@ enum wal_status wal__session_create(struct wal__core *core,
         status = wal__session_commit(core, op, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal__session_handle(core, request.number, session, error);
+        status = wal__session_handle(core, request.number, session, error);
     }
     wal__op_release(op);
     return status;
@@ -199,8 +196,7 @@ enum wal_status wal__session_create(struct wal__core *core,
 /* Who owns the fork point, and how deep it lies. */
 static enum wal_status find_point(struct fork_request *request,
                                   struct wal__found *found, uint64_t *depth,
-                                  uint32_t *sessions,
-                                  struct wal_error *error)
+                                  uint32_t *sessions, struct wal_error *error)
 {
     struct wal__core *core = request->core;
     struct wal__summary summary;
@@ -216,12 +212,12 @@ static enum wal_status find_point(struct fork_request *request,
         return status;
     }
     if (request->at.size > 0) {
-        status = wal__core_find_id(core, request->source, request->at, found,
-                                   error);
+        status =
+            wal__core_find_id(core, request->source, request->at, found, error);
     } else if (wal__branch_head(&slot->branch, 0) != 0) {
-        status = wal__core_find_sequence(
-            core, request->source, 0, wal__branch_head(&slot->branch, 0),
-            found, error);
+        status = wal__core_find_sequence(core, request->source, 0,
+                                         wal__branch_head(&slot->branch, 0),
+                                         found, error);
     } else {
         return WAL_OK; /* an empty session: nothing is shared */
     }
@@ -229,8 +225,7 @@ static enum wal_status find_point(struct fork_request *request,
         status = wal__core_branch(core, found->session, &slot, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal__catalogue_get(&core->catalogue, found->session, &summary);
+        status = wal__catalogue_get(&core->catalogue, found->session, &summary);
     }
     if (status == WAL_OK) {
         const struct wal__stream *stream =
@@ -269,8 +264,8 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
                             &op->error);
     }
     if (status == WAL_OK) {
-        status = wal__catalogue_get(&request->core->catalogue,
-                                    request->source, &source);
+        status = wal__catalogue_get(&request->core->catalogue, request->source,
+                                    &source);
         owner = source;
     }
     if (status == WAL_OK && found.sequence != 0) {
@@ -295,15 +290,14 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
         record.stream = (uint8_t)found.stream;
         record.source_id = source.id;
         record.owner_id = owner.id;
-        frame->frame.stored_size =
-            (uint32_t)wal__fork_record_size(&record);
+        frame->frame.stored_size = (uint32_t)wal__fork_record_size(&record);
         frame->frame.raw_size = frame->frame.stored_size;
         frame->frame.parent = found.sequence;
         frame->frame.stream = record.stream;
         memset(at, 0, wal__frame_span(frame->frame.stored_size));
         wal__fork_record_encode(&record, at + WAL__FRAME_SIZE);
-        frame->frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE,
-                                           frame->frame.stored_size);
+        frame->frame.data_crc =
+            wal__crc32(0, at + WAL__FRAME_SIZE, frame->frame.stored_size);
     }
     wal__buf_deinit(&scratch);
     return status;
@@ -381,8 +375,8 @@ enum wal_status wal__session_fork(struct wal_session *source,
     }
     if (status == WAL_OK) {
         /* A handle of its own: the source's info belongs to its callers. */
-        status = wal__session_handle(source->core, source->number, &reader,
-                                     error);
+        status =
+            wal__session_handle(source->core, source->number, &reader, error);
     }
     if (status == WAL_OK) {
         status = wal__session_status(reader, &info, error);
@@ -407,8 +401,7 @@ enum wal_status wal__session_fork(struct wal_session *source,
         wal__op_release(op);
     }
     if (status == WAL_OK) {
-        status =
-            wal__session_handle(source->core, request.number, fork, error);
+        status = wal__session_handle(source->core, request.number, fork, error);
     }
     wal__session_free(reader);
     return status;

@@ -31,8 +31,8 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
         status = WAL_ECORRUPT;
     }
     if (status == WAL_OK) {
-        status = io->map(io->ctx, opened.file, stat.size, false, &opened.at,
-                         &err);
+        status =
+            io->map(io->ctx, opened.file, stat.size, false, &opened.at, &err);
     }
     if (status != WAL_OK) {
         io->close(io->ctx, opened.file);
@@ -64,8 +64,8 @@ void wal__index_path(const struct wal__env *env, uint64_t id,
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
-void wal__index_set_init(struct wal__index_set *set,
-                         const struct wal__env *env, struct wal__log *log)
+void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
+                         struct wal__log *log)
 {
     memset(set, 0, sizeof(*set));
     set->env = env;
@@ -152,9 +152,8 @@ static enum wal_status open_sealed(struct wal__segment *segment,
     if (map == NULL) {
         return WAL_EIO;
     }
-    if (wal__frame_decode(map + offset, capacity - offset,
-                          segment->header.salt, offset,
-                          &frame) != WAL__FMT_OK ||
+    if (wal__frame_decode(map + offset, capacity - offset, segment->header.salt,
+                          offset, &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return WAL_ENOTFOUND;
     }

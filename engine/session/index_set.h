@@ -40,15 +40,15 @@ struct wal__index_set {
     uint32_t capacity;
 };
 
-void wal__index_set_init(struct wal__index_set *set,
-                         const struct wal__env *env, struct wal__log *log);
+void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
+                         struct wal__log *log);
 void wal__index_set_deinit(struct wal__index_set *set);
 
 /* The index of a segment; valid until the set changes. WAL_ENOTFOUND when it
  * has none that is valid. */
-enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
-                                   const struct wal__index **index)
-    WAL_MUST_USE;
+enum wal_status
+wal__index_set_get(struct wal__index_set *set, uint64_t id,
+                   const struct wal__index **index) WAL_MUST_USE;
 
 /* Takes an encoded index (copied) for a segment that has none. */
 enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
@@ -61,8 +61,7 @@ void wal__index_path(const struct wal__env *env, uint64_t id,
 /* Reads and checks index/ID.idx into *slot, which is not in the set. */
 enum wal_status wal__index_file_open(const struct wal__env *env, uint64_t id,
                                      const uint8_t uuid[16],
-                                     struct wal__index_slot *slot)
-    WAL_MUST_USE;
+                                     struct wal__index_slot *slot) WAL_MUST_USE;
 void wal__index_slot_deinit(const struct wal__env *env,
                             struct wal__index_slot *slot);
 

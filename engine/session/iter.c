@@ -42,9 +42,9 @@ static enum wal_status add_all(struct wal_iter *iter, struct wal_error *error)
     }
     if (slot->branch.fork_sequence != 0 &&
         slot->branch.fork_stream == iter->stream) {
-        status = wal__core_path(iter->core, iter->session, iter->stream,
-                                slot->branch.fork_sequence, &iter->parts,
-                                error);
+        status =
+            wal__core_path(iter->core, iter->session, iter->stream,
+                           slot->branch.fork_sequence, &iter->parts, error);
         reverse(&iter->parts);
     }
     if (status == WAL_OK) {
@@ -56,8 +56,7 @@ static enum wal_status add_all(struct wal_iter *iter, struct wal_error *error)
     stream = wal__branch_stream(&slot->branch, iter->stream);
     part.count = stream == NULL ? 0 : stream->entry_count;
     return part.count == 0 ? WAL_OK
-                           : wal__buf_append(&iter->parts, &part,
-                                             sizeof(part));
+                           : wal__buf_append(&iter->parts, &part, sizeof(part));
 }
 
 static enum wal_status add_path(struct wal_iter *iter, struct wal__span up_to,
@@ -74,8 +73,8 @@ static enum wal_status add_path(struct wal_iter *iter, struct wal__span up_to,
     if (up_to.size == 0) {
         found.sequence = wal__branch_head(&slot->branch, iter->stream);
     } else {
-        status = wal__core_find_id(iter->core, iter->session, up_to, &found,
-                                   error);
+        status =
+            wal__core_find_id(iter->core, iter->session, up_to, &found, error);
         if (status == WAL_OK && found.stream != iter->stream) {
             status = wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
                                "the entry is in stream %u, not %u",
@@ -276,8 +275,7 @@ static enum wal_status check_options(const struct wal_iter_options *options,
 
 enum wal_status wal__iter_open(struct wal_session *session,
                                const struct wal_iter_options *options,
-                               struct wal_iter **iter,
-                               struct wal_error *error)
+                               struct wal_iter **iter, struct wal_error *error)
 {
     const struct wal_iter_options none = {.struct_size = sizeof(none)};
     struct wal__core *core = session->core;
@@ -355,9 +353,8 @@ static enum wal_status fill_block(struct wal_iter *iter,
         }
         status = wal__core_branch(iter->core, part->session, &slot, error);
     }
-    stream = status == WAL_OK
-                 ? wal__branch_stream(&slot->branch, iter->stream)
-                 : NULL;
+    stream = status == WAL_OK ? wal__branch_stream(&slot->branch, iter->stream)
+                              : NULL;
     if (status == WAL_OK &&
         (stream == NULL ||
          part->first + iter->part_at + count > stream->entry_count)) {
@@ -386,8 +383,7 @@ static enum wal_status fill_block(struct wal_iter *iter,
 
 /* The id of the entry with this sequence, in the lineage. */
 static enum wal_status parent_id(struct wal_iter *iter, uint64_t sequence,
-                                 struct wal__span *id,
-                                 struct wal_error *error)
+                                 struct wal__span *id, struct wal_error *error)
 {
     struct wal__entry_record record;
     struct wal__found found;
@@ -404,9 +400,8 @@ static enum wal_status parent_id(struct wal_iter *iter, uint64_t sequence,
                                      sequence, &found, NULL);
     wal__core_unlock(iter->core);
     if (status == WAL_OK) {
-        status =
-            wal__log_read(&iter->core->log, found.position,
-                          &iter->parent_scratch, &frame, &payload, NULL);
+        status = wal__log_read(&iter->core->log, found.position,
+                               &iter->parent_scratch, &frame, &payload, NULL);
     }
     if (status == WAL_OK &&
         wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
@@ -444,8 +439,7 @@ static void give(const struct wal__frame *frame,
 /* Reads the record at the position and gives it. */
 static enum wal_status read_entry(struct wal_iter *iter, uint64_t position,
                                   uint64_t sequence, uint64_t depth,
-                                  struct wal__span *id,
-                                  struct wal_entry *entry,
+                                  struct wal__span *id, struct wal_entry *entry,
                                   struct wal_error *error)
 {
     struct wal__entry_record record;
@@ -461,11 +455,9 @@ static enum wal_status read_entry(struct wal_iter *iter, uint64_t position,
     }
     if (frame.sequence != sequence || frame.type != WAL__FRAME_ENTRY ||
         wal__entry_record_decode(payload, &record) != WAL__FMT_OK) {
-        return wal__fail(error, WAL_ECORRUPT, 0, NULL,
-                         wal__position_offset(position),
-                         "the record with sequence number %" PRIu64
-                         " is damaged",
-                         sequence);
+        return wal__fail(
+            error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
+            "the record with sequence number %" PRIu64 " is damaged", sequence);
     }
     if (frame.parent != 0 && frame.parent == iter->last_sequence) {
         parent = iter->last_id;
@@ -500,8 +492,8 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
         iter->remaining = 0;
         return WAL_END;
     }
-    status = read_entry(iter, item->position, item->sequence, iter->depth,
-                        &id, entry, error);
+    status = read_entry(iter, item->position, item->sequence, iter->depth, &id,
+                        entry, error);
     if (status == WAL_OK && iter->core->env.no_maps) {
         /* The next read takes this one's bytes away. */
         uint8_t *copy = iter->id_copy[iter->depth & 1];
@@ -520,8 +512,7 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
 }
 
 enum wal_status wal__iter_get(struct wal_iter *iter, struct wal__span id,
-                              struct wal_entry *entry,
-                              struct wal_error *error)
+                              struct wal_entry *entry, struct wal_error *error)
 {
     const struct wal__stream *stream;
     struct wal__branch_slot *slot;

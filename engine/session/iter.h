@@ -7,7 +7,9 @@
 
 #include "engine/session/session.h"
 
-enum { WAL__ITER_BLOCK = 256 };
+enum {
+    WAL__ITER_BLOCK = 256
+};
 
 /* Where an entry is. */
 struct wal__iter_item {
@@ -19,10 +21,10 @@ struct wal_iter {
     struct wal__core *core;
     uint32_t session;
     uint32_t stream;
-    uint64_t limit;       /* durable position, or UINT64_MAX */
+    uint64_t limit;        /* durable position, or UINT64_MAX */
     struct wal__buf parts; /* struct wal__path_part, in reading order */
-    uint32_t part;        /* being read */
-    uint32_t part_at;     /* items of it that were taken */
+    uint32_t part;         /* being read */
+    uint32_t part_at;      /* items of it that were taken */
     uint64_t remaining;
     uint64_t depth; /* of the next entry */
     struct wal__iter_item block[WAL__ITER_BLOCK];

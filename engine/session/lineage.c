@@ -64,8 +64,8 @@ static enum wal_status same_id(struct wal__core *core, uint64_t position,
     enum wal_status status;
 
     wal__buf_init(&scratch, core->env.heap);
-    status = wal__log_read(&core->log, position, &scratch, &frame, &payload,
-                           error);
+    status =
+        wal__log_read(&core->log, position, &scratch, &frame, &payload, error);
     if (status == WAL_OK) {
         *same = wal__entry_record_decode(payload, &record) == WAL__FMT_OK &&
                 record.id.size == id.size &&
@@ -75,9 +75,9 @@ static enum wal_status same_id(struct wal__core *core, uint64_t position,
     return status;
 }
 
-static enum wal_status find_in(struct wal__core *core,
-                               const struct step *step, struct wal__span id,
-                               uint64_t hash, struct wal__found *found,
+static enum wal_status find_in(struct wal__core *core, const struct step *step,
+                               struct wal__span id, uint64_t hash,
+                               struct wal__found *found,
                                struct wal_error *error)
 {
     const struct wal__branch_entry *entry;
@@ -108,8 +108,7 @@ static enum wal_status find_in(struct wal__core *core,
 }
 
 enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
-                                  struct wal__span id,
-                                  struct wal__found *found,
+                                  struct wal__span id, struct wal__found *found,
                                   struct wal_error *error)
 {
     uint64_t hash = wal__id_hash(id.data, id.size);
@@ -150,17 +149,15 @@ static enum wal_status locate(struct wal__core *core, struct step *step,
         status = ascend(core, step, error);
     }
     if (status == WAL_END) {
-        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
-                         "the entry with sequence number %" PRIu64
-                         " is missing",
-                         sequence);
+        return wal__fail(
+            error, WAL_ENOTFOUND, 0, NULL, 0,
+            "the entry with sequence number %" PRIu64 " is missing", sequence);
     }
     return status;
 }
 
-enum wal_status wal__core_find_sequence(struct wal__core *core,
-                                        uint32_t number, uint32_t stream,
-                                        uint64_t sequence,
+enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
+                                        uint32_t stream, uint64_t sequence,
                                         struct wal__found *found,
                                         struct wal_error *error)
 {
@@ -195,8 +192,8 @@ static enum wal_status add_parts(struct wal__core *core,
     enum wal_status status;
 
     wal__buf_init(&stretches, core->env.heap);
-    status = wal__branch_path(&step->slot->branch, own, ordinal, &stretches,
-                              rest);
+    status =
+        wal__branch_path(&step->slot->branch, own, ordinal, &stretches, rest);
     for (size_t at = 0; at < stretches.size && status == WAL_OK;
          at += sizeof(struct wal__stretch)) {
         struct wal__stretch stretch;

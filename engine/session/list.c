@@ -55,8 +55,7 @@ static enum wal_status set_filter(struct wal_list *list,
 
 enum wal_status wal__list_open(struct wal__core *core,
                                const struct wal_list_options *options,
-                               struct wal_list **list,
-                               struct wal_error *error)
+                               struct wal_list **list, struct wal_error *error)
 {
     const struct wal_list_options none = {.struct_size = sizeof(none)};
     struct wal__catalogue_filter filter;
@@ -71,8 +70,8 @@ enum wal_status wal__list_open(struct wal__core *core,
     opened->cursor.heap = core->env.heap;
     wal__buf_init(&opened->filter, core->env.heap);
     wal__buf_init(&opened->texts, core->env.heap);
-    status = set_filter(opened, options == NULL ? &none : options, &filter,
-                        error);
+    status =
+        set_filter(opened, options == NULL ? &none : options, &filter, error);
     if (status == WAL_OK) {
         status = wal__core_read_lock(core, error);
     }
@@ -103,8 +102,8 @@ enum wal_status wal__list_next(struct wal_list *list,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__catalogue_cursor_next(&list->cursor,
-                                        &list->core->catalogue, &summary);
+    status = wal__catalogue_cursor_next(&list->cursor, &list->core->catalogue,
+                                        &summary);
     if (status == WAL_OK) {
         status = wal__session_describe(&summary, &list->texts, info);
     }

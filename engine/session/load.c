@@ -11,7 +11,9 @@
 #include "engine/base/error.h"
 #include "engine/session/core.h"
 
-enum { SNAPSHOT_MIN = 1024 * 1024 };
+enum {
+    SNAPSHOT_MIN = 1024 * 1024
+};
 
 static void catalogue_path(const struct wal__core *core,
                            char out[WAL__PATH_MAX])
@@ -29,7 +31,6 @@ void wal__core_unload(struct wal__core *core)
     wal__mapped_file_close(&core->env, &core->snapshot);
     wal__index_set_deinit(&core->indexes);
     wal__tail_index_deinit(&core->tail);
-    wal__buf_deinit(&core->before);
     core->tail_texts = 0;
     core->snapshot_position = 0;
     core->snapshot_sequence = 0;
@@ -40,7 +41,6 @@ static void reset(struct wal__core *core)
     wal__catalogue_init(&core->catalogue, core->env.heap);
     wal__index_set_init(&core->indexes, &core->env, &core->log);
     wal__tail_index_init(&core->tail, core->env.heap);
-    wal__buf_init(&core->before, core->env.heap);
 }
 
 /* Whether every segment before the tail that needs a file in index/ has one:
@@ -52,8 +52,7 @@ static bool indexes_complete(struct wal__core *core, uint32_t count)
         const struct wal__index *index;
 
         if (!segment->sealed &&
-            wal__index_set_get(&core->indexes, segment->id, &index) !=
-                WAL_OK) {
+            wal__index_set_get(&core->indexes, segment->id, &index) != WAL_OK) {
             return false;
         }
     }
@@ -92,9 +91,10 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count)
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
-/* The state of the sessions of one segment, as of its end. */
+/* The state of the sessions of one segment, as of its end; `ended` is its id
+ * unless it is the tail. */
 static enum wal_status merge(struct wal__core *core,
-                             const struct wal__index *index, uint64_t segment)
+                             const struct wal__index *index, uint64_t ended)
 {
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         struct wal__summary summary;
@@ -106,7 +106,9 @@ static enum wal_status merge(struct wal__core *core,
         if (summary.last_sequence <= core->snapshot_sequence) {
             continue;
         }
-        summary.segment = segment;
+        if (ended != 0) {
+            summary.segment = ended;
+        }
         status = wal__catalogue_put(&core->catalogue, &summary);
         if (status != WAL_OK) {
             return status;
@@ -125,8 +127,7 @@ static enum wal_status rebuild(struct wal__core *core,
                                struct wal_error *error)
 {
     struct wal__log_client client;
-    enum wal_status status =
-        wal__log_replay(&core->log, segment, NULL, error);
+    enum wal_status status = wal__log_replay(&core->log, segment, NULL, error);
 
     if (status == WAL_OK) {
         struct wal__index_header header = {0};
@@ -205,14 +206,11 @@ static enum wal_status take_tail(struct wal__core *core,
 
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         struct wal__summary summary;
-        uint64_t before;
 
         if (status != WAL_OK ||
             wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return status != WAL_OK ? status : WAL_ECORRUPT;
         }
-        before = summary.segment;
-        status = wal__buf_append(&core->before, &before, sizeof(before));
         core->tail_texts += wal__summary_text_size(&summary) + WAL__ID_MAX;
         for (uint32_t p = 0; p < summary.posting_count && status == WAL_OK;
              p++) {
@@ -222,11 +220,10 @@ static enum wal_status take_tail(struct wal__core *core,
                                     (size_t)(summary.first_posting + p) *
                                         WAL__POSTING_SIZE,
                                 &posting);
-            status =
-                wal__tail_index_add(&core->tail, summary.number, &posting);
+            status = wal__tail_index_add(&core->tail, summary.number, &posting);
         }
     }
-    return status == WAL_OK ? merge(core, index, core->log.tail->id) : status;
+    return status == WAL_OK ? merge(core, index, 0) : status;
 }
 
 /* The index beside the tail: what it covers needs no scan. */
@@ -245,9 +242,8 @@ static enum wal_status load_tail(struct wal__core *core,
     if (wal__position_segment(core->snapshot_position) == tail->id) {
         state->known_end = wal__position_offset(core->snapshot_position);
     }
-    if (tail->sealed ||
-        (!core->control.alone &&
-         atomic_load(&core->log.shared->indexed) != tail->id)) {
+    if (tail->sealed || (!core->control.alone &&
+                         atomic_load(&core->log.shared->indexed) != tail->id)) {
         return WAL_OK;
     }
     status = wal__index_file_open(&core->env, tail->id, core->log.uuid, &slot);
@@ -268,8 +264,7 @@ static enum wal_status load_tail(struct wal__core *core,
     return status;
 }
 
-enum wal_status wal__core_load(struct wal__core *core,
-                               struct wal_error *error)
+enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
 {
     struct wal__tail_state state;
     enum wal_status status;
@@ -281,8 +276,7 @@ enum wal_status wal__core_load(struct wal__core *core,
     before = count > 0 && !core->log.tail->sealed ? count - 1 : count;
     status = load_snapshot(core, before);
     for (uint32_t i = 0; i < before && status == WAL_OK; i++) {
-        status =
-            load_segment(core, wal__log_segment_at(&core->log, i), error);
+        status = load_segment(core, wal__log_segment_at(&core->log, i), error);
     }
     if (status == WAL_OK) {
         status = load_tail(core, &state);
@@ -397,6 +391,7 @@ enum wal_status wal__core_write_indexes(struct wal__core *core,
 
     if (log->tail == NULL || log->stale || log->tail->sealed ||
         log->must_rotate || !log->marked ||
+        atomic_load(&log->end) != atomic_load(&log->shared->written) ||
         atomic_load(&log->shared->indexed) == log->tail->id) {
         return WAL_OK;
     }

@@ -14,7 +14,11 @@
 #include "engine/session/session.h"
 #include "format/crc32.h"
 
-enum { STREAMS = 256, NO_ENTRY = UINT32_MAX };
+enum {
+    STREAMS = 256
+};
+
+#define NO_ENTRY UINT32_MAX
 
 /* The batch as it is decided. */
 struct decision {
@@ -31,9 +35,8 @@ struct decision {
 static struct wal__span payload_of(const struct wal__op *op, uint32_t item)
 {
     const struct wal__op_frame *frame = &op->frames[item];
-    struct wal__span span = {
-        op->bytes.data + frame->offset + WAL__FRAME_SIZE,
-        frame->frame.stored_size};
+    struct wal__span span = {op->bytes.data + frame->offset + WAL__FRAME_SIZE,
+                             frame->frame.stored_size};
 
     return span;
 }
@@ -47,9 +50,9 @@ static bool spans_equal(struct wal__span a, struct wal__span b)
 static struct wal__span parent_of(const struct wal__append *append,
                                   uint32_t item)
 {
-    struct wal__span span = {
-        append->parents.data + append->items[item].parent_offset,
-        append->items[item].parent_size};
+    struct wal__span span = {append->parents.data +
+                                 append->items[item].parent_offset,
+                             append->items[item].parent_size};
 
     return span;
 }
@@ -64,8 +67,8 @@ static uint32_t find_in_batch(const struct decision *decision,
     while (wal__map_find(&decision->in_batch, hash, &cursor, &item)) {
         struct wal__entry_record record;
 
-        if (wal__entry_record_decode(payload_of(decision->op, item),
-                                     &record) == WAL__FMT_OK &&
+        if (wal__entry_record_decode(payload_of(decision->op, item), &record) ==
+                WAL__FMT_OK &&
             spans_equal(record.id, id)) {
             return item;
         }
@@ -227,8 +230,8 @@ static void tell_tail(struct decision *decision, uint64_t sequence)
     out[0] = '\0';
     if (sequence == 0 ||
         wal__core_find_sequence(decision->core, decision->append->session,
-                                decision->op->frames[0].frame.stream,
-                                sequence, &found, NULL) != WAL_OK) {
+                                decision->op->frames[0].frame.stream, sequence,
+                                &found, NULL) != WAL_OK) {
         return;
     }
     wal__buf_init(&scratch, decision->core->env.heap);
@@ -336,19 +339,18 @@ static enum wal_status begin(struct decision *decision)
         return wal__fail(&op->error, WAL_EDAMAGED, 0, NULL, 0,
                          "session \"%.*s\" lost entries to damage; accept "
                          "that before appending",
-                         (int)summary.id.size,
-                         (const char *)summary.id.data);
+                         (int)summary.id.size, (const char *)summary.id.data);
     }
-    status = wal__core_branch(core, decision->append->session,
-                              &decision->slot, &op->error);
+    status = wal__core_branch(core, decision->append->session, &decision->slot,
+                              &op->error);
     if (status != WAL_OK) {
         return status;
     }
     for (uint32_t i = 0; i < STREAMS; i++) {
         decision->heads[i] = wal__branch_head(&decision->slot->branch, i);
     }
-    decision->sequences = wal__heap_alloc(
-        core->env.heap, op->frame_count * sizeof(uint64_t));
+    decision->sequences =
+        wal__heap_alloc(core->env.heap, op->frame_count * sizeof(uint64_t));
     if (decision->sequences == NULL) {
         return WAL_ENOMEM;
     }

@@ -54,17 +54,16 @@ enum wal_status wal__session_accept(struct wal_session *session,
 
 /* describe.c: fills info from a summary; texts are copied to `texts`, which
  * is emptied first. */
-enum wal_status wal__session_describe(const struct wal__summary *summary,
-                                      struct wal__buf *texts,
-                                      struct wal_session_info *info)
-    WAL_MUST_USE;
+enum wal_status
+wal__session_describe(const struct wal__summary *summary,
+                      struct wal__buf *texts,
+                      struct wal_session_info *info) WAL_MUST_USE;
 enum wal_status wal__session_status(struct wal_session *session,
                                     struct wal_session_info *info,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Submits an operation and waits for it. op keeps one reference. */
-enum wal_status wal__session_commit(struct wal__core *core,
-                                    struct wal__op *op,
+enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* list.c */
@@ -78,12 +77,10 @@ enum wal_status wal__list_next(struct wal_list *list,
 void wal__list_close(struct wal_list *list);
 
 /* append.c: an operation that appends the entries, not submitted. */
-enum wal_status wal__append_create(struct wal_session *session,
-                                   const struct wal_entry *entries,
-                                   uint32_t count,
-                                   const struct wal_append_options *options,
-                                   struct wal__op **op,
-                                   struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__append_create(struct wal_session *session, const struct wal_entry *entries,
+                   uint32_t count, const struct wal_append_options *options,
+                   struct wal__op **op, struct wal_error *error) WAL_MUST_USE;
 
 /* What an append was asked for, beyond its frames. */
 struct wal__append_item {

@@ -84,8 +84,8 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
                          what, slice.size, max);
     }
     if (!wal__text_is_utf8(*span)) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the %s is not UTF-8", what);
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0, "the %s is not UTF-8",
+                         what);
     }
     return WAL_OK;
 }

@@ -9,7 +9,10 @@
 #include "engine/io/env.h"
 #include "format/fmt.h"
 
-enum { WAL__UUID_TEXT = 36, WAL__TIME_TEXT = 24 };
+enum {
+    WAL__UUID_TEXT = 36,
+    WAL__TIME_TEXT = 24
+};
 
 /* A UUIDv7 in its text form, not terminated. */
 void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT]);

@@ -214,7 +214,6 @@ void model_make_record(struct model *model, struct model_record *record)
     session->numbers.updated_ms = record->applied.clock_ms;
     session->numbers.last_sequence = record->frame.sequence;
     session->numbers.bytes += wal__frame_span(record->frame.stored_size);
-    session->numbers.segment = wal__position_segment(record->applied.position);
 }
 
 void model_step(struct model *model, struct wal__catalogue *catalogue)

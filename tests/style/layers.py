@@ -35,7 +35,11 @@ LAYERS = {
     "tools/": [API, "format/jsonl/"],
     "tools/walcat": [API, "format/jsonl/", "tools/"],
     "tools/walctl": [API, "format/jsonl/", "tools/"],
-    "tools/walcheck": FORMAT + ["tools/"],
+    # Reads a store's files as they are, for the two below.
+    "tools/check_": FORMAT + ["tools/"],
+    # --frames shows segments as they are, also where no store opens.
+    "tools/walcat_frames": FORMAT + ["tools/walcat", "tools/check_", "tools/"],
+    "tools/walcheck": FORMAT + ["tools/check_", "tools/"],
     "tools/walconv": FORMAT + ["format/jsonl/", "tools/"],
     "bench/": [API],
 }

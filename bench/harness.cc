@@ -1,0 +1,301 @@
+/*
+ * harness.cc - arguments, numbers, fresh processes and the table.
+ */
+#include "bench/harness.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace bench {
+
+namespace {
+
+extent scale = extent::normal;
+std::string rows_path;
+std::vector<row> rows;
+int answer_file = -1;
+
+const char *const scale_flags[] = {"--quick", "--normal", "--long"};
+
+std::string format(const char *pattern, double value)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), pattern, value);
+    return text;
+}
+
+std::string ratio_text(const row &row, double value)
+{
+    std::string unit = row.unit;
+
+    return format(value < 100 ? "%.2f" : "%.0f", value) +
+           (unit == "x" ? "" : " ") + unit;
+}
+
+std::string verdict(const row &row)
+{
+    if (row.sense == wanted::nothing || std::isnan(row.ratio)) {
+        return "";
+    }
+    bool met = row.sense == wanted::at_most ? row.ratio <= row.target
+                                            : row.ratio >= row.target;
+    return met ? "met" : "MISSED";
+}
+
+/* question, measured, bare limit, ratio, target, verdict; by tabs. */
+std::string line(const row &row)
+{
+    std::string target;
+
+    if (row.sense != wanted::nothing) {
+        target = (row.sense == wanted::at_most ? "<= " : ">= ") +
+                 ratio_text(row, row.target);
+    }
+    return row.question + "\t" + row.measured + "\t" +
+           (row.bare.empty() ? "-" : row.bare) + "\t" +
+           (std::isnan(row.ratio) ? "-" : ratio_text(row, row.ratio)) + "\t" +
+           (target.empty() ? "-" : target) + "\t" +
+           (verdict(row).empty() ? "-" : verdict(row)) + "\n";
+}
+
+void write_rows()
+{
+    FILE *file =
+        rows_path.empty() ? stdout : fopen(rows_path.c_str(), "a");
+
+    require(file != nullptr, "cannot write " + rows_path);
+    for (const row &row : rows) {
+        fputs(line(row).c_str(), file);
+    }
+    if (file != stdout) {
+        fclose(file);
+    }
+}
+
+int run_as_child(int argc, char **argv,
+                 const std::map<std::string, child> &children)
+{
+    auto found = children.find(argv[3]);
+
+    require(found != children.end(), std::string("no child ") + argv[3]);
+    answer_file = atoi(argv[2]);
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(argv[4], scale_flags[i]) == 0) {
+            scale = static_cast<extent>(i);
+        }
+    }
+    found->second(arguments(argv + 5, argv + argc));
+    return 0;
+}
+
+} // namespace
+
+extent asked()
+{
+    return scale;
+}
+
+double now()
+{
+    timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return static_cast<double>(at.tv_sec) +
+           static_cast<double>(at.tv_nsec) * 1e-9;
+}
+
+void require(bool ok, const std::string &what)
+{
+    if (!ok) {
+        fprintf(stderr, "bench: %s\n", what.c_str());
+        exit(1);
+    }
+}
+
+/* --- numbers ------------------------------------------------------------ */
+
+void series::add(double value)
+{
+    values.push_back(value);
+}
+
+double series::quantile(double part) const
+{
+    std::vector<double> sorted = values;
+    size_t at;
+
+    require(!sorted.empty(), "a series is empty");
+    at = static_cast<size_t>(part * static_cast<double>(sorted.size()));
+    at = std::min(at, sorted.size() - 1);
+    std::nth_element(sorted.begin(),
+                     sorted.begin() + static_cast<ptrdiff_t>(at),
+                     sorted.end());
+    return sorted[at];
+}
+
+double series::median() const
+{
+    return quantile(0.5);
+}
+
+size_t series::count() const
+{
+    return values.size();
+}
+
+std::string micros(double seconds)
+{
+    return format("%.0f us", seconds * 1e6);
+}
+
+std::string millis(double seconds)
+{
+    return format(seconds < 0.1 ? "%.2f ms" : "%.0f ms", seconds * 1e3);
+}
+
+std::string per_second(double rate)
+{
+    return format("%.0f /s", rate);
+}
+
+std::string mebibytes(double bytes)
+{
+    return format("%.1f MiB", bytes / 1048576);
+}
+
+std::string gigabytes_per_second(double rate)
+{
+    return format("%.2f GB/s", rate * 1e-9);
+}
+
+/* --- fresh processes ---------------------------------------------------- */
+
+std::vector<double> run_child(const std::string &name,
+                              const arguments &arguments)
+{
+    std::string flag = scale_flags[static_cast<int>(scale)];
+    std::string received;
+    std::string number;
+    char bytes[4096];
+    int ends[2];
+    ssize_t got;
+    int status;
+    pid_t pid;
+
+    require(pipe(ends) == 0, "pipe failed");
+    number = std::to_string(ends[1]);
+    std::vector<std::string> words = {"bench", "--child", number, name, flag};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char *> argv;
+    for (std::string &word : words) {
+        argv.push_back(&word[0]);
+    }
+    argv.push_back(nullptr);
+    pid = fork();
+    require(pid >= 0, "fork failed");
+    if (pid == 0) {
+        close(ends[0]);
+        execv("/proc/self/exe", argv.data());
+        _exit(127);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], bytes, sizeof(bytes))) > 0) {
+        received.append(bytes, static_cast<size_t>(got));
+    }
+    close(ends[0]);
+    require(waitpid(pid, &status, 0) == pid, "waitpid failed");
+    require((WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+                (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL),
+            "the child " + name + " failed");
+
+    std::vector<double> numbers;
+    char *at = &received[0];
+    for (char *end = at;; at = end) {
+        double value = strtod(at, &end);
+        if (end == at) {
+            return numbers;
+        }
+        numbers.push_back(value);
+    }
+}
+
+void answer(const std::vector<double> &numbers)
+{
+    for (double number : numbers) {
+        dprintf(answer_file, "%.9f\n", number);
+    }
+}
+
+void die()
+{
+    kill(getpid(), SIGKILL);
+    for (;;) {
+        pause();
+    }
+}
+
+/* --- the table ---------------------------------------------------------- */
+
+void report(const row &row)
+{
+    rows.push_back(row);
+}
+
+void add(const std::string &name, int turns,
+         const std::function<void(benchmark::State &)> &body)
+{
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [body](benchmark::State &state) {
+                                     body(state);
+                                 })
+        ->UseManualTime()
+        ->Iterations(turns)
+        ->Unit(benchmark::kMicrosecond);
+}
+
+int run(int argc, char **argv, void (*setup)(),
+        const std::map<std::string, child> &children)
+{
+    std::vector<char *> rest = {argv[0]};
+
+    if (argc >= 5 && strcmp(argv[1], "--child") == 0) {
+        return run_as_child(argc, argv, children);
+    }
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0) {
+            scale = extent::quick;
+        } else if (strcmp(argv[i], "--long") == 0) {
+            scale = extent::complete;
+        } else if (strcmp(argv[i], "--sync-cost") == 0) {
+            printf("%.0f\n", sync_cost() * 1e6);
+            return 0;
+        } else if (strncmp(argv[i], "--rows=", 7) == 0) {
+            rows_path = argv[i] + 7;
+        } else {
+            rest.push_back(argv[i]);
+        }
+    }
+    argc = static_cast<int>(rest.size());
+    rest.push_back(nullptr);
+    setup();
+    benchmark::Initialize(&argc, rest.data());
+    if (benchmark::ReportUnrecognizedArguments(argc, rest.data())) {
+        return 2;
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    write_rows();
+    return 0;
+}
+
+} // namespace bench

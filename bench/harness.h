@@ -1,0 +1,222 @@
+/*
+ * harness.h - what the benchmarks share: scales, temporary folders, entries
+ * from a seed, bare limits, fresh processes, and the rows of the table.
+ *
+ * Each program answers one question. It measures the engine and the bare
+ * limit in turns, so that both see the same machine, and reports the median
+ * of the ratios of the turns.
+ */
+#ifndef AGENTWAL_BENCH_HARNESS_H
+#define AGENTWAL_BENCH_HARNESS_H
+
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agentwal.h"
+
+namespace bench {
+
+enum class extent { quick, normal, complete };
+
+/* How much the caller asked for: --quick, nothing, --long. */
+extent asked();
+
+/* The value for what was asked. */
+template <typename T> T pick(T quick, T normal, T complete)
+{
+    return asked() == extent::quick    ? quick
+           : asked() == extent::normal ? normal
+                                       : complete;
+}
+
+/* Seconds on the monotonic clock. */
+double now();
+
+/* Ends the program with a message when ok is false. */
+void require(bool ok, const std::string &what);
+
+/* A measure that is taken several times. */
+class series {
+  public:
+    void add(double value);
+    double quantile(double part) const;
+    double median() const;
+    size_t count() const;
+
+  private:
+    std::vector<double> values;
+};
+
+/* --- files -------------------------------------------------------------- */
+
+/* A folder in TMPDIR, or beside the program, removed with all it holds. */
+class folder {
+  public:
+    folder();
+    ~folder();
+    folder(const folder &) = delete;
+    folder &operator=(const folder &) = delete;
+    std::string operator/(const std::string &name) const;
+    const std::string &path() const;
+
+  private:
+    std::string name;
+};
+
+uint64_t free_bytes(const std::string &path);
+
+/* The names in a folder, sorted. */
+std::vector<std::string> names(const std::string &path);
+
+void remove_all(const std::string &path);
+
+/* Puts the bytes of a file into another; the inode of `to` stays when it is
+ * there. */
+void copy_file(const std::string &from, const std::string &to);
+
+/* Writes back what is dirty in the file system of path. */
+void settle(const std::string &path);
+
+/* A file that was filled with zeros and synced: what an append is held
+ * against. Writes go on from the front when the end is reached. */
+class bare_log {
+  public:
+    bare_log(const std::string &path, uint64_t size);
+    ~bare_log();
+    bare_log(const bare_log &) = delete;
+    bare_log &operator=(const bare_log &) = delete;
+    /* Writes so many bytes behind the last and syncs them. */
+    void append(uint64_t size);
+
+  private:
+    int file;
+    uint64_t capacity;
+    uint64_t offset = 0;
+    std::string bytes;
+};
+
+/* A file mapped for reading; each is a fresh map. */
+class mapped_file {
+  public:
+    mapped_file(const std::string &path, bool populate);
+    ~mapped_file();
+    mapped_file(const mapped_file &) = delete;
+    mapped_file &operator=(const mapped_file &) = delete;
+    const uint8_t *data() const;
+    size_t size() const;
+
+  private:
+    void *bytes;
+    size_t length;
+};
+
+/* The checksum as the library computes it, and as zlib does. */
+uint32_t library_crc(const void *data, size_t size);
+uint32_t zlib_crc(const void *data, size_t size);
+extern const char *const library_crc_name;
+
+/* The median time of a small write and its sync in the temporary folder. */
+double sync_cost();
+
+/* A sync that is no sync (tmpfs): ratios to it say nothing. */
+bool sync_is_free();
+
+/* --- entries ------------------------------------------------------------ */
+
+/* Payloads of JSON text: from one seed always the same. */
+class source {
+  public:
+    explicit source(uint64_t seed);
+    uint64_t next(uint64_t bound);
+    /* A message whose JSON text has about so many bytes. */
+    std::string message(size_t size);
+    /* 60 % near 300 bytes, 30 % near 2 KiB, 10 % near 16 KiB. */
+    std::string mixed();
+
+  private:
+    uint64_t state;
+};
+
+/* An id such as "e-1f". */
+std::string number_id(const char *prefix, uint64_t number);
+
+wal_slice slice(const std::string &text);
+std::string text(const wal_slice &slice);
+
+/* An entry of type message; the strings must outlive it. */
+wal_entry entry(const std::string &id, const std::string &payload);
+
+/* --- the engine --------------------------------------------------------- */
+
+void check(wal_status status, const wal_error &error);
+
+/* Opens, by default a store that is made when it is not there. */
+wal_store *open_store(const std::string &path,
+                      uint32_t flags = WAL_OPEN_CREATE);
+void close_store(wal_store *store);
+wal_session *create_session(wal_store *store, const std::string &id,
+                            const std::string &cwd = "/work");
+wal_session *open_session(wal_store *store, const std::string &id);
+wal_store_info store_status(wal_store *store);
+void append(wal_session *session, const wal_entry *entries, uint32_t count,
+            wal_durability durability = WAL_DURABLE);
+
+/* --- fresh processes ---------------------------------------------------- */
+
+using arguments = std::vector<std::string>;
+using child = std::function<void(const arguments &)>;
+
+/* Runs one of the program's children, by name, in a fresh process, and gives
+ * the numbers that it printed. A child may kill itself. */
+std::vector<double> run_child(const std::string &name,
+                              const arguments &arguments);
+
+/* For a child: hands numbers to its parent. */
+void answer(const std::vector<double> &numbers);
+
+/* For a child: dies as by kill -9. */
+[[noreturn]] void die();
+
+/* --- the table ---------------------------------------------------------- */
+
+enum class wanted { at_most, at_least, nothing };
+
+/* A line of the table. Without a bare limit or a target the text is empty,
+ * or the sense is `nothing`. */
+struct row {
+    std::string question;
+    std::string measured;
+    std::string bare;
+    double ratio;
+    wanted sense;
+    double target;
+    const char *unit; /* of ratio and target: "x", "ms", ... */
+};
+
+void report(const row &row);
+
+std::string micros(double seconds);
+std::string millis(double seconds);
+std::string per_second(double rate);
+std::string mebibytes(double bytes);
+std::string gigabytes_per_second(double rate);
+
+/* Adds a benchmark that keeps its own time and runs so many turns. */
+void add(const std::string &name, int turns,
+         const std::function<void(benchmark::State &)> &body);
+
+/* The main function of each program: reads the arguments, runs a child when
+ * it is asked for one, else calls `setup`, runs the benchmarks and prints the
+ * table. */
+int run(int argc, char **argv, void (*setup)(),
+        const std::map<std::string, child> &children);
+
+} // namespace bench
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * check_file.c - reading a file of a store by pread, in windows.
+ *
+ * Invariant: window bytes [0, length) are the file's from `offset` on.
+ *
+ * Threads: see check_file.h.
+ */
+#include "tools/check_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+enum {
+    WINDOW = 256 * 1024
+};
+
+int check_file_open(struct check_file *file, const char *path)
+{
+    struct stat status;
+
+    *file = (struct check_file){.fd = -1};
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0) {
+        return errno;
+    }
+    if (fstat(file->fd, &status) != 0) {
+        int error = errno;
+
+        check_file_close(file);
+        return error;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        check_file_close(file);
+        return S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    }
+    file->size = (uint64_t)status.st_size;
+    return 0;
+}
+
+void check_file_close(struct check_file *file)
+{
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+    free(file->window);
+    *file = (struct check_file){.fd = -1};
+}
+
+void check_file_forget(struct check_file *file)
+{
+    file->length = 0;
+}
+
+/* Moves the window to `offset`, keeping what it holds from there on. */
+static void slide(struct check_file *file, uint64_t offset)
+{
+    uint64_t kept = 0;
+
+    if (offset >= file->offset && offset < file->offset + file->length) {
+        kept = file->offset + file->length - offset;
+        memmove(file->window, file->window + (offset - file->offset),
+                (size_t)kept);
+    }
+    file->offset = offset;
+    file->length = kept;
+}
+
+/* Reads on until the window holds `least` bytes, and up to `most`. */
+static bool fill(struct check_file *file, uint64_t least, uint64_t most)
+{
+    while (file->length < least) {
+        ssize_t got = pread(file->fd, file->window + file->length,
+                            (size_t)(most - file->length),
+                            (off_t)(file->offset + file->length));
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            file->error = got < 0 ? errno : ENODATA;
+            file->error_offset = file->offset + file->length;
+            /* A bad sector may lie behind what is wanted. */
+            if (got < 0 && most > least) {
+                most = least;
+                continue;
+            }
+            return false;
+        }
+        file->length += (uint64_t)got;
+    }
+    return true;
+}
+
+const uint8_t *check_file_fetch(void *ctx, uint64_t offset, uint64_t size)
+{
+    struct check_file *file = ctx;
+    uint64_t want;
+
+    if (offset > file->size || size > file->size - offset) {
+        file->error = ENODATA;
+        file->error_offset = offset;
+        return NULL;
+    }
+    if (offset >= file->offset &&
+        offset + size <= file->offset + file->length) {
+        return file->window + (offset - file->offset);
+    }
+    want = size < WINDOW / 2 ? WINDOW : size * 2;
+    if (want > file->size - offset) {
+        want = file->size - offset;
+    }
+    slide(file, offset);
+    if (want > file->capacity) {
+        file->window = cli_grow(file->window, (size_t)want);
+        file->capacity = want;
+    }
+    return fill(file, size, want) ? file->window : NULL;
+}

@@ -1,0 +1,39 @@
+/*
+ * check_file.h - a file of a store read as it is: by pread, a window at a
+ * time, so that a bad sector is an error and not a signal.
+ *
+ * Invariant: nothing is written, and nothing beyond the size that the file had
+ * when it was opened is read.
+ *
+ * Threads: a struct check_file belongs to one thread.
+ */
+#ifndef AGENTWAL_TOOLS_CHECK_FILE_H
+#define AGENTWAL_TOOLS_CHECK_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct check_file {
+    int fd;
+    uint64_t size;
+    uint8_t *window;
+    uint64_t capacity;
+    uint64_t offset;       /* of the window, */
+    uint64_t length;       /* so many bytes of it are read */
+    int error;             /* errno of the last read that failed, or 0, */
+    uint64_t error_offset; /* and where it was */
+};
+
+/* Opens a regular file; answers 0 or an errno. */
+int check_file_open(struct check_file *file, const char *path);
+void check_file_close(struct check_file *file);
+
+/* Bytes [offset, offset + size), until the next call; null when they cannot be
+ * read. For struct wal__scan_source; ctx is the file. */
+const uint8_t *check_file_fetch(void *ctx, uint64_t offset, uint64_t size);
+
+/* Drops what was read: the next fetch sees the file as it is then. */
+void check_file_forget(struct check_file *file);
+
+#endif

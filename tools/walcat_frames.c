@@ -1,0 +1,399 @@
+/*
+ * walcat_frames - prints every frame of a store or of one segment file, as it
+ * lies there (SPEC.md 2.3).
+ *
+ * Nothing is decided here: a frame is judged by its own checksums alone, and
+ * behind bytes that are none the next frame is looked for word by word.
+ *
+ * Invariant: every byte behind the segment header is printed as part of a
+ * frame, of zeros, or of damage; nothing is written but the output.
+ *
+ * Threads: one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "format/frame.h"
+#include "format/segment_fmt.h"
+#include "tools/check_file.h"
+#include "tools/cli_json.h"
+#include "tools/walcat.h"
+
+/* The longest path of a segment, in its store. */
+#define NAME_MAX_SIZE 64
+
+struct listing {
+    const struct cli *cli;
+    const char *name; /* of the segment, as it is printed */
+    struct check_file file;
+    struct wal__segment_header header;
+    uint64_t limit;
+};
+
+/* What stands at an offset. */
+struct found {
+    uint64_t offset;
+    uint64_t size;
+    const char *type;
+    const char *state;
+    struct wal__frame frame; /* zeros when there is none */
+};
+
+static void put_json(const struct listing *listing, const struct found *found)
+{
+    const struct wal__frame *frame = &found->frame;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "file");
+    cli_json_text(&json, cli_slice(listing->name));
+    cli_json_key(&json, "offset");
+    cli_json_number(&json, found->offset);
+    cli_json_key(&json, "size");
+    cli_json_number(&json, found->size);
+    cli_json_key(&json, "type");
+    cli_json_text(&json, cli_slice(found->type));
+    if (frame->type != WAL__FRAME_NONE) {
+        const struct {
+            const char *name;
+            uint64_t value;
+        } fields[] = {
+            {"code", frame->type},        {"flags", frame->flags},
+            {"stream", frame->stream},    {"kind", frame->kind},
+            {"session", frame->session},  {"sequence", frame->sequence},
+            {"parent", frame->parent},    {"storedSize", frame->stored_size},
+            {"rawSize", frame->raw_size},
+        };
+
+        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+            cli_json_key(&json, fields[i].name);
+            cli_json_number(&json, fields[i].value);
+        }
+    }
+    cli_json_key(&json, "state");
+    cli_json_text(&json, cli_slice(found->state));
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void put(const struct listing *listing, const struct found *found)
+{
+    const struct wal__frame *frame = &found->frame;
+
+    if (listing->cli->json) {
+        put_json(listing, found);
+    } else if (frame->type != WAL__FRAME_NONE) {
+        printf("%10" PRIu64 " %-8s %9" PRIu64 " %8" PRIu32 " %6d %9" PRIu64
+               " %9" PRIu32 " %9" PRIu32 "  %s\n",
+               found->offset, found->type, frame->sequence, frame->session,
+               frame->stream, frame->parent, frame->stored_size,
+               frame->raw_size, found->state);
+    } else {
+        printf("%10" PRIu64 " %-8s %9s %8s %6s %9s %9" PRIu64 " %9s  %s\n",
+               found->offset, found->type, "-", "-", "-", "-", found->size, "-",
+               found->state);
+    }
+}
+
+static int unreadable(const struct listing *listing)
+{
+    return cli_error(listing->cli, CLI_FAILED, listing->name,
+                     "cannot be read at offset %" PRIu64 ": %s",
+                     listing->file.error_offset, strerror(listing->file.error));
+}
+
+/* What is wrong with a frame whose header does not hold. */
+static const char *header_state(enum wal__fmt fmt)
+{
+    if (fmt == WAL__FMT_HEADER_CRC) {
+        return "header crc";
+    }
+    if (fmt == WAL__FMT_SHORT) {
+        return "beyond the end";
+    }
+    return wal__fmt_text(fmt);
+}
+
+/*
+ * The frame at `offset`, or why there is none: *fmt. WAL__FMT_DATA_CRC comes
+ * with the frame. False when the bytes cannot be read.
+ */
+static bool look(struct listing *listing, uint64_t offset,
+                 struct wal__frame *frame, enum wal__fmt *fmt)
+{
+    uint64_t left = listing->limit - offset;
+    const uint8_t *at;
+
+    *fmt = WAL__FMT_SHORT;
+    if (left < WAL__FRAME_SIZE) {
+        return true;
+    }
+    at = check_file_fetch(&listing->file, offset, WAL__FRAME_SIZE);
+    if (at == NULL) {
+        return false;
+    }
+    *fmt = wal__frame_decode(at, left, listing->header.salt, offset, frame);
+    if (*fmt != WAL__FMT_OK) {
+        return true;
+    }
+    at = check_file_fetch(&listing->file, offset,
+                          wal__frame_span(frame->stored_size));
+    if (at == NULL) {
+        return false;
+    }
+    *fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
+    return true;
+}
+
+/* Where zeros end that begin at `offset`. */
+static bool end_of_zeros(struct listing *listing, uint64_t offset,
+                         uint64_t *end)
+{
+    static const uint8_t zeros[WAL__FRAME_ALIGN];
+
+    while (offset < listing->limit) {
+        uint64_t size = listing->limit - offset;
+        const uint8_t *at;
+
+        size = size < sizeof(zeros) ? size : sizeof(zeros);
+        at = check_file_fetch(&listing->file, offset, size);
+        if (at == NULL) {
+            return false;
+        }
+        if (memcmp(at, zeros, (size_t)size) != 0) {
+            break;
+        }
+        offset += size;
+    }
+    *end = offset;
+    return true;
+}
+
+/* The trailer is the one thing behind the header that is no frame. */
+static bool is_trailer(struct listing *listing, uint64_t offset)
+{
+    struct wal__trailer trailer;
+    const uint8_t *at;
+
+    if (offset + WAL__TRAILER_SIZE != listing->limit) {
+        return false;
+    }
+    at = check_file_fetch(&listing->file, offset, WAL__TRAILER_SIZE);
+    return at != NULL && wal__trailer_decode(at, listing->header.salt, offset,
+                                             &trailer) == WAL__FMT_OK;
+}
+
+/* Where bytes end that are no frame: at the next frame whose header holds, at
+ * the trailer, or at the segment's end. */
+static bool end_of_damage(struct listing *listing, uint64_t offset,
+                          uint64_t *end)
+{
+    struct wal__frame frame;
+    enum wal__fmt fmt;
+
+    for (offset += WAL__FRAME_ALIGN; offset < listing->limit;
+         offset += WAL__FRAME_ALIGN) {
+        if (is_trailer(listing, offset)) {
+            break;
+        }
+        if (!look(listing, offset, &frame, &fmt)) {
+            return false;
+        }
+        if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
+            break;
+        }
+    }
+    *end = offset < listing->limit ? offset : listing->limit;
+    return true;
+}
+
+/* What stands at `offset`; false when the bytes cannot be read. */
+static bool find(struct listing *listing, uint64_t offset, struct found *found)
+{
+    enum wal__fmt fmt;
+
+    *found = (struct found){.offset = offset, .state = "ok"};
+    if (is_trailer(listing, offset)) {
+        found->size = WAL__TRAILER_SIZE;
+        found->type = "trailer";
+        return true;
+    }
+    if (!look(listing, offset, &found->frame, &fmt)) {
+        return false;
+    }
+    if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
+        found->size = wal__frame_span(found->frame.stored_size);
+        found->type = wal__frame_type_name(found->frame.type);
+        found->state = fmt == WAL__FMT_OK ? "ok" : "data crc";
+        return true;
+    }
+    found->frame = (struct wal__frame){0};
+    found->type = fmt == WAL__FMT_ZERO ? "zeros" : "damage";
+    found->state = fmt == WAL__FMT_ZERO ? "never written" : header_state(fmt);
+    if (fmt == WAL__FMT_ZERO) {
+        if (!end_of_zeros(listing, offset, &found->size)) {
+            return false;
+        }
+    } else if (!end_of_damage(listing, offset, &found->size)) {
+        return false;
+    }
+    found->size -= offset;
+    return true;
+}
+
+static int put_frames(struct listing *listing)
+{
+    uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
+    struct found found;
+
+    while (offset < listing->limit && !cli_output_gone()) {
+        if (!find(listing, offset, &found)) {
+            return unreadable(listing);
+        }
+        put(listing, &found);
+        offset += found.size;
+    }
+    return CLI_DONE;
+}
+
+/* Says what the segment's header says. */
+static int put_header(struct listing *listing)
+{
+    const struct wal__segment_header *header = &listing->header;
+    struct cli_json json;
+
+    if (!listing->cli->json) {
+        printf("%s  id %" PRIu64 "  capacity %" PRIu64 "  salt %016" PRIx64
+               "  align %" PRIu32 "\n",
+               listing->name, header->id, header->capacity, header->salt,
+               header->group_align);
+        printf("%10s %-8s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
+               "sequence", "session", "stream", "parent", "stored", "raw",
+               "state");
+        return CLI_DONE;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "file");
+    cli_json_text(&json, cli_slice(listing->name));
+    cli_json_key(&json, "id");
+    cli_json_number(&json, header->id);
+    cli_json_key(&json, "capacity");
+    cli_json_number(&json, header->capacity);
+    cli_json_key(&json, "groupAlign");
+    cli_json_number(&json, header->group_align);
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+    return CLI_DONE;
+}
+
+static int list_open_file(struct listing *listing)
+{
+    struct check_file *file = &listing->file;
+    const uint8_t *at;
+    enum wal__fmt fmt;
+
+    if (file->size < WAL__SEGMENT_HEADER_SIZE) {
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "is too short to be a segment");
+    }
+    at = check_file_fetch(file, 0, WAL__SEGMENT_HEADER_SIZE);
+    if (at == NULL) {
+        return unreadable(listing);
+    }
+    fmt = wal__segment_header_decode(at, &listing->header);
+    if (fmt != WAL__FMT_OK) {
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "has no valid segment header: %s; without the salt "
+                         "in it no frame can be told from garbage",
+                         wal__fmt_text(fmt));
+    }
+    listing->limit = listing->header.capacity < file->size
+                         ? listing->header.capacity
+                         : file->size;
+    put_header(listing);
+    return put_frames(listing);
+}
+
+static int list_file(const struct cli *cli, const char *path, const char *name)
+{
+    struct listing listing = {.cli = cli, .name = name};
+    int error = check_file_open(&listing.file, path);
+    int code;
+
+    if (error != 0) {
+        return cli_error(cli, CLI_FAILED, path, "%s", strerror(error));
+    }
+    code = list_open_file(&listing);
+    check_file_close(&listing.file);
+    return code;
+}
+
+static int is_segment(const struct dirent *entry)
+{
+    size_t size = strlen(entry->d_name);
+
+    return size == strlen("0000000000000001.seg") &&
+           strcmp(entry->d_name + size - 4, ".seg") == 0;
+}
+
+/* Lists one folder's segments; there need not be any. */
+static int list_folder(const struct cli *cli, const char *store,
+                       const char *folder)
+{
+    size_t size = strlen(store) + NAME_MAX_SIZE;
+    char *path = cli_alloc(size);
+    struct dirent **names = NULL;
+    int code = CLI_DONE;
+    int count;
+
+    snprintf(path, size, "%s/%s", store, folder);
+    count = scandir(path, &names, is_segment, alphasort);
+    if (count < 0 && errno != ENOENT) {
+        code = cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
+    }
+    for (int i = 0; i < count; i++) {
+        char name[NAME_MAX_SIZE];
+
+        snprintf(name, sizeof(name), "%s/%.40s", folder, names[i]->d_name);
+        snprintf(path, size, "%s/%s", store, name);
+        if (!cli_output_gone()) {
+            code = cli_worse(code, list_file(cli, path, name));
+        }
+        free(names[i]);
+    }
+    free(names);
+    free(path);
+    return code;
+}
+
+int walcat_frames(const struct cli *cli, const char *path)
+{
+    size_t size = strlen(path) + NAME_MAX_SIZE;
+    struct stat status;
+    char *log;
+    bool is_store;
+
+    if (stat(path, &status) != 0) {
+        return cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        return list_file(cli, path, path);
+    }
+    log = cli_alloc(size);
+    snprintf(log, size, "%s/log", path);
+    is_store = stat(log, &status) == 0 && S_ISDIR(status.st_mode);
+    free(log);
+    if (!is_store) {
+        return cli_error(cli, CLI_FAILED, path,
+                         "is not a store: it has no folder log/");
+    }
+    return cli_worse(list_folder(cli, path, "log"),
+                     list_folder(cli, path, "pack"));
+}

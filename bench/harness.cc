@@ -182,7 +182,7 @@ std::string gigabytes_per_second(double rate)
 /* --- fresh processes ---------------------------------------------------- */
 
 std::vector<double> run_child(const std::string &name,
-                              const arguments &arguments)
+                              const arguments &given)
 {
     std::string flag = scale_flags[static_cast<int>(scale)];
     std::string received;
@@ -196,7 +196,7 @@ std::vector<double> run_child(const std::string &name,
     require(pipe(ends) == 0, "pipe failed");
     number = std::to_string(ends[1]);
     std::vector<std::string> words = {"bench", "--child", number, name, flag};
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    words.insert(words.end(), given.begin(), given.end());
     std::vector<char *> argv;
     for (std::string &word : words) {
         argv.push_back(&word[0]);

@@ -1,0 +1,310 @@
+/*
+ * store_kit.c - see store_kit.h.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <time.h>
+
+#include "engine/base/assert.h"
+
+struct place {
+    char path[PATH_MAX];
+    int back; /* the directory before */
+};
+
+int kit_enter(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+    const char *base = getenv("TMPDIR");
+
+    WAL__ASSERT(place != NULL);
+    (void)snprintf(place->path, sizeof(place->path), "%s/agentwal-kit.XXXXXX",
+                   base == NULL ? "/tmp" : base);
+    place->back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (place->back < 0 || mkdtemp(place->path) == NULL ||
+        chdir(place->path) != 0) {
+        return -1;
+    }
+    *state = place;
+    return 0;
+}
+
+static int forget(const char *path, const struct stat *stat, int kind,
+                  struct FTW *walk)
+{
+    (void)stat;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+int kit_leave(void **state)
+{
+    struct place *place = *state;
+    int result = fchdir(place->back);
+
+    if (nftw(place->path, forget, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        result = -1;
+    }
+    (void)close(place->back);
+    free(place);
+    return result;
+}
+
+struct wal_slice kit_text(const char *text)
+{
+    struct wal_slice slice = {text, text == NULL ? 0 : strlen(text)};
+
+    return slice;
+}
+
+bool kit_is(struct wal_slice slice, const char *text)
+{
+    return slice.size == strlen(text) &&
+           (slice.size == 0 || memcmp(slice.data, text, slice.size) == 0);
+}
+
+void kit_expect(struct wal_slice slice, const char *text)
+{
+    if (!kit_is(slice, text)) {
+        fail_msg("expected \"%s\", got \"%.*s\"", text, (int)slice.size,
+                 (const char *)slice.data);
+    }
+}
+
+void kit_told(const struct wal_error *error, enum wal_status status,
+              const char *text)
+{
+    if (error->status != (int32_t)status || strstr(error->text, text) == NULL) {
+        fail_msg("expected %d and \"%s\", got %d and \"%s\"", status, text,
+                 error->status, error->text);
+    }
+}
+
+static void check(enum wal_status status, const struct wal_error *error,
+                  const char *what)
+{
+    if (status != WAL_OK) {
+        fail_msg("%s: %d, %s: %s (%s)", what, status, wal_status_text(status),
+                 error->text, error->file);
+    }
+}
+
+struct wal_store *kit_open(const char *path, uint32_t flags)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = flags,
+                                       .lock_timeout_ms = 60000};
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store = NULL;
+
+    check(wal_open(path, &options, &store, &error), &error, "wal_open");
+    assert_non_null(store);
+    return store;
+}
+
+struct wal_store *kit_store(void)
+{
+    return kit_open("store", WAL_OPEN_CREATE);
+}
+
+void kit_close(struct wal_store *store)
+{
+    struct wal_error error = KIT_ERROR;
+
+    check(wal_close(store, &error), &error, "wal_close");
+}
+
+struct wal_session *kit_create(struct wal_store *store, const char *id)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text(id)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *session = NULL;
+
+    check(wal_session_create(store, &options, &session, &error), &error,
+          "wal_session_create");
+    assert_non_null(session);
+    return session;
+}
+
+struct wal_session *kit_session(struct wal_store *store, const char *id)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *session = NULL;
+
+    check(wal_session_open(store, kit_text(id), &session, &error), &error,
+          "wal_session_open");
+    assert_non_null(session);
+    return session;
+}
+
+struct wal_session *kit_fork(struct wal_session *session, const char *at,
+                             const char *id)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text(id)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *fork = NULL;
+
+    check(wal_session_fork(session, kit_text(at), &options, &fork, &error),
+          &error, "wal_session_fork");
+    assert_non_null(fork);
+    return fork;
+}
+
+struct wal_entry kit_entry(const char *id, const char *parent,
+                           const char *payload)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .id = kit_text(id),
+                              .parent_id = kit_text(parent),
+                              .type = kit_text("message"),
+                              .payload = kit_text(payload)};
+
+    return entry;
+}
+
+enum wal_status kit_try(struct wal_session *session,
+                        const struct wal_entry *entry,
+                        struct wal_append_result *result,
+                        struct wal_error *error)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_WRITTEN};
+
+    return wal_append(session, entry, 1, &options, result, error);
+}
+
+void kit_append(struct wal_session *session, const char *id, const char *parent)
+{
+    struct wal_error error = KIT_ERROR;
+    char payload[300];
+
+    (void)snprintf(payload, sizeof(payload), "{\"id\":\"%s\"}", id);
+
+    struct wal_entry entry = kit_entry(id, parent, payload);
+
+    check(kit_try(session, &entry, NULL, &error), &error, id);
+}
+
+void kit_append_all(struct wal_session *session, const char *ids)
+{
+    char *copy = strdup(ids);
+    char *rest = NULL;
+
+    WAL__ASSERT(copy != NULL);
+    for (char *id = strtok_r(copy, " ", &rest); id != NULL;
+         id = strtok_r(NULL, " ", &rest)) {
+        kit_append(session, id, NULL);
+    }
+    free(copy);
+}
+
+/* Adds an id to a text that grows. */
+static void add_id(char **text, size_t *size, struct wal_slice id)
+{
+    char *grown = realloc(*text, *size + id.size + 2);
+
+    WAL__ASSERT(grown != NULL);
+    if (*size > 0) {
+        grown[(*size)++] = ' ';
+    }
+    memcpy(grown + *size, id.data, id.size);
+    *size += id.size;
+    grown[*size] = '\0';
+    *text = grown;
+}
+
+const char *kit_read(struct wal_session *session,
+                     const struct wal_iter_options *options)
+{
+    static char *text;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_iter *iter = NULL;
+    enum wal_status status;
+    size_t size = 0;
+    uint64_t left;
+
+    free(text);
+    text = strdup("");
+    check(wal_iter_open(session, options, &iter, &error), &error,
+          "wal_iter_open");
+    left = wal_iter_remaining(iter);
+    while ((status = wal_iter_next(iter, &entry, &error)) == WAL_OK) {
+        add_id(&text, &size, entry.id);
+        left--;
+        assert_int_equal(wal_iter_remaining(iter), left);
+        assert_int_equal(entry.struct_size, sizeof(entry));
+    }
+    if (status != WAL_END) {
+        check(status, &error, "wal_iter_next");
+    }
+    assert_int_equal(wal_iter_next(iter, &entry, &error), WAL_END);
+    assert_int_equal(wal_iter_remaining(iter), 0);
+    assert_int_equal(left, 0);
+    wal_iter_close(iter);
+    return text;
+}
+
+void kit_branch(struct wal_session *session, const char *ids)
+{
+    assert_string_equal(kit_read(session, NULL), ids);
+}
+
+void kit_all(struct wal_session *session, const char *ids)
+{
+    struct wal_iter_options options = {.struct_size = sizeof(options),
+                                       .mode = WAL_ITER_ALL};
+
+    assert_string_equal(kit_read(session, &options), ids);
+}
+
+void kit_parent(struct wal_session *session, const char *id, const char *parent)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_iter *iter = NULL;
+
+    check(wal_iter_open(session, NULL, &iter, &error), &error, "wal_iter_open");
+    check(wal_iter_get(iter, kit_text(id), &entry, &error), &error, id);
+    kit_expect(entry.id, id);
+    kit_expect(entry.parent_id, parent);
+    assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, parent[0] == '\0');
+    wal_iter_close(iter);
+}
+
+struct wal_session_info kit_info(struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+
+    check(wal_session_status(session, &info, &error), &error,
+          "wal_session_status");
+    return info;
+}
+
+uint64_t kit_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1dull;
+}
+
+uint64_t kit_seed(void)
+{
+    const char *given = getenv("AGENTWAL_SEED");
+    struct timespec now;
+    uint64_t seed;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    seed = given != NULL ? strtoull(given, NULL, 0)
+                         : (uint64_t)now.tv_nsec * 2 + 1;
+    print_message("AGENTWAL_SEED=%llu\n", (unsigned long long)seed);
+    return seed != 0 ? seed : 1;
+}

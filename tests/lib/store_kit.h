@@ -1,0 +1,83 @@
+/*
+ * store_kit.h - what the tests of the public interface share: a directory for
+ * each test, calls that must succeed, and a session's content on one line.
+ * Failures are cmocka's; only the thread that runs a test may fail, so that
+ * others check with WAL__ASSERT.
+ */
+#ifndef WAL_TESTS_LIB_STORE_KIT_H
+#define WAL_TESTS_LIB_STORE_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agentwal.h"
+
+/* Every test runs in an empty directory of its own, the current one. */
+int kit_enter(void **state);
+int kit_leave(void **state);
+
+#define KIT_TEST(name) \
+    cmocka_unit_test_setup_teardown(name, kit_enter, kit_leave)
+
+/* An error to hand to a call. */
+#define KIT_ERROR ((struct wal_error){.struct_size = sizeof(struct wal_error)})
+
+struct wal_slice kit_text(const char *text);
+/* Whether a slice holds just this text. */
+bool kit_is(struct wal_slice slice, const char *text);
+void kit_expect(struct wal_slice slice, const char *text);
+/* The error says so: its status, and the text in its sentence. */
+void kit_told(const struct wal_error *error, enum wal_status status,
+              const char *text);
+
+/* Opens the store "store", made when it is not there. */
+struct wal_store *kit_store(void);
+struct wal_store *kit_open(const char *path, uint32_t flags);
+void kit_close(struct wal_store *store);
+struct wal_session *kit_create(struct wal_store *store, const char *id);
+struct wal_session *kit_session(struct wal_store *store, const char *id);
+/* at null: the head. */
+struct wal_session *kit_fork(struct wal_session *session, const char *at,
+                             const char *id);
+
+/* An entry of type message; parent null: none given. */
+struct wal_entry kit_entry(const char *id, const char *parent,
+                           const char *payload);
+/* Appends one entry with the payload {"id":ID}, written. */
+void kit_append(struct wal_session *session, const char *id,
+                const char *parent);
+/* The same, of these ids, separated by a blank, each under the head. */
+void kit_append_all(struct wal_session *session, const char *ids);
+/* Appends one entry and answers what wal_append did. */
+enum wal_status kit_try(struct wal_session *session,
+                        const struct wal_entry *entry,
+                        struct wal_append_result *result,
+                        struct wal_error *error);
+
+/* The ids an iterator gives, separated by a blank; until the next call. How
+ * many remain is checked at each step. */
+const char *kit_read(struct wal_session *session,
+                     const struct wal_iter_options *options);
+/* The branch of the head is just this. */
+void kit_branch(struct wal_session *session, const char *ids);
+void kit_all(struct wal_session *session, const char *ids);
+/* The entry is there, and its parent, none being "". */
+void kit_parent(struct wal_session *session, const char *id,
+                const char *parent);
+struct wal_session_info kit_info(struct wal_session *session);
+
+/* A generator of numbers (xorshift64*); the state is not 0. */
+uint64_t kit_random(uint64_t *state);
+/* AGENTWAL_SEED, or one from the clock; printed. */
+uint64_t kit_seed(void);
+
+#endif

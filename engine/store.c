@@ -384,11 +384,13 @@ static enum wal_status check_result(const struct wal_append_result *result,
                                          sizeof(*result), error);
 }
 
-/* Checks, encodes and submits; *op is the caller's reference. */
+/* Checks, encodes and submits; *op is the caller's reference. asked: the
+ * caller will ask for the answer. */
 static enum wal_status submit(struct wal_session *session,
                               const struct wal_entry *entries, uint32_t count,
                               const struct wal_append_options *options,
-                              struct wal__op **op, struct wal_error *error)
+                              bool asked, struct wal__op **op,
+                              struct wal_error *error)
 {
     bool no_wait =
         options != NULL && (options->flags & WAL_APPEND_NO_WAIT) != 0;
@@ -400,6 +402,7 @@ static enum wal_status submit(struct wal_session *session,
             wal__append_create(session, entries, count, options, op, error);
     }
     if (status == WAL_OK) {
+        (*op)->unheard = !asked && (*op)->durability == WAL_QUEUED;
         status = wal__committer_submit(&session->core->committer, *op, no_wait,
                                        error);
         if (status != WAL_OK) {
@@ -432,7 +435,7 @@ enum wal_status wal_append(struct wal_session *session,
     enum wal_status status = check_result(result, error);
 
     if (status == WAL_OK) {
-        status = submit(session, entries, count, options, &op, error);
+        status = submit(session, entries, count, options, false, &op, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -472,7 +475,7 @@ enum wal_status wal_submit(struct wal_session *session,
     if (created == NULL) {
         return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
-    status = submit(session, entries, count, options, &op, error);
+    status = submit(session, entries, count, options, true, &op, error);
     if (status != WAL_OK) {
         wal__heap_free(session->core->env.heap, created);
         return status;

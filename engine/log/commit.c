@@ -10,56 +10,57 @@
 
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
+#include "engine/log/answer.h"
 #include "engine/log/group.h"
 
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
-    SPARE_PAUSE_US = 1000,
-    GATHER_YIELDS = 64
+    SPARE_PAUSE_US = 1000
 };
 
 /* --- answering ---------------------------------------------------------- */
 
-/* Tells whoever waits. A queued operation nobody holds keeps its error for
- * the next call. */
-static void complete(struct wal__committer *committer, struct wal__op *op)
+/* A queued operation that nobody waits for keeps its error for the next
+ * call. */
+static void keep_error(struct wal__committer *committer,
+                       const struct wal__op *op)
 {
-    const struct wal__io *io = committer->log->env->io;
-
-    if (op->durability == WAL_DURABLE && op->status == WAL_OK) {
-        atomic_fetch_add(&committer->acknowledged, 1);
+    pthread_mutex_lock(&committer->mutex);
+    if (committer->queue_error.status == WAL_OK) {
+        wal__error_copy(&committer->queue_error, &op->error);
+        committer->queue_error.status = op->status;
     }
-    if (op->status != WAL_OK && op->durability == WAL_QUEUED) {
-        pthread_mutex_lock(&committer->mutex);
-        if (committer->queue_error.status == 0) {
-            wal__error_copy(&committer->queue_error, &op->error);
-            committer->queue_error.status = op->status;
-        }
-        pthread_mutex_unlock(&committer->mutex);
-    }
-    atomic_store_explicit(&op->state, WAL__OP_DONE, memory_order_release);
-    io->wake(io->ctx, (const uint32_t *)&op->state);
-    wal__op_release(op);
+    pthread_mutex_unlock(&committer->mutex);
 }
 
-static void complete_class(struct wal__committer *committer,
-                           struct wal__op **list, bool durable)
+/* Answers those of the list that wait for a sync, or those that do not. */
+static void answer_class(struct wal__committer *committer,
+                         struct wal__op **list, bool durable)
 {
     struct wal__op **at = list;
+    struct wal__answer answer;
 
+    wal__answer_begin(&answer, committer->log->env->io);
     while (*at != NULL) {
         struct wal__op *op = *at;
         bool waits = op->durability == WAL_DURABLE && op->status == WAL_OK;
 
-        if (waits == durable) {
-            *at = op->next;
-            op->next = NULL;
-            complete(committer, op);
-        } else {
+        if (waits != durable) {
             at = &op->next;
+            continue;
         }
+        *at = op->next;
+        op->next = NULL;
+        if (op->status != WAL_OK && op->unheard) {
+            keep_error(committer, op);
+        }
+        if (waits) {
+            atomic_fetch_add(&committer->acknowledged, 1);
+        }
+        wal__answer_op(&answer, op);
     }
+    wal__answer_end(&answer);
 }
 
 /* Builds the group, syncs when a member wants it, and answers all. */
@@ -70,20 +71,24 @@ static void commit_list(struct wal__committer *committer, struct wal__op *list)
     uint64_t position = 0;
 
     wal__group_build(committer, list);
-    complete_class(committer, &list, false);
+    answer_class(committer, &list, false);
     for (struct wal__op *op = list; op != NULL; op = op->next) {
         position = op->position > position ? op->position : position;
     }
     if (list != NULL) {
+        const struct wal__io *io = committer->log->env->io;
+        uint64_t begin = io->ticks_ns(io->ctx);
+
         status = wal__log_sync(committer->log, position, &error);
+        committer->last_sync_ns = io->ticks_ns(io->ctx) - begin;
     }
     for (struct wal__op *op = list; status != WAL_OK && op != NULL;
          op = op->next) {
         op->status = status;
         wal__error_copy(&op->error, &error);
     }
-    complete_class(committer, &list, true);
-    complete_class(committer, &list, false);
+    answer_class(committer, &list, true);
+    answer_class(committer, &list, false);
 }
 
 /* --- building ----------------------------------------------------------- */
@@ -113,7 +118,8 @@ static void end_turn(struct wal__committer *committer)
 
     committer->building = false;
     committer->busy_ns = io->ticks_ns(io->ctx);
-    if (committer->first != NULL || committer->unmarked) {
+    if (committer->first != NULL ||
+        (committer->unmarked && committer->resting)) {
         pthread_cond_signal(&committer->work);
     }
     pthread_cond_broadcast(&committer->quiet);
@@ -223,29 +229,15 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
 enum wal_status wal__committer_wait(struct wal__committer *committer,
                                     struct wal__op *op, int64_t timeout_ms)
 {
-    const struct wal__io *io = committer->log->env->io;
-    uint64_t begin = io->ticks_ns(io->ctx);
-    uint64_t left = 1000000000;
-
-    while (atomic_load_explicit(&op->state, memory_order_acquire) !=
-           WAL__OP_DONE) {
-        if (!committer->running) {
-            pthread_mutex_lock(&committer->mutex);
-            if (!committer->building && committer->first != NULL) {
-                run_turn(committer);
-            }
-            pthread_mutex_unlock(&committer->mutex);
-            continue;
+    while (!committer->running && atomic_load(&op->state) != WAL__OP_DONE) {
+        pthread_mutex_lock(&committer->mutex);
+        if (!committer->building && committer->first != NULL) {
+            run_turn(committer);
         }
-        if (timeout_ms >= 0) {
-            uint64_t gone = io->ticks_ns(io->ctx) - begin;
-
-            if (gone >= (uint64_t)timeout_ms * 1000000) {
-                return WAL_EBUSY;
-            }
-            left = (uint64_t)timeout_ms * 1000000 - gone;
-        }
-        io->wait(io->ctx, (const uint32_t *)&op->state, WAL__OP_PENDING, left);
+        pthread_mutex_unlock(&committer->mutex);
+    }
+    if (!wal__answer_wait(committer->log->env->io, op, timeout_ms)) {
+        return WAL_EBUSY;
     }
     return op->status;
 }
@@ -308,21 +300,20 @@ void wal__committer_notice(struct wal__committer *committer)
 
 /* --- threads ------------------------------------------------------------ */
 
-/* After a group, those it woke are about to come again: when fewer are staged
- * than it had, yields to them for as long as their number grows. */
+/* Those that the last group answered are about to come again: waits for as
+ * many, beside those that are staged already, for half the time that a sync
+ * takes at most. */
 static void gather(struct wal__committer *committer)
 {
-    uint32_t staged = committer->staged;
+    const struct wal__io *io = committer->log->env->io;
+    uint32_t expected = committer->staged + committer->last_group;
+    uint64_t until = io->ticks_ns(io->ctx) + committer->last_sync_ns / 2;
 
-    for (int i = 0; i < GATHER_YIELDS && staged < committer->last_group; i++) {
-        pthread_mutex_unlock(&committer->mutex);
+    pthread_mutex_unlock(&committer->mutex);
+    while (committer->staged < expected && io->ticks_ns(io->ctx) < until) {
         sched_yield();
-        pthread_mutex_lock(&committer->mutex);
-        if (committer->staged == staged && i > 2) {
-            break;
-        }
-        staged = committer->staged;
     }
+    pthread_mutex_lock(&committer->mutex);
 }
 
 /* Sleeps until there is work, or the mark is due (WAL_END). */
@@ -334,7 +325,9 @@ static bool wait_for_work(struct wal__committer *committer)
     struct timespec until;
 
     if (!committer->unmarked) {
+        committer->resting = true;
         pthread_cond_wait(&committer->work, &committer->mutex);
+        committer->resting = false;
         return false;
     }
     if (now >= due) {
@@ -420,6 +413,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
                                     const struct wal_open_options *options,
                                     struct wal_error *error)
 {
+    pthread_mutexattr_t adaptive;
     pthread_condattr_t attributes;
     uint32_t mark_ms = options->idle_mark_ms;
 
@@ -431,7 +425,10 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
     committer->idle_mark_ns =
         (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_MARK_MS) * 1000000;
     committer->queue_error.struct_size = sizeof(committer->queue_error);
-    pthread_mutex_init(&committer->mutex, NULL);
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&committer->mutex, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&committer->spare_mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -17,7 +17,8 @@
 
 enum wal__op_state {
     WAL__OP_PENDING = 0,
-    WAL__OP_DONE = 1 /* futex value: status and results are set */
+    WAL__OP_AWAITED = 1, /* somebody sleeps on it */
+    WAL__OP_DONE = 2     /* status and results are set */
 };
 
 /* One frame of an operation, encoded but for its header. */
@@ -48,6 +49,10 @@ struct wal__op {
     struct wal_append_result result;
     uint64_t position; /* end of its group */
     bool written;      /* it has frames in the log */
+    bool unheard;      /* nobody asks for the answer: a failure is kept for the
+                        * next call */
+    /* States of others whose sleepers are to be woken by this one's. */
+    const uint32_t *wake_next[2];
     _Atomic uint32_t state;
     _Atomic uint32_t references;
 };
@@ -83,14 +88,16 @@ struct wal__committer {
     pthread_cond_t quiet; /* nobody builds, or the queue has room */
     struct wal__op *first;
     struct wal__op *last;
-    uint32_t staged;
-    uint32_t queued; /* of these, WAL_QUEUED */
-    uint32_t last_group;
+    _Atomic uint32_t staged;
+    uint32_t queued;       /* of these, WAL_QUEUED */
+    uint32_t last_group;   /* operations in the last one that was built */
+    uint64_t last_sync_ns; /* how long its sync took */
     bool building;
     bool stopping;
-    bool running;                 /* the threads exist */
-    bool unmarked;                /* this process wrote since the last mark */
-    uint64_t busy_ns;             /* when something was last written */
+    bool running;     /* the threads exist */
+    bool resting;     /* the thread sleeps without a time to wake */
+    bool unmarked;    /* something was written since the last mark */
+    uint64_t busy_ns; /* when something was last written */
     struct wal_error queue_error; /* of a queued operation nobody waited for */
     pthread_t thread;
     /* Spares are made beside, by a thread of their own. */

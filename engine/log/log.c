@@ -32,6 +32,7 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
     log->client = *client;
     memcpy(log->uuid, uuid, sizeof(log->uuid));
     pthread_mutex_init(&log->sync_mutex, NULL);
+    pthread_mutex_init(&log->spare_mutex, NULL);
 }
 
 /* The ids that file names in the directory carry. */
@@ -407,6 +408,7 @@ void wal__log_close(struct wal__log *log)
     }
     atomic_store(&log->table, NULL);
     pthread_mutex_destroy(&log->sync_mutex);
+    pthread_mutex_destroy(&log->spare_mutex);
 }
 
 /* A frame's bytes by pread, into scratch. */

@@ -182,6 +182,32 @@ static void parent_of(const struct wal__env *env, char out[WAL__PATH_MAX])
     }
 }
 
+static enum wal_status sync_names(const struct wal__env *env, int *err)
+{
+    const struct wal__io *io = env->io;
+    char parent[WAL__PATH_MAX];
+    enum wal_status status = io->sync_directory(io->ctx, env->root, err);
+
+    if (status == WAL_OK) {
+        parent_of(env, parent);
+        status = io->sync_directory(io->ctx, parent, err);
+    }
+    return status;
+}
+
+enum wal_status wal__manifest_settle(const struct wal__env *env,
+                                     struct wal_error *error)
+{
+    int err = 0;
+    enum wal_status status = sync_names(env, &err);
+
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, env->root, 0,
+                         "cannot make the names of the store durable");
+    }
+    return WAL_OK;
+}
+
 static enum wal_status put_manifest(const struct wal__env *env,
                                     const uint8_t *bytes, int *err)
 {
@@ -208,14 +234,7 @@ static enum wal_status put_manifest(const struct wal__env *env,
     if (status == WAL_OK) {
         status = io->rename(io->ctx, temporary, path, err);
     }
-    if (status == WAL_OK) {
-        status = io->sync_directory(io->ctx, env->root, err);
-    }
-    if (status == WAL_OK) {
-        parent_of(env, path);
-        status = io->sync_directory(io->ctx, path, err);
-    }
-    return status;
+    return status == WAL_OK ? sync_names(env, err) : status;
 }
 
 enum wal_status wal__manifest_create(const struct wal__env *env,

@@ -321,6 +321,7 @@ static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
     return status;
 }
 
+/* The file in the whole, synced. */
 static enum wal_status make_file(const struct wal__env *env, const char *path,
                                  const struct wal__segment_header *header,
                                  uint64_t zeroed, uint32_t pause_us,
@@ -332,13 +333,9 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
     struct wal__file *file = NULL;
     enum wal_status status;
 
-    status = io->unlink(io->ctx, path, err);
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
-    }
-    status = io->open(io->ctx, path,
-                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE, &file,
-                      err);
+    status =
+        io->open(io->ctx, path,
+                 WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
     if (status != WAL_OK) {
         return status;
     }
@@ -354,17 +351,11 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
         status = io->sync(io->ctx, file, err);
     }
     io->close(io->ctx, file);
-    if (status != WAL_OK) {
-        int ignored;
-
-        /* The space goes back; the name may stay until the next attempt. */
-        if (io->unlink(io->ctx, path, &ignored) != WAL_OK) {
-            return status;
-        }
-    }
     return status;
 }
 
+/* The segment gets its name when it is complete, so that whatever bears such
+ * a name has its header and, behind it, zeros. */
 enum wal_status wal__segment_make(const struct wal__env *env,
                                   const char *directory,
                                   const struct wal__segment_header *header,
@@ -372,17 +363,31 @@ enum wal_status wal__segment_make(const struct wal__env *env,
                                   const _Atomic uint32_t *hurry,
                                   struct wal_error *error)
 {
+    const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
+    char temporary[WAL__PATH_MAX + 8];
     char parent[WAL__PATH_MAX];
     enum wal_status status;
+    int ignored;
     int err = 0;
 
     wal__segment_path(env, directory, header->id, path);
-    status = make_file(env, path, header, zeroed, pause_us, hurry, &err);
+    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
+    status = make_file(env, temporary, header, zeroed, pause_us, hurry, &err);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, temporary, path, &err);
+    }
     if (status == WAL_OK) {
         memcpy(parent, path, sizeof(parent));
         *strrchr(parent, '/') = '\0';
-        status = env->io->sync_directory(env->io->ctx, parent, &err);
+        status = io->sync_directory(io->ctx, parent, &err);
+        if (status != WAL_OK) {
+            /* A name that may not be durable is of no use. */
+            (void)!io->unlink(io->ctx, path, &ignored);
+        }
+    } else {
+        /* The space goes back, or the next attempt takes it. */
+        (void)!io->unlink(io->ctx, temporary, &ignored);
     }
     if (status != WAL_OK) {
         return wal__fail(error, status, err, path, 0,

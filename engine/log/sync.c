@@ -104,6 +104,12 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
     }
     status = wal__control_lock(log->control, lock, log->stream, error);
     if (status != WAL_OK) {
+        /* What waits for this is written: no answer may say that it is not. */
+        if (status != WAL_ELOCKED) {
+            status = wal__fail(error, WAL_EIO, 0, log->control->path, lock,
+                               "cannot take the sync turn; whether what was "
+                               "written is durable is unknown");
+        }
         goto done;
     }
     if (atomic_load(&log->shared->durable) < position) {

@@ -262,6 +262,25 @@ static enum wal_status make_segment(struct wal__log *log, uint64_t id,
                              pause_us, &log->shared->hurry, error);
 }
 
+/* Who made a spare may have died before its name was durable. */
+static enum wal_status settle_name(const struct wal__log *log,
+                                   struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, 0, path);
+    *strrchr(path, '/') = '\0';
+    status = io->sync_directory(io->ctx, path, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, path, 0,
+                         "cannot make the name of a segment durable");
+    }
+    return WAL_OK;
+}
+
 /* The spare that stands ready, or one made now: only a little of it is
  * zeroed, since a writer waits. The id is in *id. */
 static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
@@ -272,15 +291,19 @@ static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
     enum wal_status status;
 
     atomic_store(&log->shared->hurry, 1);
+    pthread_mutex_lock(&log->spare_mutex);
     status = wal__control_lock(log->control, lock, log->stream, error);
     atomic_store(&log->shared->hurry, 0);
     if (status != WAL_OK) {
+        pthread_mutex_unlock(&log->spare_mutex);
         return status;
     }
     if (log->highest_id > tail && spare_usable(log, log->highest_id, needed)) {
         *id = log->highest_id;
+        status = settle_name(log, error);
     } else if (spare_usable(log, next_id(log), needed)) {
         *id = next_id(log);
+        status = settle_name(log, error);
     } else {
         uint64_t capacity = next_capacity(log, needed);
         uint64_t zeroed = capacity < SEGMENT_FIRST ? capacity : SEGMENT_FIRST;
@@ -289,6 +312,7 @@ static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
         status = make_segment(log, *id, capacity, zeroed, 0, error);
     }
     wal__control_unlock(log->control, lock, log->stream);
+    pthread_mutex_unlock(&log->spare_mutex);
     return status;
 }
 
@@ -353,6 +377,7 @@ static enum wal_status encode_seal(const struct wal__log *log,
     trailer.chain = log->chain;
     wal__trailer_encode(&trailer, header->salt,
                         header->capacity - WAL__TRAILER_SIZE, trailer_bytes);
+    log->tail->trailer = trailer; /* counts once the segment is sealed */
     return WAL_OK;
 }
 
@@ -580,8 +605,10 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
     uint64_t lock = WAL__LOCK_SPARE + log->stream;
     enum wal_status status;
 
+    pthread_mutex_lock(&log->spare_mutex);
     status = wal__control_lock(log->control, lock, log->stream, error);
     if (status != WAL_OK) {
+        pthread_mutex_unlock(&log->spare_mutex);
         return status;
     }
     if (atomic_load(&log->shared->segments) < job->id &&
@@ -590,5 +617,6 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
                               pause_us, error);
     }
     wal__control_unlock(log->control, lock, log->stream);
+    pthread_mutex_unlock(&log->spare_mutex);
     return status;
 }

@@ -89,6 +89,10 @@ static enum wal_status check_content(const struct wal_entry *entry,
                                     "entry's payload", &record->payload, error);
     }
     record->form = WAL__ENTRY_LINE;
+    if (entry->payload.size > 0 && entry->payload.data == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the line has a size but no address");
+    }
     if (!wal__text_span(entry->payload, WAL__PAYLOAD_MAX, &record->payload)) {
         return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
                          "the line has %" PRIu64 " bytes; %d are possible",

@@ -177,6 +177,9 @@ static enum wal_status open_log(struct wal__core *core,
                   core->manifest.uuid, core->manifest.group_align, &log_client);
     core->opened = true;
     status = wal__log_attach(&core->log, error);
+    if (status == WAL_OK && core->log.tail == NULL && !core->env.read_only) {
+        status = wal__manifest_settle(&core->env, error);
+    }
     if (status == WAL_OK) {
         status = wal__core_load(core, error);
     }

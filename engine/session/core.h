@@ -147,4 +147,12 @@ enum wal_status wal__core_path(struct wal__core *core, uint32_t number,
                                struct wal__buf *out,
                                struct wal_error *error) WAL_MUST_USE;
 
+/* How many entries of the lineage lie above this own entry of the session. A
+ * branch knows it but for entries under an older one than its fork point.
+ * State lock for writing. */
+enum wal_status wal__core_depth(struct wal__core *core, uint32_t number,
+                                uint32_t stream, uint64_t sequence,
+                                uint64_t *depth,
+                                struct wal_error *error) WAL_MUST_USE;
+
 #endif

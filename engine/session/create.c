@@ -110,6 +110,12 @@ static enum wal_status check_record(const struct wal_session_options *options,
                          "%zu",
                          options->struct_size, sizeof(*options));
     }
+    if (options->id.size > WAL__ID_MAX) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the session's id has %" PRIu64
+                         " bytes; 1 to %d are possible",
+                         options->id.size, WAL__ID_MAX);
+    }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (status == WAL_OK) {
             status = wal__text_check(*texts[i].slice, texts[i].max,
@@ -202,7 +208,6 @@ static enum wal_status find_point(struct fork_request *request,
     struct wal__summary summary;
     struct wal__branch_slot *slot;
     enum wal_status status;
-    uint32_t ordinal;
 
     *depth = 0;
     *sessions = 0;
@@ -222,20 +227,13 @@ static enum wal_status find_point(struct fork_request *request,
         return WAL_OK; /* an empty session: nothing is shared */
     }
     if (status == WAL_OK) {
-        status = wal__core_branch(core, found->session, &slot, error);
-    }
-    if (status == WAL_OK) {
         status = wal__catalogue_get(&core->catalogue, found->session, &summary);
     }
     if (status == WAL_OK) {
-        const struct wal__stream *stream =
-            wal__branch_stream(&slot->branch, found->stream);
-
         *sessions = summary.depth + 1;
-        if (stream != NULL &&
-            wal__branch_find_sequence(stream, found->sequence, &ordinal)) {
-            *depth = wal__branch_depth(stream, ordinal) + 1;
-        }
+        status = wal__core_depth(core, found->session, found->stream,
+                                 found->sequence, depth, error);
+        *depth += status == WAL_OK;
     }
     return status;
 }

@@ -101,6 +101,37 @@ static uint64_t count_parts(const struct wal_iter *iter)
     return total;
 }
 
+/* Leaves out what lies beyond the limit: it is at the end, since every entry
+ * lies behind those before it. */
+static enum wal_status trim(struct wal_iter *iter, struct wal_error *error)
+{
+    struct wal__path_part *parts = (void *)iter->parts.data;
+    size_t left = iter->parts.size / sizeof(*parts);
+
+    while (iter->limit != UINT64_MAX && left > 0) {
+        struct wal__path_part *part = &parts[left - 1];
+        const struct wal__stream *stream;
+        struct wal__branch_slot *slot;
+        enum wal_status status =
+            wal__core_branch(iter->core, part->session, &slot, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        stream = wal__branch_stream(&slot->branch, iter->stream);
+        while (part->count > 0 &&
+               stream->entries[part->first + part->count - 1].position >=
+                   iter->limit) {
+            part->count--;
+        }
+        if (part->count > 0) {
+            break;
+        }
+        left--;
+    }
+    return WAL_OK;
+}
+
 /* Leaves out the first `count` entries. */
 static void skip(struct wal_iter *iter, uint64_t count)
 {
@@ -248,6 +279,10 @@ static enum wal_status fill_parts(struct wal_iter *iter,
     if (status != WAL_OK) {
         return status;
     }
+    status = trim(iter, error);
+    if (status != WAL_OK) {
+        return status;
+    }
     iter->remaining = count_parts(iter);
     if (options->mode == WAL_ITER_BRANCH &&
         (options->flags & WAL_ITER_SINCE_COMPACTION) != 0) {
@@ -295,6 +330,7 @@ enum wal_status wal__iter_open(struct wal_session *session,
     opened->core = core;
     opened->session = session->number;
     opened->stream = options->stream;
+    opened->all = options->mode == WAL_ITER_ALL;
     opened->limit = UINT64_MAX;
     wal__buf_init(&opened->parts, core->env.heap);
     wal__buf_init(&opened->scratch, core->env.heap);
@@ -328,6 +364,27 @@ void wal__iter_close(struct wal_iter *iter)
 
 /* --- reading ------------------------------------------------------------ */
 
+/* Depths of a block of entries that are no path: along a run they rise by
+ * one. */
+static enum wal_status fill_depths(struct wal_iter *iter, uint32_t session,
+                                   const uint32_t *runs, uint32_t count,
+                                   struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        struct wal__iter_item *item = &iter->block[i];
+
+        if (i > 0 && runs[i] == runs[i - 1]) {
+            item->depth = item[-1].depth + 1;
+        } else {
+            status = wal__core_depth(iter->core, session, iter->stream,
+                                     item->sequence, &item->depth, error);
+        }
+    }
+    return status;
+}
+
 /* Takes the places of the next entries of the present part. */
 static enum wal_status fill_block(struct wal_iter *iter,
                                   struct wal_error *error)
@@ -337,6 +394,7 @@ static enum wal_status fill_block(struct wal_iter *iter,
     const struct wal__stream *stream;
     struct wal__branch_slot *slot;
     enum wal_status status;
+    uint32_t runs[WAL__ITER_BLOCK];
     uint32_t count = part->count - iter->part_at;
 
     count = count < WAL__ITER_BLOCK ? count : WAL__ITER_BLOCK;
@@ -345,7 +403,7 @@ static enum wal_status fill_block(struct wal_iter *iter,
         return status;
     }
     slot = wal__core_loaded(iter->core, part->session);
-    if (slot == NULL || !slot->loaded) {
+    if (slot == NULL || !slot->loaded || iter->all) {
         wal__core_unlock(iter->core);
         status = wal__core_write_lock(iter->core, error);
         if (status != WAL_OK) {
@@ -367,6 +425,11 @@ static enum wal_status fill_block(struct wal_iter *iter,
 
         iter->block[i].position = entry->position;
         iter->block[i].sequence = entry->sequence;
+        iter->block[i].depth = iter->depth + i;
+        runs[i] = entry->run;
+    }
+    if (status == WAL_OK && iter->all) {
+        status = fill_depths(iter, part->session, runs, count, error);
     }
     wal__core_unlock(iter->core);
     if (status == WAL_OK) {
@@ -382,8 +445,9 @@ static enum wal_status fill_block(struct wal_iter *iter,
 }
 
 /* The id of the entry with this sequence, in the lineage. */
-static enum wal_status parent_id(struct wal_iter *iter, uint64_t sequence,
-                                 struct wal__span *id, struct wal_error *error)
+static enum wal_status parent_id(struct wal_iter *iter, uint32_t stream,
+                                 uint64_t sequence, struct wal__span *id,
+                                 struct wal_error *error)
 {
     struct wal__entry_record record;
     struct wal__found found;
@@ -396,7 +460,7 @@ static enum wal_status parent_id(struct wal_iter *iter, uint64_t sequence,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__core_find_sequence(iter->core, iter->session, iter->stream,
+    status = wal__core_find_sequence(iter->core, iter->session, stream,
                                      sequence, &found, NULL);
     wal__core_unlock(iter->core);
     if (status == WAL_OK) {
@@ -462,7 +526,7 @@ static enum wal_status read_entry(struct wal_iter *iter, uint64_t position,
     if (frame.parent != 0 && frame.parent == iter->last_sequence) {
         parent = iter->last_id;
     } else if (frame.parent != 0) {
-        status = parent_id(iter, frame.parent, &parent, error);
+        status = parent_id(iter, frame.stream, frame.parent, &parent, error);
     }
     if (status == WAL_OK) {
         give(&frame, &record, parent, depth, entry);
@@ -488,11 +552,7 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
         }
     }
     item = &iter->block[iter->block_at];
-    if (item->position >= iter->limit) {
-        iter->remaining = 0;
-        return WAL_END;
-    }
-    status = read_entry(iter, item->position, item->sequence, iter->depth, &id,
+    status = read_entry(iter, item->position, item->sequence, item->depth, &id,
                         entry, error);
     if (status == WAL_OK && iter->core->env.no_maps) {
         /* The next read takes this one's bytes away. */
@@ -514,26 +574,17 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
 enum wal_status wal__iter_get(struct wal_iter *iter, struct wal__span id,
                               struct wal_entry *entry, struct wal_error *error)
 {
-    const struct wal__stream *stream;
-    struct wal__branch_slot *slot;
     struct wal__found found;
     enum wal_status status = wal__core_write_lock(iter->core, error);
     uint64_t depth = 0;
-    uint32_t ordinal;
 
     if (status != WAL_OK) {
         return status;
     }
     status = wal__core_find_id(iter->core, iter->session, id, &found, error);
     if (status == WAL_OK) {
-        status = wal__core_branch(iter->core, found.session, &slot, error);
-    }
-    if (status == WAL_OK) {
-        stream = wal__branch_stream(&slot->branch, found.stream);
-        if (stream != NULL &&
-            wal__branch_find_sequence(stream, found.sequence, &ordinal)) {
-            depth = wal__branch_depth(stream, ordinal);
-        }
+        status = wal__core_depth(iter->core, found.session, found.stream,
+                                 found.sequence, &depth, error);
     }
     wal__core_unlock(iter->core);
     if (status == WAL_OK) {

@@ -15,6 +15,7 @@ enum {
 struct wal__iter_item {
     uint64_t position;
     uint64_t sequence;
+    uint64_t depth;
 };
 
 struct wal_iter {
@@ -26,7 +27,8 @@ struct wal_iter {
     uint32_t part;         /* being read */
     uint32_t part_at;      /* items of it that were taken */
     uint64_t remaining;
-    uint64_t depth; /* of the next entry */
+    bool all;       /* own entries in log order, not one path */
+    uint64_t depth; /* of the next entry on the path */
     struct wal__iter_item block[WAL__ITER_BLOCK];
     uint32_t block_count;
     uint32_t block_at;

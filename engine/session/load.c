@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/assert.h"
@@ -59,25 +60,92 @@ static bool indexes_complete(struct wal__core *core, uint32_t count)
     return true;
 }
 
+/* What the listing of index/ is looked through for. */
+struct evidence {
+    struct wal__core *core;
+    uint64_t newest;  /* id of the newest live segment */
+    uint64_t missing; /* id that a valid file names beyond it; 0: none */
+};
+
+static enum wal_status weigh_name(void *arg, const char *name)
+{
+    struct evidence *evidence = arg;
+    struct wal__core *core = evidence->core;
+    struct wal__index_slot slot;
+    char *end = NULL;
+    uint64_t id;
+
+    if (strlen(name) != 20 || strcmp(name + 16, ".idx") != 0) {
+        return WAL_OK;
+    }
+    id = strtoull(name, &end, 16);
+    if (end != name + 16 || id <= evidence->newest) {
+        return WAL_OK;
+    }
+    if (wal__index_file_open(&core->env, id, core->log.uuid, &slot) == WAL_OK) {
+        evidence->missing = id;
+        wal__index_slot_deinit(&core->env, &slot);
+    }
+    return WAL_OK;
+}
+
+/* Files of index/ stop at the durable end: one that names a segment which is
+ * not there shows that acknowledged data is gone. */
+static enum wal_status check_evidence(struct wal__core *core,
+                                      uint64_t snapshot_position,
+                                      struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    struct evidence evidence = {core, 0, 0};
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    if (!core->control.alone) {
+        return WAL_OK; /* others may have gone on since */
+    }
+    evidence.newest = core->log.tail == NULL ? 0 : core->log.tail->id;
+    if (wal__position_segment(snapshot_position) > evidence.newest) {
+        evidence.missing = wal__position_segment(snapshot_position);
+    }
+    catalogue_path(core, path);
+    *strrchr(path, '/') = '\0';
+    status = io->list(io->ctx, path, weigh_name, &evidence, &err);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return wal__fail(error, status, err, path, 0,
+                         "cannot list the directory");
+    }
+    if (evidence.missing != 0) {
+        return wal__fail(error, WAL_ECORRUPT, 0, path, 0,
+                         "segment %016" PRIx64
+                         ", which an index names, is missing or was zeroed",
+                         evidence.missing);
+    }
+    return WAL_OK;
+}
+
 /* Takes the snapshot when it is valid and belongs to this chain. */
-static enum wal_status load_snapshot(struct wal__core *core, uint32_t count)
+static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
+                                     struct wal_error *error)
 {
     char path[WAL__PATH_MAX];
     struct wal__span bytes;
     enum wal_status status;
-    uint64_t position;
+    uint64_t position = 0;
 
     catalogue_path(core, path);
     status = wal__mapped_file_open(&core->env, path, &core->snapshot, NULL);
     if (status != WAL_OK) {
-        return status == WAL_ENOMEM ? status : WAL_OK;
+        return status == WAL_ENOMEM ? status : check_evidence(core, 0, error);
     }
     bytes.data = core->snapshot.at;
     bytes.size = core->snapshot.size;
     status = wal__catalogue_adopt(&core->catalogue, bytes, core->log.uuid);
     if (status == WAL_OK) {
         position = core->catalogue.header.position;
-        if (wal__log_segment(&core->log, wal__position_segment(position)) !=
+        status = check_evidence(core, position, error);
+        if (status == WAL_OK &&
+            wal__log_segment(&core->log, wal__position_segment(position)) !=
                 NULL &&
             indexes_complete(core, count)) {
             core->snapshot_position = position;
@@ -88,7 +156,10 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count)
     wal__catalogue_deinit(&core->catalogue);
     wal__catalogue_init(&core->catalogue, core->env.heap);
     wal__mapped_file_close(&core->env, &core->snapshot);
-    return status == WAL_ENOMEM ? status : WAL_OK;
+    if (status == WAL_ECORRUPT && position == 0) {
+        return check_evidence(core, 0, error); /* no valid snapshot */
+    }
+    return status;
 }
 
 /* The state of the sessions of one segment, as of its end; `ended` is its id
@@ -103,13 +174,18 @@ static enum wal_status merge(struct wal__core *core,
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        if (summary.last_sequence <= core->snapshot_sequence) {
-            continue;
-        }
         if (ended != 0) {
             summary.segment = ended;
         }
-        status = wal__catalogue_put(&core->catalogue, &summary);
+        if (summary.last_sequence > core->snapshot_sequence) {
+            status = wal__catalogue_put(&core->catalogue, &summary);
+        } else if (ended != 0) {
+            /* The segment ended after the snapshot was taken. */
+            status = wal__catalogue_set_segment(&core->catalogue,
+                                                summary.number, ended);
+        } else {
+            status = WAL_OK;
+        }
         if (status != WAL_OK) {
             return status;
         }
@@ -156,8 +232,7 @@ static enum wal_status load_segment(struct wal__core *core,
     const struct wal__index *index;
     enum wal_status status;
 
-    if (core->snapshot_position >=
-        wal__position(segment->id, atomic_load(&segment->end))) {
+    if (wal__position_segment(core->snapshot_position) > segment->id) {
         return WAL_OK;
     }
     status = wal__index_set_get(&core->indexes, segment->id, &index);
@@ -274,7 +349,7 @@ enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
     wal__core_unload(core);
     reset(core);
     before = count > 0 && !core->log.tail->sealed ? count - 1 : count;
-    status = load_snapshot(core, before);
+    status = load_snapshot(core, before, error);
     for (uint32_t i = 0; i < before && status == WAL_OK; i++) {
         status = load_segment(core, wal__log_segment_at(&core->log, i), error);
     }

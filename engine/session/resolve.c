@@ -26,10 +26,12 @@ struct decision {
     struct wal__op *op;
     struct wal__append *append;
     struct wal__branch_slot *slot;
-    struct wal__map in_batch; /* id hash -> item */
+    struct wal__map in_batch; /* id hash -> item; of larger batches */
     uint64_t *sequences;      /* of each item, new or found */
-    uint64_t heads[STREAMS];
+    uint64_t sequence;        /* the room for that of a batch of one */
     uint64_t next;
+    uint64_t known[STREAMS / 64]; /* a bit for each head that is set */
+    uint64_t heads[STREAMS];
 };
 
 static struct wal__span payload_of(const struct wal__op *op, uint32_t item)
@@ -55,6 +57,19 @@ static struct wal__span parent_of(const struct wal__append *append,
                              append->items[item].parent_size};
 
     return span;
+}
+
+/* The head of a stream as it is within the batch. */
+static uint64_t *head_of(struct decision *decision, uint32_t stream)
+{
+    uint64_t bit = (uint64_t)1 << stream % 64;
+
+    if ((decision->known[stream / 64] & bit) == 0) {
+        decision->known[stream / 64] |= bit;
+        decision->heads[stream] =
+            wal__branch_head(&decision->slot->branch, stream);
+    }
+    return &decision->heads[stream];
 }
 
 /* An earlier item of the batch with this id, or NO_ENTRY. */
@@ -190,7 +205,7 @@ static enum wal_status check_item(struct decision *decision, uint32_t item)
     }
     decision->op->frames[item].skipped = false;
     earlier = find_in_batch(decision, record.id, hash);
-    if (earlier != NO_ENTRY) {
+    if (earlier != NO_ENTRY && !decision->op->frames[earlier].skipped) {
         if (!same_content(&append->items[item],
                           &decision->op->frames[item].frame,
                           payload_of(decision->op, item),
@@ -203,7 +218,7 @@ static enum wal_status check_item(struct decision *decision, uint32_t item)
         return WAL_OK;
     }
     status = wal__core_find_id(decision->core, append->session, record.id,
-                               &found, &decision->op->error);
+                               &found, NULL);
     if (status == WAL_OK) {
         status = compare(decision, item, record.id, &found);
     } else if (status == WAL_ENOTFOUND) {
@@ -211,7 +226,7 @@ static enum wal_status check_item(struct decision *decision, uint32_t item)
         decision->next++;
         status = WAL_OK;
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && decision->op->frame_count > 1) {
         status = wal__map_add(&decision->in_batch, hash, item);
     }
     return status;
@@ -248,7 +263,7 @@ static enum wal_status check_tail(struct decision *decision)
 {
     const struct wal__append *append = decision->append;
     struct wal__span expected = {append->expected, append->expected_size};
-    uint64_t head = decision->heads[decision->op->frames[0].frame.stream];
+    uint64_t head = *head_of(decision, decision->op->frames[0].frame.stream);
     uint64_t sequence = 0;
     struct wal__found found;
     enum wal_status status = WAL_OK;
@@ -279,7 +294,7 @@ static enum wal_status place_item(struct decision *decision, uint32_t item)
 {
     const struct wal__append_item *wanted = &decision->append->items[item];
     struct wal__frame *frame = &decision->op->frames[item].frame;
-    uint64_t *head = &decision->heads[frame->stream];
+    uint64_t *head = head_of(decision, frame->stream);
     enum wal_status status = WAL_OK;
     bool moves;
 
@@ -300,6 +315,35 @@ static enum wal_status place_item(struct decision *decision, uint32_t item)
         *head = decision->sequences[item];
     }
     return WAL_OK;
+}
+
+/* An item that is a second time in the batch: the parent that it names is the
+ * one that the first has got. */
+static enum wal_status check_twin(struct decision *decision, uint32_t item)
+{
+    const struct wal__append_item *wanted = &decision->append->items[item];
+    struct wal__entry_record record;
+    enum wal_status status = WAL_OK;
+    uint64_t parent = 0;
+    uint32_t first;
+
+    if (wanted->parent_size == 0 && (wanted->flags & WAL_ENTRY_ROOT) == 0) {
+        return WAL_OK;
+    }
+    if (wal__entry_record_decode(payload_of(decision->op, item), &record) !=
+        WAL__FMT_OK) {
+        return WAL_EINVAL;
+    }
+    first = find_in_batch(decision, record.id, wanted->id_hash);
+    if (wanted->parent_size > 0) {
+        status = find_parent(decision, item, &parent);
+    }
+    if (status == WAL_ENOPARENT ||
+        (status == WAL_OK &&
+         parent != decision->op->frames[first].frame.parent)) {
+        status = refuse_duplicate(decision, record.id);
+    }
+    return status;
 }
 
 /* The first and last frames that are written bound the batch. */
@@ -346,24 +390,34 @@ static enum wal_status begin(struct decision *decision)
     if (status != WAL_OK) {
         return status;
     }
-    for (uint32_t i = 0; i < STREAMS; i++) {
-        decision->heads[i] = wal__branch_head(&decision->slot->branch, i);
-    }
-    decision->sequences =
-        wal__heap_alloc(core->env.heap, op->frame_count * sizeof(uint64_t));
-    if (decision->sequences == NULL) {
-        return WAL_ENOMEM;
-    }
+    decision->slot->pins++; /* looking through ancestors drops others */
     decision->next = op->next_sequence;
-    return WAL_OK;
+    decision->sequences = &decision->sequence;
+    if (op->frame_count > 1) {
+        decision->sequences =
+            wal__heap_alloc(core->env.heap, op->frame_count * sizeof(uint64_t));
+    }
+    return decision->sequences == NULL ? WAL_ENOMEM : WAL_OK;
+}
+
+static void end(struct decision *decision)
+{
+    if (decision->slot != NULL) {
+        decision->slot->pins--;
+    }
+    if (decision->sequences != &decision->sequence) {
+        wal__heap_free(decision->op->heap, decision->sequences);
+    }
+    wal__map_deinit(&decision->in_batch);
 }
 
 enum wal_status wal__append_resolve(void *ctx, struct wal__op *op)
 {
-    struct decision decision = {0};
+    struct decision decision;
     enum wal_status status;
     bool news = false;
 
+    memset(&decision, 0, offsetof(struct decision, heads));
     decision.core = ctx;
     decision.op = op;
     decision.append = op->subject;
@@ -381,6 +435,8 @@ enum wal_status wal__append_resolve(void *ctx, struct wal__op *op)
     for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
         if (!op->frames[i].skipped) {
             status = place_item(&decision, i);
+        } else if (decision.sequences[i] >= op->next_sequence) {
+            status = check_twin(&decision, i);
         }
     }
     if (status == WAL_OK) {
@@ -389,9 +445,6 @@ enum wal_status wal__append_resolve(void *ctx, struct wal__op *op)
         wal__fail(&op->error, status, 0, NULL, 0, "%s",
                   wal_status_text(status));
     }
-    wal__map_deinit(&decision.in_batch);
-    if (decision.sequences != NULL) {
-        wal__heap_free(op->heap, decision.sequences);
-    }
+    end(&decision);
     return status;
 }

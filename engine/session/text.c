@@ -109,6 +109,10 @@ enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
     enum wal__json_status json;
     size_t offset = 0;
 
+    if (slice.size > 0 && slice.data == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the %s has a size but no address", what);
+    }
     if (!wal__text_span(slice, max, span)) {
         return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
                          "the %s has %" PRIu64 " bytes; %" PRIu64

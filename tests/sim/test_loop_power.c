@@ -1,0 +1,174 @@
+/*
+ * test_loop_power.c - losing power after the Nth call that a store makes, for
+ * every N: the script runs once, and at each call a copy of the disk loses
+ * power in every way, is recovered, and compared with what was promised.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/base/assert.h"
+#include "tests/sim/workload.h"
+
+/* A run, and how much of it is tried. */
+struct cuts {
+    struct workload *workload;
+    uint64_t calls;
+    uint64_t tried;
+    uint32_t every;    /* one call in so many */
+    uint32_t each;     /* losses at such a call */
+    uint64_t choices;  /* losses in all */
+    bool unsafe;       /* sectors may be torn: groups are aligned */
+};
+
+static bool is_long(void)
+{
+    const char *text = getenv("AGENTWAL_LONG");
+
+    return text != NULL && *text != '\0' && *text != '0';
+}
+
+static uint64_t seed_of(const struct cuts *cuts, uint32_t choice)
+{
+    return cuts->workload->options.seed * 1000003u + cuts->calls * 64 + choice;
+}
+
+/* A loss, its recovery and what may follow: recovery again, after a kill or
+ * a clean close; appends, and another loss. */
+static void lose(const struct cuts *cuts, uint32_t choice)
+{
+    uint64_t seed = seed_of(cuts, choice);
+    struct sim_power_loss loss = {
+        .landing = choice < SIM_LANDINGS - 1
+                       ? (enum sim_landing)(SIM_LAND_NONE + (int)choice)
+                       : SIM_LAND_ANY,
+        .garbage = seed % 3 == 0,
+        .unsafe_overwrite = cuts->unsafe};
+    struct sim_power_loss again = {.landing = SIM_LAND_ANY,
+                                   .garbage = seed % 2 == 0};
+    struct workload *copy = workload_clone(cuts->workload);
+    uint64_t first;
+
+    ledger_say("seed %llu, call %llu, step %u, choice %u",
+               (unsigned long long)cuts->workload->options.seed,
+               (unsigned long long)cuts->calls, cuts->workload->step, choice);
+    workload_crash(copy, &loss, seed);
+    first = workload_recover(copy, LEDGER_POWER,
+                             seed % 4 == 0 ? WORKLOAD_CLOSE : WORKLOAD_KILL);
+    if (seed % 4 < 2) {
+        workload_crash(copy, seed % 8 < 4 ? &again : NULL, seed + 1);
+        if (workload_recover(copy, LEDGER_POWER, WORKLOAD_LEAVE) != first) {
+            ledger_fail("a second recovery finds something else");
+        }
+    } else if (seed % 4 == 2) {
+        (void)workload_open(copy, 0);
+        (void)workload_probe(copy, 0);
+        workload_crash(copy, &again, seed + 2);
+        (void)workload_recover(copy, LEDGER_POWER, WORKLOAD_CLOSE);
+    }
+    workload_destroy(copy);
+}
+
+static void on_call(void *arg, const struct sim_event *event)
+{
+    struct cuts *cuts = arg;
+
+    cuts->calls++;
+    if (getenv("TRACE")) print_message("%llu s%u %s %s %llu+%llu\n", (unsigned long long)cuts->calls, cuts->workload->step, sim_call_name(event->call), event->path, (unsigned long long)event->offset, (unsigned long long)event->size);
+    if (event->call >= SIM_CLOSE || cuts->every == 0 ||
+        cuts->calls % cuts->every != 0) {
+        return;
+    }
+    if (getenv("TRACE")) print_message("%llu %s %s %llu+%llu\n", (unsigned long long)cuts->calls, sim_call_name(event->call), event->path, (unsigned long long)event->offset, (unsigned long long)event->size);
+    for (uint32_t i = 0; i < cuts->each; i++) {
+        uint32_t choice = cuts->each < SIM_LANDINGS
+                              ? (uint32_t)(cuts->tried % SIM_LANDINGS)
+                              : i;
+
+        lose(cuts, choice);
+        cuts->tried++;
+        cuts->choices++;
+    }
+}
+
+static void run(struct cuts *cuts, const struct workload_options *options,
+                uint32_t steps)
+{
+    struct workload *workload = workload_create(options);
+
+    cuts->workload = workload;
+    cuts->calls = 0;
+    sim_disk_on_call(workload->disk, on_call, cuts);
+    workload_run(workload, steps);
+    sim_disk_on_call(workload->disk, NULL, NULL);
+    ledger_say("seed %llu, end", (unsigned long long)options->seed);
+    workload_crash(workload, NULL, 0);
+    (void)workload_recover(workload, LEDGER_KEPT, WORKLOAD_CLOSE);
+    workload_destroy(workload);
+}
+
+static void test_loop_power__every_call_every_landing(void **state)
+{
+    struct cuts cuts = {.every = 1, .each = SIM_LANDINGS};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= (is_long() ? 8 : 1); seed++) {
+        run(&cuts,
+            &(struct workload_options){.seed = seed,
+                                       .actors = 1 + seed % 2,
+                                       .large_every = 12},
+            is_long() ? 60 : 24);
+    }
+    print_message("%llu losses\n", (unsigned long long)cuts.choices);
+}
+
+static void test_loop_power__long_lives_with_rotation(void **state)
+{
+    struct cuts cuts = {.every = is_long() ? 3 : 41, .each = 1};
+
+    (void)state;
+    for (uint64_t seed = 101; seed <= (is_long() ? 160u : 104u); seed++) {
+        run(&cuts,
+            &(struct workload_options){
+                .seed = seed,
+                .actors = 1 + seed % 2,
+                .large_every = 6,
+                .huge_every = seed % 4 == 0 ? 30 : 0,
+                .open_flags = seed % 3 == 0 ? WAL_OPEN_PREAD : 0},
+            160);
+    }
+    print_message("%llu losses\n", (unsigned long long)cuts.choices);
+}
+
+static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
+{
+    struct cuts cuts = {
+        .every = is_long() ? 2 : 11, .each = 1, .unsafe = true};
+
+    (void)state;
+    for (uint64_t seed = 301; seed <= (is_long() ? 340u : 302u); seed++) {
+        run(&cuts,
+            &(struct workload_options){.seed = seed,
+                                       .actors = 1,
+                                       .large_every = 10,
+                                       .group_align =
+                                           seed % 2 == 0 ? 512 : 4096},
+            60);
+    }
+    print_message("%llu losses\n", (unsigned long long)cuts.choices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop_power__every_call_every_landing),
+        cmocka_unit_test(test_loop_power__long_lives_with_rotation),
+        cmocka_unit_test(
+            test_loop_power__aligned_groups_survive_torn_sectors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

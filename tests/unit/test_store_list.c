@@ -1,0 +1,250 @@
+/*
+ * test_store_list.c - tests of listing sessions.
+ */
+#include "tests/lib/store_kit.h"
+
+/* The ids of a list on one line, until the next call. */
+static const char *listed(struct wal_store *store,
+                          const struct wal_list_options *options)
+{
+    static char text[4096];
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    enum wal_status status;
+
+    text[0] = '\0';
+    assert_int_equal(wal_list_open(store, options, &list, NULL), WAL_OK);
+    while ((status = wal_list_next(list, &info, NULL)) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s",
+                       size == 0 ? "" : " ", (int)info.id.size,
+                       (const char *)info.id.data);
+        assert_int_equal(info.metadata.size, 0);
+    }
+    assert_int_equal(status, WAL_END);
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_END);
+    wal_list_close(list);
+    return text;
+}
+
+static void add(struct wal_store *store, const char *id, const char *cwd,
+                const char *project, const char *source, const char *parent)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text(id),
+                                          .cwd = kit_text(cwd),
+                                          .project = kit_text(project),
+                                          .source = kit_text(source),
+                                          .parent_id = kit_text(parent),
+                                          .metadata = kit_text("{\"m\":1}")};
+    struct wal_session *session = NULL;
+
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    wal_session_close(session);
+}
+
+static struct wal_store *reopen(struct wal_store *store)
+{
+    kit_close(store);
+    return kit_open("store", 0);
+}
+
+static void test_list__of_nothing(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+
+    assert_string_equal(listed(store, NULL), "");
+    store = reopen(store);
+    assert_string_equal(listed(store, NULL), "");
+    kit_close(store);
+}
+
+static void test_list__newest_first(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    add(store, "a", "", "", "", "");
+    add(store, "b", "", "", "", "");
+    add(store, "c", "", "", "", "");
+    assert_string_equal(listed(store, NULL), "c b a");
+    session = kit_session(store, "a");
+    kit_append(session, "e", NULL);
+    assert_string_equal(listed(store, NULL), "a c b");
+    wal_session_close(session);
+    store = reopen(store);
+    assert_string_equal(listed(store, NULL), "a c b");
+    session = kit_session(store, "b");
+    wal_session_close(kit_fork(session, NULL, "d"));
+    assert_string_equal(listed(store, NULL), "d a c b");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void check_filters(struct wal_store *store)
+{
+    struct wal_list_options cwd = {.struct_size = sizeof(cwd),
+                                   .cwd = kit_text("/w")};
+    struct wal_list_options project = {.struct_size = sizeof(project),
+                                       .project = kit_text("p")};
+    struct wal_list_options prefix = {.struct_size = sizeof(prefix),
+                                      .prefix = kit_text("ab")};
+    struct wal_list_options source = {.struct_size = sizeof(source),
+                                      .source = kit_text("x.jsonl")};
+    struct wal_list_options parent = {.struct_size = sizeof(parent),
+                                      .parent = kit_text("ab1")};
+    struct wal_list_options all = {.struct_size = sizeof(all),
+                                   .cwd = kit_text("/w"),
+                                   .project = kit_text("p"),
+                                   .prefix = kit_text("a"),
+                                   .source = kit_text("x.jsonl")};
+
+    assert_string_equal(listed(store, &cwd), "ab3 ab1");
+    assert_string_equal(listed(store, &project), "b ab1");
+    assert_string_equal(listed(store, &prefix), "ab3 ab2 ab1");
+    assert_string_equal(listed(store, &source), "b ab1");
+    assert_string_equal(listed(store, &parent), "ab3 ab2");
+    assert_string_equal(listed(store, &all), "ab1");
+    cwd.cwd = kit_text("/");
+    assert_string_equal(listed(store, &cwd), "");
+    prefix.prefix = kit_text("ab10");
+    assert_string_equal(listed(store, &prefix), "");
+}
+
+static void test_list__every_filter(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+
+    add(store, "ab1", "/w", "p", "x.jsonl", "");
+    add(store, "ab2", "/w/x", "", "", "ab1");
+    add(store, "ab3", "/w", "q", "y.jsonl", "ab1");
+    add(store, "b", "", "p", "x.jsonl", "ab");
+    check_filters(store);
+    store = reopen(store);
+    check_filters(store);
+    kit_close(store);
+}
+
+static void test_list__describes_each_session(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info whole;
+    struct wal_session *session;
+    struct wal_list *list = NULL;
+
+    add(store, "s", "/w", "p", "f", "q");
+    session = kit_session(store, "s");
+    kit_append_all(session, "a b");
+    whole = kit_info(session);
+    assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_OK);
+    kit_expect(info.cwd, "/w");
+    kit_expect(info.project, "p");
+    kit_expect(info.source, "f");
+    kit_expect(info.parent_id, "q");
+    kit_expect(info.head, "b");
+    assert_int_equal(info.number, whole.number);
+    assert_int_equal(info.entries, 2);
+    assert_int_equal(info.bytes, whole.bytes);
+    assert_int_equal(info.created_ms, whole.created_ms);
+    assert_int_equal(info.updated_ms, whole.updated_ms);
+    assert_int_equal(info.last_sequence, whole.last_sequence);
+    wal_list_close(list);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* As they were at the call: no session twice, none left out. */
+static void test_list__while_appending(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 40
+    };
+    struct wal_store *store = kit_store();
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    bool seen[COUNT] = {false};
+    int count = 0;
+
+    for (int i = 0; i < COUNT; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        add(store, id, "", "", "", "");
+        if (i == COUNT / 2) {
+            store = reopen(store);
+        }
+    }
+    assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
+    while (wal_list_next(list, &info, NULL) == WAL_OK) {
+        char id[16] = "";
+        struct wal_session *session;
+        int number;
+
+        assert_in_range(info.id.size, 2, 3);
+        memcpy(id, info.id.data, info.id.size);
+        number = atoi(id + 1);
+        assert_in_range(number, 0, COUNT - 1);
+        assert_false(seen[number]);
+        seen[number] = true;
+        count++;
+        (void)snprintf(id, sizeof(id), "s%d", (number * 7 + 3) % COUNT);
+        session = kit_session(store, id);
+        (void)snprintf(id, sizeof(id), "e%d", count);
+        kit_append(session, id, NULL);
+        wal_session_close(session);
+        (void)snprintf(id, sizeof(id), "n%d", count);
+        add(store, id, "", "", "", "");
+    }
+    assert_int_equal(count, COUNT);
+    wal_list_close(list);
+    kit_close(store);
+}
+
+static void test_list__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_list_options options = {.struct_size = 4};
+    struct wal_session_info info = {.struct_size = 4};
+    struct wal_list *list = NULL;
+
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    options.struct_size = sizeof(options);
+    options.flags = 1;
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    options.flags = 0;
+    options.cwd = kit_text("\xff");
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    assert_int_equal(wal_list_open(store, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_list_open(NULL, NULL, &list, NULL), WAL_EINVAL);
+    assert_null(list);
+    assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_EINVAL);
+    assert_int_equal(wal_list_next(NULL, &info, NULL), WAL_EINVAL);
+    wal_list_close(list);
+    wal_list_close(NULL);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_list__of_nothing),
+        KIT_TEST(test_list__newest_first),
+        KIT_TEST(test_list__every_filter),
+        KIT_TEST(test_list__describes_each_session),
+        KIT_TEST(test_list__while_appending),
+        KIT_TEST(test_list__wrong_use_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

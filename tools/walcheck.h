@@ -1,0 +1,282 @@
+/*
+ * walcheck.h - the parts of walcheck.
+ *
+ * A store is checked in this order: MANIFEST, the heads of all segments, the
+ * chain they form, then every segment by wal__scan (format/scan.h), in as many
+ * threads as asked for; what each scan keeps is replayed in log order by one
+ * thread, which knows all sessions, and against it are held the indexes and
+ * the catalogue.
+ *
+ * Invariant: nothing is written below the store, and what is sound is decided
+ * by format/ alone.
+ *
+ * Threads: check_segment_scan may run for different segments at once; the
+ * rest belongs to the main thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCHECK_H
+#define AGENTWAL_TOOLS_WALCHECK_H
+
+#include "format/index_fmt.h"
+#include "format/record.h"
+#include "format/scan.h"
+#include "format/segment_fmt.h"
+#include "tools/check_file.h"
+#include "tools/cli.h"
+#include "tools/cli_ids.h"
+
+/* --- damage ----------------------------------------------------------- */
+
+struct check_damage {
+    char *file; /* below the store */
+    uint64_t offset;
+    uint64_t length;
+    uint64_t first_sequence; /* 0: none is known to be lost */
+    uint64_t last_sequence;
+    uint32_t *sessions; /* numbers that lost something */
+    size_t session_count;
+    size_t session_capacity;
+    char *reason;
+    bool spare; /* redundant or derived: no record is lost by it */
+};
+
+/* Zeroed: none. */
+struct check_damages {
+    struct check_damage *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Adds one, and answers it until the next is added. */
+struct check_damage *check_damage_add(struct check_damages *damages,
+                                      const char *file, uint64_t offset,
+                                      uint64_t length, const char *reason, ...)
+    __attribute__((format(printf, 5, 6)));
+/* The same, of what is redundant or derived. */
+void check_damage_spare(struct check_damages *damages, const char *file,
+                        uint64_t offset, uint64_t length, const char *reason,
+                        ...) __attribute__((format(printf, 5, 6)));
+void check_damage_session(struct check_damage *damage, uint32_t session);
+/* Moves all of `from` to the end of `to`. */
+void check_damages_move(struct check_damages *to, struct check_damages *from);
+/* Keeps what `other` has too. */
+void check_damages_common(struct check_damages *damages,
+                          const struct check_damages *other);
+void check_damages_deinit(struct check_damages *damages);
+
+/* --- segments --------------------------------------------------------- */
+
+/* A record that a scan kept. */
+struct check_record {
+    struct wal__posting posting;
+    uint32_t session;
+    uint32_t stored_size;
+    int64_t clock_ms;
+    uint8_t *payload; /* of what is no ENTRY; else null */
+};
+
+/* A record whose payload is lost and whose header holds. */
+struct check_lost {
+    uint64_t sequence;
+    uint64_t parent;
+    uint32_t session;
+};
+
+enum check_role {
+    CHECK_SPARE, /* made ahead, or never begun */
+    CHECK_LIVE,
+    CHECK_STRAY, /* valid, and not in the chain */
+    CHECK_BAD    /* cannot be read at all */
+};
+
+struct check_segment {
+    uint64_t id;
+    char name[40]; /* below the store */
+    char *path;
+    uint64_t size; /* of the file */
+    enum check_role role;
+    enum wal__fmt header_fmt;
+    struct wal__segment_header header;
+    bool misnamed;   /* the header carries another id, which counts */
+    bool salt_found; /* by its frames, the header being lost */
+    bool linked;
+    struct wal__open_record open; /* open.damage is null */
+    bool has_trailer;
+    struct wal__trailer trailer;
+    struct check_segment *previous;
+    struct check_segment *next;
+    uint64_t known_end; /* that something names; 0: nothing does */
+    /* From the scan. */
+    struct wal__scan_facts *facts;
+    struct check_record *records;
+    size_t record_count;
+    size_t record_capacity;
+    struct check_lost *lost;
+    size_t lost_count;
+    size_t lost_capacity;
+    struct wal__index_header *index; /* of its INDEX frame */
+    struct check_damages damages;
+    bool log_damaged; /* records of it are lost */
+};
+
+struct check_segments {
+    struct check_segment **items; /* by id */
+    size_t count;
+    size_t capacity;
+    struct check_segment *tail; /* the newest of the chain */
+};
+
+/* --- sessions --------------------------------------------------------- */
+
+struct check_session {
+    uint32_t number;
+    bool damaged; /* what is known of it is not all */
+    bool has_record;
+    bool from_index;  /* that record was lost; an index had its texts */
+    uint8_t *payload; /* of the newest SESSION */
+    uint32_t payload_size;
+    struct wal__session_record record; /* its texts lie in payload */
+    struct wal__summary state;         /* without its texts */
+    uint64_t head_hash;                /* of the head's id; 0: it has none */
+    uint32_t source; /* number of the session it was forked from */
+};
+
+/* A record that was seen, wherever it is. */
+struct check_seen {
+    uint64_t sequence;
+    uint64_t position;
+    uint32_t session;
+    uint8_t type;
+    uint8_t stream;
+};
+
+struct check_model {
+    struct check_session **sessions; /* by number */
+    size_t session_count;
+    size_t session_capacity;
+    struct cli_ids ids; /* session id -> number */
+    struct check_seen *seen;
+    size_t seen_count;
+    size_t seen_capacity;
+    uint32_t last_session;
+};
+
+struct check_session *check_model_find(const struct check_model *model,
+                                       uint32_t number);
+const struct check_seen *check_model_seen(const struct check_model *model,
+                                          uint64_t sequence);
+/* Whether a session sees that record: it or an ancestor owns it. */
+bool check_model_reaches(const struct check_model *model, uint32_t session,
+                         const struct check_seen *seen);
+/* A session whose SESSION is lost: what an index says of it. */
+void check_model_adopt(struct check_model *model,
+                       const struct wal__summary *summary);
+void check_model_deinit(struct check_model *model);
+
+/* --- a store ---------------------------------------------------------- */
+
+struct check_tail {
+    enum wal__verdict verdict;
+    char file[40];
+    uint64_t offset;
+    uint64_t length;
+};
+
+struct check_catalogue {
+    uint8_t *bytes; /* null: there is none that is valid */
+    size_t size;
+    struct wal__catalogue_header header;
+    struct wal__catalogue_layout layout;
+    bool compared;
+};
+
+struct check_store {
+    const struct cli *cli;
+    const char *path;
+    unsigned jobs;
+    bool uuid_known;
+    uint8_t uuid[16];
+    uint32_t group_align;
+    struct check_segments log;
+    struct check_segments pack;
+    struct check_model model;
+    struct check_catalogue catalogue;
+    struct check_damages damages;
+    struct check_tail tail;
+    bool lossy; /* records were lost in what was replayed so far */
+    bool newer; /* something is of a newer format */
+};
+
+/* A path below the store, to be freed. */
+char *check_path(const struct check_store *store, const char *name);
+
+/* Says what a reader of the store must know, or why it is none. CLI_GO_ON, or
+ * an exit code. walcheck_manifest.c */
+int check_manifest(struct check_store *store);
+
+/* Finds the segments and their chain. walcheck_chain.c */
+void check_chain(struct check_store *store, struct check_segments *segments,
+                 const char *folder, uint32_t class);
+
+/* Says what is lost where the segment before `above` is not there; both are
+ * scanned but that one. */
+void check_chain_gap(struct check_store *store, struct check_segments *segments,
+                     const struct check_segment *above);
+
+/* Reads header, OPEN and trailer. walcheck_segment.c */
+void check_segment_head(struct check_store *store,
+                        struct check_segment *segment, uint32_t class);
+/* Whether nothing but zeros stands behind the header; a read error is no. */
+bool check_segment_is_empty(const struct check_segment *segment);
+/* Whether it holds no group at all: a crash while it was begun. */
+bool check_segment_is_unbegun(const struct check_segment *segment);
+/* One pass over it with this sink, as its scan was made; with `all` also over
+ * whole groups behind an ambiguous end. False when it cannot be opened. */
+bool check_segment_pass(const struct check_segment *segment,
+                        const struct wal__scan_sink *sink, bool all);
+/* Reads it all: facts, records, damages. */
+void check_segment_scan(const struct check_store *store,
+                        struct check_segment *segment);
+void check_segment_deinit(struct check_segment *segment);
+/* Reads the salt's effect out of the frames of a segment that lost both copies
+ * of its header. walcheck_salt.c */
+bool check_segment_find_salt(const struct check_store *store,
+                             struct check_segment *segment);
+
+/* Takes the records of a scanned segment. walcheck_replay.c */
+void check_replay(struct check_store *store, struct check_segment *segment);
+
+/* Holds INDEX, SEAL, trailer and index/ID.idx against what was replayed up to
+ * the segment's end. walcheck_index.c */
+void check_indexes(struct check_store *store, struct check_segment *segment);
+/* The end that index/ID.idx of a segment names durable, or 0. */
+uint64_t check_index_end(const struct check_store *store, uint64_t id);
+/* Files of index/ that belong to no segment. */
+void check_index_names(struct check_store *store);
+
+/* walcheck_catalogue.c */
+void check_catalogue_load(struct check_store *store);
+/* To be called at the end of each segment, before its records are dropped. */
+void check_catalogue_compare(struct check_store *store,
+                             const struct check_segment *segment);
+void check_catalogue_finish(struct check_store *store);
+
+/* Compares a summary with the state of its session; the name of a field that
+ * differs, or null. walcheck_index.c */
+const char *check_summary(const struct check_session *session,
+                          const struct wal__summary *summary);
+
+/* Everything. walcheck_store.c */
+int check_store_run(struct check_store *store);
+void check_store_deinit(struct check_store *store);
+
+/* Prints what was found; answers the exit code. walcheck_report.c */
+int check_report(const struct check_store *store);
+/* Writes {"file","offset",...} of one damage. */
+struct cli_json;
+void check_report_damage(struct cli_json *json, const struct check_model *model,
+                         const struct check_damage *damage);
+
+/* Builds OUT. walcheck_salvage.c */
+int check_salvage(struct check_store *store, const char *out);
+
+#endif

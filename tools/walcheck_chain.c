@@ -1,0 +1,354 @@
+/*
+ * walcheck_chain - the segments of a folder and the chain they form (SPEC.md
+ * 3.5).
+ *
+ * The chain runs from the newest segment that was begun to the first, each
+ * naming the one before it in its OPEN. One whose OPEN is damaged is taken to
+ * follow the next one below it.
+ *
+ * Invariant: every file that is named as a segment gets a role, and what is
+ * neither in the chain nor empty is damage.
+ *
+ * Threads: one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/walcheck.h"
+
+static bool parse_name(const char *name, uint64_t *id)
+{
+    char *end = NULL;
+
+    if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0 ||
+        strspn(name, "0123456789abcdef") != 16) {
+        return false;
+    }
+    *id = strtoull(name, &end, 16);
+    return *id != 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct check_segment *x = *(struct check_segment *const *)a;
+    const struct check_segment *y = *(struct check_segment *const *)b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static struct check_segment *add_segment(struct check_store *store,
+                                         struct check_segments *segments,
+                                         const char *folder, uint64_t id)
+{
+    struct check_segment *segment = cli_alloc(sizeof(*segment));
+
+    *segment = (struct check_segment){.id = id};
+    snprintf(segment->name, sizeof(segment->name), "%s/%016" PRIx64 ".seg",
+             folder, id);
+    segment->path = check_path(store, segment->name);
+    segments->items = cli_room(segments->items, segments->count,
+                               &segments->capacity, sizeof(*segments->items));
+    segments->items[segments->count++] = segment;
+    return segment;
+}
+
+static void list(struct check_store *store, struct check_segments *segments,
+                 const char *folder)
+{
+    char *path = check_path(store, folder);
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+    uint64_t id;
+
+    if (directory == NULL) {
+        if (errno != ENOENT || strcmp(folder, "log") == 0) {
+            check_damage_add(&store->damages, folder, 0, 0,
+                             "the folder cannot be read: %s", strerror(errno));
+        }
+        free(path);
+        return;
+    }
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        if (parse_name(entry->d_name, &id)) {
+            add_segment(store, segments, folder, id);
+        }
+    }
+    closedir(directory);
+    free(path);
+    if (segments->count > 0) {
+        qsort(segments->items, segments->count, sizeof(*segments->items),
+              by_id);
+    }
+}
+
+static struct check_segment *find(const struct check_segments *segments,
+                                  uint64_t id)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        if (segments->items[i - 1]->id == id) {
+            return segments->items[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* Without MANIFEST the first segment that is valid says whose store it is. */
+static void learn_uuid(struct check_store *store,
+                       const struct check_segment *segment)
+{
+    if (!store->uuid_known && segment->header_fmt == WAL__FMT_OK) {
+        store->uuid_known = true;
+        memcpy(store->uuid, segment->header.uuid, sizeof(store->uuid));
+        store->group_align = segment->header.group_align;
+    }
+}
+
+static void read_heads(struct check_store *store,
+                       struct check_segments *segments, uint32_t class)
+{
+    bool misnamed = false;
+
+    for (size_t i = 0; i < segments->count; i++) {
+        check_segment_head(store, segments->items[i], class);
+        learn_uuid(store, segments->items[i]);
+        misnamed = misnamed || segments->items[i]->misnamed;
+    }
+    if (!misnamed) {
+        return;
+    }
+    /* A file that changed its name is read as what it is, unless that is
+     * there already. */
+    qsort(segments->items, segments->count, sizeof(*segments->items), by_id);
+    for (size_t i = 0; i < segments->count; i++) {
+        struct check_segment *segment = segments->items[i];
+
+        if (segment->misnamed &&
+            ((i > 0 && segments->items[i - 1]->id == segment->id &&
+              segments->items[i - 1]->role == CHECK_LIVE) ||
+             (i + 1 < segments->count &&
+              segments->items[i + 1]->id == segment->id &&
+              !segments->items[i + 1]->misnamed))) {
+            segment->role = CHECK_BAD;
+        }
+    }
+}
+
+/* Whether something beside the log says that a segment held records. */
+static bool is_remembered(const struct check_store *store,
+                          const struct check_segment *segment)
+{
+    return check_index_end(store, segment->id) != 0 ||
+           (store->catalogue.bytes != NULL &&
+            wal__position_segment(store->catalogue.header.position) ==
+                segment->id);
+}
+
+/* Says what a file is that lost its header. */
+static void judge_headless(struct check_store *store,
+                           struct check_segment *segment, bool named)
+{
+    bool zeroed = segment->header_fmt == WAL__FMT_ZERO;
+    bool empty = segment->damages.count == 0 && check_segment_is_empty(segment);
+
+    if (segment->damages.count > 0) {
+        return; /* the reason is told */
+    }
+    if (empty && !named && !is_remembered(store, segment)) {
+        segment->role = CHECK_SPARE;
+        return;
+    }
+    if (empty && zeroed) {
+        check_damage_add(&segment->damages, segment->name, 0, segment->size,
+                         "was zeroed");
+    } else {
+        check_damage_add(&segment->damages, segment->name, 0, segment->size,
+                         "both copies of the header are damaged: %s; without "
+                         "them no frame can be told from garbage",
+                         wal__fmt_text(segment->header_fmt));
+    }
+    segment->log_damaged = true;
+}
+
+/* The newest segment that was begun. Those above it are spares, or the rest
+ * of a beginning that a crash cut short. */
+static struct check_segment *find_newest(struct check_store *store,
+                                         struct check_segments *segments)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        struct check_segment *segment = segments->items[i - 1];
+
+        if (segment->role != CHECK_LIVE) {
+            continue;
+        }
+        if (segment->linked) {
+            return segment;
+        }
+        if (!check_segment_is_unbegun(segment) ||
+            is_remembered(store, segment)) {
+            return segment;
+        }
+        segment->role = CHECK_SPARE;
+    }
+    return NULL;
+}
+
+/* The next one below that may belong to the chain. */
+static struct check_segment *next_below(const struct check_segments *segments,
+                                        uint64_t id)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        struct check_segment *segment = segments->items[i - 1];
+
+        if (segment->id < id && segment->role == CHECK_STRAY) {
+            return segment;
+        }
+    }
+    return NULL;
+}
+
+void check_chain_gap(struct check_store *store, struct check_segments *segments,
+                     const struct check_segment *above)
+{
+    uint64_t id = above->open.previous_id;
+    const struct check_segment *below = above->previous;
+    struct check_segment *bad = find(segments, id);
+    struct check_damage *damage = NULL;
+    char name[40];
+
+    if (!above->linked || id == 0 || (below != NULL && below->id == id)) {
+        return;
+    }
+    if (bad == NULL) {
+        const char *slash = strchr(above->name, '/');
+
+        snprintf(name, sizeof(name), "%.*s/%016" PRIx64 ".seg",
+                 (int)(slash - above->name), above->name, id);
+        damage =
+            check_damage_add(&store->damages, name, 0, above->open.previous_end,
+                             "the segment is missing");
+    } else if (bad->damages.count > 0) {
+        damage = &bad->damages.items[bad->damages.count - 1];
+    }
+    if (damage != NULL && damage->last_sequence == 0) {
+        damage->first_sequence =
+            below == NULL ? 1 : below->facts->last_sequence + 1;
+        damage->last_sequence = above->open.last_sequence;
+    }
+    store->lossy = true;
+}
+
+/* Puts `below` before `above`. */
+static void link_before(struct check_segment *above,
+                        struct check_segment *below)
+{
+    above->previous = below;
+    below->next = above;
+    below->role = CHECK_LIVE;
+    if (above->linked && above->open.previous_id == below->id) {
+        below->known_end = above->open.previous_end;
+    } else if (below->has_trailer) {
+        below->known_end = below->trailer.end;
+    }
+}
+
+static void walk_chain(struct check_store *store,
+                       struct check_segments *segments)
+{
+    struct check_segment *segment = segments->tail;
+
+    segment->role = CHECK_LIVE;
+    while (!segment->linked || segment->open.previous_id != 0) {
+        struct check_segment *below =
+            segment->linked ? find(segments, segment->open.previous_id) : NULL;
+
+        if (below == NULL || below->role != CHECK_STRAY) {
+            if (below != NULL) {
+                judge_headless(store, below, true);
+            }
+            below = next_below(segments, segment->id);
+        }
+        if (below == NULL) {
+            return;
+        }
+        link_before(segment, below);
+        segment = below;
+    }
+}
+
+/* A tail ends at least where an index or the catalogue says. */
+static void learn_tail_end(struct check_store *store,
+                           struct check_segment *tail, bool is_log)
+{
+    uint64_t position = store->catalogue.header.position;
+
+    if (tail->has_trailer) {
+        tail->known_end = tail->trailer.end;
+        return;
+    }
+    if (!is_log) {
+        return;
+    }
+    tail->known_end = check_index_end(store, tail->id);
+    if (store->catalogue.bytes != NULL &&
+        wal__position_segment(position) == tail->id &&
+        wal__position_offset(position) > tail->known_end) {
+        tail->known_end = wal__position_offset(position);
+    }
+    if (tail->known_end > tail->header.capacity) {
+        tail->known_end = 0;
+    }
+}
+
+/* Files that are in no chain. */
+static void judge_rest(struct check_store *store,
+                       struct check_segments *segments)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        struct check_segment *segment = segments->items[i];
+
+        if (segment->role == CHECK_BAD) {
+            judge_headless(store, segment, false);
+            continue;
+        }
+        if (segment->role != CHECK_STRAY || segment->next != NULL) {
+            continue;
+        }
+        if (check_segment_is_unbegun(segment)) {
+            segment->role = CHECK_SPARE;
+            continue;
+        }
+        check_damage_add(&segment->damages, segment->name, 0, segment->size,
+                         "holds records, and no later segment names it as the "
+                         "one before");
+    }
+}
+
+static void set_strays(struct check_segments *segments)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        struct check_segment *segment = segments->items[i];
+
+        if (segment->role == CHECK_LIVE && segment != segments->tail) {
+            segment->role = CHECK_STRAY;
+        }
+    }
+}
+
+void check_chain(struct check_store *store, struct check_segments *segments,
+                 const char *folder, uint32_t class)
+{
+    list(store, segments, folder);
+    read_heads(store, segments, class);
+    segments->tail = find_newest(store, segments);
+    set_strays(segments);
+    if (segments->tail != NULL) {
+        walk_chain(store, segments);
+        learn_tail_end(store, segments->tail, class == WAL__CLASS_LOG);
+    }
+    judge_rest(store, segments);
+}

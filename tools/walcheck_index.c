@@ -1,0 +1,600 @@
+/*
+ * walcheck_index - INDEX, SEAL and trailer of a segment, and its file in
+ * index/, against what the log says (SPEC.md 2.10, 2.12).
+ *
+ * All of it is derived: damage in it loses nothing, and says so. Where the log
+ * lost records, an index that holds tells which.
+ *
+ * Invariant: called once for a segment, when everything up to its end and
+ * nothing behind it was replayed.
+ *
+ * Threads: one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/crc32.h"
+#include "tools/walcheck.h"
+
+static const char rebuilt[] = "; it is derived, and will be rebuilt";
+
+struct checked {
+    struct check_store *store;
+    struct check_segment *segment;
+    struct wal__index index;
+    const char *file;
+    uint64_t offset;
+    uint64_t size;
+};
+
+static void complain(const struct checked *checked, const char *what)
+{
+    check_damage_spare(&checked->store->damages, checked->file, checked->offset,
+                       checked->size, "%s%s", what, rebuilt);
+}
+
+static uint64_t hash_of(struct wal__span id)
+{
+    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
+}
+
+static bool texts_differ(const struct wal__session_record *record,
+                         const struct wal__summary *summary)
+{
+    const struct {
+        struct wal__span a;
+        struct wal__span b;
+    } pairs[] = {
+        {record->id, summary->id},
+        {record->cwd, summary->cwd},
+        {record->project, summary->project},
+        {record->title, summary->title},
+        {record->source, summary->source},
+        {record->parent_id, summary->parent_id},
+    };
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        if (pairs[i].a.size != pairs[i].b.size ||
+            (pairs[i].a.size > 0 &&
+             memcmp(pairs[i].a.data, pairs[i].b.data, pairs[i].a.size) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *check_summary(const struct check_session *session,
+                          const struct wal__summary *summary)
+{
+    const struct wal__summary *state = &session->state;
+    const struct {
+        const char *name;
+        uint64_t is;
+        uint64_t should;
+    } fields[] = {
+        {"id", summary->id_hash, state->id_hash},
+        {"SESSION position", summary->session_position,
+         state->session_position},
+        {"fork point", summary->fork_sequence, state->fork_sequence},
+        {"fork owner", summary->fork_owner, state->fork_owner},
+        {"depth", summary->depth, state->depth},
+        {"creation time", (uint64_t)summary->created_ms,
+         (uint64_t)state->created_ms},
+        {"time of update", (uint64_t)summary->updated_ms,
+         (uint64_t)state->updated_ms},
+        {"last sequence", summary->last_sequence, state->last_sequence},
+        {"count of entries", summary->entries, state->entries},
+        {"inherited entries", summary->inherited, state->inherited},
+        {"bytes", summary->bytes, state->bytes},
+        {"head", summary->head_sequence, state->head_sequence},
+        {"head's id", hash_of(summary->head_id), session->head_hash},
+        {"fork flag", summary->flags & WAL__SUMMARY_FORK,
+         state->flags & WAL__SUMMARY_FORK},
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (fields[i].is != fields[i].should) {
+            return fields[i].name;
+        }
+    }
+    return texts_differ(&session->record, summary) ? "texts" : NULL;
+}
+
+/* --- postings ------------------------------------------------------------- */
+
+static const struct check_record *
+find_record(const struct check_segment *segment, uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = segment->record_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (segment->records[middle].posting.sequence < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < segment->record_count &&
+                   segment->records[low].posting.sequence == sequence
+               ? &segment->records[low]
+               : NULL;
+}
+
+/* A posting without its record: the record was lost. */
+static void name_lost(const struct checked *checked,
+                      const struct wal__posting *posting, uint32_t session)
+{
+    struct check_segment *segment = checked->segment;
+
+    for (size_t i = 0; i < segment->damages.count; i++) {
+        struct check_damage *damage = &segment->damages.items[i];
+
+        if (posting->sequence >= damage->first_sequence &&
+            posting->sequence <= damage->last_sequence) {
+            check_damage_session(damage, session);
+            break;
+        }
+    }
+    segment->lost = cli_room(segment->lost, segment->lost_count,
+                             &segment->lost_capacity, sizeof(*segment->lost));
+    segment->lost[segment->lost_count++] =
+        (struct check_lost){posting->sequence, posting->parent, session};
+}
+
+static bool posting_fits(const struct check_record *record,
+                         const struct wal__posting *posting, uint32_t session)
+{
+    const struct wal__posting *own = &record->posting;
+
+    return record->session == session && own->offset == posting->offset &&
+           own->type == posting->type && own->flags == posting->flags &&
+           own->stream == posting->stream && own->kind == posting->kind &&
+           own->parent == posting->parent && own->id_hash == posting->id_hash;
+}
+
+static bool check_postings(const struct checked *checked,
+                           const struct wal__summary *summary)
+{
+    const struct check_segment *segment = checked->segment;
+
+    for (uint32_t i = 0; i < summary->posting_count; i++) {
+        const struct check_record *record;
+        struct wal__posting posting;
+
+        wal__posting_decode(checked->index.postings +
+                                ((size_t)summary->first_posting + i) *
+                                    WAL__POSTING_SIZE,
+                            &posting);
+        record = find_record(segment, posting.sequence);
+        if (record == NULL && segment->log_damaged) {
+            name_lost(checked, &posting, summary->number);
+        } else if (record == NULL ||
+                   !posting_fits(record, &posting, summary->number)) {
+            complain(checked, "a posting differs from its frame");
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_summaries(const struct checked *checked)
+{
+    const struct wal__index_header *header = &checked->index.header;
+    uint64_t postings = 0;
+
+    for (uint32_t i = 0; i < header->session_count; i++) {
+        const struct check_session *session;
+        struct wal__summary summary;
+        const char *field = NULL;
+
+        if (wal__index_summary(&checked->index, i, &summary) != WAL__FMT_OK) {
+            complain(checked, "a summary is not valid");
+            return;
+        }
+        if (!check_postings(checked, &summary)) {
+            return;
+        }
+        postings += summary.posting_count;
+        session = check_model_find(&checked->store->model, summary.number);
+        if (checked->store->lossy || (session != NULL && session->damaged)) {
+            if (session == NULL || !session->has_record) {
+                check_model_adopt(&checked->store->model, &summary);
+            }
+            continue;
+        }
+        field = session == NULL ? "number" : check_summary(session, &summary);
+        if (field != NULL) {
+            check_damage_spare(&checked->store->damages, checked->file,
+                               checked->offset, checked->size,
+                               "the %s of session %" PRIu32
+                               " differs from the log%s",
+                               field, summary.number, rebuilt);
+            return;
+        }
+    }
+    if (postings < checked->segment->record_count) {
+        complain(checked, "records of the log have no posting");
+    }
+}
+
+/* Whether the index is of this segment, as it ended. */
+static void check_index(const struct checked *checked)
+{
+    const struct check_segment *segment = checked->segment;
+    const struct wal__index_header *header = &checked->index.header;
+    const struct wal__scan_facts *facts = segment->facts;
+
+    if (memcmp(header->uuid, checked->store->uuid, sizeof(header->uuid)) != 0 ||
+        header->id != segment->id) {
+        complain(checked, "the index is of another segment or store");
+        return;
+    }
+    if (segment->log_damaged) {
+        check_summaries(checked);
+        return;
+    }
+    if (header->end != facts->end ||
+        header->last_sequence != facts->last_sequence ||
+        /* Rebuilt indexes of older segments name no COMMIT. */
+        (header->commit_offset != 0 &&
+         (header->chain != facts->chain ||
+          header->commit_offset != facts->commit_offset ||
+          header->epoch != facts->epoch))) {
+        complain(checked, header->end < facts->end
+                              ? "the index is from before the log's end"
+                              : "the index ends where the log does not");
+        return;
+    }
+    check_summaries(checked);
+}
+
+/* --- INDEX, SEAL, trailer ------------------------------------------------- */
+
+/* The frame at an offset, if it is whole and of that type; its payload holds
+ * until the next fetch. */
+static bool read_frame(struct checked *checked, struct check_file *file,
+                       uint64_t at, uint8_t type, struct wal__span *payload)
+{
+    const struct check_segment *segment = checked->segment;
+    struct wal__frame frame;
+    const uint8_t *bytes = check_file_fetch(file, at, WAL__FRAME_SIZE);
+
+    checked->offset = at;
+    checked->size = WAL__FRAME_SIZE;
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != type) {
+        return false;
+    }
+    checked->size = wal__frame_span(frame.stored_size);
+    bytes = check_file_fetch(file, at, checked->size);
+    if (bytes == NULL ||
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        return false;
+    }
+    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
+    return true;
+}
+
+/* Answers where SEAL should stand, 0 when INDEX does not tell. */
+static uint64_t check_index_frame(struct checked *checked,
+                                  struct check_file *file)
+{
+    uint64_t at = checked->segment->known_end;
+    struct wal__span payload;
+
+    if (!read_frame(checked, file, at, WAL__FRAME_INDEX, &payload)) {
+        complain(checked, "the INDEX frame is damaged");
+        return checked->segment->has_trailer
+                   ? checked->segment->trailer.seal_offset
+                   : 0;
+    }
+    if (wal__index_decode(payload, &checked->index) != WAL__FMT_OK) {
+        complain(checked, "the INDEX frame's payload is not valid");
+    } else {
+        check_index(checked);
+    }
+    return checked->offset + checked->size;
+}
+
+static void check_seal_frame(struct checked *checked, struct check_file *file,
+                             uint64_t at)
+{
+    const struct check_segment *segment = checked->segment;
+    struct wal__span payload;
+    struct wal__seal seal;
+
+    if (at == 0 || at + WAL__FRAME_SIZE > file->size) {
+        return;
+    }
+    if (!read_frame(checked, file, at, WAL__FRAME_SEAL, &payload) ||
+        wal__seal_decode(payload, &seal) != WAL__FMT_OK) {
+        complain(checked, "the SEAL frame is damaged");
+        return;
+    }
+    if (seal.end != segment->known_end || seal.index_offset != seal.end ||
+        (!segment->log_damaged &&
+         (seal.last_sequence != segment->facts->last_sequence ||
+          seal.chain != segment->facts->chain))) {
+        complain(checked, "the SEAL frame does not agree with the log");
+    }
+}
+
+static void check_trailer(struct checked *checked, struct check_file *file)
+{
+    const struct check_segment *segment = checked->segment;
+    const struct wal__trailer *trailer = &segment->trailer;
+
+    if (segment->size < segment->header.capacity) {
+        return; /* cut: that is told */
+    }
+    checked->offset = segment->header.capacity - WAL__TRAILER_SIZE;
+    checked->size = WAL__TRAILER_SIZE;
+    if (!segment->has_trailer) {
+        static const uint8_t zeros[WAL__TRAILER_SIZE];
+        const uint8_t *bytes =
+            check_file_fetch(file, checked->offset, checked->size);
+
+        /* A crash may come between SEAL and trailer of a tail. */
+        if (segment->next != NULL || bytes == NULL ||
+            memcmp(bytes, zeros, sizeof(zeros)) != 0) {
+            complain(checked, "the trailer is damaged");
+        }
+        return;
+    }
+    if (trailer->end != segment->known_end ||
+        (!segment->log_damaged &&
+         (trailer->last_sequence != segment->facts->last_sequence ||
+          trailer->chain != segment->facts->chain))) {
+        complain(checked, "the trailer does not agree with the log");
+    }
+}
+
+/* Between SEAL and trailer nothing was ever written. */
+static void check_gap(struct checked *checked, struct check_file *file)
+{
+    const struct check_segment *segment = checked->segment;
+    uint64_t at =
+        segment->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
+    uint64_t end = segment->header.capacity - WAL__TRAILER_SIZE;
+
+    if (!segment->has_trailer || end > file->size) {
+        return;
+    }
+    for (; at + 8 <= end; at += 8) {
+        static const uint8_t zeros[8];
+        const uint8_t *bytes = check_file_fetch(file, at, sizeof(zeros));
+
+        if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
+            check_damage_spare(&checked->store->damages, checked->file, at, 8,
+                               bytes == NULL
+                                   ? "cannot be read; no record lies there"
+                                   : "bytes that were never written are not "
+                                     "zero; no record lies there");
+            return;
+        }
+    }
+}
+
+static bool is_seal(struct check_segment *segment, struct check_file *file)
+{
+    uint64_t at = segment->facts->end;
+    const uint8_t *bytes;
+    struct wal__frame frame;
+
+    if (segment->has_trailer || segment->index != NULL ||
+        segment->facts->sealed_end != 0 || segment->facts->index_offset != 0) {
+        return true;
+    }
+    if (segment->known_end == 0 || at + WAL__FRAME_SIZE > file->size) {
+        return false;
+    }
+    bytes = check_file_fetch(file, at, WAL__FRAME_SIZE);
+    return bytes != NULL &&
+           wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
+                             &frame) == WAL__FMT_OK &&
+           frame.type == WAL__FRAME_INDEX;
+}
+
+static void check_sealed(struct checked *checked)
+{
+    struct check_segment *segment = checked->segment;
+    struct check_file file;
+    uint64_t seal;
+
+    checked->file = segment->name;
+    if (check_file_open(&file, segment->path) != 0) {
+        return; /* the scan has said so */
+    }
+    if (segment->known_end != 0 && is_seal(segment, &file) &&
+        segment->known_end + WAL__FRAME_SIZE <= file.size) {
+        /* An INDEX without SEAL and trailer is a crash while sealing. */
+        if (segment->next == NULL && !segment->has_trailer &&
+            segment->facts->sealed_end == 0) {
+            check_file_close(&file);
+            return;
+        }
+        seal = check_index_frame(checked, &file);
+        check_seal_frame(checked, &file, seal);
+        check_trailer(checked, &file);
+        check_gap(checked, &file);
+    }
+    check_file_close(&file);
+}
+
+/* --- index/ID.idx --------------------------------------------------------- */
+
+/* All bytes of a file, to be freed; null when there is none. */
+static uint8_t *slurp(const struct check_store *store, const char *name,
+                      uint64_t *size, int *error)
+{
+    char *path = check_path(store, name);
+    struct check_file file;
+    uint8_t *bytes = NULL;
+
+    *error = check_file_open(&file, path);
+    free(path);
+    if (*error != 0) {
+        return NULL;
+    }
+    if (file.size == 0) {
+        bytes = cli_alloc(1);
+    } else if (check_file_fetch(&file, 0, file.size) != NULL) {
+        bytes = cli_alloc((size_t)file.size);
+        memcpy(bytes, file.window, (size_t)file.size);
+    } else {
+        *error = file.error;
+    }
+    *size = file.size;
+    check_file_close(&file);
+    return bytes;
+}
+
+static void name_of(uint64_t id, char out[40])
+{
+    snprintf(out, 40, "index/%016" PRIx64 ".idx", id);
+}
+
+uint64_t check_index_end(const struct check_store *store, uint64_t id)
+{
+    struct wal__index index;
+    char name[40];
+    uint64_t size = 0;
+    uint64_t end = 0;
+    uint8_t *bytes;
+    int error;
+
+    name_of(id, name);
+    bytes = slurp(store, name, &size, &error);
+    if (bytes != NULL &&
+        wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
+            WAL__FMT_OK &&
+        index.header.id == id && store->uuid_known &&
+        memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        end = index.header.end;
+    }
+    free(bytes);
+    return end;
+}
+
+static void check_beside(struct checked *checked)
+{
+    uint64_t size = 0;
+    char name[40];
+    uint8_t *bytes;
+    enum wal__fmt fmt;
+    int error;
+
+    name_of(checked->segment->id, name);
+    checked->file = name;
+    checked->offset = 0;
+    bytes = slurp(checked->store, name, &size, &error);
+    checked->size = size;
+    if (bytes == NULL && error != ENOENT) {
+        check_damage_spare(&checked->store->damages, name, 0, size,
+                           "cannot be read: %s%s", strerror(error), rebuilt);
+    } else if (bytes != NULL) {
+        fmt = wal__index_decode((struct wal__span){bytes, (size_t)size},
+                                &checked->index);
+        if (fmt != WAL__FMT_OK) {
+            complain(checked, wal__fmt_text(fmt));
+        } else {
+            check_index(checked);
+        }
+    }
+    free(bytes);
+}
+
+void check_indexes(struct check_store *store, struct check_segment *segment)
+{
+    struct checked checked = {.store = store, .segment = segment};
+
+    check_sealed(&checked);
+    check_beside(&checked);
+}
+
+/* The newest segment is gone, and its index tells what was in it. */
+static void tell_missing(struct check_store *store, uint64_t id,
+                         const struct wal__index *index)
+{
+    struct check_damage *damage;
+    struct wal__summary summary;
+    char name[40];
+
+    snprintf(name, sizeof(name), "log/%016" PRIx64 ".seg", id);
+    damage = check_damage_add(&store->damages, name, 0, index->header.end,
+                              "the segment is missing");
+    damage->first_sequence = index->header.first_sequence;
+    damage->last_sequence = index->header.last_sequence;
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        if (wal__index_summary(index, i, &summary) == WAL__FMT_OK) {
+            check_damage_session(damage, summary.number);
+            check_model_adopt(&store->model, &summary);
+        }
+    }
+    store->lossy = true;
+}
+
+static void check_orphan(struct check_store *store, uint64_t id)
+{
+    struct wal__index index;
+    uint64_t size = 0;
+    char name[40];
+    int error;
+    uint8_t *bytes;
+
+    name_of(id, name);
+    bytes = slurp(store, name, &size, &error);
+    if (bytes == NULL && error == ENOENT) {
+        return;
+    }
+    if (bytes != NULL &&
+        (store->log.tail == NULL || id > store->log.tail->id) &&
+        wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
+            WAL__FMT_OK &&
+        memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        tell_missing(store, id, &index);
+    } else {
+        check_damage_spare(&store->damages, name, 0, size,
+                           "is the index of a segment that is not there");
+    }
+    free(bytes);
+}
+
+void check_index_names(struct check_store *store)
+{
+    char *path = check_path(store, "index");
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+
+    free(path);
+    if (directory == NULL) {
+        return; /* disposable */
+    }
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        char *end = NULL;
+        uint64_t id = strtoull(entry->d_name, &end, 16);
+        bool known = false;
+
+        if (strlen(entry->d_name) != 20 || end != entry->d_name + 16 ||
+            strcmp(end, ".idx") != 0) {
+            continue;
+        }
+        for (size_t i = 0; i < store->log.count; i++) {
+            known = known || store->log.items[i]->id == id;
+        }
+        if (!known) {
+            check_orphan(store, id);
+        }
+    }
+    closedir(directory);
+}

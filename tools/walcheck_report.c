@@ -1,0 +1,164 @@
+/*
+ * walcheck_report - what was found, for people and as JSON.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/cli_json.h"
+#include "tools/walcheck.h"
+
+/* A session's id, or its number where its id is lost. */
+static struct wal_slice session_name(const struct check_model *model,
+                                     uint32_t number, char *buffer, size_t size)
+{
+    const struct check_session *session = check_model_find(model, number);
+
+    if (session != NULL && session->has_record) {
+        return (struct wal_slice){session->record.id.data,
+                                  session->record.id.size};
+    }
+    snprintf(buffer, size, "#%" PRIu32, number);
+    return cli_slice(buffer);
+}
+
+void check_report_damage(struct cli_json *json, const struct check_model *model,
+                         const struct check_damage *damage)
+{
+    char buffer[16];
+
+    cli_json_open(json, '{');
+    cli_json_key(json, "file");
+    cli_json_text(json, cli_slice(damage->file));
+    cli_json_key(json, "offset");
+    cli_json_number(json, damage->offset);
+    cli_json_key(json, "length");
+    cli_json_number(json, damage->length);
+    cli_json_key(json, "firstSequence");
+    cli_json_number(json, damage->first_sequence);
+    cli_json_key(json, "lastSequence");
+    cli_json_number(json, damage->last_sequence);
+    cli_json_key(json, "sessions");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < damage->session_count; i++) {
+        cli_json_text(json, session_name(model, damage->sessions[i], buffer,
+                                         sizeof(buffer)));
+    }
+    cli_json_close(json, ']');
+    cli_json_key(json, "redundant");
+    cli_json_bool(json, damage->spare);
+    cli_json_key(json, "reason");
+    cli_json_text(json, cli_slice(damage->reason));
+    cli_json_close(json, '}');
+}
+
+static const char *tail_name(enum wal__verdict verdict)
+{
+    switch (verdict) {
+    case WAL__VERDICT_CLEAN:
+        return "clean";
+    case WAL__VERDICT_TORN:
+        return "torn";
+    case WAL__VERDICT_AMBIGUOUS:
+        return "ambiguous";
+    case WAL__VERDICT_DAMAGED:
+    case WAL__VERDICT_READ_ERROR:
+    case WAL__VERDICT_NEWER:
+    case WAL__VERDICT_STOPPED:
+        break;
+    }
+    return "damaged";
+}
+
+static void report_json(const struct check_store *store, bool sound)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sound");
+    cli_json_bool(&json, sound);
+    cli_json_key(&json, "tailAmbiguous");
+    cli_json_bool(&json, store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
+    cli_json_key(&json, "tail");
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "state");
+    cli_json_text(&json, cli_slice(tail_name(store->tail.verdict)));
+    cli_json_key(&json, "file");
+    cli_json_optional(&json, cli_slice(store->tail.file));
+    cli_json_key(&json, "offset");
+    cli_json_number(&json, store->tail.offset);
+    cli_json_key(&json, "length");
+    cli_json_number(&json, store->tail.length);
+    cli_json_close(&json, '}');
+    cli_json_key(&json, "sessionCount");
+    cli_json_number(&json, store->model.session_count);
+    cli_json_key(&json, "recordCount");
+    cli_json_number(&json, store->model.seen_count);
+    cli_json_key(&json, "damage");
+    cli_json_open(&json, '[');
+    for (size_t i = 0; i < store->damages.count; i++) {
+        check_report_damage(&json, &store->model, &store->damages.items[i]);
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void print_damage(const struct check_store *store,
+                         const struct check_damage *damage)
+{
+    char buffer[16];
+
+    printf("%s: %" PRIu64 ", %" PRIu64 " bytes: ", damage->file, damage->offset,
+           damage->length);
+    cli_print(stdout, cli_slice(damage->reason), 0, false);
+    if (damage->last_sequence != 0) {
+        printf("; sequence %" PRIu64 " to %" PRIu64, damage->first_sequence,
+               damage->last_sequence);
+    }
+    for (size_t i = 0; i < damage->session_count; i++) {
+        printf(i == 0 ? "; sessions " : ", ");
+        cli_print(stdout,
+                  session_name(&store->model, damage->sessions[i], buffer,
+                               sizeof(buffer)),
+                  0, false);
+    }
+    putchar('\n');
+}
+
+static void report_text(const struct check_store *store, bool sound)
+{
+    for (size_t i = 0; i < store->damages.count; i++) {
+        print_damage(store, &store->damages.items[i]);
+    }
+    if (store->tail.verdict == WAL__VERDICT_TORN ||
+        store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
+        printf("%s: %" PRIu64 ", %" PRIu64 " bytes: %s\n", store->tail.file,
+               store->tail.offset, store->tail.length,
+               wal__verdict_text(store->tail.verdict));
+    }
+    printf("%s: %zu sessions, %zu records, ", sound ? "sound" : "damaged",
+           store->model.session_count, store->model.seen_count);
+    printf("%zu segments\n", store->log.count + store->pack.count);
+}
+
+int check_report(const struct check_store *store)
+{
+    bool sound = store->damages.count == 0;
+    int code = sound ? CLI_DONE : CLI_NO;
+
+    if (store->cli->json) {
+        report_json(store, sound);
+    } else {
+        report_text(store, sound);
+    }
+    if (store->newer) {
+        code = cli_error(store->cli, CLI_FAILED, store->path,
+                         "holds what a newer format has; this walcheck knows "
+                         "format version %d",
+                         (int)WAL__FORMAT_VERSION);
+    }
+    return code;
+}

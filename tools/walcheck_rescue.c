@@ -1,0 +1,385 @@
+/*
+ * walcheck_rescue - entries of a damaged store, appended to the salvaged one.
+ *
+ * Invariant: an entry stands under its parent, under the nearest ancestor that
+ * is left, or is a root; a change of parent is noted.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/walcheck_salvage.h"
+
+enum {
+    BATCH_COUNT = 256,
+    BATCH_SIZE = 1024 * 1024,
+    REASON_SIZE = 700
+};
+
+void salvage_note(struct salvage *salvage, const char *session,
+                  const char *entry, const char *reason, ...)
+{
+    struct salvage_note *note;
+    char text[REASON_SIZE];
+    va_list arguments;
+
+    va_start(arguments, reason);
+    vsnprintf(text, sizeof(text), reason, arguments);
+    va_end(arguments);
+    salvage->notes = cli_room(salvage->notes, salvage->note_count,
+                              &salvage->note_capacity, sizeof(*note));
+    note = &salvage->notes[salvage->note_count++];
+    *note = (struct salvage_note){
+        .session = cli_copy(session, strlen(session)),
+        .entry = cli_copy(entry, strlen(entry)),
+        .reason = cli_copy(text, strlen(text)),
+    };
+}
+
+void salvage_moved(struct salvage *salvage, const char *session,
+                   const char *entry, uint64_t lost_parent, const char *parent)
+{
+    if (parent == NULL) {
+        salvage_note(salvage, session, entry,
+                     "its parent, sequence %" PRIu64
+                     ", is lost: it is a root now",
+                     lost_parent);
+    } else {
+        salvage_note(salvage, session, entry,
+                     "its parent, sequence %" PRIu64
+                     ", is lost: it stands under %s now",
+                     lost_parent, parent);
+    }
+}
+
+/* --- parents -------------------------------------------------------------- */
+
+static const struct salvage_seen *find_seen(const struct salvage *salvage,
+                                            uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = salvage->seen_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (salvage->seen[middle].sequence < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < salvage->seen_count && salvage->seen[low].sequence == sequence
+               ? &salvage->seen[low]
+               : NULL;
+}
+
+static const struct check_lost *find_lost(const struct salvage *salvage,
+                                          uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = salvage->lost_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (salvage->lost[middle].sequence < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < salvage->lost_count && salvage->lost[low].sequence == sequence
+               ? &salvage->lost[low]
+               : NULL;
+}
+
+/* Reads the id of an entry again. */
+static char *read_id(struct salvage *salvage, const struct salvage_seen *seen)
+{
+    struct wal__entry_record record;
+    struct wal__frame frame;
+    const uint8_t *bytes;
+
+    if (salvage->open != seen->segment) {
+        if (salvage->open != NULL) {
+            check_file_close(&salvage->file);
+        }
+        salvage->open = NULL;
+        if (check_file_open(&salvage->file, seen->segment->path) != 0) {
+            return NULL;
+        }
+        salvage->open = seen->segment;
+    }
+    bytes = check_file_fetch(&salvage->file, seen->offset, WAL__FRAME_SIZE);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, salvage->file.size - seen->offset,
+                          seen->segment->header.salt, seen->offset,
+                          &frame) != WAL__FMT_OK) {
+        return NULL;
+    }
+    bytes = check_file_fetch(&salvage->file, seen->offset,
+                             wal__frame_span(frame.stored_size));
+    if (bytes == NULL ||
+        wal__entry_record_decode(
+            (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
+            &record) != WAL__FMT_OK) {
+        return NULL;
+    }
+    return cli_copy(record.id.data, record.id.size);
+}
+
+char *salvage_surviving_id(struct salvage *salvage, uint64_t *sequence)
+{
+    uint64_t at = *sequence;
+
+    while (at != 0) {
+        const struct salvage_seen *seen = find_seen(salvage, at);
+        const struct check_lost *lost;
+
+        if (seen != NULL) {
+            char *id = read_id(salvage, seen);
+
+            if (id != NULL) {
+                *sequence = at;
+            }
+            return id;
+        }
+        lost = find_lost(salvage, at);
+        if (lost == NULL || lost->parent >= at) {
+            return NULL;
+        }
+        at = lost->parent;
+    }
+    return NULL;
+}
+
+/* --- batches -------------------------------------------------------------- */
+
+static void drop_waiting(struct salvage *salvage)
+{
+    for (size_t i = 0; i < salvage->waiting_count; i++) {
+        free(salvage->waiting[i].bytes);
+        free(salvage->waiting[i].parent);
+    }
+    salvage->waiting_count = 0;
+    salvage->waiting_size = 0;
+}
+
+/* The entry is in OUT. */
+static void remember(struct salvage *salvage, struct salvage_session *session,
+                     const struct salvage_waiting *waiting)
+{
+    char id[WAL__ID_MAX + 1];
+
+    memcpy(id, waiting->entry.id.data, waiting->entry.id.size);
+    id[waiting->entry.id.size] = '\0';
+    salvage->seen = cli_room(salvage->seen, salvage->seen_count,
+                             &salvage->seen_capacity, sizeof(*salvage->seen));
+    salvage->seen[salvage->seen_count++] = (struct salvage_seen){
+        waiting->sequence, salvage->segment, waiting->offset};
+    free(session->last_id);
+    session->last_id = cli_copy(id, strlen(id));
+    session->last_sequence = waiting->sequence;
+    salvage->entries_made++;
+    if (waiting->lost_parent != 0) {
+        salvage_moved(salvage, session->id, id, waiting->lost_parent,
+                      waiting->parent);
+    }
+}
+
+/* An entry that was refused in its batch, by itself. */
+static void append_one(struct salvage *salvage, struct salvage_session *session,
+                       struct salvage_waiting *waiting)
+{
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = WAL_WRITTEN,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_entry entry = waiting->entry;
+    enum wal_status status;
+    char id[WAL__ID_MAX + 1];
+
+    status = wal_append(session->handle, &entry, 1, &options, NULL, &error);
+    if (status == WAL_ENOPARENT) {
+        /* The parent is in a session that this one is no fork of any more. */
+        entry.parent_id = (struct wal_slice){NULL, 0};
+        entry.flags |= WAL_ENTRY_ROOT;
+        free(waiting->parent);
+        waiting->parent = NULL;
+        status = wal_append(session->handle, &entry, 1, &options, NULL, &error);
+    }
+    if (status == WAL_OK) {
+        remember(salvage, session, waiting);
+        return;
+    }
+    memcpy(id, entry.id.data, entry.id.size);
+    id[entry.id.size] = '\0';
+    salvage_note(salvage, session->id, id, "cannot be appended: %s",
+                 error.text[0] != '\0' ? error.text : wal_status_text(status));
+}
+
+void salvage_flush(struct salvage *salvage)
+{
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = WAL_WRITTEN,
+    };
+    struct salvage_session *session;
+    struct wal_entry *entries;
+    size_t count = salvage->waiting_count;
+    enum wal_status status;
+
+    if (count == 0) {
+        return;
+    }
+    session = salvage_session(salvage, salvage->waiting_session);
+    if (session->handle == NULL) {
+        drop_waiting(salvage); /* it is noted that there is no session */
+        return;
+    }
+    entries = cli_alloc(count * sizeof(*entries));
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = salvage->waiting[i].entry;
+    }
+    status = wal_append(session->handle, entries, (uint32_t)count, &options,
+                        NULL, NULL);
+    free(entries);
+    for (size_t i = 0; i < count; i++) {
+        if (status == WAL_OK) {
+            remember(salvage, session, &salvage->waiting[i]);
+        } else {
+            append_one(salvage, session, &salvage->waiting[i]);
+        }
+    }
+    drop_waiting(salvage);
+}
+
+/* The parent of an entry: in its batch, the newest of its session, or read
+ * again; what is lost is stepped over. */
+static void set_parent(struct salvage *salvage, struct salvage_waiting *waiting,
+                       const struct salvage_session *session, uint64_t parent)
+{
+    uint64_t left = parent;
+
+    if (parent == 0) {
+        waiting->entry.flags |= WAL_ENTRY_ROOT;
+        return;
+    }
+    for (size_t i = salvage->waiting_count; i > 0; i--) {
+        const struct salvage_waiting *other = &salvage->waiting[i - 1];
+
+        if (other->sequence == parent) {
+            waiting->parent =
+                cli_copy(other->entry.id.data, other->entry.id.size);
+            waiting->entry.parent_id = cli_slice(waiting->parent);
+            return;
+        }
+    }
+    if (session->last_sequence == parent) {
+        waiting->parent = cli_copy(session->last_id, strlen(session->last_id));
+    } else {
+        waiting->parent = salvage_surviving_id(salvage, &left);
+        waiting->lost_parent =
+            waiting->parent == NULL || left != parent ? parent : 0;
+    }
+    if (waiting->parent == NULL) {
+        waiting->entry.flags |= WAL_ENTRY_ROOT;
+    } else {
+        waiting->entry.parent_id = cli_slice(waiting->parent);
+    }
+}
+
+/* A lost parent may have led to one that waits in the batch. */
+static void flush_for_parent(struct salvage *salvage, uint64_t parent)
+{
+    for (size_t i = 0; i < salvage->waiting_count; i++) {
+        if (salvage->waiting[i].sequence == parent) {
+            return;
+        }
+    }
+    if (parent != 0 && find_seen(salvage, parent) == NULL) {
+        salvage_flush(salvage);
+    }
+}
+
+static void fill(struct salvage_waiting *waiting,
+                 const struct wal__frame *frame,
+                 const struct wal__entry_record *record)
+{
+    struct wal__span kind = wal__kind_name(frame->kind);
+    struct wal__span type = record->type.size > 0 ? record->type : kind;
+
+    waiting->entry = (struct wal_entry){
+        .struct_size = sizeof(waiting->entry),
+        .flags = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0
+                     ? (uint32_t)WAL_ENTRY_HEAD_MOVE
+                     : (uint32_t)WAL_ENTRY_HEAD_KEEP,
+        .stream = frame->stream,
+        .id = {record->id.data, record->id.size},
+        .type = {type.data, type.size},
+        .timestamp = {record->time.data, record->time.size},
+        .run_id = {record->run.data, record->run.size},
+        .payload = {record->payload.data, record->payload.size},
+        .meta = {record->meta.data, record->meta.size},
+    };
+    if (record->form == WAL__ENTRY_LINE) {
+        waiting->entry.flags |= WAL_ENTRY_LINE;
+    }
+}
+
+void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
+                   uint64_t offset, const uint8_t *payload)
+{
+    struct salvage_waiting *waiting;
+    struct wal__entry_record record;
+    struct salvage_session *session;
+    uint8_t *bytes;
+
+    if (salvage->waiting_session != frame->session ||
+        salvage->waiting_count >= BATCH_COUNT ||
+        salvage->waiting_size >= BATCH_SIZE) {
+        salvage_flush(salvage);
+    }
+    flush_for_parent(salvage, frame->parent);
+    session = salvage_session(salvage, frame->session);
+    bytes = cli_alloc(frame->stored_size);
+    memcpy(bytes, payload, frame->stored_size);
+    if (wal__entry_record_decode((struct wal__span){bytes, frame->stored_size},
+                                 &record) != WAL__FMT_OK) {
+        salvage_note(salvage, session->id, "",
+                     "the entry of sequence %" PRIu64 " is not well-formed",
+                     frame->sequence);
+        free(bytes);
+        return;
+    }
+    salvage->waiting =
+        cli_room(salvage->waiting, salvage->waiting_count,
+                 &salvage->waiting_capacity, sizeof(*salvage->waiting));
+    waiting = &salvage->waiting[salvage->waiting_count];
+    *waiting = (struct salvage_waiting){
+        .bytes = bytes,
+        .sequence = frame->sequence,
+        .offset = offset,
+    };
+    fill(waiting, frame, &record);
+    set_parent(salvage, waiting, session, frame->parent);
+    salvage->waiting_session = frame->session;
+    salvage->waiting_count++;
+    salvage->waiting_size += frame->stored_size;
+}
+
+void salvage_entries_deinit(struct salvage *salvage)
+{
+    drop_waiting(salvage);
+    free(salvage->waiting);
+    free(salvage->seen);
+    if (salvage->open != NULL) {
+        check_file_close(&salvage->file);
+    }
+}

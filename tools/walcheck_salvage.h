@@ -1,0 +1,94 @@
+/*
+ * walcheck_salvage.h - the parts of a salvage: sessions and the pass over the
+ * log (walcheck_salvage.c), entries (walcheck_rescue.c).
+ *
+ * Threads: one.
+ */
+#ifndef AGENTWAL_TOOLS_WALCHECK_SALVAGE_H
+#define AGENTWAL_TOOLS_WALCHECK_SALVAGE_H
+
+#include "agentwal.h"
+#include "tools/walcheck.h"
+
+/* A session in OUT. */
+struct salvage_session {
+    uint32_t number;            /* in the damaged store */
+    struct wal_session *handle; /* null: it could not be made */
+    char *id;
+    uint64_t last_sequence; /* of its newest entry in OUT, */
+    char *last_id;          /* and its id */
+};
+
+/* Something that is not in OUT, or not as it was. */
+struct salvage_note {
+    char *session;
+    char *entry;
+    char *reason;
+};
+
+/* An entry that is in OUT: where its bytes are in the damaged store. */
+struct salvage_seen {
+    uint64_t sequence;
+    const struct check_segment *segment;
+    uint64_t offset;
+};
+
+/* An entry that waits to be appended; its slices point into `bytes`. */
+struct salvage_waiting {
+    struct wal_entry entry;
+    uint8_t *bytes;
+    char *parent;
+    uint64_t sequence;
+    uint64_t lost_parent; /* 0: the parent is as it was */
+    uint64_t offset;
+};
+
+struct salvage {
+    struct check_store *store;
+    struct wal_store *out;
+    const struct check_segment *segment; /* being read */
+    struct salvage_session *sessions;
+    size_t session_count;
+    size_t session_capacity;
+    struct check_lost *lost; /* by sequence */
+    size_t lost_count;
+    size_t lost_capacity;
+    struct salvage_seen *seen; /* by sequence */
+    size_t seen_count;
+    size_t seen_capacity;
+    struct salvage_waiting *waiting; /* of one session */
+    size_t waiting_count;
+    size_t waiting_capacity;
+    uint64_t waiting_size;
+    uint32_t waiting_session;
+    struct check_file file; /* of `open`, for parents */
+    const struct check_segment *open;
+    struct salvage_note *notes;
+    size_t note_count;
+    size_t note_capacity;
+    uint64_t sessions_made;
+    uint64_t entries_made;
+};
+
+void salvage_note(struct salvage *salvage, const char *session,
+                  const char *entry, const char *reason, ...)
+    __attribute__((format(printf, 4, 5)));
+/* An entry, or with an empty id a fork, that stands under another one. */
+void salvage_moved(struct salvage *salvage, const char *session,
+                   const char *entry, uint64_t lost_parent, const char *parent);
+
+struct salvage_session *salvage_session(struct salvage *salvage,
+                                        uint32_t number);
+
+/* The id, to be freed, of the record of that sequence, or of the nearest
+ * above it that is in OUT, whose sequence *sequence then is. Null: a root, or
+ * nothing is known. */
+char *salvage_surviving_id(struct salvage *salvage, uint64_t *sequence);
+
+/* Takes an entry; it is appended when a batch is full, or by a flush. */
+void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
+                   uint64_t offset, const uint8_t *payload);
+void salvage_flush(struct salvage *salvage);
+void salvage_entries_deinit(struct salvage *salvage);
+
+#endif

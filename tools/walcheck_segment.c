@@ -1,0 +1,603 @@
+/*
+ * walcheck_segment - one segment: its head, and everything in it (SPEC.md
+ * 2.2 to 2.4, 2.10).
+ *
+ * Invariant: a scan touches its own segment alone, so that scans of several
+ * may run at once.
+ *
+ * Threads: check_segment_scan any, one for a segment; else the main thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/crc32.h"
+#include "tools/walcheck.h"
+
+enum {
+    HEADER_USED = 84, /* bytes of each copy */
+    STEP = 64 * 1024
+};
+
+static bool is_zero(const uint8_t *bytes, uint64_t size)
+{
+    return size == 0 ||
+           (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
+}
+
+/* Whether bytes [from, to) are zero; *at is where they are not. */
+static bool zero_range(struct check_file *file, uint64_t from, uint64_t to,
+                       uint64_t *at)
+{
+    while (from < to) {
+        uint64_t size = to - from < STEP ? to - from : STEP;
+        const uint8_t *bytes = check_file_fetch(file, from, size);
+
+        if (bytes == NULL || !is_zero(bytes, size)) {
+            *at = from;
+            for (uint64_t i = 0; bytes != NULL && i < size; i++) {
+                if (bytes[i] != 0) {
+                    *at = from + i;
+                    break;
+                }
+            }
+            return false;
+        }
+        from += size;
+    }
+    return true;
+}
+
+/* --- head --------------------------------------------------------------- */
+
+static void judge_header(struct check_segment *segment, const uint8_t *bytes)
+{
+    int copies = wal__segment_header_copies(bytes);
+    const uint64_t copy = WAL__SEGMENT_HEADER_COPY;
+
+    if (copies < 2) {
+        struct wal__segment_header header;
+        uint8_t first[WAL__SEGMENT_HEADER_SIZE] = {0};
+
+        memcpy(first, bytes, (size_t)copy);
+        check_damage_spare(
+            &segment->damages, segment->name,
+            wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy
+                                                                      : 0,
+            HEADER_USED,
+            "one copy of the header is damaged; the other serves, and nothing "
+            "is lost");
+    }
+    if (!is_zero(bytes + HEADER_USED, copy - HEADER_USED) ||
+        !is_zero(bytes + copy + HEADER_USED, copy - HEADER_USED)) {
+        check_damage_spare(&segment->damages, segment->name, HEADER_USED,
+                           WAL__SEGMENT_HEADER_SIZE - HEADER_USED,
+                           "bytes beside the header are not zero; nothing "
+                           "reads them");
+    }
+}
+
+/* What a valid header says against what is known. */
+static bool header_fits(struct check_store *store,
+                        struct check_segment *segment, uint32_t class)
+{
+    const struct wal__segment_header *header = &segment->header;
+    struct check_damages *damages = &segment->damages;
+
+    if (store->uuid_known &&
+        memcmp(header->uuid, store->uuid, sizeof(header->uuid)) != 0) {
+        check_damage_add(damages, segment->name, 24, sizeof(header->uuid),
+                         "belongs to another store");
+        return false;
+    }
+    if (header->id != segment->id) {
+        check_damage_spare(damages, segment->name, 40, 8,
+                           "is segment %016" PRIx64 " under another name",
+                           header->id);
+        segment->misnamed = true;
+        segment->id = header->id;
+    }
+    if (header->class != class) {
+        check_damage_add(damages, segment->name, 64, 4,
+                         "is a segment of class %" PRIu32, header->class);
+        return false;
+    }
+    if (segment->size < header->capacity) {
+        check_damage_add(damages, segment->name, segment->size,
+                         header->capacity - segment->size,
+                         "was cut: the file has %" PRIu64
+                         " bytes and the segment %" PRIu64,
+                         segment->size, header->capacity);
+    } else if (segment->size > header->capacity) {
+        check_damage_add(damages, segment->name, header->capacity,
+                         segment->size - header->capacity,
+                         "was extended: behind the segment's end stand bytes "
+                         "that are not the log's");
+    }
+    return true;
+}
+
+static void read_open(struct check_segment *segment, struct check_file *file)
+{
+    const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    struct wal__frame frame;
+    const uint8_t *bytes;
+    uint64_t span;
+
+    bytes = check_file_fetch(file, at, WAL__FRAME_SIZE);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_OPEN) {
+        return;
+    }
+    span = wal__frame_span(frame.stored_size);
+    bytes = check_file_fetch(file, at, span);
+    if (bytes == NULL ||
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        return;
+    }
+    segment->linked =
+        wal__open_decode(
+            (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
+            &segment->open) == WAL__FMT_OK &&
+        segment->open.previous_id < segment->id;
+    if (!segment->linked) {
+        segment->open = (struct wal__open_record){0};
+    }
+    segment->open.damage = NULL;
+}
+
+static void read_trailer(struct check_segment *segment, struct check_file *file)
+{
+    uint64_t at = segment->header.capacity - WAL__TRAILER_SIZE;
+    const uint8_t *bytes = check_file_fetch(file, at, WAL__TRAILER_SIZE);
+
+    segment->has_trailer =
+        bytes != NULL &&
+        wal__trailer_decode(bytes, segment->header.salt, at,
+                            &segment->trailer) == WAL__FMT_OK &&
+        segment->trailer.id == segment->id;
+}
+
+/* The header, or what stands in for it. */
+static void read_head(struct check_store *store, struct check_segment *segment,
+                      struct check_file *file, uint32_t class)
+{
+    uint64_t size = file->size < WAL__SEGMENT_HEADER_SIZE
+                        ? file->size
+                        : (uint64_t)WAL__SEGMENT_HEADER_SIZE;
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
+    const uint8_t *at = check_file_fetch(file, 0, size);
+
+    segment->role = CHECK_BAD;
+    if (at == NULL) {
+        check_damage_add(&segment->damages, segment->name, 0, size,
+                         "the header cannot be read: %s",
+                         strerror(file->error));
+        return;
+    }
+    if (size > 0) {
+        memcpy(bytes, at, (size_t)size);
+    }
+    segment->header_fmt = wal__segment_header_decode(bytes, &segment->header);
+    if (segment->header_fmt == WAL__FMT_VERSION ||
+        segment->header_fmt == WAL__FMT_FEATURES) {
+        store->newer = true;
+        check_damage_add(
+            &segment->damages, segment->name, 0, WAL__SEGMENT_HEADER_SIZE,
+            "is of a newer format, version %" PRIu32 " and features %#" PRIx32,
+            segment->header.version, segment->header.features.incompat);
+        return;
+    }
+    if (segment->header_fmt == WAL__FMT_OK) {
+        judge_header(segment, bytes);
+        if (!header_fits(store, segment, class)) {
+            return;
+        }
+    } else if (!check_segment_find_salt(store, segment)) {
+        return; /* what that means depends on the chain */
+    }
+    segment->role = CHECK_LIVE;
+    read_open(segment, file);
+    read_trailer(segment, file);
+}
+
+void check_segment_head(struct check_store *store,
+                        struct check_segment *segment, uint32_t class)
+{
+    struct check_file file;
+    int error = check_file_open(&file, segment->path);
+
+    segment->role = CHECK_BAD;
+    if (error != 0) {
+        check_damage_add(&segment->damages, segment->name, 0, 0,
+                         "cannot be opened: %s", strerror(error));
+        return;
+    }
+    segment->size = file.size;
+    read_head(store, segment, &file, class);
+    check_file_close(&file);
+}
+
+bool check_segment_is_empty(const struct check_segment *segment)
+{
+    struct check_file file;
+    uint64_t at;
+    bool empty;
+
+    if (check_file_open(&file, segment->path) != 0) {
+        return false;
+    }
+    empty = zero_range(&file, WAL__SEGMENT_HEADER_SIZE, file.size, &at);
+    check_file_close(&file);
+    return empty;
+}
+
+/* --- scan --------------------------------------------------------------- */
+
+struct scan {
+    struct check_segment *segment;
+    struct check_damages found; /* in the order of facts->damage */
+};
+
+static void keep_record(struct check_segment *segment,
+                        const struct wal__frame *frame, uint64_t offset,
+                        const uint8_t *payload, int64_t clock_ms)
+{
+    struct check_record *record;
+
+    segment->records =
+        cli_room(segment->records, segment->record_count,
+                 &segment->record_capacity, sizeof(*segment->records));
+    record = &segment->records[segment->record_count++];
+    *record = (struct check_record){
+        .posting = {.offset = (uint32_t)offset,
+                    .type = frame->type,
+                    .flags = frame->flags,
+                    .stream = frame->stream,
+                    .kind = frame->kind,
+                    .sequence = frame->sequence,
+                    .parent = frame->parent,
+                    .id_hash = frame->id_hash},
+        .session = frame->session,
+        .stored_size = frame->stored_size,
+        .clock_ms = clock_ms,
+    };
+    if (frame->type == WAL__FRAME_ENTRY) {
+        struct wal__entry_record entry;
+
+        if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
+            (wal__entry_record_decode(
+                 (struct wal__span){payload, frame->stored_size}, &entry) !=
+                 WAL__FMT_OK ||
+             wal__id_hash(entry.id.data, entry.id.size) != frame->id_hash)) {
+            struct check_damage *damage = check_damage_add(
+                &segment->damages, segment->name, offset,
+                wal__frame_span(frame->stored_size),
+                "the entry of sequence %" PRIu64 " is not well-formed",
+                frame->sequence);
+
+            check_damage_session(damage, frame->session);
+        }
+    } else if (frame->stored_size > 0) {
+        record->payload = cli_alloc(frame->stored_size);
+        memcpy(record->payload, payload, frame->stored_size);
+    }
+}
+
+static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
+{
+    struct scan *scan = ctx;
+    struct check_segment *segment = scan->segment;
+    int64_t clock_ms = piece->commit != NULL ? piece->commit->clock_ms
+                                             : segment->facts->clock_ms;
+    uint64_t at = 0;
+
+    while (at < piece->size) {
+        struct wal__frame frame;
+
+        if (wal__frame_decode(piece->bytes + at, piece->size - at,
+                              segment->header.salt, piece->offset + at,
+                              &frame) != WAL__FMT_OK) {
+            return false; /* the scan hands over valid frames */
+        }
+        if (wal__frame_is_sequenced(frame.type)) {
+            keep_record(segment, &frame, piece->offset + at,
+                        piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
+        }
+        at += wal__frame_span(frame.stored_size);
+    }
+    return true;
+}
+
+/* Damage that was found up to now, as far as it is not in the list yet. */
+static void note_damage(struct scan *scan)
+{
+    const struct wal__scan_facts *facts = scan->segment->facts;
+    uint32_t count = facts->damage_count < WAL__DAMAGE_MAX
+                         ? facts->damage_count
+                         : (uint32_t)WAL__DAMAGE_MAX;
+
+    for (size_t i = scan->found.count; i < count; i++) {
+        const struct wal__damage *damage = &facts->damage[i];
+        struct check_damage *added = check_damage_add(
+            &scan->found, scan->segment->name, damage->offset, damage->size,
+            damage->size == 0
+                ? "records are missing here: their frames are not in the log"
+                : "acknowledged bytes are damaged");
+
+        added->first_sequence = damage->first_sequence;
+        added->last_sequence = damage->last_sequence;
+    }
+}
+
+static bool take_lost(void *ctx, uint32_t session)
+{
+    struct scan *scan = ctx;
+
+    note_damage(scan);
+    if (scan->found.count > 0) {
+        check_damage_session(&scan->found.items[scan->found.count - 1],
+                             session);
+    }
+    return true;
+}
+
+static void add_lost(struct check_segment *segment,
+                     const struct wal__frame *frame)
+{
+    segment->lost = cli_room(segment->lost, segment->lost_count,
+                             &segment->lost_capacity, sizeof(*segment->lost));
+    segment->lost[segment->lost_count++] =
+        (struct check_lost){frame->sequence, frame->parent, frame->session};
+}
+
+/* Frames in a damaged range whose header holds: they tell which session lost
+ * what, and under what it stood. */
+static void read_lost(struct check_segment *segment, struct check_file *file,
+                      struct check_damage *damage, uint64_t limit)
+{
+    uint64_t at = damage->offset;
+    uint64_t end = damage->offset + damage->length;
+
+    while (at < end && at + WAL__FRAME_SIZE <= limit) {
+        const uint8_t *bytes = check_file_fetch(file, at, WAL__FRAME_SIZE);
+        struct wal__frame frame;
+
+        if (bytes == NULL) {
+            return;
+        }
+        if (wal__frame_decode(bytes, limit - at, segment->header.salt, at,
+                              &frame) != WAL__FMT_OK) {
+            at += WAL__FRAME_ALIGN;
+            continue;
+        }
+        if (wal__frame_is_sequenced(frame.type)) {
+            add_lost(segment, &frame);
+            check_damage_session(damage, frame.session);
+        }
+        at += wal__frame_span(frame.stored_size);
+    }
+}
+
+static void start_of(const struct check_segment *segment,
+                     struct wal__scan_start *start)
+{
+    const struct check_segment *previous = segment->previous;
+
+    *start = (struct wal__scan_start){
+        .salt = segment->header.salt,
+        .capacity = segment->header.capacity,
+        .group_align = segment->header.group_align,
+        .offset = WAL__SEGMENT_HEADER_SIZE,
+        .last_sequence = segment->open.last_sequence,
+        .chain = segment->open.chain,
+        .known_end = segment->known_end,
+    };
+    if (!segment->linked && previous != NULL) {
+        start->last_sequence = previous->facts != NULL
+                                   ? previous->facts->last_sequence
+                                   : previous->trailer.last_sequence;
+        start->chain = previous->facts != NULL ? previous->facts->chain
+                                               : previous->trailer.chain;
+    }
+    /* What stands behind the end of a segment that has a successor was never
+     * kept: it is looked at apart. */
+    if (segment->known_end != 0 &&
+        (segment->next != NULL || segment->has_trailer)) {
+        start->capacity = segment->known_end;
+    }
+    if (start->capacity > segment->size) {
+        start->capacity = segment->size;
+    }
+}
+
+bool check_segment_is_unbegun(const struct check_segment *segment)
+{
+    struct wal__scan_facts *facts = cli_alloc(sizeof(*facts));
+    const struct wal__scan_sink sink = {NULL, NULL, NULL};
+    struct wal__scan_start start;
+    struct check_file file;
+    bool unbegun = false;
+
+    if (check_file_open(&file, segment->path) == 0) {
+        const struct wal__scan_source source = {&file, check_file_fetch};
+
+        start_of(segment, &start);
+        wal__scan(&source, &sink, &start, facts);
+        unbegun = facts->commit_offset == 0 &&
+                  (facts->verdict == WAL__VERDICT_CLEAN ||
+                   facts->verdict == WAL__VERDICT_TORN ||
+                   facts->verdict == WAL__VERDICT_AMBIGUOUS);
+        check_file_close(&file);
+    }
+    free(facts);
+    return unbegun;
+}
+
+bool check_segment_pass(const struct check_segment *segment,
+                        const struct wal__scan_sink *sink, bool all)
+{
+    struct wal__scan_facts *facts = cli_alloc(sizeof(*facts));
+    struct wal__scan_start start;
+    struct check_file file;
+    bool opened = check_file_open(&file, segment->path) == 0;
+
+    if (opened) {
+        const struct wal__scan_source source = {&file, check_file_fetch};
+
+        start_of(segment, &start);
+        if (all && segment->facts->verdict == WAL__VERDICT_AMBIGUOUS) {
+            start.known_end = segment->facts->dirty_end;
+        }
+        wal__scan(&source, sink, &start, facts);
+        check_file_close(&file);
+    }
+    free(facts);
+    return opened;
+}
+
+/* The first and last sequence numbers that damage at the end cost. */
+static void bound_last(const struct check_segment *segment,
+                       struct check_damages *found)
+{
+    const struct check_segment *next = segment->next;
+    uint64_t last = 0;
+
+    if (next != NULL && next->linked) {
+        last = next->open.last_sequence;
+    } else if (segment->has_trailer) {
+        last = segment->trailer.last_sequence;
+    }
+    if (found->count > 0) {
+        struct check_damage *damage = &found->items[found->count - 1];
+
+        if (damage->last_sequence == 0 && last >= damage->first_sequence &&
+            segment->facts->last_sequence < damage->first_sequence) {
+            damage->last_sequence = last;
+        }
+    }
+    for (size_t i = 0; i < found->count; i++) {
+        if (found->items[i].last_sequence == 0) {
+            found->items[i].first_sequence = 0;
+        }
+    }
+}
+
+static void judge_scan(struct check_segment *segment, struct check_file *file,
+                       const struct wal__scan_start *start)
+{
+    const struct wal__scan_facts *facts = segment->facts;
+
+    if (facts->verdict == WAL__VERDICT_NEWER) {
+        check_damage_add(&segment->damages, segment->name, facts->error_offset,
+                         WAL__FRAME_SIZE,
+                         "a frame of a newer format: nothing behind it was "
+                         "checked");
+        segment->log_damaged = true;
+    } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
+        check_damage_add(&segment->damages, segment->name, file->error_offset,
+                         0, "cannot be read: %s", strerror(file->error));
+        segment->log_damaged = true;
+    } else if (start->capacity == segment->known_end &&
+               facts->end != segment->known_end &&
+               facts->verdict != WAL__VERDICT_DAMAGED) {
+        check_damage_add(&segment->damages, segment->name, facts->end,
+                         segment->known_end - facts->end,
+                         "the log is known to reach further here");
+        segment->log_damaged = true;
+    }
+}
+
+static void read_index_header(struct check_segment *segment,
+                              struct check_file *file)
+{
+    uint64_t at = segment->known_end;
+    struct wal__frame frame;
+    struct wal__index index;
+    const uint8_t *bytes;
+
+    if (at == 0 || at + WAL__FRAME_SIZE > segment->size) {
+        return;
+    }
+    bytes = check_file_fetch(file, at, WAL__FRAME_SIZE);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, segment->size - at, segment->header.salt, at,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_INDEX) {
+        return;
+    }
+    bytes = check_file_fetch(file, at, wal__frame_span(frame.stored_size));
+    if (bytes != NULL &&
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
+        wal__index_decode(
+            (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
+            &index) == WAL__FMT_OK) {
+        segment->index = cli_alloc(sizeof(*segment->index));
+        *segment->index = index.header;
+    }
+}
+
+/* A tail that carries INDEX or SEAL ends before them. */
+static void adopt_seal(struct check_segment *segment)
+{
+    const struct wal__scan_facts *facts = segment->facts;
+
+    if (facts->sealed_end != 0) {
+        segment->known_end = facts->sealed_end;
+    } else if (facts->index_offset != 0) {
+        segment->known_end = facts->index_offset;
+    }
+}
+
+void check_segment_scan(const struct check_store *store,
+                        struct check_segment *segment)
+{
+    struct scan scan = {.segment = segment};
+    const struct wal__scan_sink sink = {&scan, take_piece, take_lost};
+    struct wal__scan_start start;
+    struct check_file file;
+    int error = check_file_open(&file, segment->path);
+
+    (void)store;
+    segment->facts = cli_alloc(sizeof(*segment->facts));
+    if (error != 0) {
+        *segment->facts = (struct wal__scan_facts){0};
+        segment->facts->verdict = WAL__VERDICT_READ_ERROR;
+        segment->log_damaged = true;
+        check_damage_add(&segment->damages, segment->name, 0, 0,
+                         "cannot be opened: %s", strerror(error));
+        return;
+    }
+    const struct wal__scan_source source = {&file, check_file_fetch};
+
+    start_of(segment, &start);
+    wal__scan(&source, &sink, &start, segment->facts);
+    note_damage(&scan);
+    bound_last(segment, &scan.found);
+    for (size_t i = 0; i < scan.found.count; i++) {
+        read_lost(segment, &file, &scan.found.items[i], start.capacity);
+    }
+    segment->log_damaged = scan.found.count > 0;
+    check_damages_move(&segment->damages, &scan.found);
+    judge_scan(segment, &file, &start);
+    adopt_seal(segment);
+    read_index_header(segment, &file);
+    check_file_close(&file);
+}
+
+void check_segment_deinit(struct check_segment *segment)
+{
+    for (size_t i = 0; i < segment->record_count; i++) {
+        free(segment->records[i].payload);
+    }
+    free(segment->records);
+    free(segment->lost);
+    free(segment->facts);
+    free(segment->index);
+    free(segment->path);
+    check_damages_deinit(&segment->damages);
+    free(segment);
+}

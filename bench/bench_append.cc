@@ -11,7 +11,8 @@
 
 #include "bench/harness.h"
 
-namespace {
+namespace
+{
 
 const int writers = 64;
 const uint64_t seed = 20260101;
@@ -38,11 +39,11 @@ std::vector<std::string> make_payloads(const shape &shape, uint64_t from)
 }
 
 /* A session that one thread appends to. */
-class writer {
+class writer
+{
   public:
     writer(wal_store *store, const shape &shape, uint64_t number)
-        : session(bench::create_session(store,
-                                        bench::number_id("s", number))),
+        : session(bench::create_session(store, bench::number_id("s", number))),
           payloads(make_payloads(shape, seed + number))
     {
     }
@@ -75,8 +76,8 @@ void report(const std::string &question, const std::string &measured,
             double target)
 {
     bench::report({question, measured, bare,
-                   bench::sync_is_free() ? std::nan("") : ratio, sense,
-                   target, "x"});
+                   bench::sync_is_free() ? std::nan("") : ratio, sense, target,
+                   "x"});
 }
 
 /* --- one writer --------------------------------------------------------- */
@@ -231,14 +232,12 @@ void setup()
     for (const shape &shape : shapes) {
         std::string name = shape.name;
 
-        bench::add("append/1 writer/" + name, bench::pick(5, 9, 15),
-                   [&shape](benchmark::State &state) {
-                       one_writer(state, shape);
-                   });
-        bench::add("append/64 writers/" + name, bench::pick(5, 7, 9),
-                   [&shape](benchmark::State &state) {
-                       many_writers(state, shape);
-                   });
+        bench::add(
+            "append/1 writer/" + name, bench::pick(5, 9, 15),
+            [&shape](benchmark::State &state) { one_writer(state, shape); });
+        bench::add(
+            "append/64 writers/" + name, bench::pick(5, 7, 9),
+            [&shape](benchmark::State &state) { many_writers(state, shape); });
     }
 }
 

@@ -7,7 +7,8 @@
 
 #include "bench/fill.h"
 
-namespace {
+namespace
+{
 
 const uint64_t few = 10;
 
@@ -22,12 +23,12 @@ struct forks {
         wal_slice head = {};
         double begin = bench::now();
 
-        bench::require(wal_session_fork(session, head, nullptr, &copy,
-                                        nullptr) == WAL_OK,
-                       "cannot fork");
+        bench::require(
+            wal_session_fork(session, head, nullptr, &copy, nullptr) == WAL_OK,
+            "cannot fork");
         times.add(bench::now() - begin);
-        bytes.add(static_cast<double>(bench::store_status(store).log_bytes -
-                                      before));
+        bytes.add(
+            static_cast<double>(bench::store_status(store).log_bytes - before));
         wal_session_close(copy);
     }
 };
@@ -56,19 +57,18 @@ void fork_sessions(benchmark::State &state)
     wal_session_close(small.session);
     bench::close_store(store);
 
-    std::string name = "fork of " + std::to_string(many) + " entries to one of " +
-                       std::to_string(few);
+    std::string name = "fork of " + std::to_string(many) +
+                       " entries to one of " + std::to_string(few);
     bench::report({name + ", time", bench::micros(large.times.median()),
                    bench::micros(small.times.median()),
                    large.times.median() / small.times.median(),
                    bench::wanted::at_most, 1.25, "x"});
-    bench::report({name + ", bytes of log",
-                   std::to_string(static_cast<int>(large.bytes.median())) +
-                       " B",
-                   std::to_string(static_cast<int>(small.bytes.median())) +
-                       " B",
-                   large.bytes.median() / small.bytes.median(),
-                   bench::wanted::at_most, 1.1, "x"});
+    bench::report(
+        {name + ", bytes of log",
+         std::to_string(static_cast<int>(large.bytes.median())) + " B",
+         std::to_string(static_cast<int>(small.bytes.median())) + " B",
+         large.bytes.median() / small.bytes.median(), bench::wanted::at_most,
+         1.1, "x"});
 }
 
 void setup()

@@ -14,7 +14,8 @@
 
 #include "bench/fill.h"
 
-namespace {
+namespace
+{
 
 const uint64_t entries = 20;
 const uint64_t folders = 500;
@@ -59,8 +60,7 @@ uint64_t list(wal_store *store, const std::string &cwd, uint64_t count)
     info.struct_size = sizeof(info);
     bench::require(wal_list_open(store, &options, &list, nullptr) == WAL_OK,
                    "cannot list");
-    while (found < count &&
-           wal_list_next(list, &info, nullptr) == WAL_OK) {
+    while (found < count && wal_list_next(list, &info, nullptr) == WAL_OK) {
         bench::require(cwd.empty() || bench::text(info.cwd) == cwd,
                        "a session of another directory");
         found++;
@@ -84,9 +84,8 @@ void fill(const bench::arguments &given)
             uint64_t number;
 
             while ((number = next++) < session_count()) {
-                wal_session *session =
-                    bench::create_session(store, bench::number_id("s", number),
-                                          folder_name(number));
+                wal_session *session = bench::create_session(
+                    store, bench::number_id("s", number), folder_name(number));
 
                 bench::fill_session(session, 0, entries, 200, source);
                 wal_session_close(session);
@@ -150,15 +149,13 @@ void list_sessions(benchmark::State &state)
     bench::report({name + ", open and newest 50",
                    bench::millis(times.median()) + " (open " +
                        bench::millis(opens.median()) + ")",
-                   "", times.median() * 1e3, bench::wanted::at_most, 20,
-                   "ms"});
-    bench::report({name + ", anonymous memory",
-                   bench::mebibytes(memory.median()), "",
-                   memory.median() / 1048576, bench::wanted::at_most, 64,
-                   "MiB"});
+                   "", times.median() * 1e3, bench::wanted::at_most, 20, "ms"});
+    bench::report(
+        {name + ", anonymous memory", bench::mebibytes(memory.median()), "",
+         memory.median() / 1048576, bench::wanted::at_most, 64, "MiB"});
     bench::report({name + ", latest of a directory",
-                   bench::micros(latest.median()), "",
-                   latest.median() * 1e6, bench::wanted::nothing, 0, "us"});
+                   bench::micros(latest.median()), "", latest.median() * 1e6,
+                   bench::wanted::nothing, 0, "us"});
 }
 
 void empty_store(benchmark::State &state)

@@ -10,7 +10,8 @@
 
 #include "bench/fill.h"
 
-namespace {
+namespace
+{
 
 const uint64_t pass_size = 64 << 20;
 const double tail_full = 0.85;
@@ -21,9 +22,8 @@ struct store_size {
     uint64_t bytes;
 };
 
-const store_size sizes[] = {{"0.1 GB", 100000000},
-                            {"1 GB", 1000000000},
-                            {"10 GB", 10000000000}};
+const store_size sizes[] = {
+    {"0.1 GB", 100000000}, {"1 GB", 1000000000}, {"10 GB", 10000000000}};
 
 /* --- children ----------------------------------------------------------- */
 
@@ -43,8 +43,7 @@ void fill(const bench::arguments &given)
     }
     for (uint64_t count = 0;; count += 20) {
         for (wal_session *session : sessions) {
-            bench::fill_session(session, count, 20, 0, source,
-                                WAL_DURABLE);
+            bench::fill_session(session, count, 20, 0, source, WAL_DURABLE);
         }
         wal_store_info info = bench::store_status(store);
         if (info.segments != segments) {
@@ -93,7 +92,8 @@ void append_killed(const bench::arguments &given)
 
 /* Keeps what opening may change of a store that was killed, to put it back.
  * Files keep their inodes, so that the control page is as it was left. */
-class killed_store {
+class killed_store
+{
   public:
     killed_store(const bench::folder &place, uint64_t bytes)
         : path(place / "store"), kept(place / "kept")
@@ -190,17 +190,19 @@ void without_indexes(killed_store &store)
 void open_store(benchmark::State &state, const store_size &size)
 {
     bench::folder place;
-    measure measures[] = {{"kill -9", once, {}, {}, {}, {}, {}},
-                          {"two kills in a row", twice, {}, {}, {}, {}, {}},
-                          {"kill -9, index/ deleted", without_indexes, {}, {},
-                           {}, {}, {}}};
+    measure measures[] = {
+        {"kill -9", once, {}, {}, {}, {}, {}},
+        {"two kills in a row", twice, {}, {}, {}, {}, {}},
+        {"kill -9, index/ deleted", without_indexes, {}, {}, {}, {}, {}}};
     std::string file = place / "pass";
 
     if (bench::free_bytes(place.path()) < size.bytes * 2 + (1 << 30)) {
         state.SkipWithError("the disk has no room");
         return;
     }
-    { bench::bare_log bare(file, pass_size); }
+    {
+        bench::bare_log bare(file, pass_size);
+    }
     killed_store store(place, size.bytes);
     for (auto _ : state) {
         for (measure &measure : measures) {
@@ -239,10 +241,9 @@ void setup()
     for (size_t i = 0; i < count; i++) {
         const store_size &size = sizes[i];
 
-        bench::add(std::string("open/") + size.name, bench::pick(5, 7, 9),
-                   [&size](benchmark::State &state) {
-                       open_store(state, size);
-                   });
+        bench::add(
+            std::string("open/") + size.name, bench::pick(5, 7, 9),
+            [&size](benchmark::State &state) { open_store(state, size); });
     }
 }
 

@@ -14,7 +14,8 @@
 
 #include "bench/fill.h"
 
-namespace {
+namespace
+{
 
 const uint64_t seed = 3;
 
@@ -103,8 +104,8 @@ void replay(const bench::arguments &given)
     double gone = bench::now() - begin;
     bench::require(status == WAL_END && count == entry_count(),
                    "the replay is not whole");
-    bench::answer({gone, static_cast<double>(bench::store_status(store)
-                                                 .log_bytes)});
+    bench::answer(
+        {gone, static_cast<double>(bench::store_status(store).log_bytes)});
     wal_iter_close(iter);
     wal_session_close(session);
     bench::close_store(store);
@@ -126,8 +127,7 @@ void random_reads(const bench::arguments &given)
     double first = bench::now() - begin;
     begin = bench::now();
     for (uint64_t i = 0; i < reads; i++) {
-        bench::require(get(iter, source.next(entry_count()), &entry) ==
-                           WAL_OK,
+        bench::require(get(iter, source.next(entry_count()), &entry) == WAL_OK,
                        "no entry");
         bytes += entry.payload.size;
     }
@@ -185,16 +185,15 @@ void replay_session(benchmark::State &state, const char *how, double target)
         ratios.add(bare / told[0]);
         state.SetIterationTime(told[0]);
     }
-    bench::report({"replay, " + std::to_string(entry_count()) + " entries, " +
-                       (std::string(how) == "fresh" ? "fresh maps"
-                                                    : "populated maps"),
-                   bench::gigabytes_per_second(rates.median()),
-                   bench::gigabytes_per_second(bares.median()) + " (" +
-                       bench::library_crc_name + ")",
-                   ratios.median(),
-                   target > 0 ? bench::wanted::at_least
-                              : bench::wanted::nothing,
-                   target, "x"});
+    bench::report(
+        {"replay, " + std::to_string(entry_count()) + " entries, " +
+             (std::string(how) == "fresh" ? "fresh maps" : "populated maps"),
+         bench::gigabytes_per_second(rates.median()),
+         bench::gigabytes_per_second(bares.median()) + " (" +
+             bench::library_crc_name + ")",
+         ratios.median(),
+         target > 0 ? bench::wanted::at_least : bench::wanted::nothing, target,
+         "x"});
 }
 
 void read_by_id(benchmark::State &state)

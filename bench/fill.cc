@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-namespace bench {
+namespace bench
+{
 
 void fill_session(wal_session *session, uint64_t from, uint64_t count,
                   size_t size, source &source, wal_durability durability)
@@ -26,8 +27,7 @@ void fill_session(wal_session *session, uint64_t from, uint64_t count,
                                          : source.message(size));
             entries.push_back(entry(ids.back(), payloads.back()));
         }
-        append(session, entries.data(), static_cast<uint32_t>(now),
-               durability);
+        append(session, entries.data(), static_cast<uint32_t>(now), durability);
     }
 }
 

@@ -6,7 +6,8 @@
 
 #include "bench/harness.h"
 
-namespace bench {
+namespace bench
+{
 
 /* Appends so many entries to a session, ids "e-0" to "e-...", in large
  * batches. size 0: mixed. */

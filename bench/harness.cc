@@ -16,9 +16,11 @@
 #include <cstring>
 #include <ctime>
 
-namespace bench {
+namespace bench
+{
 
-namespace {
+namespace
+{
 
 extent scale = extent::normal;
 std::string rows_path;
@@ -71,8 +73,7 @@ std::string line(const row &row)
 
 void write_rows()
 {
-    FILE *file =
-        rows_path.empty() ? stdout : fopen(rows_path.c_str(), "a");
+    FILE *file = rows_path.empty() ? stdout : fopen(rows_path.c_str(), "a");
 
     require(file != nullptr, "cannot write " + rows_path);
     for (const row &row : rows) {
@@ -82,6 +83,22 @@ void write_rows()
         fclose(file);
     }
 }
+
+/* The console reporter, without what it says about the machine: run.sh says
+ * that once. */
+class console : public benchmark::ConsoleReporter
+{
+  public:
+    console() : ConsoleReporter(OO_None)
+    {
+    }
+    bool ReportContext(const Context &context) override
+    {
+        name_field_width_ = context.name_field_width;
+        printed_header_ = false;
+        return true;
+    }
+};
 
 int run_as_child(int argc, char **argv,
                  const std::map<std::string, child> &children)
@@ -139,8 +156,7 @@ double series::quantile(double part) const
     at = static_cast<size_t>(part * static_cast<double>(sorted.size()));
     at = std::min(at, sorted.size() - 1);
     std::nth_element(sorted.begin(),
-                     sorted.begin() + static_cast<ptrdiff_t>(at),
-                     sorted.end());
+                     sorted.begin() + static_cast<ptrdiff_t>(at), sorted.end());
     return sorted[at];
 }
 
@@ -181,8 +197,7 @@ std::string gigabytes_per_second(double rate)
 
 /* --- fresh processes ---------------------------------------------------- */
 
-std::vector<double> run_child(const std::string &name,
-                              const arguments &given)
+std::vector<double> run_child(const std::string &name, const arguments &given)
 {
     std::string flag = scale_flags[static_cast<int>(scale)];
     std::string received;
@@ -255,10 +270,8 @@ void report(const row &row)
 void add(const std::string &name, int turns,
          const std::function<void(benchmark::State &)> &body)
 {
-    benchmark::RegisterBenchmark(name.c_str(),
-                                 [body](benchmark::State &state) {
-                                     body(state);
-                                 })
+    benchmark::RegisterBenchmark(
+        name.c_str(), [body](benchmark::State &state) { body(state); })
         ->UseManualTime()
         ->Iterations(turns)
         ->Unit(benchmark::kMicrosecond);
@@ -293,7 +306,8 @@ int run(int argc, char **argv, void (*setup)(),
     if (benchmark::ReportUnrecognizedArguments(argc, rest.data())) {
         return 2;
     }
-    benchmark::RunSpecifiedBenchmarks();
+    console reporter;
+    benchmark::RunSpecifiedBenchmarks(&reporter);
     write_rows();
     return 0;
 }

@@ -20,9 +20,14 @@
 
 #include "agentwal.h"
 
-namespace bench {
+namespace bench
+{
 
-enum class extent { quick, normal, complete };
+enum class extent {
+    quick,
+    normal,
+    complete
+};
 
 /* How much the caller asked for: --quick, nothing, --long. */
 extent asked();
@@ -42,7 +47,8 @@ double now();
 void require(bool ok, const std::string &what);
 
 /* A measure that is taken several times. */
-class series {
+class series
+{
   public:
     void add(double value);
     double quantile(double part) const;
@@ -56,7 +62,8 @@ class series {
 /* --- files -------------------------------------------------------------- */
 
 /* A folder in TMPDIR, or beside the program, removed with all it holds. */
-class folder {
+class folder
+{
   public:
     folder();
     ~folder();
@@ -85,7 +92,8 @@ void settle(const std::string &path);
 
 /* A file that was filled with zeros and synced: what an append is held
  * against. Writes go on from the front when the end is reached. */
-class bare_log {
+class bare_log
+{
   public:
     bare_log(const std::string &path, uint64_t size);
     ~bare_log();
@@ -102,7 +110,8 @@ class bare_log {
 };
 
 /* A file mapped for reading; each is a fresh map. */
-class mapped_file {
+class mapped_file
+{
   public:
     mapped_file(const std::string &path, bool populate);
     ~mapped_file();
@@ -130,7 +139,8 @@ bool sync_is_free();
 /* --- entries ------------------------------------------------------------ */
 
 /* Payloads of JSON text: from one seed always the same. */
-class source {
+class source
+{
   public:
     explicit source(uint64_t seed);
     uint64_t next(uint64_t bound);
@@ -185,7 +195,11 @@ void answer(const std::vector<double> &numbers);
 
 /* --- the table ---------------------------------------------------------- */
 
-enum class wanted { at_most, at_least, nothing };
+enum class wanted {
+    at_most,
+    at_least,
+    nothing
+};
 
 /* A line of the table. Without a bare limit or a target the text is empty,
  * or the sense is `nothing`. */

@@ -7,15 +7,17 @@
 
 #include "bench/harness.h"
 
-namespace bench {
+namespace bench
+{
 
-namespace {
+namespace
+{
 
 const char *const words[] = {
-    "the",    "log",     "agent",  "session", "returns", "file",   "error",
-    "const",  "static",  "test",   "reads",   "\\n",     "line",   "branch",
-    "commit", "\\\"id\\\"", "path", "writes",  "value",   "if (x)", "then",
-    "0x1f3c", "payload", "diff",   "+++ b/",  "42",      "tokens", "prompt"};
+    "the",    "log",        "agent", "session", "returns", "file",   "error",
+    "const",  "static",     "test",  "reads",   "\\n",     "line",   "branch",
+    "commit", "\\\"id\\\"", "path",  "writes",  "value",   "if (x)", "then",
+    "0x1f3c", "payload",    "diff",  "+++ b/",  "42",      "tokens", "prompt"};
 
 wal_error fresh_error()
 {

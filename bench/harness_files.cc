@@ -21,9 +21,11 @@
 
 #include "bench/harness.h"
 
-namespace bench {
+namespace bench
+{
 
-namespace {
+namespace
+{
 
 const double free_sync = 50e-6; /* a sync below this reaches no device */
 
@@ -41,8 +43,7 @@ std::string program_folder()
 void write_all(int file, const char *bytes, size_t size, uint64_t offset)
 {
     while (size > 0) {
-        ssize_t done =
-            pwrite(file, bytes, size, static_cast<off_t>(offset));
+        ssize_t done = pwrite(file, bytes, size, static_cast<off_t>(offset));
 
         require(done > 0, "a bare write failed");
         bytes += done;

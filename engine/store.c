@@ -158,7 +158,12 @@ enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
 enum wal_status wal__store_mark(struct wal_store *store,
                                 struct wal_error *error)
 {
-    return wal__committer_mark(&store->core.committer, error);
+    enum wal_status status =
+        check_writable(store == NULL ? NULL : &store->core, error);
+
+    return status == WAL_OK
+               ? wal__committer_mark(&store->core.committer, error)
+               : status;
 }
 
 /* The tail as recovery found it. */

@@ -11,22 +11,7 @@
 
 #include <string.h>
 
-#include "format/bytes.h"
-#include "format/crc32.h"
-
-enum {
-    PROBE_WINDOW = 256 * 1024
-};
-
-/* What lies behind the first X, looked at once. */
-struct beyond {
-    uint64_t watermark;
-    uint64_t sealed_end;
-    uint64_t dirty_end;
-    uint64_t last_sequence;
-    uint64_t promise; /* offset of the last COMMIT that promised; 0: none */
-    bool known;
-};
+#include "format/probe.h"
 
 struct scan {
     const struct wal__scan_source *source;
@@ -43,7 +28,7 @@ struct scan {
     uint32_t group_frames;
     bool unnamed;    /* the present group lost a frame of an unknown session */
     bool chain_lost; /* the chain is unknown until the next COMMIT */
-    struct beyond beyond;
+    struct wal__beyond beyond;
 };
 
 const char *wal__verdict_text(enum wal__verdict verdict)
@@ -73,158 +58,22 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
-/* Offset of the first 8-byte word that is not zero, or size. */
-static uint64_t skip_zeros(const uint8_t *bytes, uint64_t from, uint64_t size)
+/* A look at what stands behind the walk; sequence numbers go on from it. */
+static struct wal__probe probe_of(const struct scan *scan)
 {
-    while (from + 64 <= size) {
-        uint64_t any = 0;
-
-        for (unsigned i = 0; i < 64; i += 8) {
-            any |= wal__get64(bytes + from + i);
-        }
-        if (any != 0) {
-            break;
-        }
-        from += 64;
-    }
-    while (from + 8 <= size && wal__get64(bytes + from) == 0) {
-        from += 8;
-    }
-    return from;
+    return (struct wal__probe){
+        .source = scan->source,
+        .salt = scan->start->salt,
+        .limit = scan->limit,
+        .sequence = scan->sequence,
+    };
 }
 
-/* A frame at `offset` in the whole: header, data and sequence range. */
-static bool valid_frame(const struct scan *scan, uint64_t offset,
-                        uint64_t first_sequence, struct wal__frame *frame,
-                        const uint8_t **payload, bool *failed)
+static bool unreadable(struct scan *scan, uint64_t offset)
 {
-    uint64_t left = scan->limit - offset;
-    uint64_t highest = scan->sequence + scan->limit / WAL__FRAME_SIZE;
-    const uint8_t *at;
-
-    at = scan->source->fetch(scan->source->ctx, offset, WAL__FRAME_SIZE);
-    if (at == NULL) {
-        *failed = true;
-        return false;
-    }
-    if (wal__frame_decode(at, left, scan->start->salt, offset, frame) !=
-        WAL__FMT_OK) {
-        return false;
-    }
-    if (wal__frame_is_sequenced(frame->type) &&
-        (frame->sequence < first_sequence || frame->sequence > highest)) {
-        return false;
-    }
-    at = scan->source->fetch(scan->source->ctx, offset,
-                             wal__frame_span(frame->stored_size));
-    if (at == NULL) {
-        *failed = true;
-        return false;
-    }
-    *payload = at + WAL__FRAME_SIZE;
-    return wal__frame_check_data(frame, *payload) == WAL__FMT_OK;
-}
-
-/* Takes note of a valid frame behind X. */
-static void note_beyond(struct beyond *beyond, const struct wal__frame *frame,
-                        uint64_t offset, const uint8_t *payload)
-{
-    struct wal__span span = {payload, frame->stored_size};
-    struct wal__commit commit;
-    struct wal__seal seal;
-
-    if (frame->sequence > beyond->last_sequence) {
-        beyond->last_sequence = frame->sequence;
-    }
-    if (frame->type == WAL__FRAME_COMMIT &&
-        wal__commit_decode(span, &commit) == WAL__FMT_OK) {
-        if (commit.durable_off > beyond->watermark &&
-            commit.durable_off <= offset) {
-            beyond->watermark = commit.durable_off;
-        }
-        if ((commit.flags & WAL__COMMIT_DURABLE) != 0) {
-            beyond->promise = offset;
-        }
-    }
-    if (frame->type == WAL__FRAME_SEAL &&
-        wal__seal_decode(span, &seal) == WAL__FMT_OK && seal.end <= offset) {
-        beyond->sealed_end = seal.end;
-    }
-}
-
-/* The first word from `from` on that could begin a frame; `limit` when none.
- * Notes where bytes are not zero. */
-static uint64_t next_candidate(struct scan *scan, uint64_t from,
-                               struct beyond *beyond, bool *failed)
-{
-    while (from + WAL__FRAME_SIZE <= scan->limit) {
-        uint64_t size = scan->limit - from;
-        const uint8_t *bytes;
-        uint64_t at;
-
-        if (size > PROBE_WINDOW) {
-            size = PROBE_WINDOW;
-        }
-        bytes = scan->source->fetch(scan->source->ctx, from, size);
-        if (bytes == NULL) {
-            *failed = true;
-            scan->facts->error_offset = from;
-            return scan->limit;
-        }
-        at = skip_zeros(bytes, 0, size);
-        if (at + 8 <= size) {
-            if (beyond != NULL && from + at + 8 > beyond->dirty_end) {
-                beyond->dirty_end = from + at + 8;
-            }
-            return from + at;
-        }
-        from += size & ~(uint64_t)7;
-    }
-    return scan->limit;
-}
-
-/* Candidates lie close together in damage, so whole windows are probed word
- * by word; true when a valid frame was found at *offset. */
-static bool find_valid(struct scan *scan, uint64_t from,
-                       uint64_t first_sequence, struct beyond *beyond,
-                       uint64_t *offset, struct wal__frame *frame,
-                       const uint8_t **payload, bool *failed)
-{
-    while (!*failed) {
-        from = next_candidate(scan, from, beyond, failed);
-        if (from + WAL__FRAME_SIZE > scan->limit) {
-            return false;
-        }
-        if (valid_frame(scan, from, first_sequence, frame, payload, failed)) {
-            *offset = from;
-            return true;
-        }
-        from += WAL__FRAME_ALIGN;
-    }
+    scan->facts->verdict = WAL__VERDICT_READ_ERROR;
+    scan->facts->error_offset = offset;
     return false;
-}
-
-/* Looks at everything from `from` to the segment's end, the first time. */
-static bool look_beyond(struct scan *scan, uint64_t from)
-{
-    struct beyond *beyond = &scan->beyond;
-    struct wal__frame frame;
-    const uint8_t *payload = NULL;
-    bool failed = false;
-    uint64_t at;
-
-    if (beyond->known) {
-        return true;
-    }
-    beyond->dirty_end = from;
-    while (find_valid(scan, from, scan->sequence + 1, beyond, &at, &frame,
-                      &payload, &failed)) {
-        note_beyond(beyond, &frame, at, payload);
-        from = at + wal__frame_span(frame.stored_size);
-        beyond->dirty_end = from;
-    }
-    beyond->known = !failed;
-    return !failed;
 }
 
 static void add_damage(struct scan *scan, uint64_t offset, uint64_t size,
@@ -269,9 +118,7 @@ static bool hand_over(struct scan *scan, const struct wal__commit *commit)
         piece.bytes =
             scan->source->fetch(scan->source->ctx, piece.offset, piece.size);
         if (piece.bytes == NULL) {
-            scan->facts->verdict = WAL__VERDICT_READ_ERROR;
-            scan->facts->error_offset = piece.offset;
-            return false;
+            return unreadable(scan, piece.offset);
         }
     }
     taken = scan->sink->piece(scan->sink->ctx, &piece);
@@ -320,7 +167,7 @@ static bool damaged_group(struct scan *scan, const struct wal__commit *commit,
     if (whole) {
         uint64_t last = commit->first_sequence - 1;
 
-        add_damage(scan, scan->group, 0, scan->group_first,
+        add_damage(scan, scan->at, 0, scan->group_first,
                    last >= scan->group_first ? last : 0);
         return true;
     }
@@ -408,6 +255,9 @@ static bool check_sequence(struct scan *scan, const struct wal__frame *frame)
         scan->chain_lost = true;
         scan->unnamed = true;
         add_damage(scan, scan->at, 0, scan->sequence + 1, frame->sequence - 1);
+        if (scan->group_frames == 0) {
+            scan->group_first = frame->sequence; /* the hole is before it */
+        }
     }
     scan->sequence = frame->sequence;
     return true;
@@ -488,7 +338,7 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
     at = scan->source->fetch(scan->source->ctx, scan->group,
                              before + WAL__FRAME_SIZE);
     if (at == NULL) {
-        goto unreadable;
+        return unreadable(scan, scan->at);
     }
     fmt = wal__frame_decode(at + before, scan->limit - scan->at,
                             scan->start->salt, scan->at, frame);
@@ -502,7 +352,7 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
     at = scan->source->fetch(scan->source->ctx, scan->group,
                              before + wal__frame_span(frame->stored_size));
     if (at == NULL) {
-        goto unreadable;
+        return unreadable(scan, scan->at);
     }
     *payload = at + before + WAL__FRAME_SIZE;
     if (wal__frame_check_data(frame, *payload) != WAL__FMT_OK) {
@@ -510,11 +360,6 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
         return false;
     }
     return true;
-
-unreadable:
-    scan->facts->verdict = WAL__VERDICT_READ_ERROR;
-    scan->facts->error_offset = scan->at;
-    return false;
 }
 
 /* Walks valid frames up to X. */
@@ -531,10 +376,10 @@ static void walk(struct scan *scan, uint32_t *lost)
 }
 
 /* The last sequence number that a frame behind damage shows to be lost. */
-static uint64_t sequence_before(const struct wal__frame *frame,
-                                const uint8_t *payload)
+static uint64_t sequence_before(const struct wal__probe_hit *hit)
 {
-    struct wal__span span = {payload, frame->stored_size};
+    const struct wal__frame *frame = &hit->frame;
+    struct wal__span span = {hit->payload, frame->stored_size};
     struct wal__commit commit;
     struct wal__seal seal;
 
@@ -543,7 +388,11 @@ static uint64_t sequence_before(const struct wal__frame *frame,
     }
     if (frame->type == WAL__FRAME_COMMIT &&
         wal__commit_decode(span, &commit) == WAL__FMT_OK) {
-        return commit.first_sequence + commit.frame_count - 1;
+        /* OPEN counts as a frame of the first group, without a number. */
+        bool has_open = hit->offset ==
+                        WAL__SEGMENT_HEADER_SIZE + (uint64_t)commit.group_size;
+
+        return commit.first_sequence + commit.frame_count - 1 - has_open;
     }
     if (frame->type == WAL__FRAME_SEAL &&
         wal__seal_decode(span, &seal) == WAL__FMT_OK) {
@@ -555,25 +404,24 @@ static uint64_t sequence_before(const struct wal__frame *frame,
 /* Steps from X over damage to the next valid frame; false at the end. */
 static bool step_over(struct scan *scan, uint32_t lost)
 {
-    struct wal__frame frame;
-    const uint8_t *payload = NULL;
-    bool failed = false;
+    struct wal__probe probe = probe_of(scan);
+    struct wal__probe_hit hit;
     uint64_t from = scan->at;
-    uint64_t to = scan->limit;
+    uint64_t to;
     uint64_t last = 0;
     bool found;
 
     if (scan->at > scan->group && !hand_over(scan, NULL)) {
         return false;
     }
-    found = find_valid(scan, from + WAL__FRAME_ALIGN, scan->sequence + 1, NULL,
-                       &to, &frame, &payload, &failed);
-    if (failed) {
-        scan->facts->verdict = WAL__VERDICT_READ_ERROR;
-        return false;
+    found = wal__probe_next(&probe, from + WAL__FRAME_ALIGN, scan->sequence + 1,
+                            NULL, &hit);
+    if (probe.failed) {
+        return unreadable(scan, probe.error_offset);
     }
     if (found) {
-        last = sequence_before(&frame, payload);
+        to = hit.offset;
+        last = sequence_before(&hit);
     } else {
         to = scan->promise_end > from ? scan->promise_end : from;
     }
@@ -598,12 +446,12 @@ static bool step_over(struct scan *scan, uint32_t lost)
 static bool decide(struct scan *scan, uint32_t lost)
 {
     struct wal__scan_facts *facts = scan->facts;
-    const struct beyond *beyond = &scan->beyond;
+    const struct wal__beyond *beyond = &scan->beyond;
+    struct wal__probe probe = probe_of(scan);
 
     facts->invalid = scan->at;
-    if (!look_beyond(scan, scan->at)) {
-        facts->verdict = WAL__VERDICT_READ_ERROR;
-        return false;
+    if (!wal__probe_beyond(&probe, scan->at, &scan->beyond)) {
+        return unreadable(scan, probe.error_offset);
     }
     facts->dirty_end =
         beyond->dirty_end > scan->at ? beyond->dirty_end : scan->at;
@@ -661,23 +509,4 @@ void wal__scan(const struct wal__scan_source *source,
     if (facts->invalid == 0) {
         facts->invalid = scan.at;
     }
-}
-
-bool wal__scan_resync(const struct wal__scan_source *source,
-                      const struct wal__scan_start *start, uint64_t from,
-                      uint64_t first_sequence, uint64_t *offset,
-                      struct wal__frame *frame, bool *failed)
-{
-    struct wal__scan_facts facts;
-    struct scan scan = {0};
-    const uint8_t *payload = NULL;
-
-    *failed = false;
-    scan.source = source;
-    scan.start = start;
-    scan.facts = &facts;
-    scan.limit = start->capacity;
-    scan.sequence = first_sequence > 0 ? first_sequence - 1 : 0;
-    return find_valid(&scan, from, first_sequence, NULL, offset, frame,
-                      &payload, failed);
 }

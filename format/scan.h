@@ -98,14 +98,4 @@ void wal__scan(const struct wal__scan_source *source,
                const struct wal__scan_start *start,
                struct wal__scan_facts *facts);
 
-/*
- * Finds the first valid frame at or behind `from`: header, data and sequence
- * range (first_sequence on) all hold. False when there is none or a read
- * failed (*failed). For walcheck and salvage of what recovery would not read.
- */
-bool wal__scan_resync(const struct wal__scan_source *source,
-                      const struct wal__scan_start *start, uint64_t from,
-                      uint64_t first_sequence, uint64_t *offset,
-                      struct wal__frame *frame, bool *failed);
-
 #endif

@@ -17,7 +17,8 @@
 #include "tools/cli.h"
 
 enum {
-    WINDOW = 256 * 1024
+    WINDOW = 256 * 1024,
+    BLOCK = 512 /* the least that a disk gives up */
 };
 
 int check_file_open(struct check_file *file, const char *path)
@@ -71,28 +72,61 @@ static void slide(struct check_file *file, uint64_t offset)
     file->length = kept;
 }
 
-/* Reads on until the window holds `least` bytes, and up to `most`. */
+/* One try; so many bytes, 0 at the end of the file, or an errno in *error. */
+static uint64_t read_some(struct check_file *file, uint64_t size, int *error)
+{
+    ssize_t got;
+
+    do {
+        got = pread(file->fd, file->window + file->length, (size_t)size,
+                    (off_t)(file->offset + file->length));
+    } while (got < 0 && errno == EINTR);
+    *error = got < 0 ? errno : 0;
+    return got < 0 ? 0 : (uint64_t)got;
+}
+
+/* Takes the block at hand as unreadable. */
+static void skip_block(struct check_file *file, uint64_t size, int error)
+{
+    uint64_t at = file->offset + file->length;
+
+    memset(file->window + file->length, CHECK_UNREADABLE, (size_t)size);
+    file->error = error;
+    file->error_offset = at;
+    if (file->bad_end == 0 || at < file->bad_offset) {
+        file->bad_offset = at;
+    }
+    if (at + size > file->bad_end) {
+        file->bad_end = at + size;
+    }
+    file->length += size;
+}
+
+/* Reads on until the window holds `least` bytes, and up to `most`. Where that
+ * fails it goes block by block, so that no more is given up than must be. */
 static bool fill(struct check_file *file, uint64_t least, uint64_t most)
 {
     while (file->length < least) {
-        ssize_t got = pread(file->fd, file->window + file->length,
-                            (size_t)(most - file->length),
-                            (off_t)(file->offset + file->length));
+        uint64_t at = file->offset + file->length;
+        uint64_t block = BLOCK - at % BLOCK;
+        uint64_t left = most - file->length;
+        int error;
+        uint64_t got = read_some(file, left, &error);
 
-        if (got < 0 && errno == EINTR) {
+        if (error != 0) {
+            block = block < left ? block : left;
+            got = read_some(file, block, &error);
+        }
+        if (error == EIO) {
+            skip_block(file, block, error);
             continue;
         }
-        if (got <= 0) {
-            file->error = got < 0 ? errno : ENODATA;
-            file->error_offset = file->offset + file->length;
-            /* A bad sector may lie behind what is wanted. */
-            if (got < 0 && most > least) {
-                most = least;
-                continue;
-            }
+        if (got == 0) {
+            file->error = error != 0 ? error : ENODATA;
+            file->error_offset = at;
             return false;
         }
-        file->length += (uint64_t)got;
+        file->length += got;
     }
     return true;
 }

@@ -14,6 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes that cannot be read stand in the window as this one, which begins no
+ * valid frame, so that a scan steps over them and goes on. */
+enum {
+    CHECK_UNREADABLE = 0xa5
+};
+
 struct check_file {
     int fd;
     uint64_t size;
@@ -23,6 +29,8 @@ struct check_file {
     uint64_t length;       /* so many bytes of it are read */
     int error;             /* errno of the last read that failed, or 0, */
     uint64_t error_offset; /* and where it was */
+    uint64_t bad_offset;   /* of the first bytes that cannot be read, */
+    uint64_t bad_end;      /* and behind the last ones; 0: all were read */
 };
 
 /* Opens a regular file; answers 0 or an errno. */

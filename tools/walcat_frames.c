@@ -259,6 +259,13 @@ static int put_frames(struct listing *listing)
         put(listing, &found);
         offset += found.size;
     }
+    if (listing->file.bad_end != 0) {
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "bytes between %" PRIu64 " and %" PRIu64
+                         " cannot be read: %s",
+                         listing->file.bad_offset, listing->file.bad_end,
+                         strerror(listing->file.error));
+    }
     return CLI_DONE;
 }
 

@@ -58,6 +58,8 @@ void check_damage_spare(struct check_damages *damages, const char *file,
 void check_damage_session(struct check_damage *damage, uint32_t session);
 /* Moves all of `from` to the end of `to`. */
 void check_damages_move(struct check_damages *to, struct check_damages *from);
+/* Brings what cost records to the front. */
+void check_damages_sort(struct check_damages *damages);
 /* Keeps what `other` has too. */
 void check_damages_common(struct check_damages *damages,
                           const struct check_damages *other);
@@ -138,6 +140,7 @@ struct check_session {
     struct wal__summary state;         /* without its texts */
     uint64_t head_hash;                /* of the head's id; 0: it has none */
     uint32_t source; /* number of the session it was forked from */
+    size_t salvaged; /* rank in a salvage, + 1; 0: not yet */
 };
 
 /* A record that was seen, wherever it is. */
@@ -222,12 +225,13 @@ void check_chain(struct check_store *store, struct check_segments *segments,
 void check_chain_gap(struct check_store *store, struct check_segments *segments,
                      const struct check_segment *above);
 
-/* Reads header, OPEN and trailer. walcheck_segment.c */
+/* Reads header, OPEN and trailer. walcheck_head.c */
 void check_segment_head(struct check_store *store,
                         struct check_segment *segment, uint32_t class);
 /* Whether nothing but zeros stands behind the header; a read error is no. */
 bool check_segment_is_empty(const struct check_segment *segment);
-/* Whether it holds no group at all: a crash while it was begun. */
+/* Whether it holds no group at all: a crash while it was begun.
+ * walcheck_segment.c */
 bool check_segment_is_unbegun(const struct check_segment *segment);
 /* One pass over it with this sink, as its scan was made; with `all` also over
  * whole groups behind an ambiguous end. False when it cannot be opened. */

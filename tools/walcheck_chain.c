@@ -172,6 +172,7 @@ static void judge_headless(struct check_store *store,
                          wal__fmt_text(segment->header_fmt));
     }
     segment->log_damaged = true;
+    store->lossy = true;
 }
 
 /* The newest segment that was begun. Those above it are spares, or the rest

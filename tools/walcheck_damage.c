@@ -94,6 +94,24 @@ void check_damages_move(struct check_damages *to, struct check_damages *from)
     check_damages_deinit(from);
 }
 
+void check_damages_sort(struct check_damages *damages)
+{
+    struct check_damage *sorted =
+        cli_alloc((damages->count + 1) * sizeof(*sorted));
+    size_t count = 0;
+
+    for (int spare = 0; spare < 2; spare++) {
+        for (size_t i = 0; i < damages->count; i++) {
+            if (damages->items[i].spare == (spare != 0)) {
+                sorted[count++] = damages->items[i];
+            }
+        }
+    }
+    free(damages->items);
+    damages->items = sorted;
+    damages->capacity = damages->count + 1;
+}
+
 static bool has(const struct check_damages *damages,
                 const struct check_damage *damage)
 {

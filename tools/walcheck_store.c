@@ -172,11 +172,13 @@ static int run_pipeline(struct check_store *store,
     return code;
 }
 
-/* How the log ends, and all damage in the order of the log. */
+/* How the log ends, and all damage: what cost records first, both in the order
+ * of the log. */
 static void conclude(struct check_store *store)
 {
     const struct check_segment *tail = store->log.tail;
     struct check_segments *both[] = {&store->log, &store->pack};
+    struct check_damages all = {.items = NULL};
 
     if (tail != NULL && tail->facts != NULL) {
         store->tail.verdict = tail->facts->verdict;
@@ -188,15 +190,18 @@ static void conclude(struct check_store *store)
     }
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < both[i]->count; k++) {
-            check_damages_move(&store->damages, &both[i]->items[k]->damages);
+            check_damages_move(&all, &both[i]->items[k]->damages);
         }
     }
+    check_damages_move(&all, &store->damages);
     if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
-        check_damage_add(&store->damages, store->tail.file, store->tail.offset,
+        check_damage_add(&all, store->tail.file, store->tail.offset,
                          store->tail.length,
                          "the tail is ambiguous: a group that may have been "
                          "acknowledged is unreadable");
     }
+    check_damages_sort(&all);
+    store->damages = all;
 }
 
 static int run_once(struct check_store *store)

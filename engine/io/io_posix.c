@@ -18,10 +18,12 @@
 #include <unistd.h>
 
 #include "engine/base/heap.h"
+#include "engine/io/forked.h"
 #include "engine/io/host.h"
 
 struct wal__file {
     int fd;
+    struct wal__forked forked; /* of a file with locks */
 };
 
 /* Sets result to what a system call answers, whatever signals come. */
@@ -109,6 +111,7 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
     if (made == NULL) {
         return fail(sys_errno, ENOMEM);
     }
+    memset(made, 0, sizeof(*made));
     RETRY(made->fd, open(path, open_flags(flags), 0600));
     if (made->fd < 0) {
         int error = errno;
@@ -131,6 +134,7 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
 static void file_close(void *ctx, struct wal__file *file)
 {
     (void)ctx;
+    wal__forked_remove(&file->forked);
     /* Not repeated: Linux frees the descriptor even when interrupted. */
     (void)close(file->fd);
     wal__heap_free(&wal__heap_libc, file);
@@ -307,6 +311,9 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file,
     int result;
 
     (void)ctx;
+    if (!wal__forked_add(&file->forked, &file->fd)) {
+        return fail(sys_errno, ENOMEM);
+    }
     RETRY(result, fcntl(file->fd, F_OFD_SETLK, &lock));
     if (result < 0 && (errno == EAGAIN || errno == EACCES)) {
         *sys_errno = errno;

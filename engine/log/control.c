@@ -16,6 +16,8 @@ enum {
     LOOK_AGAIN_NS = 5000000
 };
 
+_Static_assert(offsetof(struct wal__control_page, streams) == 512,
+               "what identifies the page has a sector of its own");
 _Static_assert(sizeof(struct wal__control_page) <= WAL__CONTROL_SIZE,
                "the control page is one page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(void *) == 8,
@@ -29,20 +31,6 @@ static enum wal_status try_lock(struct wal__control *control, uint64_t byte,
     return io->lock(io->ctx, control->file, byte, mode, err);
 }
 
-/* Fills the page for this boot and file. */
-static void reset_page(struct wal__control *control,
-                       const struct wal__io_stat *stat)
-{
-    struct wal__control_page *page = control->page;
-
-    memset(page, 0, sizeof(*page));
-    page->magic = CONTROL_MAGIC;
-    page->version = CONTROL_VERSION;
-    control->env->io->boot_id(control->env->io->ctx, page->boot_id);
-    page->device = stat->device;
-    page->inode = stat->inode;
-}
-
 static bool page_is_live(const struct wal__control *control,
                          const struct wal__io_stat *stat)
 {
@@ -53,6 +41,64 @@ static bool page_is_live(const struct wal__control *control,
     return page->magic == CONTROL_MAGIC && page->version == CONTROL_VERSION &&
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) == 0 &&
            page->device == stat->device && page->inode == stat->inode;
+}
+
+/* Whether the bytes that can be read now have been read from the disk since
+ * the last process wrote: the machine was started anew in between. */
+static bool page_is_of_other_boot(const struct wal__control *control)
+{
+    static const uint8_t unknown[16];
+    const struct wal__control_page *page = control->page;
+    uint8_t boot_id[16];
+
+    control->env->io->boot_id(control->env->io->ctx, boot_id);
+    return page->magic == CONTROL_MAGIC && page->version == CONTROL_VERSION &&
+           memcmp(boot_id, unknown, sizeof(boot_id)) != 0 &&
+           memcmp(page->boot_id, boot_id, sizeof(boot_id)) != 0;
+}
+
+/*
+ * Fills the page for this boot and file. What is durable, and whether a sync
+ * failed or was cut short, outlasts the processes of a boot until recovery has
+ * dealt with it: poison stays. Without a page that can be believed a sync may
+ * have failed.
+ */
+static void reset_page(struct wal__control *control,
+                       const struct wal__io_stat *stat)
+{
+    struct wal__control_page *page = control->page;
+    bool live = page_is_live(control, stat);
+    bool doubt = !live && !page_is_of_other_boot(control);
+    uint64_t durable[WAL__STREAMS] = {0};
+    uint32_t poison[WAL__STREAMS];
+
+    for (uint32_t i = 0; i < WAL__STREAMS; i++) {
+        const struct wal__control_stream *stream = &page->streams[i];
+
+        poison[i] = doubt;
+        if (live) {
+            durable[i] = atomic_load(&stream->durable);
+            poison[i] = atomic_load(&stream->poison) != 0 ||
+                        atomic_load(&stream->syncing) != 0;
+        }
+    }
+    memset(page, 0, sizeof(*page));
+    for (uint32_t i = 0; i < WAL__STREAMS; i++) {
+        atomic_store(&page->streams[i].durable, durable[i]);
+        atomic_store(&page->streams[i].poison, poison[i]);
+    }
+    page->magic = CONTROL_MAGIC;
+    page->version = CONTROL_VERSION;
+    control->env->io->boot_id(control->env->io->ctx, page->boot_id);
+    page->device = stat->device;
+    page->inode = stat->inode;
+    if (!live) {
+        int ignored = 0;
+
+        /* So that after a loss of power it tells of another boot. */
+        (void)!control->env->io->sync(control->env->io->ctx, control->file,
+                                      &ignored);
+    }
 }
 
 /* Alone: the exclusive member lock is held until the page is shared. Else a
@@ -83,6 +129,23 @@ static enum wal_status join(struct wal__control *control, int *err)
     }
 }
 
+/* The page is mapped from a file handle of its own: the locks are those of an
+ * open file description, which a map keeps, also that of a forked child. */
+static enum wal_status map_page(struct wal__control *control, void **at,
+                                int *err)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__file *file = NULL;
+    enum wal_status status =
+        io->open(io->ctx, control->path, WAL__IO_WRITE, &file, err);
+
+    if (status == WAL_OK) {
+        status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, at, err);
+        io->close(io->ctx, file);
+    }
+    return status;
+}
+
 static enum wal_status open_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
@@ -102,8 +165,7 @@ static enum wal_status open_page(struct wal__control *control, int *err)
         status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
     }
     if (status == WAL_OK) {
-        status =
-            io->map(io->ctx, control->file, WAL__CONTROL_SIZE, true, &at, err);
+        status = map_page(control, &at, err);
     }
     if (status != WAL_OK) {
         return status;
@@ -211,6 +273,10 @@ void wal__control_close(struct wal__control *control)
     }
     control->page = NULL;
     if (control->file != NULL) {
+        int err = 0;
+
+        /* Closing lets go of nothing while a forked child has a copy. */
+        (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
         io->close(io->ctx, control->file);
     }
     control->file = NULL;

@@ -45,6 +45,7 @@ struct wal__control_page {
     uint8_t boot_id[16];
     uint64_t device;
     uint64_t inode;
+    uint8_t rest[512 - 48]; /* a sector that does not change while in use */
     struct wal__control_stream streams[WAL__STREAMS];
 };
 
@@ -70,6 +71,8 @@ struct wal__control {
 /*
  * Opens LOCK and takes the member lock. control->alone tells whether the page
  * was reset (the caller recovers, then calls wal__control_share) or is live.
+ * A page that was reset keeps, of each stream, the durable end, and poison when
+ * what is beyond it may be in memory only: recovery takes both away.
  * A read-only opener that cannot write LOCK gets a page of its own.
  */
 enum wal_status wal__control_open(struct wal__control *control,

@@ -126,6 +126,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
 
     wal__group_init(&group, log);
     wal__buf_init(&sessions, log->env->heap);
+    log->pending = &group;
     for (struct wal__op *op = first; op != end; op = op->next) {
         if (op->status != WAL_OK) {
             continue;
@@ -154,6 +155,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
     for (struct wal__op *op = first; op != end; op = op->next) {
         op->position = atomic_load(&log->end);
     }
+    log->pending = NULL;
     wal__group_deinit(&group);
     wal__buf_deinit(&sessions);
 }

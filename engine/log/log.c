@@ -449,6 +449,30 @@ static const uint8_t *locate(struct wal__segment *segment, uint64_t offset,
     return map == NULL ? NULL : map + offset;
 }
 
+/* A frame of the group being built, or null. Only its builder knows positions
+ * at or beyond the end. */
+static const uint8_t *locate_pending(const struct wal__log *log,
+                                     uint64_t position)
+{
+    const struct iovec *iov;
+    uint64_t at;
+
+    if (position < atomic_load(&log->end) || log->pending == NULL ||
+        wal__position_segment(position) != log->tail->id) {
+        return NULL;
+    }
+    at = wal__position_offset(position) - atomic_load(&log->tail->end);
+    if (at >= log->pending->size) {
+        return NULL;
+    }
+    iov = (const struct iovec *)(const void *)log->pending->iov.data;
+    while (at >= iov->iov_len) {
+        at -= iov->iov_len;
+        iov++;
+    }
+    return (const uint8_t *)iov->iov_base + at;
+}
+
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__buf *scratch,
                               struct wal__frame *frame,
@@ -458,7 +482,8 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
     uint64_t offset = wal__position_offset(position);
     struct wal__segment *segment =
         wal__log_segment(log, wal__position_segment(position));
-    const uint8_t *at;
+    const uint8_t *pending = locate_pending(log, position);
+    const uint8_t *at = pending;
     enum wal__fmt fmt;
 
     if (segment == NULL ||
@@ -466,15 +491,19 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
         return wal__fail(error, WAL_ECORRUPT, 0, NULL, offset,
                          "an index names a place that is not in the log");
     }
-    at = locate(segment, offset, scratch, WAL__FRAME_SIZE, error);
+    if (pending == NULL) {
+        at = locate(segment, offset, scratch, WAL__FRAME_SIZE, error);
+    }
     if (at == NULL) {
         return WAL_EIO;
     }
     fmt = wal__frame_decode(at, segment->header.capacity - offset,
                             segment->header.salt, offset, frame);
     if (fmt == WAL__FMT_OK) {
-        at = locate(segment, offset, scratch,
-                    wal__frame_span(frame->stored_size), error);
+        if (pending == NULL) {
+            at = locate(segment, offset, scratch,
+                        wal__frame_span(frame->stored_size), error);
+        }
         if (at == NULL) {
             return WAL_EIO;
         }

@@ -70,6 +70,9 @@ struct wal__log {
     int64_t clock_ms;
     uint32_t chain;
     uint64_t highest_id; /* of any file in the directory */
+    /* The group being built: its records are applied before they are written,
+     * and deciding the next operation may read them. Of its builder alone. */
+    const struct wal__group *pending;
     /* What recovery found. */
     bool must_rotate;
     bool stale; /* what was applied and what is written differ: load again */

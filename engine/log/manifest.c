@@ -256,7 +256,11 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
     manifest->uuid[6] = (uint8_t)((manifest->uuid[6] & 0x0f) | 0x40);
     manifest->uuid[8] = (uint8_t)((manifest->uuid[8] & 0x3f) | 0x80);
     wal__manifest_encode(manifest, bytes);
-    status = put_manifest(env, bytes, &err);
+    /* With the manifest there must be all that it stands for. */
+    status = sync_names(env, &err);
+    if (status == WAL_OK) {
+        status = put_manifest(env, bytes, &err);
+    }
     if (status != WAL_OK) {
         return wal__fail(error, status, err, env->root, 0,
                          "cannot write the manifest");

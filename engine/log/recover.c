@@ -125,18 +125,14 @@ static enum wal_status scan_tail(struct wal__log *log,
     return wal__replay_scan(log, log->tail, &start, &log->facts, error);
 }
 
-/* Writes what lies beyond the watermark again, unchanged, and syncs it: a
- * sync that failed in an earlier process may have left it in memory only. */
-static enum wal_status rewrite_tail(struct wal__log *log,
-                                    struct wal_error *error)
+/* Writes [from, end) again, unchanged. */
+static enum wal_status rewrite(struct wal__log *log, uint64_t from,
+                               uint64_t end, int *err)
 {
     const struct wal__io *io = log->env->io;
     struct wal__segment *tail = log->tail;
-    uint64_t from = log->facts.watermark;
-    uint64_t end = log->facts.end;
     enum wal_status status = WAL_OK;
     struct wal__window window;
-    int err = 0;
 
     wal__window_init(&window, tail);
     while (from < end && status == WAL_OK) {
@@ -146,21 +142,54 @@ static enum wal_status rewrite_tail(struct wal__log *log,
 
         if (bytes == NULL) {
             status = window.status;
-            err = window.sys_errno;
+            *err = window.sys_errno;
             break;
         }
-        status = wal__io_write_full(io, tail->file, &iov, 1, from, &err);
+        status = wal__io_write_full(io, tail->file, &iov, 1, from, err);
         from += size;
     }
     wal__window_deinit(&window);
+    return status;
+}
+
+/*
+ * Makes durable what is kept. Where a sync failed in an earlier process, what
+ * lies beyond the durable end may be in memory only, and counts as clean: it
+ * is written again first. Nothing that is durable ever is: a power loss may
+ * take what is being written.
+ */
+static enum wal_status settle_tail(struct wal__log *log,
+                                   struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    struct wal__segment *tail = log->tail;
+    uint64_t durable = atomic_load(&log->shared->durable);
+    uint64_t from = log->facts.watermark;
+    enum wal_status status = WAL_OK;
+    int err = 0;
+
+    if (wal__position_segment(durable) == tail->id &&
+        wal__position_offset(durable) > from) {
+        from = wal__position_offset(durable);
+    }
+    if (from >= log->facts.end) {
+        return WAL_OK;
+    }
+    if (atomic_load(&log->shared->poison) != 0) {
+        status = rewrite(log, from, log->facts.end, &err);
+    }
     if (status == WAL_OK) {
+        atomic_store(&log->shared->syncing, log->control->process_id);
         status = io->sync(io->ctx, tail->file, &err);
         atomic_fetch_add(&log->syncs, 1);
     }
     if (status != WAL_OK) {
+        /* Kept in the page for the next opening. */
+        atomic_store(&log->shared->poison, 1);
         return wal__fail(error, status, err, tail->path, from,
                          "cannot make the end of the log durable");
     }
+    atomic_store(&log->shared->syncing, 0);
     return WAL_OK;
 }
 
@@ -194,6 +223,7 @@ static void publish(struct wal__log *log)
 
     atomic_store(&log->shared->written, end);
     atomic_store(&log->shared->durable, end);
+    atomic_store(&log->shared->poison, 0);
     atomic_store(&log->shared->segments, log->tail == NULL ? 0 : log->tail->id);
     atomic_store(&log->shared->rotate,
                  log->must_rotate && log->tail != NULL ? log->tail->id : 0);
@@ -246,11 +276,13 @@ static enum wal_status recover_alone(struct wal__log *log,
         status = judge(log, strict, error);
     }
     if (status == WAL_OK && log->tail != NULL && !log->tail->sealed &&
-        !log->env->read_only && log->facts.watermark < log->facts.end &&
+        !log->env->read_only &&
         atomic_load(&log->shared->indexed) != log->tail->id) {
-        status = rewrite_tail(log, error);
+        status = settle_tail(log, error);
     }
-    publish(log);
+    if (status == WAL_OK) {
+        publish(log);
+    }
     return status;
 }
 

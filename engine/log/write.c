@@ -187,6 +187,7 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     atomic_store(&log->tail->end, end);
     atomic_store(&log->end, wal__position(log->tail->id, end));
     atomic_store(&log->shared->segments, log->tail->id);
+    atomic_store(&log->shared->segments, log->tail->id);
     atomic_store(&log->shared->written, wal__position(log->tail->id, end));
     atomic_fetch_add(&log->groups, 1);
     wal__control_ring(log->control, log->stream);
@@ -425,12 +426,25 @@ static enum wal_status end_tail(struct wal__log *log, bool *seal,
     *seal = *seal && header.end + align_up(index->size, 8) + SEAL_ROOM <=
                          log->tail->header.capacity;
     if (*seal) {
+        /* SEAL and trailer say that all before them is durable. */
+        status = wal__log_sync(log, atomic_load(&log->end), error);
+    }
+    if (*seal && status == WAL_OK) {
         status = write_seal(log, index, error);
     }
     if (status == WAL_OK) {
         status = wal__log_sync(log, UINT64_MAX, error);
     }
     return status;
+}
+
+/* Takes the newest segment out of the chain; it stays open. */
+static void take_back(struct wal__log *log)
+{
+    struct wal__segment_table *table = atomic_load(&log->table);
+
+    table->count--;
+    log->tail = table->count > 0 ? table->segments[table->count - 1] : NULL;
 }
 
 /* Writes OPEN and its COMMIT and syncs them: nothing else is written to the
@@ -491,6 +505,10 @@ static enum wal_status begin_segment(struct wal__log *log,
         } else {
             atomic_store(&log->shared->durable, atomic_load(&log->end));
         }
+    }
+    if (status != WAL_OK && status != WAL_EPOISONED) {
+        take_back(log); /* nothing was written */
+        wal__fail(error, status, 0, NULL, 0, "no memory");
     }
     wal__group_deinit(&group);
     wal__heap_free(log->env->heap, bytes);

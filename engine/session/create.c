@@ -161,6 +161,30 @@ static enum wal_status create_op(struct wal__core *core,
     return WAL_OK;
 }
 
+/* Commits what makes the session, and gives a handle on it: which is there
+ * before anything is written, so that a refusal means what it says. */
+static enum wal_status commit_new(struct wal__core *core, struct wal__op *op,
+                                  const struct fork_request *request,
+                                  struct wal_session **session,
+                                  struct wal_error *error)
+{
+    struct wal_session *handle = wal__session_alloc(core);
+    enum wal_status status;
+
+    if (handle == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    status = wal__session_commit(core, op, error);
+    if (status != WAL_OK) {
+        wal__session_free(handle);
+        return status;
+    }
+    handle->number = request->number;
+    handle->text_size = op->demand.texts;
+    *session = handle;
+    return WAL_OK;
+}
+
 enum wal_status wal__session_create(struct wal__core *core,
                                     const struct wal_session_options *options,
                                     struct wal_session **session,
@@ -188,10 +212,7 @@ enum wal_status wal__session_create(struct wal__core *core,
         op->resolve = resolve_create;
         wal__op_finish(op);
         op->demand.texts += WAL__ID_MAX;
-        status = wal__session_commit(core, op, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__session_handle(core, request.number, session, error);
+        status = commit_new(core, op, &request, session, error);
     }
     wal__op_release(op);
     return status;
@@ -395,11 +416,8 @@ enum wal_status wal__session_fork(struct wal_session *source,
         status = fork_op(source->core, &record, &request, &op, error);
     }
     if (status == WAL_OK) {
-        status = wal__session_commit(source->core, op, error);
+        status = commit_new(source->core, op, &request, fork, error);
         wal__op_release(op);
-    }
-    if (status == WAL_OK) {
-        status = wal__session_handle(source->core, request.number, fork, error);
     }
     wal__session_free(reader);
     return status;

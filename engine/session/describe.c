@@ -129,12 +129,24 @@ enum wal_status wal__session_status(struct wal_session *session,
     return status;
 }
 
+struct wal_session *wal__session_alloc(struct wal__core *core)
+{
+    struct wal_session *handle =
+        wal__heap_zalloc(core->env.heap, sizeof(*handle));
+
+    if (handle != NULL) {
+        handle->core = core;
+        pthread_mutex_init(&handle->info_mutex, NULL);
+        wal__buf_init(&handle->info, core->env.heap);
+    }
+    return handle;
+}
+
 enum wal_status wal__session_handle(struct wal__core *core, uint32_t number,
                                     struct wal_session **session,
                                     struct wal_error *error)
 {
-    struct wal_session *handle =
-        wal__heap_zalloc(core->env.heap, sizeof(*handle));
+    struct wal_session *handle = wal__session_alloc(core);
     struct wal__summary summary;
     enum wal_status status;
 
@@ -150,13 +162,10 @@ enum wal_status wal__session_handle(struct wal__core *core, uint32_t number,
         wal__core_unlock(core);
     }
     if (status != WAL_OK) {
-        wal__heap_free(core->env.heap, handle);
+        wal__session_free(handle);
         return status;
     }
-    handle->core = core;
     handle->number = number;
-    pthread_mutex_init(&handle->info_mutex, NULL);
-    wal__buf_init(&handle->info, core->env.heap);
     *session = handle;
     return WAL_OK;
 }

@@ -47,7 +47,8 @@ static enum wal_status add_all(struct wal_iter *iter, struct wal_error *error)
                            slot->branch.fork_sequence, &iter->parts, error);
         reverse(&iter->parts);
     }
-    if (status == WAL_OK) {
+    /* Where the fork point was lost, the session's own entries are left. */
+    if (status == WAL_OK || status == WAL_ENOTFOUND) {
         status = wal__core_branch(iter->core, iter->session, &slot, error);
     }
     if (status != WAL_OK) {

@@ -32,6 +32,9 @@ struct wal_session {
     struct wal__buf info; /* what wal_session_status gave */
 };
 
+/* A handle on no session yet; null without memory. */
+struct wal_session *wal__session_alloc(struct wal__core *core);
+
 /* A handle on a session that exists. */
 enum wal_status wal__session_handle(struct wal__core *core, uint32_t number,
                                     struct wal_session **session,

@@ -4,7 +4,6 @@
 #include "engine/session/text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -34,19 +33,31 @@ void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
     }
 }
 
+/* Writes the last `count` digits of a number. */
+static void put_digits(char *out, int count, int value)
+{
+    for (int i = count - 1; i >= 0; i--) {
+        out[i] = (char)('0' + value % 10);
+        value /= 10;
+    }
+}
+
 void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
 {
     int64_t now = env->io->now_ms(env->io->ctx);
     time_t seconds = (time_t)(now / 1000);
-    char text[80];
     struct tm tm;
 
     memset(&tm, 0, sizeof(tm));
     (void)!gmtime_r(&seconds, &tm);
-    (void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                   tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-                   tm.tm_min, tm.tm_sec, (int)(now % 1000));
-    memcpy(out, text, WAL__TIME_TEXT);
+    memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
+    put_digits(out, 4, tm.tm_year + 1900);
+    put_digits(out + 5, 2, tm.tm_mon + 1);
+    put_digits(out + 8, 2, tm.tm_mday);
+    put_digits(out + 11, 2, tm.tm_hour);
+    put_digits(out + 14, 2, tm.tm_min);
+    put_digits(out + 17, 2, tm.tm_sec);
+    put_digits(out + 20, 3, (int)(now % 1000));
 }
 
 bool wal__text_is_utf8(struct wal__span text)

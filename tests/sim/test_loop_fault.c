@@ -48,10 +48,7 @@ static void go_on(struct workload *copy, uint64_t seed)
                                   .garbage = seed % 2 == 0};
 
     for (uint32_t i = 0; i < LEDGER_ACTORS; i++) {
-        if (copy->actors[i].store != NULL) {
-            ledger_check(copy->ledger, copy->actors[i].store, LEDGER_KEPT,
-                         NULL);
-        }
+        (void)workload_check(copy, i);
     }
     if (seed % 3 == 0 && !copy->unnamed) {
         workload_crash(copy, &loss, seed);
@@ -118,14 +115,14 @@ static void run(const struct workload_options *options, uint32_t steps,
 static void test_loop_fault__every_call(void **state)
 {
     (void)state;
-    run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 9},
+    run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 4},
         is_long() ? 150 : 40, is_long() ? 1 : 5);
 }
 
 static void test_loop_fault__every_call_of_two_processes(void **state)
 {
     (void)state;
-    run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 9},
+    run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 4},
         is_long() ? 150 : 40, is_long() ? 1 : 5);
 }
 
@@ -134,7 +131,7 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
     (void)state;
     run(&(struct workload_options){.seed = 23,
                                    .actors = 1,
-                                   .large_every = 9,
+                                   .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
         is_long() ? 80 : 16, is_long() ? 1 : 5);
 }

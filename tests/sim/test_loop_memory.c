@@ -79,7 +79,7 @@ static void run(const struct workload_options *options, uint32_t steps,
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
-        for (int sticky = 0; sticky < 2; sticky++) {
+        if (!getenv("STEP") || base->step >= strtoul(getenv("STEP"), 0, 10)) for (int sticky = 0; sticky < 2; sticky++) {
             uint64_t nth = 1 + i % every;
 
             while (fail_nth(base, nth, sticky != 0)) {
@@ -98,14 +98,14 @@ static void run(const struct workload_options *options, uint32_t steps,
 static void test_loop_memory__every_allocation(void **state)
 {
     (void)state;
-    run(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 9},
+    run(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
         is_long() ? 120 : 30, is_long() ? 1 : 7);
 }
 
 static void test_loop_memory__two_processes(void **state)
 {
     (void)state;
-    run(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 9},
+    run(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
         is_long() ? 120 : 30, is_long() ? 1 : 7);
 }
 
@@ -114,7 +114,7 @@ static void test_loop_memory__reading_by_pread(void **state)
     (void)state;
     run(&(struct workload_options){.seed = 13,
                                    .actors = 1,
-                                   .large_every = 9,
+                                   .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
         is_long() ? 60 : 16, is_long() ? 1 : 7);
 }

@@ -115,7 +115,7 @@ static void test_loop_power__every_call_every_landing(void **state)
     struct cuts cuts = {.every = 1, .each = SIM_LANDINGS};
 
     (void)state;
-    for (uint64_t seed = 1; seed <= (is_long() ? 8 : 1); seed++) {
+    for (uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 1; seed <= (is_long() ? 8 : 1); seed++) {
         run(&cuts,
             &(struct workload_options){.seed = seed,
                                        .actors = 1 + seed % 2,

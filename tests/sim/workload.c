@@ -39,6 +39,7 @@ static void trace(void *arg, const struct sim_event *e)
 {
     (void)arg;
     if (e->call == SIM_SYNC_DIRECTORY && e->sys_errno != 0 && strchr(e->path + 1, '/') == NULL) ((struct workload*)arg)->unnamed = true;
+    if (e->call == SIM_UNLINK && e->sys_errno != 0 && e->sys_errno != 2 && strstr(e->path, ".seg") != NULL) ((struct workload*)arg)->unnamed = true;
     if (getenv("TRACE")) print_message("   %u %s %s %llu+%llu errno %d\n", ((struct workload*)arg)->step, sim_call_name(e->call), e->path, (unsigned long long)e->offset, (unsigned long long)e->size, e->sys_errno);
 }
 
@@ -696,6 +697,27 @@ static void act(struct workload *workload, struct dice *dice)
     }
 }
 
+/* Whether the store could be opened to read only. */
+static bool is_read_only(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    return wal_store_status(store, &info, &error) == WAL_OK &&
+           info.status == WAL_EREADONLY;
+}
+
+bool workload_check(struct workload *workload, uint32_t number)
+{
+    struct wal_store *store = workload->actors[number].store;
+
+    if (store == NULL || is_read_only(store)) {
+        return false;
+    }
+    ledger_check(workload->ledger, store, LEDGER_KEPT, NULL);
+    return true;
+}
+
 static struct dice dice_of(const struct workload *workload)
 {
     return (struct dice){workload->options.seed * 0x100000001b3u +
@@ -731,6 +753,9 @@ void workload_step(struct workload *workload)
         note_status(workload, workload_open(workload, workload->actor));
     }
     if (actor->store != NULL) {
+        actor->poisoned = is_read_only(actor->store);
+    }
+    if (actor->store != NULL && !actor->poisoned) {
         act(workload, &dice);
     }
     workload->step++;
@@ -800,7 +825,8 @@ enum wal_status workload_probe(struct workload *workload, uint32_t number)
         ledger_add_entry(ledger, batch, &entry);
         status = submit(workload, batch, session, &way, &error);
         note_answer(workload, batch, WAL_DURABLE, status, &error);
-        if (status == WAL_EPOISONED) {
+        if (status == WAL_EPOISONED || status == WAL_EREADONLY ||
+            status == WAL_ELOCKED) {
             return status;
         }
         if (status != WAL_OK) {
@@ -821,14 +847,12 @@ void workload_aftermath(struct workload *workload, uint64_t seed)
     uint32_t alive = LEDGER_ACTORS;
 
     for (uint32_t i = 0; i < workload->options.actors; i++) {
-        if (workload->actors[i].store != NULL) {
-            ledger_check(workload->ledger, workload->actors[i].store,
-                         LEDGER_KEPT, NULL);
+        if (workload_check(workload, i)) {
             alive = i;
         }
     }
     if (alive == LEDGER_ACTORS ||
-        workload_probe(workload, alive) == WAL_EPOISONED) {
+        workload_probe(workload, alive) != WAL_OK) {
         for (uint32_t i = 0; i < workload->options.actors; i++) {
             workload->actor = i;
             (void)workload_close(workload, i);
@@ -845,8 +869,7 @@ void workload_aftermath(struct workload *workload, uint64_t seed)
         if (status != WAL_OK) {
             ledger_fail("process %u cannot join: %d", i, status);
         }
-        ledger_check(workload->ledger, workload->actors[i].store, LEDGER_KEPT,
-                     NULL);
+        (void)workload_check(workload, i);
     }
     workload_crash(workload, workload->unnamed ? NULL : &loss, seed);
     (void)workload_recover(workload, LEDGER_POWER, WORKLOAD_CLOSE);

@@ -97,8 +97,14 @@ enum workload_end { WORKLOAD_CLOSE, WORKLOAD_KILL, WORKLOAD_LEAVE };
 uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
                           enum workload_end end);
 
+/* Compares what a process that has the store open reads; one that could open
+ * it to read only may be behind, and is left out. False: nothing was read. */
+bool workload_check(struct workload *workload, uint32_t actor);
+
 /* Appends one durable entry to each session that is there, or to a new one.
- * WAL_OK, or WAL_EPOISONED; any other failure fails the test. */
+ * WAL_OK; or WAL_EPOISONED; WAL_EREADONLY of a store that could be opened to
+ * read only; WAL_ELOCKED when unlocking was made to fail. Any other failure
+ * fails the test. */
 enum wal_status workload_probe(struct workload *workload, uint32_t actor);
 
 /*

@@ -335,6 +335,28 @@ static void test_read_only__does_not_need_the_writer_to_be_gone(void **state)
     kit_close(writer);
 }
 
+static void test_read_only__follows_a_writer(void **state)
+{
+    (void)state;
+    struct wal_store *writer = kit_store();
+    struct wal_session *session = kit_create(writer, "s");
+    struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    struct wal_session *seen = kit_session(reader, "s");
+
+    kit_append_all(session, "a b");
+    kit_branch(seen, "a b");
+    wal_session_close(kit_create(writer, "t"));
+    wal_session_close(kit_session(reader, "t"));
+    kit_append_all(session, "c");
+    assert_int_equal(info_of(reader).tail, WAL_TAIL_CLEAN);
+    kit_expect(kit_info(seen).head, "c");
+    wal_session_close(session);
+    kit_close(writer);
+    kit_branch(seen, "a b c");
+    wal_session_close(seen);
+    kit_close(reader);
+}
+
 /* Runs a check as a user without rights; its exit code is the answer. */
 static void as_nobody(int (*check)(void))
 {
@@ -680,6 +702,7 @@ int main(void)
         KIT_TEST(test_open__groups_are_aligned_as_asked_for),
         KIT_TEST(test_read_only__nothing_is_written),
         KIT_TEST(test_read_only__does_not_need_the_writer_to_be_gone),
+        KIT_TEST(test_read_only__follows_a_writer),
         KIT_TEST(test_read_only__store_that_is_not_writable_is_read),
         KIT_TEST(test_version__newer_one_is_refused_with_both_numbers),
         KIT_TEST(test_version__unknown_features_are_refused),

@@ -4,6 +4,7 @@
  */
 #include "tests/lib/store_kit.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "engine/base/assert.h"
@@ -451,6 +452,95 @@ static void test_fork__child_that_lives_on_locks_nobody_out(void **state)
     (void)close(ball[1]);
 }
 
+/* Appends until it is killed, with a child that only waits for the end of a
+ * pipe. */
+static void append_beside_a_child(int waits_fd, int tells_fd, int round)
+{
+    struct wal_store *store = kit_open("store", 0);
+    struct wal_session *session = kit_session(store, "s");
+    pid_t child = fork();
+
+    WAL__ASSERT(child >= 0);
+    if (child == 0) {
+        char end;
+
+        (void)close(tells_fd);
+        (void)!read(waits_fd, &end, 1);
+        _exit(0);
+    }
+    for (int i = 0;; i++) {
+        struct wal_entry entry;
+        char id[32];
+
+        (void)snprintf(id, sizeof(id), "%d-%d", round, i);
+        entry = kit_entry(id, NULL, "{}");
+        WAL__ASSERT(wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK);
+        WAL__ASSERT(write(tells_fd, &i, sizeof(i)) == sizeof(i));
+    }
+}
+
+static void kill_one_with_a_child(int round, uint64_t *random)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_entry entry;
+    struct wal_store *store;
+    struct wal_session *session;
+    int waits[2];
+    int tells[2];
+    int status;
+    int last = -1;
+    char id[32];
+    pid_t child;
+
+    assert_int_equal(pipe(waits), 0);
+    assert_int_equal(pipe(tells), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)close(waits[1]);
+        (void)close(tells[0]);
+        append_beside_a_child(waits[0], tells[1], round);
+    }
+    (void)close(tells[1]);
+    assert_int_equal(read(tells[0], &last, sizeof(last)), sizeof(last));
+    usleep((useconds_t)(kit_random(random) % 5000));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    while (read(tells[0], &last, sizeof(last)) == sizeof(last)) {
+    }
+    store = kit_open("store", 0);
+    session = kit_session(store, "s");
+    (void)snprintf(id, sizeof(id), "after-%d", round);
+    entry = kit_entry(id, NULL, "{}");
+    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
+        fail_msg("round %d: %s", round, error.text);
+    }
+    (void)snprintf(id, sizeof(id), "%d-%d", round, last);
+    entry = kit_entry(id, NULL, "{}");
+    assert_int_equal(kit_try(session, &entry, NULL, NULL), WAL_OK);
+    (void)snprintf(id, sizeof(id), "after-%d", round);
+    kit_expect(kit_info(session).head, id); /* the other one was known */
+    wal_session_close(session);
+    kit_close(store);
+    (void)close(waits[0]);
+    (void)close(waits[1]);
+    (void)close(tells[0]);
+}
+
+/* A killed process holds nothing either, though a child of it lives on. */
+static void test_fork__child_of_a_killed_process_locks_nobody_out(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    uint64_t random = kit_seed();
+
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    for (int round = 0; round < 20; round++) {
+        kill_one_with_a_child(round, &random);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +552,7 @@ int main(void)
         KIT_TEST(test_processes__append_at_once),
         KIT_TEST(test_fork__handles_of_the_parent_are_refused),
         KIT_TEST(test_fork__child_that_lives_on_locks_nobody_out),
+        KIT_TEST(test_fork__child_of_a_killed_process_locks_nobody_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

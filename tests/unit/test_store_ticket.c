@@ -195,6 +195,50 @@ test_ticket__that_is_destroyed_does_not_stop_its_append(void **state)
     end(&bench);
 }
 
+/* Several operations of one group: each sees what those before it did, though
+ * nothing of it is written yet. */
+static void test_group__operations_build_on_those_before(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *tickets[5] = {NULL};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+    struct wal_append_options expect = {.struct_size = sizeof(expect),
+                                        .flags = WAL_APPEND_EXPECT,
+                                        .expected_tail = kit_text("b")};
+    struct wal_entry entries[5] = {
+        kit_entry("a", NULL, "1"), kit_entry("b", "a", "1"),
+        kit_entry("a", NULL, "1"), kit_entry("a", NULL, "2"),
+        kit_entry("c", NULL, "1")};
+    static const enum wal_status expected[] = {WAL_OK, WAL_OK, WAL_OK,
+                                               WAL_EEXISTS, WAL_OK};
+
+    assert_int_equal(wal_store_status(bench.store, &before, NULL), WAL_OK);
+    hold(true);
+    assert_int_equal(submit(&bench, "first", WAL_QUEUED, 0, &tickets[0], NULL),
+                     WAL_OK);
+    await_writer();
+    wal_ticket_destroy(tickets[0]);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(wal_submit(bench.session, &entries[i], 1,
+                                    i == 4 ? &expect : NULL, &tickets[i], NULL),
+                         WAL_OK);
+    }
+    hold(false);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(wal_ticket_wait(tickets[i], -1, &result, NULL),
+                         expected[i]);
+        assert_int_equal(result.duplicates, i == 2);
+        wal_ticket_destroy(tickets[i]);
+    }
+    kit_branch(bench.session, "first a b c");
+    assert_int_equal(wal_store_status(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.groups - before.groups, 2);
+    end(&bench);
+}
+
 static void test_ticket__tells_of_a_refusal(void **state)
 {
     (void)state;
@@ -389,6 +433,7 @@ int main(void)
         KIT_TEST(test_ticket__of_every_class_is_answered),
         KIT_TEST(test_ticket__is_pending_until_it_is_written),
         KIT_TEST(test_ticket__that_is_destroyed_does_not_stop_its_append),
+        KIT_TEST(test_group__operations_build_on_those_before),
         KIT_TEST(test_ticket__tells_of_a_refusal),
         KIT_TEST(test_queue__that_is_full_says_so),
         KIT_TEST(test_queue__that_is_full_makes_the_caller_wait),

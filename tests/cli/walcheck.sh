@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# walcheck: options, exit codes and JSON; every flipped bit of a store is found;
+# a store that is being written is no damage; walcat --frames.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+# Manners.
+code 0 walcheck --help
+grep -q '^Usage: walcheck' "$work/stdout" || fail "--help"
+code 0 walcheck --version
+code 2 walcheck
+code 2 walcheck --no-such-option
+code 2 walcheck --jobs none "$store"
+code 3 walcheck "$work/none"
+mkdir "$work/empty" "$work/empty/log"
+code 3 walcheck "$work/empty"
+code 3 walcat --frames "$work/empty/log"
+
+# A sound store, whatever the number of threads, and without a trace of it.
+walctl init "$store"
+for session in alpha beta; do
+    walctl create "$store" --id $session --cwd /srv/$session >"$work/id"
+done
+code 0 walcheck --json "$store"
+json 'rows[0]["sound"] and rows[0]["sessionCount"] == 2 and rows[0]["damage"] == []' "$work/stdout"
+python3 - >"$work/entries" <<'PROGRAM'
+import json
+for i in range(3000):
+    print(json.dumps({"id": "e%d" % i, "type": "message",
+                      "payload": {"text": "x" * (i % 900)}}))
+PROGRAM
+for session in alpha beta; do
+    split -l 500 --filter="walctl append $store $session" "$work/entries" >"$work/appended"
+done
+walctl fork "$store" alpha --at e100 --id gamma >"$work/id"
+find "$store" -printf '%p %s %T@\n' | sort >"$work/before"
+for jobs in 1 2 16; do
+    code 0 walcheck --jobs $jobs "$store"
+done
+find "$store" -printf '%p %s %T@\n' | sort >"$work/after"
+cmp "$work/before" "$work/after" || fail "walcheck wrote to the store"
+
+# Frames.
+code 0 walcat --frames --json "$store"
+json 'sum(r.get("type") == "ENTRY" and r["state"] == "ok" for r in rows) == 6000' "$work/stdout"
+code 0 walcat --frames "$store/log/0000000000000001.seg"
+grep -q 'trailer' "$work/stdout" || fail "no trailer in a sealed segment"
+
+# A salvage of it holds the same.
+code 2 walcheck --salvage "$store/inside" "$store"
+code 0 walcheck --json --salvage "$work/out" "$store"
+json 'rows[0]["entries"] == 6000 and rows[0]["sessions"] == 3 and rows[0]["notes"] == []' \
+    "$work/stdout"
+code 1 walcheck --salvage "$work/out" "$store"
+code 0 walcheck "$work/out"
+for session in alpha beta gamma; do
+    cmp <(walcat --all "$store" $session) <(walcat --all "$work/out" $session) ||
+        fail "$session differs after a salvage"
+done
+
+# Each flipped bit is found, and named as damage or as a torn tail.
+python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not found"
+import json, os, random, subprocess, sys
+store, seed = sys.argv[1], int(sys.argv[2])
+print("seed", seed)
+random.seed(seed)
+files = [os.path.join(folder, name) for folder, _, names in os.walk(store)
+         for name in sorted(names) if name != "LOCK"]
+missed = 0
+for _ in range(150):
+    path = random.choice(files)
+    size = os.path.getsize(path)
+    at = random.randrange(random.choice((size, min(size, 20000))))
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << random.randrange(8)]))
+        file.flush()
+        run = subprocess.run(["walcheck", "--json", store], text=True,
+                             stdout=subprocess.PIPE)
+        report = json.loads(run.stdout)
+        named = [d["file"] for d in report["damage"]]
+        name = os.path.relpath(path, store)
+        torn = report["tail"]["state"] == "torn" and report["tail"]["file"] == name
+        if run.returncode not in (0, 1) or not (name in named or torn):
+            print("not found:", name, at, run.returncode, run.stdout)
+            missed += 1
+        file.seek(at)
+        file.write(bytes([byte]))
+sys.exit(1 if missed else 0)
+PROGRAM
+code 0 walcheck "$store"
+
+# While others append there is no damage.
+(
+    for _ in $(seq 12); do
+        sed 's/"id": "e/"id": "w'"$RANDOM"'-/' "$work/entries" | head -n 300 |
+            walctl append --each "$store" beta
+    done
+) >"$work/appended" &
+writer=$!
+while kill -0 $writer 2>/dev/null; do
+    code 0 walcheck "$store"
+done
+wait $writer
+code 0 walcheck "$store"
+
+# Damage by name, and a salvage that loses that record alone.
+python3 - "$store/log/0000000000000001.seg" <<'PROGRAM'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    at = file.read().index(b"e500") + 40
+    file.seek(at)
+    file.write(b"\0")
+PROGRAM
+code 1 walcheck --json "$store"
+json 'rows[0]["damage"][0]["sessions"] == ["alpha"] and not rows[0]["sound"]
+      and rows[0]["damage"][0]["firstSequence"] == rows[0]["damage"][0]["lastSequence"] > 0' \
+    "$work/stdout"
+rm -rf "$work/out"
+code 1 walcheck --json --salvage "$work/out" "$store"
+json 'rows[0]["notes"][0]["entryId"] == "e501" and len(rows[0]["notes"]) == 1' "$work/stdout"
+code 0 walcheck "$work/out"
+code 0 walcat --all "$work/out" alpha
+json 'len(rows) == 2999 and rows[500]["id"] == "e501" and rows[500]["parentId"] == "e499"' \
+    "$work/stdout"

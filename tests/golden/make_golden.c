@@ -1,0 +1,682 @@
+/*
+ * make_golden - makes small stores, damages each in one way, and writes them
+ * as golden files (tests/lib/golden.h) into the folder that is named.
+ *
+ * Clock and random numbers are the simulated disk's, so that the same library
+ * makes the same files. The files that are committed stay as they are: a later
+ * format gets files of its own.
+ *
+ * What the stores hold is told in golden_content.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/heap.h"
+#include "engine/store.h"
+#include "format/bytes.h"
+#include "format/crc32.h"
+#include "format/frame.h"
+#include "format/record.h"
+#include "format/segment_fmt.h"
+#include "tests/golden/golden_content.h"
+#include "tests/lib/arena_heap.h"
+#include "tests/lib/golden.h"
+
+#define ROOT "/store"
+#define LOG  ROOT "/log/"
+#define SEG1 LOG "0000000000000001.seg"
+#define SEG2 LOG "0000000000000002.seg"
+#define SEG3 LOG "0000000000000003.seg"
+#define SEG4 LOG "0000000000000004.seg"
+
+enum {
+    HEADER = WAL__SEGMENT_HEADER_SIZE,
+    SECTOR = SIM_SECTOR_SIZE
+};
+
+/* --- building ------------------------------------------------------------- */
+
+/* A process with the store open. */
+struct maker {
+    struct sim_disk *disk;
+    struct sim_process *process;
+    struct arena_heap arena;
+    struct wal_store *store;
+};
+
+static void check(enum wal_status status)
+{
+    WAL__ASSERT(status == WAL_OK);
+}
+
+static void maker_open(struct maker *maker, struct sim_disk *disk)
+{
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_OPEN_CREATE,
+    };
+
+    maker->disk = disk;
+    maker->process = sim_process_create(disk);
+    arena_heap_init(&maker->arena);
+    check(wal__store_open(ROOT, &options, &maker->arena.heap,
+                          sim_process_io(maker->process), &maker->store, NULL));
+}
+
+static void maker_close(struct maker *maker)
+{
+    check(wal_close(maker->store, NULL));
+    sim_process_destroy(maker->process);
+    arena_heap_deinit(&maker->arena);
+}
+
+/* The process dies as it is. */
+static void maker_kill(struct maker *maker)
+{
+    sim_process_destroy(maker->process);
+    arena_heap_deinit(&maker->arena);
+}
+
+static struct wal_session *session_of(struct maker *maker, const char *id)
+{
+    struct wal_session *session = NULL;
+    struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .id = {id, strlen(id)},
+        .cwd = {"/srv/golden", 11},
+        .title = {id, strlen(id)},
+        .metadata = {"{\"golden\":true}", 15},
+    };
+
+    if (wal_session_open(maker->store, options.id, &session, NULL) != WAL_OK) {
+        check(wal_session_create(maker->store, &options, &session, NULL));
+    }
+    return session;
+}
+
+static enum wal_status append(struct maker *maker, const char *session_id,
+                              const char *id, uint32_t durability)
+{
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = durability,
+    };
+    struct wal_session *session = session_of(maker, session_id);
+    char *payload = golden_payload(id);
+    const struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .id = {id, strlen(id)},
+        .type = {"message", 7},
+        .timestamp = {GOLDEN_TIME, strlen(GOLDEN_TIME)},
+        .payload = {payload, strlen(payload)},
+    };
+    enum wal_status status =
+        wal_append(session, &entry, 1, &options, NULL, NULL);
+
+    wal_session_close(session);
+    free(payload);
+    return status;
+}
+
+/* The sessions alpha, beta, and gamma, which is a fork of alpha at a3. */
+static void fill(struct maker *maker)
+{
+    struct wal_session *alpha;
+    struct wal_session *gamma = NULL;
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .id = {"gamma", 5},
+    };
+
+    for (int i = 1; i <= 5; i++) {
+        char id[8];
+
+        snprintf(id, sizeof(id), "a%d", i);
+        check(append(maker, "alpha", id, WAL_DURABLE));
+        snprintf(id, sizeof(id), "b%d", i);
+        check(append(maker, "beta", id, WAL_DURABLE));
+    }
+    alpha = session_of(maker, "alpha");
+    check(wal_session_fork(alpha, (struct wal_slice){"a3", 2}, &options, &gamma,
+                           NULL));
+    wal_session_close(gamma);
+    wal_session_close(alpha);
+    check(append(maker, "gamma", "g1", WAL_DURABLE));
+    check(append(maker, "gamma", "g2", WAL_DURABLE));
+}
+
+static struct sim_disk *make_closed(void)
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill(&maker);
+    maker_close(&maker);
+    return disk;
+}
+
+/* The last group is not marked. */
+static struct sim_disk *make_open(void)
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill(&maker);
+    maker_kill(&maker);
+    return disk;
+}
+
+/* The tail is marked, and no index stands beside it. */
+static struct sim_disk *make_marked(void)
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill(&maker);
+    check(wal__store_mark(maker.store, NULL));
+    maker_kill(&maker);
+    return disk;
+}
+
+/* Three segments, the entries of the first two large. */
+static struct sim_disk *make_long(uint64_t seed)
+{
+    static const char *const ids[] = {"L1", "L2", "L3", "L4", "L5"};
+    struct sim_disk *disk = sim_disk_create(seed);
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill(&maker);
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        check(append(&maker, "beta", ids[i], WAL_DURABLE));
+    }
+    check(append(&maker, "alpha", "a6", WAL_DURABLE));
+    maker_close(&maker);
+    return disk;
+}
+
+static struct sim_disk *make_long_one(void)
+{
+    return make_long(1);
+}
+
+/* An append more, cut off after so many bytes in that file. */
+static void append_torn(struct sim_disk *disk, const char *id, const char *path,
+                        size_t bytes)
+{
+    const struct sim_fault fault = {
+        .call = SIM_PWRITEV,
+        .path = path,
+        .effect = SIM_KILL_BEFORE,
+        .put = bytes,
+    };
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    sim_process_add_fault(maker.process, &fault);
+    WAL__ASSERT(append(&maker, "beta", id, WAL_DURABLE) != WAL_OK);
+    maker_kill(&maker);
+}
+
+/* --- damaging ------------------------------------------------------------- */
+
+/* A file's bytes, to be changed and put back. */
+struct file {
+    struct sim_disk *disk;
+    const char *path;
+    uint8_t *bytes;
+    size_t size;
+};
+
+static struct file take(struct sim_disk *disk, const char *path)
+{
+    struct file file = {.disk = disk, .path = path};
+
+    sim_disk_read_file(disk, path, &file.bytes, &file.size);
+    return file;
+}
+
+static void put_back(struct file *file)
+{
+    sim_disk_write_file(file->disk, file->path, file->bytes, file->size);
+    free(file->bytes);
+}
+
+static void flip(struct sim_disk *disk, const char *path, uint64_t offset)
+{
+    sim_file_flip(disk, path, offset, 3);
+}
+
+static void unlink_file(struct sim_disk *disk, const char *path)
+{
+    struct sim_process *process = sim_process_create(disk);
+    const struct wal__io *io = sim_process_io(process);
+    int err = 0;
+
+    check(io->unlink(io->ctx, path, &err));
+    check(io->sync_directory(
+        io->ctx, path[7] == 'l' ? ROOT "/log" : ROOT "/index", &err));
+    sim_process_destroy(process);
+}
+
+/* The next frame at or behind `at`; its offset, or 0. */
+static uint64_t next_frame(const struct file *file, uint64_t at,
+                           struct wal__frame *frame)
+{
+    struct wal__segment_header header;
+
+    WAL__ASSERT(wal__segment_header_decode(file->bytes, &header) ==
+                WAL__FMT_OK);
+    for (; at + WAL__FRAME_SIZE <= file->size; at += WAL__FRAME_ALIGN) {
+        if (wal__frame_decode(file->bytes + at, file->size - at, header.salt,
+                              at, frame) == WAL__FMT_OK) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+/* The frame of that type, and of that entry unless it is null. */
+static uint64_t find(struct sim_disk *disk, const char *path, uint8_t type,
+                     const char *id)
+{
+    struct file file = take(disk, path);
+    struct wal__frame frame;
+    uint64_t at = next_frame(&file, HEADER, &frame);
+
+    while (at != 0 &&
+           (frame.type != type ||
+            (id != NULL && frame.id_hash != wal__id_hash(id, strlen(id))))) {
+        at = next_frame(&file, at + wal__frame_span(frame.stored_size), &frame);
+    }
+    WAL__ASSERT(at != 0);
+    free(file.bytes);
+    return at;
+}
+
+static uint64_t find_entry(struct sim_disk *disk, const char *id)
+{
+    return find(disk, SEG1, WAL__FRAME_ENTRY, id);
+}
+
+static void none(struct sim_disk *disk)
+{
+    (void)disk;
+}
+
+static void flip_payload_of_a3(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find_entry(disk, "a3") + WAL__FRAME_SIZE + 30);
+}
+
+static void flip_header_of_b2(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find_entry(disk, "b2") + 24);
+}
+
+static void flip_payload_of_g2(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find_entry(disk, "g2") + WAL__FRAME_SIZE + 30);
+}
+
+static void flip_header_of_g2(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find_entry(disk, "g2") + 8);
+}
+
+static void flip_session_alpha(struct sim_disk *disk)
+{
+    flip(disk, SEG1,
+         find(disk, SEG1, WAL__FRAME_SESSION, "alpha") + WAL__FRAME_SIZE + 40);
+}
+
+static void flip_commit_of_a3(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG1);
+    struct wal__frame frame;
+    uint64_t at = find_entry(disk, "a3");
+
+    next_frame(&file, at, &frame);
+    at = next_frame(&file, at + wal__frame_span(frame.stored_size), &frame);
+    WAL__ASSERT(frame.type == WAL__FRAME_COMMIT);
+    free(file.bytes);
+    flip(disk, SEG1, at + WAL__FRAME_SIZE + 16);
+}
+
+static void zero_sector_of_a3(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG1);
+    uint64_t at = find_entry(disk, "a3") / SECTOR * SECTOR;
+
+    memset(file.bytes + at, 0, SECTOR);
+    put_back(&file);
+}
+
+static void append_written_and_flip(struct sim_disk *disk)
+{
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    check(append(&maker, "beta", "b6", WAL_WRITTEN));
+    maker_kill(&maker);
+    flip(disk, SEG1, find_entry(disk, "b6") + WAL__FRAME_SIZE + 30);
+}
+
+static void tear_group(struct sim_disk *disk)
+{
+    append_torn(disk, "b6", SEG1, 100);
+}
+
+static void tear_open(struct sim_disk *disk)
+{
+    append_torn(disk, "L2", "0000000000000002.seg", 60);
+}
+
+static void zero_segment_2(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG2);
+
+    memset(file.bytes, 0, file.size);
+    put_back(&file);
+}
+
+static void zero_segment_3(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG3);
+
+    memset(file.bytes, 0, file.size);
+    put_back(&file);
+}
+
+static void remove_segment_2(struct sim_disk *disk)
+{
+    unlink_file(disk, SEG2);
+}
+
+static void remove_segment_3(struct sim_disk *disk)
+{
+    unlink_file(disk, SEG3);
+}
+
+static void swap_segments(struct sim_disk *disk)
+{
+    struct file first = take(disk, SEG1);
+    struct file second = take(disk, SEG2);
+
+    first.path = SEG2;
+    second.path = SEG1;
+    put_back(&first);
+    put_back(&second);
+}
+
+static void take_foreign_segment(struct sim_disk *disk)
+{
+    struct sim_disk *other = make_long(2);
+    struct file file = take(other, SEG2);
+
+    file.disk = disk;
+    put_back(&file);
+    sim_disk_destroy(other);
+}
+
+static void double_segment(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG3);
+
+    file.path = SEG4;
+    put_back(&file);
+}
+
+static void cut_segment(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG2);
+
+    file.size = file.size / 2;
+    put_back(&file);
+}
+
+static void extend_segment(struct sim_disk *disk)
+{
+    struct file file = take(disk, SEG2);
+
+    file.bytes = realloc(file.bytes, file.size + 4096);
+    WAL__ASSERT(file.bytes != NULL);
+    memset(file.bytes + file.size, 0x5a, 4096);
+    file.size += 4096;
+    put_back(&file);
+}
+
+/* Writes both slots, the second one newer. */
+static void write_slots(struct sim_disk *disk, uint32_t version,
+                        uint32_t incompat)
+{
+    struct file file = take(disk, ROOT "/MANIFEST");
+    struct wal__manifest manifest;
+    uint8_t *second = file.bytes + WAL__MANIFEST_SLOT_SIZE;
+
+    WAL__ASSERT(wal__manifest_decode(file.bytes, &manifest) == WAL__FMT_OK);
+    manifest.generation = 2;
+    wal__manifest_encode(&manifest, second);
+    if (version != 0) {
+        wal__put32(second + 8, version);
+        wal__put32(second + 20, incompat);
+        wal__put32(second + 60, wal__crc32(0, second, 60));
+    }
+    put_back(&file);
+}
+
+static void damage_slot(struct sim_disk *disk)
+{
+    write_slots(disk, 0, 0);
+    flip(disk, ROOT "/MANIFEST", 30);
+}
+
+static void damage_slots(struct sim_disk *disk)
+{
+    damage_slot(disk);
+    flip(disk, ROOT "/MANIFEST", 4096 + 40);
+}
+
+static void raise_version(struct sim_disk *disk)
+{
+    write_slots(disk, 2, 0);
+}
+
+static void set_incompat(struct sim_disk *disk)
+{
+    write_slots(disk, 1, 0x40);
+}
+
+static void damage_header_copy(struct sim_disk *disk)
+{
+    flip(disk, SEG1, 57);
+}
+
+static void damage_headers(struct sim_disk *disk)
+{
+    flip(disk, SEG2, 57);
+    flip(disk, SEG2, WAL__SEGMENT_HEADER_COPY + 12);
+}
+
+static void damage_trailer(struct sim_disk *disk)
+{
+    flip(disk, SEG1, sim_file_size(disk, SEG1) - 20);
+}
+
+static void damage_seal(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find(disk, SEG1, WAL__FRAME_SEAL, NULL) + 50);
+}
+
+static void damage_index_frame(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find(disk, SEG1, WAL__FRAME_INDEX, NULL) + 200);
+}
+
+static void damage_open(struct sim_disk *disk)
+{
+    flip(disk, SEG2, HEADER + WAL__FRAME_SIZE + 2);
+}
+
+static void damage_catalogue(struct sim_disk *disk)
+{
+    flip(disk, ROOT "/index/catalogue", 4096 + 20);
+}
+
+static void damage_tail_index(struct sim_disk *disk)
+{
+    flip(disk, ROOT "/index/0000000000000001.idx", 150);
+}
+
+static void make_tail_index_stale(struct sim_disk *disk)
+{
+    struct file index = take(disk, ROOT "/index/0000000000000001.idx");
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    check(append(&maker, "alpha", "a6", WAL_DURABLE));
+    check(wal__store_mark(maker.store, NULL));
+    maker_kill(&maker);
+    put_back(&index);
+}
+
+/* Writes the frames of a segment anew from an entry on, with the chain as it
+ * must be: the sequence numbers `gap` higher, or the entry's type another. */
+static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
+                    uint8_t type)
+{
+    struct file file = take(disk, SEG1);
+    uint64_t from = find_entry(disk, id);
+    struct wal__segment_header header;
+    struct wal__frame frame;
+    uint64_t first = 0; /* sequence number that changes */
+    uint32_t chain = 0;
+    uint64_t at;
+
+    check(wal__segment_header_decode(file.bytes, &header) == WAL__FMT_OK
+              ? WAL_OK
+              : WAL_ECORRUPT);
+    at = next_frame(&file, HEADER, &frame);
+    while (at != 0) {
+        uint64_t next = at + wal__frame_span(frame.stored_size);
+        uint8_t *payload = file.bytes + at + WAL__FRAME_SIZE;
+
+        if (at >= from) {
+            frame.type = at == from && type != 0 ? type : frame.type;
+            first = first == 0 ? frame.sequence : first;
+            frame.sequence += frame.sequence != 0 ? gap : 0;
+            frame.parent += frame.parent >= first ? gap : 0;
+            if (frame.type == WAL__FRAME_COMMIT) {
+                wal__put64(payload, wal__get64(payload) + gap);
+                wal__put32(payload + 16, chain);
+                frame.data_crc = wal__crc32(0, payload, frame.stored_size);
+            }
+            wal__frame_encode(&frame, header.salt, at, file.bytes + at);
+        }
+        chain = wal__frame_chain(chain, &frame);
+        at = next_frame(&file, next, &frame);
+    }
+    put_back(&file);
+}
+
+static void make_hole(struct sim_disk *disk)
+{
+    rewrite(disk, "b4", 2, 0);
+}
+
+static void make_unknown_type(struct sim_disk *disk)
+{
+    rewrite(disk, "b4", 0, 77);
+}
+
+/* One small store that is about to begin its second segment. */
+static struct sim_disk *make_full(void)
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill(&maker);
+    check(append(&maker, "beta", "L1", WAL_DURABLE));
+    maker_close(&maker);
+    return disk;
+}
+
+static void flip_entry_in_sealed(struct sim_disk *disk)
+{
+    flip_payload_of_a3(disk);
+}
+
+static const struct {
+    const char *name;
+    struct sim_disk *(*make)(void);
+    void (*damage)(struct sim_disk *disk);
+} cases[] = {
+    {"intact", make_closed, none},
+    {"intact_long", make_long_one, none},
+    {"intact_unmarked", make_open, none},
+    {"torn_frame_in_tail", make_open, tear_group},
+    {"torn_open", make_full, tear_open},
+    {"flipped_entry_below_watermark", make_marked, flip_payload_of_a3},
+    {"flipped_header_below_watermark", make_marked, flip_header_of_b2},
+    {"flipped_session_record", make_closed, flip_session_alpha},
+    {"flipped_entry_in_unmarked_group", make_open, flip_payload_of_g2},
+    {"flipped_entry_in_unpromised_group", make_open, append_written_and_flip},
+    {"flipped_entry_in_sealed_segment", make_long_one, flip_entry_in_sealed},
+    {"ambiguous_tail", make_open, flip_header_of_g2},
+    {"lost_commit", make_marked, flip_commit_of_a3},
+    {"zeroed_sector", make_marked, zero_sector_of_a3},
+    {"hole_in_sequence", make_marked, make_hole},
+    {"unknown_frame_type", make_marked, make_unknown_type},
+    {"zeroed_segment", make_long_one, zero_segment_2},
+    {"zeroed_last_segment", make_long_one, zero_segment_3},
+    {"missing_segment", make_long_one, remove_segment_2},
+    {"missing_last_segment", make_long_one, remove_segment_3},
+    {"swapped_segments", make_long_one, swap_segments},
+    {"segment_of_another_store", make_long_one, take_foreign_segment},
+    {"doubled_segment", make_long_one, double_segment},
+    {"cut_segment", make_long_one, cut_segment},
+    {"extended_segment", make_long_one, extend_segment},
+    {"damaged_header_copy", make_closed, damage_header_copy},
+    {"both_headers", make_long_one, damage_headers},
+    {"damaged_open", make_long_one, damage_open},
+    {"damaged_trailer", make_long_one, damage_trailer},
+    {"damaged_seal", make_long_one, damage_seal},
+    {"damaged_index_frame", make_long_one, damage_index_frame},
+    {"catalogue_flipped", make_long_one, damage_catalogue},
+    {"tail_index_flipped", make_closed, damage_tail_index},
+    {"tail_index_stale", make_closed, make_tail_index_stale},
+    {"damaged_manifest_slot", make_closed, damage_slot},
+    {"both_manifest_slots", make_closed, damage_slots},
+    {"newer_version", make_closed, raise_version},
+    {"unknown_incompat_bit", make_closed, set_incompat},
+};
+
+int main(int argc, char **argv)
+{
+    char path[512];
+
+    if (argc < 2) {
+        fprintf(stderr, "Usage: make_golden FOLDER [NAME]\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sim_disk *disk;
+
+        if (argc > 2 && strcmp(argv[2], cases[i].name) != 0) {
+            continue;
+        }
+        disk = cases[i].make();
+        cases[i].damage(disk);
+        snprintf(path, sizeof(path), "%s/%s.golden", argv[1], cases[i].name);
+        golden_save(disk, ROOT, path);
+        sim_disk_destroy(disk);
+    }
+    return 0;
+}

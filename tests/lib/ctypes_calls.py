@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""ctypes_calls.py SOURCE LIBRARY: every function of agentwal.h from Python.
+
+The structures are read out of the header, as a binding would lay them out by
+hand; a function that is declared there and not called here is a failure.
+"""
+import ctypes
+import os
+import re
+import sys
+import tempfile
+
+SCALARS = {
+    "uint8_t": ctypes.c_uint8, "uint32_t": ctypes.c_uint32,
+    "int32_t": ctypes.c_int32, "uint64_t": ctypes.c_uint64,
+    "int64_t": ctypes.c_int64, "char": ctypes.c_char,
+    "const void *": ctypes.c_void_p,
+}
+
+
+def read_header(path):
+    with open(path, encoding="utf-8") as file:
+        return re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+
+
+def constants(text):
+    """The members of all enums."""
+    found = {}
+    for body in re.findall(r"enum \w+ \{(.*?)\}", text, flags=re.S):
+        for name, value in re.findall(r"(WAL_\w+) = ([^,\n]+)", body):
+            found[name] = eval(value.replace("u", ""))
+    return found
+
+
+def structures(text):
+    """A ctypes.Structure for each struct that the header lays open."""
+    found = {}
+    for name, body in re.findall(r"struct (wal_\w+) \{(.*?)\n\};", text, flags=re.S):
+        fields = []
+        for kind, field, count in re.findall(
+                r"(const void \*|struct wal_\w+ |\w+ )(\w+)(?:\[(\d+)\])?;", body):
+            kind = kind.strip()
+            of = found[kind[7:]] if kind.startswith("struct ") else SCALARS[kind]
+            fields.append((field, of * int(count) if count else of))
+        found[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+    return found
+
+
+class Library:
+    """Calls by name, counted; the status must be the one expected."""
+
+    def __init__(self, path, header):
+        self.text = read_header(header)
+        self.names = set(re.findall(r"\b(wal_\w+)\(", self.text))
+        self.const = constants(self.text)
+        self.structs = structures(self.text)
+        self.library = ctypes.CDLL(path)
+        self.called = set()
+        self.error = self.new("wal_error")
+
+    def new(self, name, **fields):
+        """A structure with its size set; text becomes a slice."""
+        made = self.structs[name]()
+        made.struct_size = ctypes.sizeof(made)
+        for field, value in fields.items():
+            if isinstance(value, str):
+                value = self.slice(value)
+            setattr(made, field, value)
+        return made
+
+    def slice(self, text):
+        data = text.encode()
+        made = self.structs["wal_slice"]()
+        made.keep = ctypes.create_string_buffer(data, len(data) + 1)
+        made.data = ctypes.addressof(made.keep)
+        made.size = len(data)
+        kept.append(made)
+        return made
+
+    def function(self, name, result=ctypes.c_int):
+        self.called.add(name)
+        function = getattr(self.library, name)
+        function.restype = result
+        return function
+
+    def call(self, name, *arguments, status="WAL_OK"):
+        got = self.function(name)(*arguments, ctypes.byref(self.error))
+        if got != self.const[status]:
+            sys.exit("%s: %d, not %s: %s" % (name, got, status,
+                                             self.error.text.decode()))
+
+    def free(self, name, handle):
+        self.function(name, None)(handle)
+
+
+kept = []  # what slices point to
+
+
+def text_of(part):
+    return ctypes.string_at(part.data, part.size).decode()
+
+
+def same(got, expected, what):
+    if got != expected:
+        sys.exit("%s: %r, not %r" % (what, got, expected))
+
+
+def by_ref(value):
+    return ctypes.byref(value)
+
+
+def check_constants(wal):
+    status_text = wal.function("wal_status_text", ctypes.c_char_p)
+    for name, value in wal.const.items():
+        if name.startswith("WAL_E"):
+            same(len(status_text(ctypes.c_int32(value))) > 0, True, name)
+    version = wal.function("wal_version", ctypes.c_char_p)().decode()
+    same(re.fullmatch(r"\d+\.\d+\.\d+", version) is not None, True, "version")
+
+
+def check_store(wal, path):
+    options = wal.new("wal_open_options", flags=wal.const["WAL_OPEN_CREATE"])
+    store = ctypes.c_void_p()
+    wal.call("wal_open", path, None, by_ref(store), status="WAL_ENOTSTORE")
+    same(store.value, None, "a handle of a call that failed")
+    same(wal.error.status, wal.const["WAL_ENOTSTORE"], "status of an error")
+    wal.call("wal_open", path, by_ref(options), by_ref(store))
+    info = wal.new("wal_store_info")
+    wal.call("wal_store_status", store, by_ref(info))
+    same((info.status, info.format_version, info.sessions), (0, 1, 0), "store")
+    return store
+
+
+def check_session(wal, store):
+    options = wal.new("wal_session_options", id="s", title="Tïtle",
+                      metadata='{"a":1}')
+    session = ctypes.c_void_p()
+    wal.call("wal_session_create", store, by_ref(options), by_ref(session))
+    wal.call("wal_session_create", store, by_ref(options),
+             by_ref(ctypes.c_void_p()), status="WAL_EEXISTS")
+    info = wal.new("wal_session_info")
+    wal.call("wal_session_status", session, by_ref(info))
+    same((text_of(info.id), text_of(info.title), text_of(info.metadata)),
+         ("s", "Tïtle", '{"a":1}'), "session")
+    other = ctypes.c_void_p()
+    wal.call("wal_session_open", store, wal.slice("s"), by_ref(other))
+    wal.free("wal_session_close", other)
+    wal.call("wal_session_open", store, wal.slice("t"), by_ref(other),
+             status="WAL_ENOTFOUND")
+    wal.call("wal_session_accept_damage", session)
+    return session
+
+
+def entries_of(wal, *ids):
+    made = (wal.structs["wal_entry"] * len(ids))()
+    for at, name in enumerate(ids):
+        made[at] = wal.new("wal_entry", id=name, type="message",
+                           payload='{"n":"%s"}' % name)
+    return made
+
+
+def check_append(wal, session):
+    result = wal.new("wal_append_result")
+    wal.call("wal_append", session, entries_of(wal, "a", "b"), 2, None,
+             by_ref(result))
+    same((result.appended, result.last_id), (2, b"b"), "append")
+    options = wal.new("wal_append_options", expected_tail="a",
+                      flags=wal.const["WAL_APPEND_EXPECT"])
+    wal.call("wal_append", session, entries_of(wal, "c"), 1, by_ref(options),
+             by_ref(result), status="WAL_ECONFLICT")
+    same(result.actual_tail, b"b", "the tail")
+    options = wal.new("wal_append_options", durability=wal.const["WAL_QUEUED"])
+    ticket = ctypes.c_void_p()
+    wal.call("wal_submit", session, entries_of(wal, "c"), 1, by_ref(options),
+             by_ref(ticket))
+    wal.call("wal_ticket_wait", ticket, ctypes.c_int64(-1), by_ref(result))
+    same((result.appended, result.last_id), (1, b"c"), "ticket")
+    wal.free("wal_ticket_destroy", ticket)
+
+
+def check_iter(wal, session, expected):
+    options = wal.new("wal_iter_options")
+    iterator = ctypes.c_void_p()
+    wal.call("wal_iter_open", session, by_ref(options), by_ref(iterator))
+    remaining = wal.function("wal_iter_remaining", ctypes.c_uint64)
+    entry = wal.new("wal_entry")
+    for at, name in enumerate(expected):
+        same(remaining(iterator), len(expected) - at, "remaining")
+        wal.call("wal_iter_next", iterator, by_ref(entry))
+        same((text_of(entry.id), text_of(entry.payload), entry.depth),
+             (name, '{"n":"%s"}' % name, at), "entry")
+    wal.call("wal_iter_next", iterator, by_ref(entry), status="WAL_END")
+    wal.call("wal_iter_get", iterator, wal.slice(expected[0]), by_ref(entry))
+    same(text_of(entry.id), expected[0], "entry by its id")
+    wal.free("wal_iter_close", iterator)
+
+
+def check_list(wal, store, expected):
+    handle = ctypes.c_void_p()
+    info = wal.new("wal_session_info")
+    options = wal.new("wal_list_options")
+    wal.call("wal_list_open", store, by_ref(options), by_ref(handle))
+    for name in expected:
+        wal.call("wal_list_next", handle, by_ref(info))
+        same(text_of(info.id), name, "list")
+    wal.call("wal_list_next", handle, by_ref(info), status="WAL_END")
+    wal.free("wal_list_close", handle)
+
+
+def main():
+    source, path = sys.argv[1:]
+    wal = Library(path, os.path.join(source, "engine/include/agentwal.h"))
+    check_constants(wal)
+    with tempfile.TemporaryDirectory() as folder:
+        store = check_store(wal, os.path.join(folder, "store").encode())
+        session = check_session(wal, store)
+        check_append(wal, session)
+        check_iter(wal, session, ["a", "b", "c"])
+        options = wal.new("wal_session_options", id="f")
+        fork = ctypes.c_void_p()
+        wal.call("wal_session_fork", session, wal.slice("b"), by_ref(options),
+                 by_ref(fork))
+        check_iter(wal, fork, ["a", "b"])
+        check_list(wal, store, ["f", "s"])
+        wal.call("wal_sync", store)
+        wal.free("wal_session_close", fork)
+        wal.free("wal_session_close", session)
+        wal.call("wal_close", store)
+    same(sorted(wal.names - wal.called), [], "functions that are not called")
+    same(sorted(wal.called - wal.names), [], "functions that are not declared")
+    print("%d functions, %d structures" % (len(wal.called), len(wal.structs)))
+
+
+main()

@@ -161,9 +161,8 @@ enum wal_status wal__store_mark(struct wal_store *store,
     enum wal_status status =
         check_writable(store == NULL ? NULL : &store->core, error);
 
-    return status == WAL_OK
-               ? wal__committer_mark(&store->core.committer, error)
-               : status;
+    return status == WAL_OK ? wal__committer_mark(&store->core.committer, error)
+                            : status;
 }
 
 /* The tail as recovery found it. */
@@ -261,8 +260,36 @@ enum wal_status wal_session_create(struct wal_store *store,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the place for the handle is null");
     }
-    return status == WAL_OK ? wal__session_create(core, options, session, error)
-                            : status;
+    while (status == WAL_OK) {
+        status = wal__session_create(core, options, session, error);
+        if (!wal__core_distrust(core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+static enum wal_status open_session(struct wal__core *core, struct wal__span id,
+                                    struct wal_session **session,
+                                    struct wal_error *error)
+{
+    struct wal__summary summary = {0};
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__catalogue_find(&core->catalogue, id, &summary);
+    wal__core_unlock(core);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, core->env.root, 0,
+                         status == WAL_ENOTFOUND
+                             ? "there is no session \"%.*s\""
+                             : "session \"%.*s\" cannot be looked up",
+                         (int)id.size, (const char *)id.data);
+    }
+    return wal__session_handle(core, summary.number, session, error);
 }
 
 enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
@@ -270,7 +297,6 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
                                  struct wal_error *error)
 {
     struct wal__core *core = store == NULL ? NULL : &store->core;
-    struct wal__summary summary = {0};
     struct wal__span span;
     enum wal_status status = check_core(core, error);
 
@@ -281,20 +307,14 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
     }
-    if (status == WAL_OK) {
-        status = wal__core_read_lock(core, error);
+    while (status == WAL_OK) {
+        status = open_session(core, span, session, error);
+        if (!wal__core_distrust(core, status)) {
+            break;
+        }
+        status = WAL_OK;
     }
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__catalogue_find(&core->catalogue, span, &summary);
-    wal__core_unlock(core);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, 0, core->env.root, 0,
-                         "there is no session \"%.*s\"", (int)span.size,
-                         (const char *)span.data);
-    }
-    return wal__session_handle(core, summary.number, session, error);
+    return status;
 }
 
 void wal_session_close(struct wal_session *session)
@@ -312,8 +332,14 @@ enum wal_status wal_session_status(struct wal_session *session,
         status = check_struct(info, info == NULL ? 0 : info->struct_size,
                               sizeof(*info), error);
     }
-    return status == WAL_OK ? wal__session_status(session, info, error)
-                            : status;
+    while (status == WAL_OK) {
+        status = wal__session_status(session, info, error);
+        if (!wal__core_distrust(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 enum wal_status wal_session_fork(struct wal_session *session,
@@ -329,9 +355,14 @@ enum wal_status wal_session_fork(struct wal_session *session,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the place for the handle is null");
     }
-    return status == WAL_OK
-               ? wal__session_fork(session, at, options, fork, error)
-               : status;
+    while (status == WAL_OK) {
+        status = wal__session_fork(session, at, options, fork, error);
+        if (!wal__core_distrust(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 enum wal_status wal_session_accept_damage(struct wal_session *session,
@@ -356,8 +387,14 @@ enum wal_status wal_list_open(struct wal_store *store,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the place for the list is null");
     }
-    return status == WAL_OK ? wal__list_open(core, options, list, error)
-                            : status;
+    while (status == WAL_OK) {
+        status = wal__list_open(core, options, list, error);
+        if (!wal__core_distrust(core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 enum wal_status wal_list_next(struct wal_list *list,
@@ -371,7 +408,14 @@ enum wal_status wal_list_next(struct wal_list *list,
         status = check_struct(info, info == NULL ? 0 : info->struct_size,
                               sizeof(*info), error);
     }
-    return status == WAL_OK ? wal__list_next(list, info, error) : status;
+    while (status == WAL_OK) {
+        status = wal__list_next(list, info, error);
+        if (!wal__core_distrust(list->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 void wal_list_close(struct wal_list *list)
@@ -407,6 +451,7 @@ static enum wal_status submit(struct wal_session *session,
             wal__append_create(session, entries, count, options, op, error);
     }
     if (status == WAL_OK) {
+        (*op)->apart = asked;
         (*op)->unheard = !asked && (*op)->durability == WAL_QUEUED;
         status = wal__committer_submit(&session->core->committer, *op, no_wait,
                                        error);
@@ -430,18 +475,16 @@ static enum wal_status answer(const struct wal__op *op,
     return op->status;
 }
 
-enum wal_status wal_append(struct wal_session *session,
-                           const struct wal_entry *entries, uint32_t count,
-                           const struct wal_append_options *options,
-                           struct wal_append_result *result,
-                           struct wal_error *error)
+static enum wal_status append(struct wal_session *session,
+                              const struct wal_entry *entries, uint32_t count,
+                              const struct wal_append_options *options,
+                              struct wal_append_result *result,
+                              struct wal_error *error)
 {
     struct wal__op *op = NULL;
-    enum wal_status status = check_result(result, error);
+    enum wal_status status =
+        submit(session, entries, count, options, false, &op, error);
 
-    if (status == WAL_OK) {
-        status = submit(session, entries, count, options, false, &op, error);
-    }
     if (status != WAL_OK) {
         return status;
     }
@@ -457,6 +500,27 @@ enum wal_status wal_append(struct wal_session *session,
         status = answer(op, result, error);
     }
     wal__op_release(op);
+    return status;
+}
+
+enum wal_status wal_append(struct wal_session *session,
+                           const struct wal_entry *entries, uint32_t count,
+                           const struct wal_append_options *options,
+                           struct wal_append_result *result,
+                           struct wal_error *error)
+{
+    enum wal_status status = check_result(result, error);
+
+    if (status == WAL_OK) {
+        status = check_session(session, error);
+    }
+    while (status == WAL_OK) {
+        status = append(session, entries, count, options, result, error);
+        if (!wal__core_distrust(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
     return status;
 }
 
@@ -533,8 +597,14 @@ enum wal_status wal_iter_open(struct wal_session *session,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the place for the iterator is null");
     }
-    return status == WAL_OK ? wal__iter_open(session, options, iter, error)
-                            : status;
+    while (status == WAL_OK) {
+        status = wal__iter_open(session, options, iter, error);
+        if (!wal__core_distrust(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
 }
 
 uint64_t wal_iter_remaining(const struct wal_iter *iter)

@@ -68,6 +68,13 @@ static bool is_frame(struct wal__probe *probe, uint64_t offset,
     return wal__frame_check_data(frame, hit->payload) == WAL__FMT_OK;
 }
 
+static void raise_dirty_end(uint64_t *dirty_end, uint64_t to)
+{
+    if (dirty_end != NULL && to > *dirty_end) {
+        *dirty_end = to;
+    }
+}
+
 /* The first word from `from` on that could begin a frame; `limit` when there
  * is none. Windows lie at multiples of their size, so that a source need not
  * move its own for every word. */
@@ -85,9 +92,7 @@ static uint64_t next_candidate(struct wal__probe *probe, uint64_t from,
         }
         at = skip_zeros(bytes, 0, size);
         if (at + WAL__FRAME_ALIGN <= size) {
-            if (dirty_end != NULL && from + at + 8 > *dirty_end) {
-                *dirty_end = from + at + 8;
-            }
+            raise_dirty_end(dirty_end, from + at + WAL__FRAME_ALIGN);
             return from + at;
         }
         from += size;

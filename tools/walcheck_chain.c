@@ -257,6 +257,23 @@ static void link_before(struct check_segment *above,
     }
 }
 
+/* The segment before this one, as far as it is there. */
+static struct check_segment *find_before(struct check_store *store,
+                                         const struct check_segments *segments,
+                                         const struct check_segment *segment)
+{
+    struct check_segment *below =
+        segment->linked ? find(segments, segment->open.previous_id) : NULL;
+
+    if (below != NULL && below->role == CHECK_STRAY) {
+        return below;
+    }
+    if (below != NULL) {
+        judge_headless(store, below, true);
+    }
+    return next_below(segments, segment->id);
+}
+
 static void walk_chain(struct check_store *store,
                        struct check_segments *segments)
 {
@@ -264,15 +281,8 @@ static void walk_chain(struct check_store *store,
 
     segment->role = CHECK_LIVE;
     while (!segment->linked || segment->open.previous_id != 0) {
-        struct check_segment *below =
-            segment->linked ? find(segments, segment->open.previous_id) : NULL;
+        struct check_segment *below = find_before(store, segments, segment);
 
-        if (below == NULL || below->role != CHECK_STRAY) {
-            if (below != NULL) {
-                judge_headless(store, below, true);
-            }
-            below = next_below(segments, segment->id);
-        }
         if (below == NULL) {
             return;
         }

@@ -69,6 +69,11 @@ struct wal__io {
     enum wal_status (*map)(void *ctx, struct wal__file *file, uint64_t size,
                            bool writable, void **at, int *sys_errno);
     void (*unmap)(void *ctx, void *at, uint64_t size);
+    /* Brings a part of a map into memory, so that what cannot be read is
+     * WAL_EIO now and not a signal later. WAL_EINVAL where the system has no
+     * such call: read instead. */
+    enum wal_status (*populate)(void *ctx, const void *at, uint64_t size,
+                                int *sys_errno);
     /* One lock byte, by open file description, not by process; never waits:
      * WAL_ELOCKED when another holds it. */
     enum wal_status (*lock)(void *ctx, struct wal__file *file, uint64_t offset,

@@ -287,6 +287,21 @@ static enum wal_status file_map(void *ctx, struct wal__file *file,
     return WAL_OK;
 }
 
+static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
+                                     int *sys_errno)
+{
+    int result;
+
+    (void)ctx;
+    RETRY(result,
+          madvise((void *)(uintptr_t)at, (size_t)size, MADV_POPULATE_READ));
+    if (result == 0) {
+        return WAL_OK;
+    }
+    *sys_errno = errno;
+    return errno == EINVAL || errno == ENOMEM ? WAL_EINVAL : WAL_EIO;
+}
+
 static void file_unmap(void *ctx, void *at, uint64_t size)
 {
     (void)ctx;
@@ -501,6 +516,7 @@ const struct wal__io wal__io_posix = {
     .stat = file_stat,
     .map = file_map,
     .unmap = file_unmap,
+    .populate = file_populate,
     .lock = file_lock,
     .path_stat = path_stat,
     .make_directory = path_make_directory,

@@ -13,7 +13,9 @@
 
 #include "engine/log/commit.h"
 
-enum { WAL__ANSWER_ROOTS = 3 };
+enum {
+    WAL__ANSWER_ROOTS = 3
+};
 
 struct wal__answer {
     const struct wal__io *io;

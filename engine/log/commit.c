@@ -202,6 +202,7 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
                                       struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
+    bool inside;
 
     pthread_mutex_lock(&committer->mutex);
     if (op->durability == WAL_QUEUED) {
@@ -216,8 +217,9 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     }
     wal__op_retain(op);
     stage(committer, op);
-    if (op->durability != WAL_QUEUED && !committer->building &&
-        (committer->staged == 1 || !committer->running)) {
+    inside = op->durability != WAL_QUEUED &&
+             (!committer->running || (committer->staged == 1 && !op->apart));
+    if (inside && !committer->building) {
         run_turn(committer);
     } else if (!committer->building) {
         pthread_cond_signal(&committer->work);

@@ -32,6 +32,7 @@ struct wal__op {
     struct wal__op *next;
     const struct wal__heap *heap;
     uint32_t durability; /* enum wal_durability */
+    bool apart; /* its caller does not wait: the committer thread does it */
     uint32_t frame_count;
     struct wal__op_frame *frames;
     struct wal__buf bytes; /* header room, payload and padding, per frame */
@@ -118,7 +119,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
 
 /*
  * Submits an operation, taking a reference of its own. It may be done on
- * return. A WAL_QUEUED one waits for room, or with no_wait answers WAL_EBUSY
+ * return, unless its caller does not wait (op->apart). A WAL_QUEUED one waits for room, or with no_wait answers WAL_EBUSY
  * and is not taken.
  */
 enum wal_status wal__committer_submit(struct wal__committer *committer,

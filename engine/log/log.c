@@ -437,13 +437,12 @@ static const uint8_t *read_bytes(const struct wal__segment *segment,
 }
 
 static const uint8_t *locate(struct wal__segment *segment, uint64_t offset,
-                             struct wal__buf *scratch, uint64_t size,
-                             struct wal_error *error)
+                             struct wal__buf *scratch, struct wal_error *error)
 {
     const uint8_t *map;
 
     if (segment->env->no_maps) {
-        return read_bytes(segment, offset, scratch, size, error);
+        return read_bytes(segment, offset, scratch, WAL__FRAME_SIZE, error);
     }
     map = wal__segment_map(segment, error);
     return map == NULL ? NULL : map + offset;
@@ -492,7 +491,7 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                          "an index names a place that is not in the log");
     }
     if (pending == NULL) {
-        at = locate(segment, offset, scratch, WAL__FRAME_SIZE, error);
+        at = locate(segment, offset, scratch, error);
     }
     if (at == NULL) {
         return WAL_EIO;
@@ -500,9 +499,9 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
     fmt = wal__frame_decode(at, segment->header.capacity - offset,
                             segment->header.salt, offset, frame);
     if (fmt == WAL__FMT_OK) {
-        if (pending == NULL) {
-            at = locate(segment, offset, scratch,
-                        wal__frame_span(frame->stored_size), error);
+        if (pending == NULL && segment->env->no_maps) {
+            at = read_bytes(segment, offset, scratch,
+                            wal__frame_span(frame->stored_size), error);
         }
         if (at == NULL) {
             return WAL_EIO;

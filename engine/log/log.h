@@ -16,6 +16,7 @@
 #include "engine/log/applied.h"
 #include "engine/log/control.h"
 #include "engine/log/segment.h"
+#include "engine/log/window.h"
 #include "format/index_fmt.h"
 
 /* Who keeps the indexes of a stream. Called under the client's state lock. */
@@ -104,11 +105,15 @@ struct wal__segment *wal__log_segment_at(const struct wal__log *log,
 struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
 
 /* Applies a whole segment before the tail to the client, for an index that is
- * missing. facts may be null. recover.c */
+ * missing; log->facts says what was found. replay.c */
 enum wal_status wal__log_replay(struct wal__log *log,
                                 struct wal__segment *segment,
-                                struct wal__scan_facts *facts,
                                 struct wal_error *error) WAL_MUST_USE;
+
+/* A crash while a segment was begun leaves one that holds nothing: takes such
+ * out of the chain, before anything is loaded. recover.c */
+enum wal_status wal__log_drop_unbegun(struct wal__log *log,
+                                      struct wal_error *error) WAL_MUST_USE;
 
 /* What a tail's index file says: everything before it needs no scan. */
 struct wal__tail_state {

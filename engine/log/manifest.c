@@ -256,6 +256,7 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
     manifest->uuid[6] = (uint8_t)((manifest->uuid[6] & 0x0f) | 0x40);
     manifest->uuid[8] = (uint8_t)((manifest->uuid[8] & 0x3f) | 0x80);
     wal__manifest_encode(manifest, bytes);
+    wal__manifest_encode(manifest, bytes + WAL__MANIFEST_SLOT_SIZE);
     /* With the manifest there must be all that it stands for. */
     status = sync_names(env, &err);
     if (status == WAL_OK) {

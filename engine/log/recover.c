@@ -31,11 +31,6 @@ static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
         size = QUICK_PROBE;
     }
     wal__window_init(&window, tail);
-    window.bytes = wal__heap_alloc(log->env->heap, QUICK_PROBE);
-    window.capacity = QUICK_PROBE;
-    if (window.bytes == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
     bytes = wal__window_fetch(&window, offset, size);
     if (bytes == NULL) {
         status = wal__fail(error, window.status, window.sys_errno, tail->path,
@@ -230,40 +225,78 @@ static void publish(struct wal__log *log)
     atomic_store(&log->shared->epoch, log->last_epoch);
 }
 
-/* Scans the tail, or its predecessor when the tail was never begun. */
+/* Whether the tail, which has no valid OPEN, was ever begun: OPEN is durable
+ * before anything else is written, so else nothing in it counts. */
+static enum wal_status is_begun(struct wal__log *log, bool *begun,
+                                struct wal_error *error)
+{
+    const struct wal__scan_sink sink = {0};
+    struct wal__scan_facts *facts = &log->facts;
+    struct wal__scan_start start;
+    struct wal__window window;
+    struct wal__scan_source source = {&window, wal__window_fetch};
+    enum wal_status status = WAL_OK;
+
+    guess_start(log);
+    wal__replay_start(log->tail, &start);
+    wal__window_init(&window, log->tail);
+    wal__scan(&source, &sink, &start, facts);
+    if (facts->verdict == WAL__VERDICT_READ_ERROR) {
+        status =
+            wal__fail(error, window.status != WAL_OK ? window.status : WAL_EIO,
+                      window.sys_errno, log->tail->path, facts->error_offset,
+                      "the segment cannot be read");
+    }
+    wal__window_deinit(&window);
+    *begun =
+        facts->commit_offset != 0 || (facts->verdict != WAL__VERDICT_CLEAN &&
+                                      facts->verdict != WAL__VERDICT_TORN);
+    memset(facts, 0, sizeof(*facts));
+    return status;
+}
+
+enum wal_status wal__log_drop_unbegun(struct wal__log *log,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool begun = false;
+
+    while (status == WAL_OK && !begun && log->control->alone &&
+           log->tail != NULL && !log->tail->linked && !log->tail->sealed) {
+        status = is_begun(log, &begun, error);
+        if (status == WAL_OK && !begun) {
+            drop_tail(log);
+            if (log->tail != NULL) {
+                status = wal__segment_unpark(log->tail, error);
+            }
+        }
+    }
+    return status;
+}
+
 static enum wal_status find_end(struct wal__log *log,
                                 const struct wal__tail_state *state,
                                 struct wal_error *error)
 {
-    while (log->tail != NULL) {
-        enum wal_status status;
+    enum wal_status status;
 
-        if (log->tail->sealed) {
-            adopt_sealed(log);
-            return WAL_OK;
-        }
-        guess_start(log);
-        status = scan_tail(log, state, error);
-        if (status != WAL_OK) {
-            return status;
-        }
-        if (log->tail->linked || log->facts.commit_offset != 0 ||
-            log->facts.verdict == WAL__VERDICT_DAMAGED) {
-            wal__replay_adopt(log, &log->facts);
-            log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
-                               log->facts.sealed_end != 0 ||
-                               log->facts.index_offset != 0;
-            return WAL_OK;
-        }
-        drop_tail(log);
-        status =
-            log->tail == NULL ? WAL_OK : wal__segment_unpark(log->tail, error);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
     memset(&log->facts, 0, sizeof(log->facts));
-    return WAL_OK;
+    if (log->tail == NULL) {
+        return WAL_OK;
+    }
+    if (log->tail->sealed) {
+        adopt_sealed(log);
+        return WAL_OK;
+    }
+    guess_start(log);
+    status = scan_tail(log, state, error);
+    if (status == WAL_OK) {
+        wal__replay_adopt(log, &log->facts);
+        log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
+                           log->facts.sealed_end != 0 ||
+                           log->facts.index_offset != 0;
+    }
+    return status;
 }
 
 static enum wal_status recover_alone(struct wal__log *log,

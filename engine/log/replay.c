@@ -95,25 +95,18 @@ enum wal_status wal__replay_scan(struct wal__log *log,
 
 enum wal_status wal__log_replay(struct wal__log *log,
                                 struct wal__segment *segment,
-                                struct wal__scan_facts *facts,
                                 struct wal_error *error)
 {
-    struct wal__scan_facts *own = NULL;
+    uint64_t end = atomic_load(&segment->end);
     struct wal__scan_start start;
-    enum wal_status status;
 
-    if (facts == NULL) {
-        own = wal__heap_alloc(log->env->heap, sizeof(*own));
-        if (own == NULL) {
-            return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-        }
-        facts = own;
-    }
     wal__replay_start(segment, &start);
-    start.known_end = atomic_load(&segment->end);
-    status = wal__replay_scan(log, segment, &start, facts, error);
-    wal__heap_free(log->env->heap, own);
-    return status;
+    if (end > WAL__SEGMENT_HEADER_SIZE) {
+        /* Where the chain goes on; what stands behind it is not kept. */
+        start.known_end = end;
+        start.capacity = end;
+    }
+    return wal__replay_scan(log, segment, &start, &log->facts, error);
 }
 
 /* Takes the scan's result as the stream's end. */

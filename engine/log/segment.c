@@ -14,7 +14,6 @@
 
 enum {
     FILL_STEP = 256 * 1024,
-    WINDOW_SIZE = 1024 * 1024,
     HEAD_SIZE = 16384 /* header and, nearly always, the whole OPEN */
 };
 
@@ -397,87 +396,4 @@ enum wal_status wal__segment_make(const struct wal__env *env,
                          header->capacity);
     }
     return WAL_OK;
-}
-
-void wal__window_init(struct wal__window *window, struct wal__segment *segment)
-{
-    memset(window, 0, sizeof(*window));
-    window->segment = segment;
-}
-
-void wal__window_deinit(struct wal__window *window)
-{
-    if (window->bytes != NULL) {
-        wal__heap_free(window->segment->env->heap, window->bytes);
-    }
-    window->bytes = NULL;
-}
-
-static bool grow_window(struct wal__window *window, uint64_t size)
-{
-    uint64_t capacity = WINDOW_SIZE;
-    uint8_t *bytes;
-
-    while (capacity < size) {
-        capacity *= 2;
-    }
-    if (capacity <= window->capacity) {
-        return true;
-    }
-    bytes = wal__heap_resize(window->segment->env->heap, window->bytes,
-                             (size_t)capacity, 1);
-    if (bytes == NULL) {
-        window->status = WAL_ENOMEM;
-        return false;
-    }
-    window->bytes = bytes;
-    window->capacity = capacity;
-    return true;
-}
-
-const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size)
-{
-    struct wal__window *window = ctx;
-    struct wal__segment *segment = window->segment;
-    uint64_t keep = 0;
-    uint64_t want;
-    size_t got = 0;
-
-    if (offset >= window->offset &&
-        offset + size <= window->offset + window->size) {
-        return window->bytes + (offset - window->offset);
-    }
-    if (offset + size > segment->header.capacity ||
-        !grow_window(window, size)) {
-        return NULL;
-    }
-    window->status = wal__segment_unpark(segment, NULL);
-    if (window->status != WAL_OK) {
-        return NULL;
-    }
-    if (offset >= window->offset && offset < window->offset + window->size) {
-        keep = window->offset + window->size - offset;
-        memmove(window->bytes, window->bytes + (offset - window->offset),
-                (size_t)keep);
-    }
-    window->offset = offset;
-    window->size = keep;
-    want = segment->header.capacity - offset - keep;
-    if (want > window->capacity - keep) {
-        want = window->capacity - keep;
-    }
-    window->status = wal__io_read_full(segment->env->io, segment->file,
-                                       window->bytes + keep, (size_t)want,
-                                       offset + keep, &got, &window->sys_errno);
-    if (window->status == WAL_EIO && want > size - keep) {
-        /* A bad sector ahead is no error for what is wanted now. */
-        window->status = wal__io_read_full(
-            segment->env->io, segment->file, window->bytes + keep,
-            (size_t)(size - keep), offset + keep, &got, &window->sys_errno);
-    }
-    if (window->status != WAL_OK) {
-        return NULL;
-    }
-    window->size = keep + got;
-    return window->size >= size ? window->bytes : NULL;
 }

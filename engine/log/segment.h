@@ -78,20 +78,4 @@ enum wal_status wal__segment_unpark(struct wal__segment *segment,
 const uint8_t *wal__segment_map(struct wal__segment *segment,
                                 struct wal_error *error);
 
-/* Bytes of a segment in windows read by pread, for scans (SPEC.md 3.4). */
-struct wal__window {
-    struct wal__segment *segment;
-    uint8_t *bytes;
-    uint64_t capacity;
-    uint64_t offset;
-    uint64_t size;
-    enum wal_status status; /* of the last failure */
-    int sys_errno;
-};
-
-void wal__window_init(struct wal__window *window, struct wal__segment *segment);
-void wal__window_deinit(struct wal__window *window);
-/* For struct wal__scan_source; ctx is the window. */
-const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size);
-
 #endif

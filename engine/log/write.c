@@ -16,6 +16,7 @@
 
 enum {
     SEGMENT_FIRST = 1024 * 1024,
+    SEGMENT_GROWN = 32 * 1024 * 1024,
     MARK_ROOM = 4096 + 256, /* a mark's COMMIT, aligned */
     SEAL_ROOM =
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE,
@@ -230,7 +231,7 @@ static uint64_t next_id(const struct wal__log *log)
     return (log->highest_id > tail ? log->highest_id : tail) + 1;
 }
 
-/* Doubles from 1 MiB to 64 MiB. */
+/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. */
 static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
 {
     uint64_t capacity = SEGMENT_FIRST;
@@ -240,6 +241,9 @@ static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
     }
     while (capacity < needed) {
         capacity *= 2;
+    }
+    if (capacity > SEGMENT_GROWN && needed <= SEGMENT_GROWN) {
+        capacity = SEGMENT_GROWN;
     }
     return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
 }

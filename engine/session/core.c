@@ -177,6 +177,9 @@ static enum wal_status open_log(struct wal__core *core,
                   core->manifest.uuid, core->manifest.group_align, &log_client);
     core->opened = true;
     status = wal__log_attach(&core->log, error);
+    if (status == WAL_OK) {
+        status = wal__log_drop_unbegun(&core->log, error);
+    }
     if (status == WAL_OK && core->log.tail == NULL && !core->env.read_only) {
         status = wal__manifest_settle(&core->env, error);
     }
@@ -330,4 +333,19 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
 void wal__core_unlock(struct wal__core *core)
 {
     pthread_rwlock_unlock(&core->state);
+}
+
+bool wal__core_distrust(struct wal__core *core, enum wal_status status)
+{
+    bool first;
+
+    if (status != WAL_ECORRUPT) {
+        return false;
+    }
+    pthread_rwlock_wrlock(&core->state);
+    first = !core->distrust;
+    core->distrust = true;
+    core->log.stale = core->log.stale || first;
+    pthread_rwlock_unlock(&core->state);
+    return first;
 }

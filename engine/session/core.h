@@ -40,6 +40,8 @@ struct wal__core {
     bool opened; /* the log stands */
     bool ready;  /* the committer too */
     struct wal__catalogue catalogue;
+    uint64_t generation; /* of the indexes: each loading begins one */
+    bool distrust;       /* a derived file was damaged: use the log alone */
     struct wal__mapped_file snapshot; /* of the catalogue */
     uint64_t snapshot_position;
     uint64_t snapshot_sequence;
@@ -81,6 +83,13 @@ enum wal_status wal__core_read_lock(struct wal__core *core,
 enum wal_status wal__core_write_lock(struct wal__core *core,
                                      struct wal_error *error) WAL_MUST_USE;
 void wal__core_unlock(struct wal__core *core);
+
+/*
+ * After WAL_ECORRUPT: the damage may be in a file that is derived from the
+ * log. The first time this answers true, and the next lock has everything
+ * loaded from the log and sound indexes alone: the caller tries once more.
+ */
+bool wal__core_distrust(struct wal__core *core, enum wal_status status);
 
 /* load.c: everything the indexes hold, from the log and the files beside it;
  * also again, when they differ from the log. State lock for writing. */

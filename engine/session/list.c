@@ -53,12 +53,49 @@ static enum wal_status set_filter(struct wal_list *list,
     return WAL_OK;
 }
 
+/* Begins at the newest session; under the state lock. */
+static enum wal_status begin(struct wal_list *list)
+{
+    struct wal__core *core = list->core;
+    enum wal_status status = wal__catalogue_cursor_init(
+        &list->cursor, &core->catalogue, &list->wanted);
+
+    if (status == WAL_OK) {
+        list->generation = core->generation;
+    }
+    return status;
+}
+
+/* The indexes were loaded anew: a cursor on those, where the old one stood. */
+static enum wal_status begin_again(struct wal_list *list)
+{
+    struct wal__summary summary;
+    enum wal_status status;
+
+    wal__catalogue_cursor_deinit(&list->cursor);
+    memset(&list->cursor, 0, sizeof(list->cursor));
+    list->cursor.heap = list->core->env.heap;
+    status = begin(list);
+    for (uint64_t i = 0; i < list->given && status == WAL_OK; i++) {
+        status = wal__catalogue_cursor_next(&list->cursor,
+                                            &list->core->catalogue, &summary);
+    }
+    return status;
+}
+
+static enum wal_status tell(enum wal_status status, struct wal_error *error)
+{
+    return status >= 0
+               ? status
+               : wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
+                           wal_status_text(status));
+}
+
 enum wal_status wal__list_open(struct wal__core *core,
                                const struct wal_list_options *options,
                                struct wal_list **list, struct wal_error *error)
 {
     const struct wal_list_options none = {.struct_size = sizeof(none)};
-    struct wal__catalogue_filter filter;
     struct wal_list *opened;
     enum wal_status status;
 
@@ -70,18 +107,13 @@ enum wal_status wal__list_open(struct wal__core *core,
     opened->cursor.heap = core->env.heap;
     wal__buf_init(&opened->filter, core->env.heap);
     wal__buf_init(&opened->texts, core->env.heap);
-    status =
-        set_filter(opened, options == NULL ? &none : options, &filter, error);
+    status = set_filter(opened, options == NULL ? &none : options,
+                        &opened->wanted, error);
     if (status == WAL_OK) {
         status = wal__core_read_lock(core, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__catalogue_cursor_init(&opened->cursor, &core->catalogue,
-                                            &filter);
-        wal__core_unlock(core);
-        if (status != WAL_OK) {
-            wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
-                      wal_status_text(status));
+        if (status == WAL_OK) {
+            status = tell(begin(opened), error);
+            wal__core_unlock(core);
         }
     }
     if (status != WAL_OK) {
@@ -96,23 +128,26 @@ enum wal_status wal__list_next(struct wal_list *list,
                                struct wal_session_info *info,
                                struct wal_error *error)
 {
+    struct wal__core *core = list->core;
     struct wal__summary summary;
-    enum wal_status status = wal__core_read_lock(list->core, error);
+    enum wal_status status = wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__catalogue_cursor_next(&list->cursor, &list->core->catalogue,
-                                        &summary);
+    if (list->generation != core->generation) {
+        status = begin_again(list);
+    }
+    if (status == WAL_OK) {
+        status = wal__catalogue_cursor_next(&list->cursor, &core->catalogue,
+                                            &summary);
+    }
     if (status == WAL_OK) {
         status = wal__session_describe(&summary, &list->texts, info);
+        list->given += status == WAL_OK;
     }
-    wal__core_unlock(list->core);
-    if (status < 0) {
-        wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
-                  wal_status_text(status));
-    }
-    return status;
+    wal__core_unlock(core);
+    return tell(status, error);
 }
 
 void wal__list_close(struct wal_list *list)

@@ -134,7 +134,9 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     uint64_t position = 0;
 
     catalogue_path(core, path);
-    status = wal__mapped_file_open(&core->env, path, &core->snapshot, NULL);
+    status = core->distrust ? WAL_ENOTFOUND
+                            : wal__mapped_file_open(&core->env, path,
+                                                    &core->snapshot, NULL);
     if (status != WAL_OK) {
         return status == WAL_ENOMEM ? status : check_evidence(core, 0, error);
     }
@@ -203,7 +205,8 @@ static enum wal_status rebuild(struct wal__core *core,
                                struct wal_error *error)
 {
     struct wal__log_client client;
-    enum wal_status status = wal__log_replay(&core->log, segment, NULL, error);
+    const struct wal__scan_facts *facts = &core->log.facts;
+    enum wal_status status = wal__log_replay(&core->log, segment, error);
 
     if (status == WAL_OK) {
         struct wal__index_header header = {0};
@@ -214,7 +217,10 @@ static enum wal_status rebuild(struct wal__core *core,
         header.id = segment->id;
         header.end = atomic_load(&segment->end);
         header.first_sequence = segment->open.last_sequence + 1;
-        header.last_sequence = core->log.facts.last_sequence;
+        header.last_sequence = facts->last_sequence;
+        header.chain = facts->chain;
+        header.commit_offset = (uint32_t)facts->commit_offset;
+        header.epoch = facts->epoch;
         memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
         status = client.encode(core, &header, &bytes);
         if (status == WAL_OK) {
@@ -348,6 +354,7 @@ enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
 
     wal__core_unload(core);
     reset(core);
+    core->generation++;
     before = count > 0 && !core->log.tail->sealed ? count - 1 : count;
     status = load_snapshot(core, before, error);
     for (uint32_t i = 0; i < before && status == WAL_OK; i++) {

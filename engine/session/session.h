@@ -14,7 +14,10 @@ struct wal_store {
 
 struct wal_list {
     struct wal__core *core;
+    struct wal__catalogue_filter wanted;
     struct wal__catalogue_cursor cursor;
+    uint64_t generation; /* of the indexes that the cursor walks */
+    uint64_t given;
     struct wal__buf filter; /* the filter's texts */
     struct wal__buf texts;  /* of the session given last */
 };

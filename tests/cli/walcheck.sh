@@ -95,7 +95,7 @@ code 0 walcheck "$store"
 # While others append there is no damage.
 (
     for _ in $(seq 12); do
-        sed 's/"id": "e/"id": "w'"$RANDOM"'-/' "$work/entries" | head -n 300 |
+        sed 's/"id": "e/"id": "w'"$RANDOM"'-/;300q' "$work/entries" |
             walctl append --each "$store" beta
     done
 ) >"$work/appended" &

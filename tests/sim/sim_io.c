@@ -399,6 +399,17 @@ static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size,
     return status;
 }
 
+/* Has no such call: what scans read goes through pread, and its faults. */
+static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
+                                   int *sys_errno)
+{
+    (void)ctx;
+    (void)at;
+    (void)size;
+    *sys_errno = EINVAL;
+    return WAL_EINVAL;
+}
+
 static void io_unmap(void *ctx, void *at, uint64_t size)
 {
     struct sim_process *process = ctx;
@@ -532,6 +543,7 @@ const struct wal__io sim__io_table = {
     .stat = io_stat,
     .map = io_map,
     .unmap = io_unmap,
+    .populate = io_populate,
     .lock = io_lock,
     .path_stat = sim__io_path_stat,
     .make_directory = sim__io_make_directory,

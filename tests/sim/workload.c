@@ -171,30 +171,38 @@ static void note_status(struct workload *workload, enum wal_status status)
     }
 }
 
-enum wal_status workload_open(struct workload *workload, uint32_t number)
+enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
+                                  uint32_t flags, struct wal_error *error)
 {
-    struct workload_actor *actor = &workload->actors[number];
+    struct workload_actor *actor = workload_start(workload, number);
     struct wal_open_options options = {
         .struct_size = sizeof(options),
-        .flags = WAL_OPEN_CREATE | workload->options.open_flags,
+        .flags = flags | workload->options.open_flags,
         .group_align = workload->options.group_align};
-    struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
-    (void)workload_start(workload, number);
     if (actor->store != NULL) {
         return WAL_OK;
     }
     status = wal__store_open(WORKLOAD_ROOT, &options, &actor->heap.heap,
                              sim_process_io(actor->process), &actor->store,
-                             &error);
-    if (status != WAL_OK && !is_documented(status)) {
-        ledger_fail("step %u: opening answers %d: %s (%s)", workload->step,
-                    status, error.text, error.file);
-    }
+                             error);
     if (status != WAL_OK && arena_heap_count(&actor->arena) != 0) {
         ledger_fail("step %u: an opening that failed (%d) leaves %zu blocks",
                     workload->step, status, arena_heap_count(&actor->arena));
+    }
+    return status;
+}
+
+enum wal_status workload_open(struct workload *workload, uint32_t number)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status =
+        workload_open_raw(workload, number, WAL_OPEN_CREATE, &error);
+
+    if (status != WAL_OK && !is_documented(status)) {
+        ledger_fail("step %u: opening answers %d: %s (%s)", workload->step,
+                    status, error.text, error.file);
     }
     return status;
 }

@@ -82,6 +82,9 @@ void workload_run(struct workload *workload, uint32_t until);
 /* Starts the process if it does not run and opens its store if it is not
  * open. */
 enum wal_status workload_open(struct workload *workload, uint32_t actor);
+/* The same with more flags, whatever it answers. */
+enum wal_status workload_open_raw(struct workload *workload, uint32_t actor,
+                                  uint32_t flags, struct wal_error *error);
 /* Closes the store; the process lives on. */
 enum wal_status workload_close(struct workload *workload, uint32_t actor);
 void workload_kill(struct workload *workload, uint32_t actor);

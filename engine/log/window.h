@@ -1,0 +1,33 @@
+/*
+ * window.h - the bytes of a segment for scans (SPEC.md 3.4): from its map,
+ * brought into memory piece by piece so that a bad sector is an error and not a
+ * signal, or read where the system cannot do that, or maps are not wanted.
+ *
+ * One thread at a time.
+ */
+#ifndef WAL_LOG_WINDOW_H
+#define WAL_LOG_WINDOW_H
+
+#include "engine/log/segment.h"
+
+struct wal__window {
+    struct wal__segment *segment;
+    /* From the map: [0, populated) is in memory. */
+    const uint8_t *map;
+    uint64_t populated;
+    /* Read: the window's bytes. */
+    uint8_t *bytes;
+    uint64_t capacity;
+    uint64_t offset;
+    uint64_t size;
+    bool reads;
+    enum wal_status status; /* of the last failure */
+    int sys_errno;
+};
+
+void wal__window_init(struct wal__window *window, struct wal__segment *segment);
+void wal__window_deinit(struct wal__window *window);
+/* For struct wal__scan_source; ctx is the window. */
+const uint8_t *wal__window_fetch(void *ctx, uint64_t offset, uint64_t size);
+
+#endif

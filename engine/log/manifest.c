@@ -56,7 +56,13 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
     return WAL_OK;
 }
 
-/* The better of two slots; what is wrong with the first when none is valid. */
+static bool is_newer(enum wal__fmt fmt)
+{
+    return fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES;
+}
+
+/* The better of two slots; what is wrong with the first when none is valid. A
+ * slot that a newer library wrote counts, whatever the other one says. */
 static enum wal__fmt choose_slot(const uint8_t *bytes,
                                  struct wal__manifest *manifest)
 {
@@ -65,14 +71,17 @@ static enum wal__fmt choose_slot(const uint8_t *bytes,
     enum wal__fmt other =
         wal__manifest_decode(bytes + WAL__MANIFEST_SLOT_SIZE, &second);
 
+    if (is_newer(first)) {
+        return first;
+    }
+    if (is_newer(other)) {
+        *manifest = second;
+        return other;
+    }
     if (other == WAL__FMT_OK &&
         (first != WAL__FMT_OK || second.generation > manifest->generation)) {
         *manifest = second;
         return WAL__FMT_OK;
-    }
-    if (other == WAL__FMT_VERSION || other == WAL__FMT_FEATURES) {
-        *manifest = second;
-        return other;
     }
     return first;
 }
@@ -103,7 +112,7 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
                          "cannot read the manifest");
     }
     fmt = choose_slot(bytes, manifest);
-    if (fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES) {
+    if (is_newer(fmt)) {
         return wal__fail(error, WAL_EVERSION, 0, path, 8,
                          "the store has format version %" PRIu32
                          " and features %#" PRIx32 "; this library knows "

@@ -97,7 +97,7 @@ static void run(const struct workload_options *options, uint32_t steps,
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
-        for (uint32_t way = 0; way < DEATHS; way++) {
+        if (!getenv("STEP") || base->step >= strtoul(getenv("STEP"), 0, 10)) for (uint32_t way = 0; way < DEATHS; way++) {
             uint32_t stride = deaths[way].call == SIM_ANY ? every : 1;
             uint64_t nth = (i + way) % stride;
 

@@ -568,6 +568,8 @@ static void test_manifest__damage_of_both_slots_is_named(void **state)
     fd = open("store/MANIFEST", O_RDWR);
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, "?", 1, 20), 1);
+    kit_close(kit_store()); /* one slot is enough */
+    assert_int_equal(pwrite(fd, "?", 1, WAL__MANIFEST_SLOT_SIZE + 20), 1);
     assert_int_equal(close(fd), 0);
     expect_open("store", 0, WAL_ECORRUPT, "store/MANIFEST", "manifest");
 }

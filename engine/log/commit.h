@@ -119,8 +119,8 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
 
 /*
  * Submits an operation, taking a reference of its own. It may be done on
- * return, unless its caller does not wait (op->apart). A WAL_QUEUED one waits for room, or with no_wait answers WAL_EBUSY
- * and is not taken.
+ * return, unless its caller does not wait (op->apart). A WAL_QUEUED one waits
+ * for room, or with no_wait answers WAL_EBUSY and is not taken.
  */
 enum wal_status wal__committer_submit(struct wal__committer *committer,
                                       struct wal__op *op, bool no_wait,

@@ -19,6 +19,11 @@
 #include "engine/log/window.h"
 #include "format/index_fmt.h"
 
+/* Bytes that a COMMIT frame may take at most. */
+enum {
+    WAL__COMMIT_SPAN_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
+};
+
 /* Who keeps the indexes of a stream. Called under the client's state lock. */
 struct wal__log_client {
     void *ctx;
@@ -161,7 +166,7 @@ struct wal__demand {
 /*
  * Makes room for a group and its COMMIT in the tail, going on in a new segment
  * where there is none. WAL_ENOSPACE and nothing changed when a new one cannot
- * be made. write.c
+ * be made. rotate.c
  */
 enum wal_status wal__log_reserve(struct wal__log *log,
                                  const struct wal__demand *demand,
@@ -201,6 +206,10 @@ enum wal_status wal__group_add(struct wal__group *group,
  */
 enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
                                struct wal_error *error) WAL_MUST_USE;
+
+/* A write to the tail failed: poisons the store and says so. */
+enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
+                                      struct wal_error *error);
 
 /* Everything before `position` on stable storage; shares the sync of whoever
  * is at it. WAL_EPOISONED when a sync failed. sync.c */

@@ -1,6 +1,6 @@
 /*
- * write.c - groups, and the change from one segment to the next (SPEC.md 3.1,
- * 3.3, 3.5).
+ * write.c - groups: gathering frames, closing them with a COMMIT, publishing
+ * (SPEC.md 3.1, 3.3).
  *
  * Invariant: whatever can run out (disk, memory) is taken before the first
  * byte is written; a write that fails after that poisons the store.
@@ -13,15 +13,6 @@
 #include "engine/log/log.h"
 #include "format/bytes.h"
 #include "format/crc32.h"
-
-enum {
-    SEGMENT_FIRST = 1024 * 1024,
-    SEGMENT_GROWN = 32 * 1024 * 1024,
-    MARK_ROOM = 4096 + 256, /* a mark's COMMIT, aligned */
-    SEAL_ROOM =
-        WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE,
-    COMMIT_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
-};
 
 static const uint8_t padding[4096];
 
@@ -107,7 +98,7 @@ static uint64_t durable_offset(const struct wal__log *log)
     return WAL__SEGMENT_HEADER_SIZE;
 }
 
-/* Encodes the COMMIT frame to out[COMMIT_MAX]; gives its span. */
+/* Encodes the COMMIT frame to out[WAL__COMMIT_SPAN_MAX]; gives its span. */
 static uint64_t encode_commit(const struct wal__log *log,
                               const struct wal__group *group,
                               struct wal__commit *commit,
@@ -136,8 +127,8 @@ static uint64_t encode_commit(const struct wal__log *log,
     return wal__frame_span(frame->stored_size);
 }
 
-static enum wal_status poisoned(struct wal__log *log, int err,
-                                struct wal_error *error)
+enum wal_status wal__log_write_failed(struct wal__log *log, int err,
+                                      struct wal_error *error)
 {
     wal__log_poison(log);
     log->stale = true;
@@ -152,7 +143,7 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
 {
     const struct wal__io *io = log->env->io;
     uint64_t offset = atomic_load(&log->tail->end);
-    uint8_t bytes[COMMIT_MAX];
+    uint8_t bytes[WAL__COMMIT_SPAN_MAX];
     struct wal__commit commit;
     struct wal__frame frame;
     enum wal_status status;
@@ -177,7 +168,7 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
         io, log->tail->file, (const struct iovec *)(void *)group->iov.data,
         (int)(group->iov.size / sizeof(struct iovec)), offset, &err);
     if (status != WAL_OK) {
-        return poisoned(log, err, error);
+        return wal__log_write_failed(log, err, error);
     }
     log->last_sequence = group->next_sequence - 1;
     log->chain = wal__frame_chain(group->chain, &frame);
@@ -193,452 +184,4 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     atomic_fetch_add(&log->groups, 1);
     wal__control_ring(log->control, log->stream);
     return WAL_OK;
-}
-
-/* --- the next segment --------------------------------------------------- */
-
-/* Whether a file of that id can be begun; else it must be made. */
-static bool spare_usable(struct wal__log *log, uint64_t id, uint64_t capacity)
-{
-    struct wal__segment *spare = NULL;
-    bool usable;
-
-    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          &spare, NULL) != WAL_OK) {
-        return false;
-    }
-    usable = !spare->linked && spare->header.capacity >= capacity &&
-             spare->header.group_align == log->group_align;
-    if (usable) {
-        struct wal__window window;
-        const uint8_t *bytes;
-
-        wal__window_init(&window, spare);
-        bytes = wal__window_fetch(&window, WAL__SEGMENT_HEADER_SIZE,
-                                  WAL__SEGMENT_HEADER_SIZE);
-        usable = bytes != NULL && bytes[0] == 0 &&
-                 memcmp(bytes, bytes + 1, WAL__SEGMENT_HEADER_SIZE - 1) == 0;
-        wal__window_deinit(&window);
-    }
-    wal__segment_close(spare);
-    return usable;
-}
-
-static uint64_t next_id(const struct wal__log *log)
-{
-    uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
-
-    return (log->highest_id > tail ? log->highest_id : tail) + 1;
-}
-
-/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. */
-static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
-{
-    uint64_t capacity = SEGMENT_FIRST;
-
-    if (log->tail != NULL && log->tail->header.capacity >= SEGMENT_FIRST) {
-        capacity = log->tail->header.capacity * 2;
-    }
-    while (capacity < needed) {
-        capacity *= 2;
-    }
-    if (capacity > SEGMENT_GROWN && needed <= SEGMENT_GROWN) {
-        capacity = SEGMENT_GROWN;
-    }
-    return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
-}
-
-static enum wal_status make_segment(struct wal__log *log, uint64_t id,
-                                    uint64_t capacity, uint64_t zeroed,
-                                    uint32_t pause_us, struct wal_error *error)
-{
-    const struct wal__io *io = log->env->io;
-    struct wal__segment_header header = {0};
-
-    header.version = WAL__FORMAT_VERSION;
-    memcpy(header.uuid, log->uuid, sizeof(header.uuid));
-    header.id = id;
-    header.capacity = capacity;
-    header.class = log->class;
-    header.group_align = log->group_align;
-    header.created_ms = io->now_ms(io->ctx);
-    io->random(io->ctx, &header.salt, sizeof(header.salt));
-    return wal__segment_make(log->env, log->directory, &header, zeroed,
-                             pause_us, &log->shared->hurry, error);
-}
-
-/* Who made a spare may have died before its name was durable. */
-static enum wal_status settle_name(const struct wal__log *log,
-                                   struct wal_error *error)
-{
-    const struct wal__io *io = log->env->io;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-    int err = 0;
-
-    wal__segment_path(log->env, log->directory, 0, path);
-    *strrchr(path, '/') = '\0';
-    status = io->sync_directory(io->ctx, path, &err);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, err, path, 0,
-                         "cannot make the name of a segment durable");
-    }
-    return WAL_OK;
-}
-
-/* The spare that stands ready, or one made now: only a little of it is
- * zeroed, since a writer waits. The id is in *id. */
-static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
-                                    uint64_t *id, struct wal_error *error)
-{
-    uint64_t lock = WAL__LOCK_SPARE + log->stream;
-    uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
-    enum wal_status status;
-
-    atomic_store(&log->shared->hurry, 1);
-    pthread_mutex_lock(&log->spare_mutex);
-    status = wal__control_lock(log->control, lock, log->stream, error);
-    atomic_store(&log->shared->hurry, 0);
-    if (status != WAL_OK) {
-        pthread_mutex_unlock(&log->spare_mutex);
-        return status;
-    }
-    if (log->highest_id > tail && spare_usable(log, log->highest_id, needed)) {
-        *id = log->highest_id;
-        status = settle_name(log, error);
-    } else if (spare_usable(log, next_id(log), needed)) {
-        *id = next_id(log);
-        status = settle_name(log, error);
-    } else {
-        uint64_t capacity = next_capacity(log, needed);
-        uint64_t zeroed = capacity < SEGMENT_FIRST ? capacity : SEGMENT_FIRST;
-
-        *id = next_id(log);
-        status = make_segment(log, *id, capacity, zeroed, 0, error);
-    }
-    wal__control_unlock(log->control, lock, log->stream);
-    pthread_mutex_unlock(&log->spare_mutex);
-    return status;
-}
-
-static void index_header(const struct wal__log *log,
-                         struct wal__index_header *header)
-{
-    memset(header, 0, sizeof(*header));
-    header->id = log->tail->id;
-    header->end = atomic_load(&log->tail->end);
-    header->first_sequence = log->tail->open.last_sequence + 1;
-    header->last_sequence = log->last_sequence;
-    header->chain = log->chain;
-    header->commit_offset = (uint32_t)log->commit_offset;
-    header->epoch = log->last_epoch;
-    memcpy(header->uuid, log->uuid, sizeof(header->uuid));
-}
-
-/* Encodes INDEX and SEAL, which stand behind the last group, and the trailer.
- * index: 48 bytes for the frame's header, then the payload; grows by padding
- * and SEAL. */
-static enum wal_status encode_seal(const struct wal__log *log,
-                                   struct wal__buf *index,
-                                   uint8_t trailer_bytes[WAL__TRAILER_SIZE])
-{
-    const struct wal__segment_header *header = &log->tail->header;
-    uint64_t end = atomic_load(&log->tail->end);
-    uint64_t payload = index->size - WAL__FRAME_SIZE;
-    struct wal__frame frame = {0};
-    struct wal__trailer trailer = {0};
-    struct wal__seal seal = {0};
-    uint8_t *at;
-
-    frame.type = WAL__FRAME_INDEX;
-    frame.stored_size = (uint32_t)payload;
-    frame.raw_size = frame.stored_size;
-    frame.data_crc =
-        wal__crc32(0, index->data + WAL__FRAME_SIZE, (size_t)payload);
-    wal__frame_encode(&frame, header->salt, end, index->data);
-    trailer.index_offset = end;
-    trailer.seal_offset = end + wal__frame_span(frame.stored_size);
-    if (wal__buf_reserve(index, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE, &at) !=
-        WAL_OK) {
-        return WAL_ENOMEM;
-    }
-    memset(at, 0, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE);
-    at = index->data + wal__frame_span(frame.stored_size);
-    seal.end = end;
-    seal.last_sequence = log->last_sequence;
-    seal.chain = log->chain;
-    seal.index_offset = end;
-    wal__seal_encode(&seal, at + WAL__FRAME_SIZE);
-    memset(&frame, 0, sizeof(frame));
-    frame.type = WAL__FRAME_SEAL;
-    frame.stored_size = WAL__SEAL_SIZE;
-    frame.raw_size = WAL__SEAL_SIZE;
-    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, WAL__SEAL_SIZE);
-    wal__frame_encode(&frame, header->salt, trailer.seal_offset, at);
-    index->size = (size_t)(at - index->data) + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
-    trailer.id = log->tail->id;
-    trailer.end = end;
-    trailer.last_sequence = log->last_sequence;
-    trailer.chain = log->chain;
-    wal__trailer_encode(&trailer, header->salt,
-                        header->capacity - WAL__TRAILER_SIZE, trailer_bytes);
-    log->tail->trailer = trailer; /* counts once the segment is sealed */
-    return WAL_OK;
-}
-
-static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
-                                  struct wal_error *error)
-{
-    const struct wal__io *io = log->env->io;
-    uint8_t trailer[WAL__TRAILER_SIZE];
-    struct iovec iov;
-    enum wal_status status;
-    int err = 0;
-
-    if (encode_seal(log, index, trailer) != WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    iov.iov_base = index->data;
-    iov.iov_len = index->size;
-    status = wal__io_write_full(io, log->tail->file, &iov, 1,
-                                atomic_load(&log->tail->end), &err);
-    iov.iov_base = trailer;
-    iov.iov_len = sizeof(trailer);
-    if (status == WAL_OK) {
-        status = wal__io_write_full(
-            io, log->tail->file, &iov, 1,
-            log->tail->header.capacity - WAL__TRAILER_SIZE, &err);
-    }
-    return status == WAL_OK ? WAL_OK : poisoned(log, err, error);
-}
-
-/* Ends the tail: its index is encoded, written behind the last group unless
- * the segment must be left as it is, and all of it is synced. */
-static enum wal_status end_tail(struct wal__log *log, bool *seal,
-                                struct wal__buf *index, struct wal_error *error)
-{
-    struct wal__index_header header;
-    enum wal_status status;
-
-    index_header(log, &header);
-    status = log->client.encode(log->client.ctx, &header, index);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, 0, log->tail->path, 0,
-                         "cannot encode the segment's index");
-    }
-    /* Texts may have grown past the bound: the index then stands beside. */
-    *seal = *seal && header.end + align_up(index->size, 8) + SEAL_ROOM <=
-                         log->tail->header.capacity;
-    if (*seal) {
-        /* SEAL and trailer say that all before them is durable. */
-        status = wal__log_sync(log, atomic_load(&log->end), error);
-    }
-    if (*seal && status == WAL_OK) {
-        status = write_seal(log, index, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__log_sync(log, UINT64_MAX, error);
-    }
-    return status;
-}
-
-/* Takes the newest segment out of the chain; it stays open. */
-static void take_back(struct wal__log *log)
-{
-    struct wal__segment_table *table = atomic_load(&log->table);
-
-    table->count--;
-    log->tail = table->count > 0 ? table->segments[table->count - 1] : NULL;
-}
-
-/* Writes OPEN and its COMMIT and syncs them: nothing else is written to the
- * segment before. */
-static enum wal_status begin_segment(struct wal__log *log,
-                                     struct wal__segment *segment,
-                                     struct wal_error *error)
-{
-    const struct wal__scan_facts *facts = &log->facts;
-    uint32_t count = log->must_rotate && facts->verdict == WAL__VERDICT_DAMAGED
-                         ? facts->damage_count
-                         : 0;
-    struct wal__open_record open = {0};
-    struct wal__frame frame = {0};
-    struct wal__group group;
-    enum wal_status status;
-    uint8_t *bytes;
-    int err = 0;
-
-    if (count > WAL__DAMAGE_MAX) {
-        count = WAL__DAMAGE_MAX;
-    }
-    if (log->tail != NULL) {
-        open.previous_id = log->tail->id;
-        open.previous_end = atomic_load(&log->tail->end);
-    }
-    open.last_sequence = log->last_sequence;
-    open.chain = log->chain;
-    open.damage_count = count;
-    open.epoch = log->epoch;
-    frame.type = WAL__FRAME_OPEN;
-    frame.stored_size = (uint32_t)wal__open_size(count);
-    frame.raw_size = frame.stored_size;
-    bytes =
-        wal__heap_zalloc(log->env->heap, wal__frame_span(frame.stored_size));
-    if (bytes == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    wal__open_encode(&open, facts->damage, bytes + WAL__FRAME_SIZE);
-    frame.data_crc = wal__crc32(0, bytes + WAL__FRAME_SIZE, frame.stored_size);
-    status = wal__log_link(log, segment);
-    if (status != WAL_OK) {
-        wal__heap_free(log->env->heap, bytes);
-        return wal__fail(error, status, 0, NULL, 0, "no memory");
-    }
-    segment->linked = true;
-    segment->open = open;
-    wal__group_init(&group, log);
-    status = wal__group_add(&group, log, &frame, bytes);
-    if (status == WAL_OK) {
-        status = wal__log_write(log, &group, error);
-    }
-    if (status == WAL_OK) {
-        status = log->env->io->sync(log->env->io->ctx, segment->file, &err);
-        atomic_fetch_add(&log->syncs, 1);
-        if (status != WAL_OK) {
-            status = poisoned(log, err, error);
-        } else {
-            atomic_store(&log->shared->durable, atomic_load(&log->end));
-        }
-    }
-    if (status != WAL_OK && status != WAL_EPOISONED) {
-        take_back(log); /* nothing was written */
-        wal__fail(error, status, 0, NULL, 0, "no memory");
-    }
-    wal__group_deinit(&group);
-    wal__heap_free(log->env->heap, bytes);
-    return status;
-}
-
-/* Goes on in a new segment that holds at least `needed` bytes. */
-static enum wal_status rotate(struct wal__log *log, uint64_t needed,
-                              struct wal_error *error)
-{
-    struct wal__segment *ended = log->tail;
-    struct wal__segment *segment = NULL;
-    struct wal__buf index;
-    enum wal_status status;
-    bool seal;
-    uint64_t id = 0;
-
-    seal = ended != NULL && !log->must_rotate &&
-           atomic_load(&log->shared->rotate) != ended->id;
-    wal__buf_init(&index, log->env->heap);
-    status = obtain_spare(log, needed, &id, error);
-    if (status == WAL_OK) {
-        status = wal__segment_open(log->env, log->directory, id, log->uuid,
-                                   log->class, &segment, error);
-    }
-    if (status == WAL_OK && ended != NULL && !ended->sealed) {
-        status = end_tail(log, &seal, &index, error);
-    }
-    if (status != WAL_OK) {
-        wal__segment_close(segment);
-        goto done;
-    }
-    status = begin_segment(log, segment, error);
-    if (log->tail != segment) {
-        wal__segment_close(segment);
-        goto done;
-    }
-    if (status == WAL_OK && ended != NULL) {
-        bool beside = !seal && !ended->sealed;
-
-        ended->sealed = ended->sealed || seal;
-        status =
-            log->client.ended(log->client.ctx, ended, beside ? &index : NULL);
-        wal__segment_park(ended);
-    }
-    log->must_rotate = false;
-    log->highest_id = id > log->highest_id ? id : log->highest_id;
-    if (status != WAL_OK && status != WAL_EPOISONED) {
-        log->stale = true;
-    }
-
-done:
-    wal__buf_deinit(&index);
-    return status;
-}
-
-/* Room for a group, its COMMIT, a mark and the worst-case index. */
-static uint64_t room(const struct wal__log *log, uint64_t size,
-                     uint64_t index_size)
-{
-    return size + COMMIT_MAX + log->group_align + MARK_ROOM + SEAL_ROOM +
-           align_up(index_size, 8);
-}
-
-enum wal_status wal__log_reserve(struct wal__log *log,
-                                 const struct wal__demand *demand,
-                                 struct wal_error *error)
-{
-    void *ctx = log->client.ctx;
-    uint64_t bound = log->client.index_bound(ctx, demand->frames,
-                                             demand->sessions, demand->texts);
-    uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
-    uint64_t needed;
-
-    if (log->tail != NULL && !log->must_rotate && !log->tail->sealed &&
-        atomic_load(&log->shared->rotate) != log->tail->id &&
-        atomic_load(&log->tail->end) + room(log, demand->size, bound) <=
-            log->tail->header.capacity) {
-        return WAL_OK;
-    }
-    needed = WAL__SEGMENT_HEADER_SIZE + COMMIT_MAX + log->group_align +
-             wal__frame_span((uint32_t)wal__open_size(WAL__DAMAGE_MAX)) +
-             room(log, demand->size, fresh) + WAL__INDEX_HEADER_SIZE;
-    if (needed > WAL__SEGMENT_MAX) {
-        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
-                         "the batch needs %" PRIu64
-                         " bytes; a segment holds %d",
-                         needed, (int)WAL__SEGMENT_MAX);
-    }
-    return rotate(log, needed, error);
-}
-
-/* --- spares ------------------------------------------------------------- */
-
-bool wal__log_wants_spare(const struct wal__log *log,
-                          struct wal__spare_job *job)
-{
-    if (log->tail == NULL || log->tail->sealed ||
-        log->highest_id > log->tail->id ||
-        atomic_load(&log->tail->end) <= log->tail->header.capacity / 2) {
-        return false;
-    }
-    job->id = next_id(log);
-    job->capacity = next_capacity(log, 0);
-    return true;
-}
-
-enum wal_status wal__log_make_spare(struct wal__log *log,
-                                    const struct wal__spare_job *job,
-                                    uint32_t pause_us, struct wal_error *error)
-{
-    uint64_t lock = WAL__LOCK_SPARE + log->stream;
-    enum wal_status status;
-
-    pthread_mutex_lock(&log->spare_mutex);
-    status = wal__control_lock(log->control, lock, log->stream, error);
-    if (status != WAL_OK) {
-        pthread_mutex_unlock(&log->spare_mutex);
-        return status;
-    }
-    if (atomic_load(&log->shared->segments) < job->id &&
-        !spare_usable(log, job->id, 0)) {
-        status = make_segment(log, job->id, job->capacity, job->capacity,
-                              pause_us, error);
-    }
-    wal__control_unlock(log->control, lock, log->stream);
-    pthread_mutex_unlock(&log->spare_mutex);
-    return status;
 }

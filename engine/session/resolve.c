@@ -131,11 +131,13 @@ static enum wal_status find_parent(struct decision *decision, uint32_t item,
         find_in_batch(decision, id, wal__id_hash(id.data, id.size));
 
     if (earlier != NO_ENTRY && earlier < item) {
-        *sequence = decision->sequences[earlier];
-        return WAL_OK;
+        status = WAL_OK;
+        found.sequence = decision->sequences[earlier];
+        found.stream = decision->op->frames[earlier].frame.stream;
+    } else {
+        status = wal__core_find_id(decision->core, decision->append->session,
+                                   id, &found, &decision->op->error);
     }
-    status = wal__core_find_id(decision->core, decision->append->session, id,
-                               &found, &decision->op->error);
     if (status == WAL_ENOTFOUND ||
         (status == WAL_OK &&
          found.stream != decision->op->frames[item].frame.stream)) {

@@ -516,7 +516,9 @@ static void step_append(struct workload *workload, struct wal_session *session,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t batch = make_batch(workload, number, dice);
-    bool expects = roll(dice, 10) == 0;
+    const struct ledger_batch *told = &workload->ledger->batches[batch];
+    bool expects = roll(dice, 10) == 0 &&
+                   workload->ledger->entries[told->first].stream == 0;
     struct way way = {.by_ticket = roll(dice, 3) == 0};
     char head[LEDGER_TEXT];
     enum wal_status status;
@@ -524,10 +526,6 @@ static void step_append(struct workload *workload, struct wal_session *session,
     if (expects) {
         way.expected = head;
         workload->ledger->batches[batch].durability = WAL_DURABLE;
-        workload->ledger->entries[workload->ledger->batches[batch].first]
-            .stream = 0;
-        workload->ledger->entries[workload->ledger->batches[batch].first]
-            .parent_kind = LEDGER_HEAD;
         status = wal_sync(workload->actors[workload->actor].store, &error);
         note_status(workload, status);
         if (status != WAL_OK || !head_of(workload, session, head)) {

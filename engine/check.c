@@ -1,0 +1,50 @@
+/*
+ * check.c - what every public function checks first (agentwal.h, Conventions).
+ */
+#include "engine/check.h"
+
+#include "engine/base/error.h"
+
+/* Handles of a parent process are refused: locks and threads did not come
+ * along. */
+enum wal_status wal__check_core(const struct wal__core *core,
+                                struct wal_error *error)
+{
+    if (core == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0, "the handle is null");
+    }
+    if (!wal__control_is_own(&core->control)) {
+        return wal__fail(error, WAL_EFORKED, 0, core->env.root, 0,
+                         "the handle belongs to the parent process; open the "
+                         "store again in this one");
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__check_session(const struct wal_session *session,
+                                   struct wal_error *error)
+{
+    return wal__check_core(session == NULL ? NULL : session->core, error);
+}
+
+enum wal_status wal__check_writable(const struct wal__core *core,
+                                    struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(core, error);
+
+    if (status == WAL_OK && core->env.read_only) {
+        return wal__fail(error, WAL_EREADONLY, 0, core->env.root, 0,
+                         "the store is open for reading only");
+    }
+    return status;
+}
+
+enum wal_status wal__check_struct(const void *at, uint32_t size,
+                                  size_t expected, struct wal_error *error)
+{
+    if (at == NULL || size != expected) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "struct_size is %u; it must be %zu", size, expected);
+    }
+    return WAL_OK;
+}

@@ -345,6 +345,7 @@ static void *committer_main(void *arg)
 {
     struct wal__committer *committer = arg;
 
+    pthread_setname_np(pthread_self(), "wal-commit");
     pthread_mutex_lock(&committer->mutex);
     while (!committer->stopping || committer->first != NULL) {
         if (committer->building) {
@@ -372,6 +373,7 @@ static void *spare_main(void *arg)
 {
     struct wal__committer *committer = arg;
 
+    pthread_setname_np(pthread_self(), "wal-spare");
     pthread_mutex_lock(&committer->spare_mutex);
     while (!committer->stopping) {
         struct wal__spare_job job = committer->spare_job;

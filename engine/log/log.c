@@ -543,6 +543,9 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
             enum wal_status status =
                 log->client.apply(log->client.ctx, &record);
 
+            if (status == WAL_ECORRUPT) {
+                status = log->client.orphan(log->client.ctx, &record);
+            }
             if (status != WAL_OK) {
                 return status;
             }

@@ -31,6 +31,9 @@ struct wal__log_client {
     enum wal_status (*apply)(void *ctx, const struct wal__applied *record);
     /* A session lost a record; 0: one that cannot be named. */
     enum wal_status (*lost)(void *ctx, uint32_t session);
+    /* A record that was read back was refused by apply with WAL_ECORRUPT: what
+     * it stands on was lost to damage. */
+    enum wal_status (*orphan)(void *ctx, const struct wal__applied *record);
     /* Encodes the index of the segment that ends (SPEC.md 2.12); the header
      * comes filled but for counts and last_session. */
     enum wal_status (*encode)(void *ctx, struct wal__index_header *header,

@@ -117,23 +117,37 @@ static enum wal_status settle_name(const struct wal__log *log,
     return WAL_OK;
 }
 
+/* Who makes spares, and who begins one: from choosing it until it is
+ * published, so that nobody makes it again under its writer. */
+static enum wal_status lock_spares(struct wal__log *log,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&log->spare_mutex);
+    status = wal__control_lock(log->control, WAL__LOCK_SPARE + log->stream,
+                               log->stream, error);
+    if (status != WAL_OK) {
+        pthread_mutex_unlock(&log->spare_mutex);
+    }
+    return status;
+}
+
+static void unlock_spares(struct wal__log *log)
+{
+    wal__control_unlock(log->control, WAL__LOCK_SPARE + log->stream,
+                        log->stream);
+    pthread_mutex_unlock(&log->spare_mutex);
+}
+
 /* The spare that stands ready, or one made now: only a little of it is
  * zeroed, since a writer waits. The id is in *id. */
 static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
                                     uint64_t *id, struct wal_error *error)
 {
-    uint64_t lock = WAL__LOCK_SPARE + log->stream;
     uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
     enum wal_status status;
 
-    atomic_store(&log->shared->hurry, 1);
-    pthread_mutex_lock(&log->spare_mutex);
-    status = wal__control_lock(log->control, lock, log->stream, error);
-    atomic_store(&log->shared->hurry, 0);
-    if (status != WAL_OK) {
-        pthread_mutex_unlock(&log->spare_mutex);
-        return status;
-    }
     if (log->highest_id > tail && spare_usable(log, log->highest_id, needed)) {
         *id = log->highest_id;
         status = settle_name(log, error);
@@ -147,8 +161,6 @@ static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
         *id = next_id(log);
         status = make_segment(log, *id, capacity, zeroed, 0, error);
     }
-    wal__control_unlock(log->control, lock, log->stream);
-    pthread_mutex_unlock(&log->spare_mutex);
     return status;
 }
 
@@ -351,8 +363,8 @@ static enum wal_status begin_segment(struct wal__log *log,
 }
 
 /* Goes on in a new segment that holds at least `needed` bytes. */
-static enum wal_status rotate(struct wal__log *log, uint64_t needed,
-                              struct wal_error *error)
+static enum wal_status advance(struct wal__log *log, uint64_t needed,
+                               struct wal_error *error)
 {
     struct wal__segment *ended = log->tail;
     struct wal__segment *segment = NULL;
@@ -397,6 +409,21 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
 
 done:
     wal__buf_deinit(&index);
+    return status;
+}
+
+static enum wal_status rotate(struct wal__log *log, uint64_t needed,
+                              struct wal_error *error)
+{
+    enum wal_status status;
+
+    atomic_store(&log->shared->hurry, 1);
+    status = lock_spares(log, error);
+    atomic_store(&log->shared->hurry, 0);
+    if (status == WAL_OK) {
+        status = advance(log, needed, error);
+        unlock_spares(log);
+    }
     return status;
 }
 
@@ -456,13 +483,9 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
                                     const struct wal__spare_job *job,
                                     uint32_t pause_us, struct wal_error *error)
 {
-    uint64_t lock = WAL__LOCK_SPARE + log->stream;
-    enum wal_status status;
+    enum wal_status status = lock_spares(log, error);
 
-    pthread_mutex_lock(&log->spare_mutex);
-    status = wal__control_lock(log->control, lock, log->stream, error);
     if (status != WAL_OK) {
-        pthread_mutex_unlock(&log->spare_mutex);
         return status;
     }
     if (atomic_load(&log->shared->segments) < job->id &&
@@ -470,7 +493,6 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
         status = make_segment(log, job->id, job->capacity, job->capacity,
                               pause_us, error);
     }
-    wal__control_unlock(log->control, lock, log->stream);
-    pthread_mutex_unlock(&log->spare_mutex);
+    unlock_spares(log);
     return status;
 }

@@ -5,6 +5,8 @@
  * Under the state lock for writing. A failure leaves the indexes behind the
  * log; the log then has them loaded again.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -77,6 +79,46 @@ static enum wal_status lost(void *ctx, uint32_t session)
     }
     status = wal__catalogue_mark_damaged(&core->catalogue, session);
     return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+/* A session whose own record was lost: its entries are kept under a name that
+ * is made of its number. */
+static enum wal_status put_nameless(struct wal__core *core,
+                                    const struct wal__applied *record)
+{
+    struct wal__summary summary = {.number = record->frame->session,
+                                   .flags = WAL__SUMMARY_DAMAGED,
+                                   .created_ms = record->clock_ms};
+    char id[32];
+    int size = snprintf(id, sizeof(id), "lost-%" PRIu32, summary.number);
+
+    summary.id.data = (const uint8_t *)id;
+    summary.id.size = (size_t)size;
+    return wal__catalogue_put(&core->catalogue, &summary);
+}
+
+static enum wal_status orphan(void *ctx, const struct wal__applied *record)
+{
+    struct wal__core *core = ctx;
+    uint32_t number = record->frame->session;
+    struct wal__summary summary;
+    enum wal_status status;
+
+    if (core->snapshot.at != NULL || number == 0) {
+        return WAL_ECORRUPT; /* it may be the snapshot that is damaged */
+    }
+    status = wal__catalogue_get(&core->catalogue, number, &summary);
+    if (status == WAL_OK) {
+        return wal__catalogue_mark_damaged(&core->catalogue, number);
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = put_nameless(core, record);
+    }
+    if (status == WAL_OK) {
+        status = wal__catalogue_apply(&core->catalogue, record);
+    }
+    /* A fork whose source is nameless too has lost its past. */
+    return status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
 static enum wal_status summary_source(void *ctx, uint32_t number,
@@ -243,6 +285,7 @@ void wal__core_client(struct wal__core *core, struct wal__log_client *client)
     client->ctx = core;
     client->apply = apply;
     client->lost = lost;
+    client->orphan = orphan;
     client->encode = encode;
     client->index_bound = index_bound;
     client->ended = ended;

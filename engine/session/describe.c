@@ -72,6 +72,9 @@ static enum wal_status add_record(struct wal_session *session,
     size_t before = session->info.size;
     uint8_t *room;
 
+    if (summary->session_position == 0) {
+        return WAL_OK; /* the record was lost */
+    }
     wal__buf_init(&scratch, core->env.heap);
     status = wal__log_read(&core->log, summary->session_position, &scratch,
                            &frame, &payload, error);

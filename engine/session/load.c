@@ -345,7 +345,7 @@ static enum wal_status load_tail(struct wal__core *core,
     return status;
 }
 
-enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
+static enum wal_status load(struct wal__core *core, struct wal_error *error)
 {
     struct wal__tail_state state;
     enum wal_status status;
@@ -365,6 +365,18 @@ enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
     }
     if (status == WAL_OK) {
         status = wal__log_recover(&core->log, &state, core->strict, error);
+    }
+    return status;
+}
+
+enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
+{
+    enum wal_status status = load(core, error);
+
+    if (status == WAL_ECORRUPT && core->snapshot.at != NULL) {
+        /* The snapshot's pages are checked as they are touched. */
+        core->distrust = true;
+        status = load(core, error);
     }
     if (status == WAL_ENOMEM) {
         wal__fail(error, status, 0, NULL, 0, "no memory");

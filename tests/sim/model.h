@@ -106,8 +106,7 @@ struct ledger_text {
 };
 
 /* What the next failure prints first: seeds and the place in a loop. */
-void ledger_say(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+void ledger_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void ledger_fail(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
@@ -123,6 +122,7 @@ void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
                        struct wal_entry *out, struct ledger_text *text);
 void ledger_free_text(struct ledger_text *text);
 void ledger_session_id(uint32_t session, char out[LEDGER_TEXT]);
+void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT]);
 struct wal_slice ledger_slice(const char *text);
 
 /* Which entry this is; LEDGER_NONE when its id is none of the ledger's. With

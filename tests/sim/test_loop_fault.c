@@ -33,13 +33,6 @@ enum {
     WAYS = sizeof(ways) / sizeof(ways[0])
 };
 
-static bool is_long(void)
-{
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && *text != '0';
-}
-
 /* What comes after the step: the same process goes on, all go on, or nobody
  * does and the power is cut. */
 static void go_on(struct workload *copy, uint64_t seed)
@@ -116,14 +109,14 @@ static void test_loop_fault__every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 4},
-        is_long() ? 150 : 40, is_long() ? 1 : 5);
+        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 5);
 }
 
 static void test_loop_fault__every_call_of_two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 4},
-        is_long() ? 150 : 40, is_long() ? 1 : 5);
+        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 5);
 }
 
 static void test_loop_fault__every_call_reading_by_pread(void **state)
@@ -133,7 +126,7 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
                                    .actors = 1,
                                    .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
-        is_long() ? 80 : 16, is_long() ? 1 : 5);
+        workload_is_long() ? 80 : 16, workload_is_long() ? 1 : 5);
 }
 
 int main(void)

@@ -45,13 +45,6 @@ static uint64_t opened;
 static uint64_t refused;
 static uint64_t unchanged;
 
-static bool is_long(void)
-{
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && *text != '0';
-}
-
 /* --- the store ---------------------------------------------------------- */
 
 static void on_call(void *arg, const struct sim_event *event)
@@ -125,8 +118,8 @@ static void read_stream(struct sight *sight, uint32_t session,
         entry.struct_size = sizeof(entry);
         if (status != WAL_OK) {
             if (status != WAL_ECORRUPT || error.file[0] == '\0') {
-                ledger_fail("session %u: an entry answers %d: %s (%s)",
-                            session, status, error.text, error.file);
+                ledger_fail("session %u: an entry answers %d: %s (%s)", session,
+                            status, error.text, error.file);
             }
             sight->errors[session]++;
             continue;
@@ -156,8 +149,7 @@ static void read_session(struct sight *sight, uint32_t session)
     enum wal_status status;
 
     ledger_session_id(session, id);
-    status =
-        wal_session_open(sight->store, ledger_slice(id), &handle, &error);
+    status = wal_session_open(sight->store, ledger_slice(id), &handle, &error);
     if (status != WAL_OK) {
         return;
     }
@@ -226,9 +218,9 @@ static void judge(const struct sight *sight)
         return;
     }
     for (uint32_t i = 0; i < ledger->session_count; i++) {
-        bool was = sight->rest->view.sessions[i] &&
-                   ledger->batches[ledger->sessions[i].batch].state ==
-                       LEDGER_DURABLE;
+        bool was =
+            sight->rest->view.sessions[i] &&
+            ledger->batches[ledger->sessions[i].batch].state == LEDGER_DURABLE;
 
         if (was && !sight->there[i] && !is_reported(sight)) {
             ledger_fail("session %u is gone, and nobody says so", i);
@@ -262,8 +254,8 @@ static void append(const struct sight *sight)
             continue;
         }
         ledger_session_id(i, id);
-        status = wal_session_open(sight->store, ledger_slice(id), &handle,
-                                  &error);
+        status =
+            wal_session_open(sight->store, ledger_slice(id), &handle, &error);
         if (status == WAL_OK) {
             status = wal_append(handle, &entry, 1, NULL, NULL, &error);
         }
@@ -370,7 +362,7 @@ static void flip_file(struct rest *rest, const char *path, uint32_t samples)
     uint64_t used = used_size(rest->workload->disk, path, &size);
     uint64_t state = rest->workload->options.seed + used;
 
-    if (is_long()) {
+    if (workload_is_long()) {
         for (uint64_t at = 0; at < used * 8; at++) {
             look(rest, path, at / 8, (unsigned)(at % 8));
         }
@@ -394,8 +386,7 @@ static void run(uint64_t seed, uint32_t large_every, bool closed,
     for (uint32_t i = 0; i < rest->path_count; i++) {
         if (sim_file_exists(rest->workload->disk, rest->paths[i])) {
             flip_file(rest, rest->paths[i],
-                      ends_in(rest->paths[i], ".seg") ? samples
-                                                      : samples / 4);
+                      ends_in(rest->paths[i], ".seg") ? samples : samples / 4);
         }
     }
     print_message("%llu opened, %llu of them unchanged; %llu refused\n",
@@ -411,25 +402,25 @@ static void run(uint64_t seed, uint32_t large_every, bool closed,
 static void test_loop_flip__closed_store(void **state)
 {
     (void)state;
-    run(51, 0, true, 1500);
+    run(51, 0, true, 1600);
 }
 
 static void test_loop_flip__killed_store(void **state)
 {
     (void)state;
-    run(52, 0, false, 1500);
+    run(52, 0, false, 1600);
 }
 
 static void test_loop_flip__closed_store_of_several_segments(void **state)
 {
     (void)state;
-    run(53, 3, true, is_long() ? 20000 : 500);
+    run(53, 3, true, workload_is_long() ? 20000 : 200);
 }
 
 static void test_loop_flip__killed_store_of_several_segments(void **state)
 {
     (void)state;
-    run(54, 3, false, is_long() ? 20000 : 500);
+    run(54, 3, false, workload_is_long() ? 20000 : 200);
 }
 
 int main(void)

@@ -26,13 +26,6 @@ enum {
     DEATHS = sizeof(deaths) / sizeof(deaths[0])
 };
 
-static bool is_long(void)
-{
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && *text != '0';
-}
-
 /* After the death: the survivor goes on; the power goes; or a recovery is
  * killed too. */
 static void go_on(struct workload *copy, uint64_t seed)
@@ -64,19 +57,22 @@ static void go_on(struct workload *copy, uint64_t seed)
 
 /* Runs the next step of a copy with a death at the nth such call; false when
  * there were not so many. */
-static bool kill_at(const struct workload *base, uint32_t way, uint64_t nth)
+static bool kill_at(const struct workload *base, uint32_t way, bool joins,
+                    uint64_t nth)
 {
     struct workload *copy = workload_clone(base);
     struct sim_fault fault = deaths[way];
     struct workload_actor *actor;
     bool died;
 
-    ledger_say("seed %llu, step %u, death %u, call %llu",
+    ledger_say("seed %llu, step %u, death %u of one that %s, call %llu",
                (unsigned long long)base->options.seed, base->step, way,
-               (unsigned long long)nth);
-    if (copy->options.actors > 1) {
-        (void)workload_open(copy, 0);
-        (void)workload_open(copy, 1);
+               joins ? "joins" : "is there", (unsigned long long)nth);
+    for (uint32_t i = 0; i < copy->options.actors; i++) {
+        if (copy->options.actors > 1 &&
+            (!joins || i != workload_next_actor(copy))) {
+            (void)workload_open(copy, i);
+        }
     }
     fault.after = nth;
     actor = workload_start(copy, workload_next_actor(copy));
@@ -97,11 +93,11 @@ static void run(const struct workload_options *options, uint32_t steps,
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
-        if (!getenv("STEP") || base->step >= strtoul(getenv("STEP"), 0, 10)) for (uint32_t way = 0; way < DEATHS; way++) {
-            uint32_t stride = deaths[way].call == SIM_ANY ? every : 1;
+        for (uint32_t way = 0; way < DEATHS * options->actors; way++) {
+            uint32_t stride = deaths[way % DEATHS].call == SIM_ANY ? every : 1;
             uint64_t nth = (i + way) % stride;
 
-            while (kill_at(base, way, nth)) {
+            while (kill_at(base, way % DEATHS, way >= DEATHS, nth)) {
                 nth += stride;
                 runs++;
             }
@@ -118,14 +114,14 @@ static void test_loop_kill__at_every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 31, .actors = 1, .large_every = 4},
-        is_long() ? 150 : 40, is_long() ? 1 : 3);
+        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 3);
 }
 
 static void test_loop_kill__at_every_call_and_another_goes_on(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 32, .actors = 2, .large_every = 4},
-        is_long() ? 150 : 40, is_long() ? 1 : 3);
+        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 3);
 }
 
 /* Recovery itself is killed at every call, again and again, and found to come
@@ -141,8 +137,8 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
         workload_crash(crashed, &loss, seed);
     }
     once = workload_clone(crashed);
-    found = workload_recover(
-        once, seed % 2 == 0 ? LEDGER_POWER : LEDGER_KEPT, WORKLOAD_KILL);
+    found = workload_recover(once, seed % 2 == 0 ? LEDGER_POWER : LEDGER_KEPT,
+                             WORKLOAD_KILL);
     for (uint64_t nth = 0;; nth++) {
         struct workload *copy = workload_clone(crashed);
         struct workload_actor *actor = workload_start(copy, 0);
@@ -161,8 +157,9 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
         }
         died = copy->died;
         workload_crash(copy, nth % 3 == 0 ? &loss : NULL, seed + nth);
-        if (workload_recover(copy, nth % 3 == 0 || seed % 2 == 0 ? LEDGER_POWER
-                                                                 : LEDGER_KEPT,
+        if (workload_recover(copy,
+                             nth % 3 == 0 || seed % 2 == 0 ? LEDGER_POWER
+                                                           : LEDGER_KEPT,
                              WORKLOAD_KILL) != found &&
             (seed % 2 == 0 || nth % 3 != 0)) {
             ledger_fail("recovery comes to something else");
@@ -178,11 +175,11 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
 
 static void test_loop_kill__recovery_at_every_call(void **state)
 {
-    struct workload *base = workload_create(&(struct workload_options){
-        .seed = 33, .actors = 2, .large_every = 4});
+    struct workload *base = workload_create(
+        &(struct workload_options){.seed = 33, .actors = 2, .large_every = 4});
 
     (void)state;
-    for (uint32_t i = 0; i < (is_long() ? 150u : 40u); i++) {
+    for (uint32_t i = 0; i < (workload_is_long() ? 150u : 40u); i++) {
         ledger_say("seed 33, step %u", base->step);
         workload_step(base);
         kill_recovery(base, i);
@@ -258,12 +255,12 @@ static void fail_sync(const struct workload *base, uint64_t nth,
 
 static void test_loop_kill__failed_sync_is_never_taken_back(void **state)
 {
-    struct workload *base = workload_create(&(struct workload_options){
-        .seed = 34, .actors = 2, .large_every = 4});
+    struct workload *base = workload_create(
+        &(struct workload_options){.seed = 34, .actors = 2, .large_every = 4});
     uint64_t runs = 0;
 
     (void)state;
-    for (uint32_t i = 0; i < (is_long() ? 300u : 60u); i++) {
+    for (uint32_t i = 0; i < (workload_is_long() ? 300u : 60u); i++) {
         for (int after = 0; after < AFTERS; after++) {
             bool struck = true;
 

@@ -13,13 +13,6 @@
 
 #include "tests/sim/workload.h"
 
-static bool is_long(void)
-{
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && *text != '0';
-}
-
 /* What the handle reads is what the next opening will find: nothing was
  * refused, or taken, in memory alone. */
 static void compare_with_log(struct workload *workload, uint32_t number)
@@ -79,7 +72,7 @@ static void run(const struct workload_options *options, uint32_t steps,
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
-        if (!getenv("STEP") || base->step >= strtoul(getenv("STEP"), 0, 10)) for (int sticky = 0; sticky < 2; sticky++) {
+        for (int sticky = 0; sticky < 2; sticky++) {
             uint64_t nth = 1 + i % every;
 
             while (fail_nth(base, nth, sticky != 0)) {
@@ -99,14 +92,14 @@ static void test_loop_memory__every_allocation(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
-        is_long() ? 120 : 30, is_long() ? 1 : 7);
+        workload_is_long() ? 120 : 30, workload_is_long() ? 1 : 2);
 }
 
 static void test_loop_memory__two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
-        is_long() ? 120 : 30, is_long() ? 1 : 7);
+        workload_is_long() ? 120 : 30, workload_is_long() ? 1 : 2);
 }
 
 static void test_loop_memory__reading_by_pread(void **state)
@@ -116,7 +109,7 @@ static void test_loop_memory__reading_by_pread(void **state)
                                    .actors = 1,
                                    .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
-        is_long() ? 60 : 16, is_long() ? 1 : 7);
+        workload_is_long() ? 60 : 16, workload_is_long() ? 1 : 2);
 }
 
 int main(void)

@@ -18,18 +18,11 @@ struct cuts {
     struct workload *workload;
     uint64_t calls;
     uint64_t tried;
-    uint32_t every;    /* one call in so many */
-    uint32_t each;     /* losses at such a call */
-    uint64_t choices;  /* losses in all */
-    bool unsafe;       /* sectors may be torn: groups are aligned */
+    uint32_t every;   /* one call in so many */
+    uint32_t each;    /* losses at such a call */
+    uint64_t choices; /* losses in all */
+    bool unsafe;      /* sectors may be torn: groups are aligned */
 };
-
-static bool is_long(void)
-{
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && *text != '0';
-}
 
 static uint64_t seed_of(const struct cuts *cuts, uint32_t choice)
 {
@@ -77,12 +70,10 @@ static void on_call(void *arg, const struct sim_event *event)
     struct cuts *cuts = arg;
 
     cuts->calls++;
-    if (getenv("TRACE")) print_message("%llu s%u %s %s %llu+%llu\n", (unsigned long long)cuts->calls, cuts->workload->step, sim_call_name(event->call), event->path, (unsigned long long)event->offset, (unsigned long long)event->size);
     if (event->call >= SIM_CLOSE || cuts->every == 0 ||
         cuts->calls % cuts->every != 0) {
         return;
     }
-    if (getenv("TRACE")) print_message("%llu %s %s %llu+%llu\n", (unsigned long long)cuts->calls, sim_call_name(event->call), event->path, (unsigned long long)event->offset, (unsigned long long)event->size);
     for (uint32_t i = 0; i < cuts->each; i++) {
         uint32_t choice = cuts->each < SIM_LANDINGS
                               ? (uint32_t)(cuts->tried % SIM_LANDINGS)
@@ -115,29 +106,29 @@ static void test_loop_power__every_call_every_landing(void **state)
     struct cuts cuts = {.every = 1, .each = SIM_LANDINGS};
 
     (void)state;
-    for (uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 1; seed <= (is_long() ? 8 : 1); seed++) {
+    for (uint64_t seed = 1; seed <= (workload_is_long() ? 24u : 2u); seed++) {
         run(&cuts,
-            &(struct workload_options){.seed = seed,
-                                       .actors = 1 + seed % 2,
-                                       .large_every = 12},
-            is_long() ? 60 : 24);
+            &(struct workload_options){
+                .seed = seed, .actors = 1 + seed % 2, .large_every = 12},
+            workload_is_long() ? 60 : 24);
     }
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
 static void test_loop_power__long_lives_with_rotation(void **state)
 {
-    struct cuts cuts = {.every = is_long() ? 3 : 41, .each = 1};
+    struct cuts cuts = {.every = workload_is_long() ? 2 : 7, .each = 1};
 
     (void)state;
-    for (uint64_t seed = 101; seed <= (is_long() ? 160u : 104u); seed++) {
+    for (uint64_t seed = 101; seed <= (workload_is_long() ? 160u : 104u);
+         seed++) {
         run(&cuts,
-            &(struct workload_options){
-                .seed = seed,
-                .actors = 1 + seed % 2,
-                .large_every = 6,
-                .huge_every = seed % 4 == 0 ? 30 : 0,
-                .open_flags = seed % 3 == 0 ? WAL_OPEN_PREAD : 0},
+            &(struct workload_options){.seed = seed,
+                                       .actors = 1 + seed % 2,
+                                       .large_every = 6,
+                                       .huge_every = seed % 4 == 0 ? 30 : 0,
+                                       .open_flags =
+                                           seed % 3 == 0 ? WAL_OPEN_PREAD : 0},
             160);
     }
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
@@ -146,10 +137,11 @@ static void test_loop_power__long_lives_with_rotation(void **state)
 static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
 {
     struct cuts cuts = {
-        .every = is_long() ? 2 : 11, .each = 1, .unsafe = true};
+        .every = workload_is_long() ? 1 : 3, .each = 1, .unsafe = true};
 
     (void)state;
-    for (uint64_t seed = 301; seed <= (is_long() ? 340u : 302u); seed++) {
+    for (uint64_t seed = 301; seed <= (workload_is_long() ? 340u : 302u);
+         seed++) {
         run(&cuts,
             &(struct workload_options){.seed = seed,
                                        .actors = 1,
@@ -166,8 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_power__every_call_every_landing),
         cmocka_unit_test(test_loop_power__long_lives_with_rotation),
-        cmocka_unit_test(
-            test_loop_power__aligned_groups_survive_torn_sectors),
+        cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,12 +100,11 @@ static void test_loop_sync__every_promise_is_durable(void **state)
 
     (void)state;
     for (uint64_t seed = 41; seed < 61; seed++) {
-        keep_books(&books,
-                   &(struct workload_options){
-                       .seed = seed,
-                       .actors = 1 + seed % 2,
-                       .large_every = seed % 3 == 0 ? 5 : 0,
-                       .huge_every = seed % 7 == 0 ? 20 : 0});
+        keep_books(&books, &(struct workload_options){
+                               .seed = seed,
+                               .actors = 1 + seed % 2,
+                               .large_every = seed % 3 == 0 ? 5 : 0,
+                               .huge_every = seed % 7 == 0 ? 20 : 0});
         workload_run(books.workload, 200);
         assert_true(books.checked > 50);
         workload_destroy(books.workload);
@@ -142,8 +141,7 @@ static void test_loop_sync__one_sync_for_a_group(void **state)
     keep_books(&books, &(struct workload_options){.seed = 1, .actors = 1});
     assert_int_equal(workload_open(books.workload, 0), WAL_OK);
     store = books.workload->actors[0].store;
-    assert_int_equal(wal_session_create(store, NULL, &session, &error),
-                     WAL_OK);
+    assert_int_equal(wal_session_create(store, NULL, &session, &error), WAL_OK);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(cost_of(&books, session, WAL_DURABLE), 1);
         assert_int_equal(cost_of(&books, session, WAL_WRITTEN), 0);
@@ -184,8 +182,8 @@ static void test_loop_sync__batches_and_tickets_share_one(void **state)
                                         &session, &error),
                      WAL_OK);
     for (int i = 0; i < 200; i++) {
-        assert_int_equal(
-            wal_append(session, &entry, 1, &options, NULL, &error), WAL_OK);
+        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
+                         WAL_OK);
     }
     assert_int_equal(cost_of(&books, session, WAL_DURABLE), 1);
     wal_session_close(session);

@@ -1,8 +1,9 @@
 /*
  * workload.c - see workload.h.
  */
-#include "tests/sim/workload.h"
+#include "tests/sim/workload_notes.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,34 +14,28 @@
 #include "engine/base/assert.h"
 #include "engine/store.h"
 
-enum {
-    SESSION_LIMIT = 8 /* that the script makes */
-};
-
-/* The numbers behind one step. */
-struct dice {
-    uint64_t state;
-};
-
-static uint32_t roll(struct dice *dice, uint32_t sides)
-{
-    uint64_t x;
-
-    dice->state += 0x9e3779b97f4a7c15u;
-    x = dice->state;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((x ^ (x >> 31)) % sides);
-}
-
 /* ------------------------------------------------------------ making --- */
 
-static void trace(void *arg, const struct sim_event *e)
+/* What a directory that could not be synced holds after a loss of power is not
+ * promised: only the store's own names are not given anew when that fails. */
+static void note_names(void *arg, const struct sim_event *event)
 {
-    (void)arg;
-    if (e->call == SIM_SYNC_DIRECTORY && e->sys_errno != 0 && strchr(e->path + 1, '/') == NULL) ((struct workload*)arg)->unnamed = true;
-    if (e->call == SIM_UNLINK && e->sys_errno != 0 && e->sys_errno != 2 && strstr(e->path, ".seg") != NULL) ((struct workload*)arg)->unnamed = true;
-    if (getenv("TRACE")) print_message("   %u %s %s %llu+%llu errno %d\n", ((struct workload*)arg)->step, sim_call_name(e->call), e->path, (unsigned long long)e->offset, (unsigned long long)e->size, e->sys_errno);
+    struct workload *workload = arg;
+    bool own = event->call == SIM_SYNC_DIRECTORY &&
+               strchr(event->path + 1, '/') == NULL;
+    bool segment = event->call == SIM_UNLINK && event->sys_errno != ENOENT &&
+                   strstr(event->path, ".seg") != NULL;
+
+    if (event->sys_errno != 0 && (own || segment)) {
+        workload->unnamed = true;
+    }
+}
+
+bool workload_is_long(void)
+{
+    const char *text = getenv("AGENTWAL_LONG");
+
+    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
 }
 
 struct workload *workload_create(const struct workload_options *options)
@@ -68,7 +63,7 @@ static void drop_engine(struct workload_actor *actor)
 
 /* A failure was reported, or the process died: which queued batches it
  * concerns is not known. */
-static void note_doubt(struct ledger *ledger, uint32_t actor)
+void workload__note_doubt(struct ledger *ledger, uint32_t actor)
 {
     for (uint32_t i = 0; i < ledger->batch_count; i++) {
         struct ledger_batch *batch = &ledger->batches[i];
@@ -87,12 +82,12 @@ struct workload *workload_clone(const struct workload *workload)
     copy->options = workload->options;
     copy->step = workload->step;
     copy->disk = sim_disk_clone(workload->disk);
-    sim_disk_on_call(copy->disk, trace, copy);
+    sim_disk_on_call(copy->disk, note_names, copy);
     copy->ledger = malloc(sizeof(*copy->ledger));
     WAL__ASSERT(copy->ledger != NULL);
     *copy->ledger = *workload->ledger;
     for (uint32_t i = 0; i < LEDGER_ACTORS; i++) {
-        note_doubt(copy->ledger, i);
+        workload__note_doubt(copy->ledger, i);
     }
     return copy;
 }
@@ -100,7 +95,7 @@ struct workload *workload_clone(const struct workload *workload)
 void workload_kill(struct workload *workload, uint32_t actor)
 {
     drop_engine(&workload->actors[actor]);
-    note_doubt(workload->ledger, actor);
+    workload__note_doubt(workload->ledger, actor);
 }
 
 void workload_crash(struct workload *workload,
@@ -151,14 +146,14 @@ struct workload_actor *workload_start(struct workload *workload,
 }
 
 /* Failures that any call may answer with when something was made to fail. */
-static bool is_documented(enum wal_status status)
+bool workload__is_documented(enum wal_status status)
 {
     return status == WAL_ENOSPACE || status == WAL_EIO ||
            status == WAL_ENOMEM || status == WAL_EPOISONED ||
            status == WAL_ELOCKED || status == WAL_EREADONLY;
 }
 
-static void note_status(struct workload *workload, enum wal_status status)
+void workload__note_status(struct workload *workload, enum wal_status status)
 {
     if (status == WAL_OK) {
         return;
@@ -184,9 +179,9 @@ enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
     if (actor->store != NULL) {
         return WAL_OK;
     }
-    status = wal__store_open(WORKLOAD_ROOT, &options, &actor->heap.heap,
-                             sim_process_io(actor->process), &actor->store,
-                             error);
+    status =
+        wal__store_open(WORKLOAD_ROOT, &options, &actor->heap.heap,
+                        sim_process_io(actor->process), &actor->store, error);
     if (status != WAL_OK && arena_heap_count(&actor->arena) != 0) {
         ledger_fail("step %u: an opening that failed (%d) leaves %zu blocks",
                     workload->step, status, arena_heap_count(&actor->arena));
@@ -200,7 +195,7 @@ enum wal_status workload_open(struct workload *workload, uint32_t number)
     enum wal_status status =
         workload_open_raw(workload, number, WAL_OPEN_CREATE, &error);
 
-    if (status != WAL_OK && !is_documented(status)) {
+    if (status != WAL_OK && !workload__is_documented(status)) {
         ledger_fail("step %u: opening answers %d: %s (%s)", workload->step,
                     status, error.text, error.file);
     }
@@ -216,7 +211,7 @@ static void close_sessions(struct workload_actor *actor)
 }
 
 /* Everything this actor was ever told yes about, is durable. */
-static void note_synced(struct workload *workload, uint32_t number)
+void workload__note_synced(struct workload *workload, uint32_t number)
 {
     struct ledger *ledger = workload->ledger;
 
@@ -250,10 +245,10 @@ enum wal_status workload_close(struct workload *workload, uint32_t number)
     actor->poisoned = false;
     status = wal_close(store, &error);
     if (status == WAL_OK) {
-        note_synced(workload, number);
+        workload__note_synced(workload, number);
     } else {
-        note_doubt(workload->ledger, number);
-        if (!is_documented(status)) {
+        workload__note_doubt(workload->ledger, number);
+        if (!workload__is_documented(status)) {
             ledger_fail("step %u: closing answers %d: %s", workload->step,
                         status, error.text);
         }
@@ -265,446 +260,10 @@ enum wal_status workload_close(struct workload *workload, uint32_t number)
     return status;
 }
 
-/* ------------------------------------------------------------- calls --- */
-
-/* What the answer to a batch means. */
-static void note_answer(struct workload *workload, uint32_t number,
-                        uint32_t durability, enum wal_status status,
-                        const struct wal_error *error)
-{
-    struct ledger_batch *batch = &workload->ledger->batches[number];
-
-    note_status(workload, status);
-    switch ((int)status) {
-    case WAL_OK:
-        if (durability == WAL_DURABLE) {
-            batch->state = LEDGER_DURABLE;
-            if (workload->on_durable != NULL) {
-                workload->on_durable(workload->on_durable_arg);
-            }
-        } else if (durability == WAL_WRITTEN &&
-                   batch->state != LEDGER_DURABLE) {
-            batch->state = LEDGER_WRITTEN;
-        }
-        return;
-    case WAL_EIO:
-    case WAL_EPOISONED:
-    case WAL_ELOCKED:
-        if (durability != WAL_QUEUED) {
-            return; /* it may be there */
-        }
-        break;
-    case WAL_ENOSPACE:
-    case WAL_ENOMEM:
-    case WAL_EREADONLY:
-        break;
-    default:
-        ledger_fail("step %u: batch %u answers %d: %s (%s)", workload->step,
-                    number, status, error->text, error->file);
-    }
-    if (durability == WAL_QUEUED) {
-        note_doubt(workload->ledger, batch->actor); /* it speaks of an earlier one */
-    }
-    if (batch->state == LEDGER_OPEN && !batch->again) {
-        batch->state = LEDGER_REFUSED;
-    }
-}
-
-/* The handle of a session, opened when it is needed; null when it cannot. */
-static struct wal_session *session_of(struct workload *workload,
-                                      uint32_t session)
-{
-    struct workload_actor *actor = &workload->actors[workload->actor];
-    const struct ledger *ledger = workload->ledger;
-    struct wal_error error = {.struct_size = sizeof(error)};
-    enum ledger_state state =
-        ledger->batches[ledger->sessions[session].batch].state;
-    char id[LEDGER_TEXT];
-    enum wal_status status;
-
-    if (actor->sessions[session] != NULL) {
-        return actor->sessions[session];
-    }
-    ledger_session_id(session, id);
-    status = wal_session_open(actor->store, ledger_slice(id),
-                              &actor->sessions[session], &error);
-    if (status == WAL_ENOTFOUND && state < LEDGER_WRITTEN) {
-        return NULL;
-    }
-    note_status(workload, status);
-    if (status != WAL_OK && !is_documented(status)) {
-        ledger_fail("step %u: opening session %u answers %d: %s",
-                    workload->step, session, status, error.text);
-    }
-    return actor->sessions[session];
-}
-
-/* The id of the head as the store has it; false when it cannot tell. */
-static bool head_of(struct workload *workload, struct wal_session *session,
-                    char out[LEDGER_TEXT])
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status = wal_session_status(session, &info, &error);
-
-    note_status(workload, status);
-    if (status != WAL_OK) {
-        if (!is_documented(status)) {
-            ledger_fail("step %u: a session's status answers %d: %s",
-                        workload->step, status, error.text);
-        }
-        return false;
-    }
-    WAL__ASSERT(info.head.size < LEDGER_TEXT);
-    memset(out, 0, LEDGER_TEXT);
-    if (info.head.size > 0) {
-        memcpy(out, info.head.data, info.head.size);
-    }
-    return true;
-}
-
-static void free_texts(struct workload *workload)
-{
-    for (uint32_t i = 0; i < WORKLOAD_BATCH; i++) {
-        ledger_free_text(&workload->texts[i]);
-    }
-}
-
-/* How a batch is handed in. */
-struct way {
-    uint32_t durability;
-    const char *expected; /* tail, or null */
-    bool by_ticket;
-    bool other; /* with other content under the same ids */
-};
-
-/* Hands a batch to the store. The ledger is never changed by the way: a copy
- * of it may be taken during the call. */
-static enum wal_status submit(struct workload *workload, uint32_t number,
-                              struct wal_session *session,
-                              const struct way *way, struct wal_error *error)
-{
-    const struct ledger_batch *batch = &workload->ledger->batches[number];
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = way->durability};
-    struct wal_entry entries[WORKLOAD_BATCH];
-    struct wal_ticket *ticket = NULL;
-    enum wal_status status;
-
-    if (way->expected != NULL) {
-        options.flags = WAL_APPEND_EXPECT;
-        options.expected_tail = ledger_slice(way->expected);
-    }
-    for (uint32_t i = 0; i < batch->count; i++) {
-        ledger_fill_entry(workload->ledger, batch->first + i, &entries[i],
-                          &workload->texts[i]);
-    }
-    if (way->other) {
-        workload->texts[0].payload[1] ^= 1;
-    }
-    if (way->by_ticket && way->durability != WAL_QUEUED) {
-        status = wal_submit(session, entries, batch->count, &options, &ticket,
-                            error);
-        if (status == WAL_OK) {
-            status = wal_ticket_wait(ticket, -1, NULL, error);
-            wal_ticket_destroy(ticket);
-        }
-    } else {
-        status = wal_append(session, entries, batch->count, &options, NULL,
-                            error);
-    }
-    free_texts(workload);
-    return status;
-}
-
-/* ------------------------------------------------------------- steps --- */
-
-static uint32_t payload_size(const struct workload *workload,
-                             struct dice *dice)
-{
-    const struct workload_options *options = &workload->options;
-
-    if (options->huge_every != 0 && roll(dice, options->huge_every) == 0) {
-        return 1000000 + roll(dice, 2500000);
-    }
-    if (options->large_every != 0 && roll(dice, options->large_every) == 0) {
-        return 100 * 1024 + roll(dice, 200 * 1024);
-    }
-    if (roll(dice, 12) == 0) {
-        return 2000 + roll(dice, 30000);
-    }
-    return 100 + roll(dice, 900);
-}
-
-/* An entry that was promised in this session and stream, or LEDGER_NONE. */
-static uint32_t some_entry(const struct workload *workload, uint32_t session,
-                           uint32_t stream, struct dice *dice)
-{
-    const struct ledger *ledger = workload->ledger;
-    uint32_t start = roll(dice, ledger->entry_count + 1);
-
-    for (uint32_t i = 0; i < ledger->entry_count; i++) {
-        uint32_t number = (start + i) % ledger->entry_count;
-        const struct ledger_entry *entry = &ledger->entries[number];
-
-        if (entry->session == session && entry->stream == stream &&
-            ledger->batches[entry->batch].state >= LEDGER_WRITTEN) {
-            return number;
-        }
-    }
-    return LEDGER_NONE;
-}
-
-/* A root, under an earlier entry, under one of the same batch, under the fork
- * point, or under the head. */
-static void choose_parent(const struct workload *workload, uint32_t batch,
-                          struct ledger_entry *entry, uint32_t way,
-                          struct dice *dice)
-{
-    const struct ledger *ledger = workload->ledger;
-    const struct ledger_batch *told = &ledger->batches[batch];
-    uint32_t at = ledger->sessions[told->session].at;
-
-    entry->parent = LEDGER_NONE;
-    if (way == 0) {
-        entry->parent =
-            some_entry(workload, told->session, entry->stream, dice);
-    } else if (way == 1) {
-        entry->parent_kind = LEDGER_ROOT;
-    } else if (way == 2 && told->count > 0) {
-        entry->parent = told->first;
-    } else if (way == 3) {
-        entry->parent = at;
-    }
-    if (entry->parent != LEDGER_NONE) {
-        if (ledger->entries[entry->parent].stream != entry->stream) {
-            entry->parent = LEDGER_NONE;
-            return;
-        }
-        entry->parent_kind = LEDGER_NAMED;
-    }
-}
-
-/* A batch of new entries in the ledger. */
-static uint32_t make_batch(struct workload *workload, uint32_t session,
-                           struct dice *dice)
-{
-    static const uint32_t flags[] = {0, 0, 0, 0, 0, WAL_ENTRY_HEAD_KEEP,
-                                     WAL_ENTRY_HEAD_MOVE, WAL_ENTRY_LINE};
-    struct ledger *ledger = workload->ledger;
-    uint32_t count = roll(dice, 3) == 0 ? 1 + roll(dice, WORKLOAD_BATCH) : 1;
-    uint32_t batch = ledger_add_batch(ledger, session, workload->actor);
-    uint32_t durability = roll(dice, 5);
-
-    ledger->batches[batch].durability =
-        durability < 2 ? WAL_DURABLE
-                       : (durability < 4 ? WAL_WRITTEN : WAL_QUEUED);
-    for (uint32_t i = 0; i < count; i++) {
-        struct ledger_entry entry = {.stream = roll(dice, 8) == 0,
-                                     .flags = flags[roll(dice, 8)],
-                                     .size = payload_size(workload, dice),
-                                     .seed = roll(dice, 1u << 30)};
-
-        choose_parent(workload, batch, &entry, roll(dice, 8), dice);
-        ledger_add_entry(ledger, batch, &entry);
-    }
-    return batch;
-}
-
-static void step_append(struct workload *workload, struct wal_session *session,
-                        uint32_t number, struct dice *dice)
-{
-    struct wal_error error = {.struct_size = sizeof(error)};
-    uint32_t batch = make_batch(workload, number, dice);
-    const struct ledger_batch *told = &workload->ledger->batches[batch];
-    bool expects = roll(dice, 10) == 0 &&
-                   workload->ledger->entries[told->first].stream == 0;
-    struct way way = {.by_ticket = roll(dice, 3) == 0};
-    char head[LEDGER_TEXT];
-    enum wal_status status;
-
-    if (expects) {
-        way.expected = head;
-        workload->ledger->batches[batch].durability = WAL_DURABLE;
-        status = wal_sync(workload->actors[workload->actor].store, &error);
-        note_status(workload, status);
-        if (status != WAL_OK || !head_of(workload, session, head)) {
-            workload->ledger->batches[batch].state = LEDGER_REFUSED;
-            return;
-        }
-    }
-    way.durability = workload->ledger->batches[batch].durability;
-    status = submit(workload, batch, session, &way, &error);
-    note_answer(workload, batch, way.durability, status, &error);
-}
-
-/* A batch that must be refused, with this answer. */
-static void step_refused(struct workload *workload,
-                         struct wal_session *session, uint32_t number,
-                         struct dice *dice)
-{
-    struct wal_error error = {.struct_size = sizeof(error)};
-    uint32_t batch = make_batch(workload, number, dice);
-    struct ledger_batch *told = &workload->ledger->batches[batch];
-    struct ledger_entry *last =
-        &workload->ledger->entries[told->first + told->count - 1];
-    bool conflict = roll(dice, 2) == 0;
-    struct way way = {.expected = conflict ? "nobody" : NULL};
-    enum wal_status status;
-
-    told->durability = WAL_DURABLE;
-    told->state = LEDGER_REFUSED;
-    if (!conflict) {
-        last->parent_kind = LEDGER_NAMED;
-        last->parent = 99999; /* of nobody */
-    }
-    status = submit(workload, batch, session, &way, &error);
-    if (status == (conflict ? WAL_ECONFLICT : WAL_ENOPARENT)) {
-        return;
-    }
-    note_status(workload, status);
-    if (!is_documented(status)) {
-        ledger_fail("step %u: a batch with %s answers %d: %s", workload->step,
-                    conflict ? "another tail" : "a parent of nobody", status,
-                    error.text);
-    }
-}
-
-/* Sends an earlier batch again; or its ids with other content. */
-static void step_again(struct workload *workload, struct wal_session *session,
-                       uint32_t number, struct dice *dice)
-{
-    struct wal_error error = {.struct_size = sizeof(error)};
-    struct ledger *ledger = workload->ledger;
-    uint32_t entry = some_entry(workload, number, 0, dice);
-    struct way way = {.durability =
-                          roll(dice, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN,
-                      .other = roll(dice, 3) == 0};
-    enum wal_status status;
-    uint32_t batch;
-
-    if (entry == LEDGER_NONE) {
-        return;
-    }
-    batch = ledger->entries[entry].batch;
-    status = submit(workload, batch, session, &way, &error);
-    if (!way.other) {
-        note_answer(workload, batch, way.durability, status, &error);
-    } else if (status != WAL_EEXISTS) {
-        note_status(workload, status);
-        if (!is_documented(status)) {
-            ledger_fail("step %u: another entry under a known id answers %d",
-                        workload->step, status);
-        }
-    }
-}
-
-static void step_create(struct workload *workload)
-{
-    struct workload_actor *actor = &workload->actors[workload->actor];
-    struct wal_session_options options = {.struct_size = sizeof(options)};
-    struct wal_error error = {.struct_size = sizeof(error)};
-    uint32_t number =
-        ledger_add_session(workload->ledger, workload->actor, LEDGER_NONE);
-    enum wal_status status;
-    char id[LEDGER_TEXT];
-
-    ledger_session_id(number, id);
-    options.id = ledger_slice(id);
-    options.cwd = ledger_slice(number % 2 == 0 ? "/work/a" : "/work/b");
-    options.title = ledger_slice("a title");
-    options.metadata = ledger_slice("{\"made\":\"by hand\"}");
-    status = wal_session_create(actor->store, &options,
-                                &actor->sessions[number], &error);
-    note_answer(workload, workload->ledger->sessions[number].batch,
-                WAL_DURABLE, status, &error);
-}
-
-static void step_fork(struct workload *workload, struct wal_session *session)
-{
-    struct workload_actor *actor = &workload->actors[workload->actor];
-    struct wal_session_options options = {.struct_size = sizeof(options)};
-    struct wal_error error = {.struct_size = sizeof(error)};
-    struct ledger *ledger = workload->ledger;
-    char head[LEDGER_TEXT];
-    char id[LEDGER_TEXT];
-    enum wal_status status;
-    uint32_t number;
-
-    if (!head_of(workload, session, head) || head[0] == '\0') {
-        return;
-    }
-    number = ledger_add_session(
-        ledger, workload->actor, ledger_entry_of(ledger, ledger_slice(head)));
-    ledger_session_id(number, id);
-    options.id = ledger_slice(id);
-    status = wal_session_fork(session, ledger_slice(head), &options,
-                              &actor->sessions[number], &error);
-    note_answer(workload, ledger->sessions[number].batch, WAL_DURABLE, status,
-                &error);
-}
-
-static void step_store(struct workload *workload, uint32_t way)
-{
-    struct workload_actor *actor = &workload->actors[workload->actor];
-    struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status;
-
-    switch (way) {
-    case 0:
-        status = wal__store_mark(actor->store, &error);
-        break;
-    case 1:
-        note_status(workload, workload_close(workload, workload->actor));
-        return;
-    default:
-        status = wal_sync(actor->store, &error);
-        if (status == WAL_OK) {
-            note_synced(workload, workload->actor);
-        } else {
-            note_doubt(workload->ledger, workload->actor);
-        }
-        break;
-    }
-    note_status(workload, status);
-    if (status != WAL_OK && !is_documented(status)) {
-        ledger_fail("step %u: a sync or mark answers %d: %s", workload->step,
-                    status, error.text);
-    }
-}
-
-static void act(struct workload *workload, struct dice *dice)
-{
-    uint32_t sessions = workload->ledger->session_count;
-    uint32_t number = roll(dice, sessions == 0 ? 1 : sessions);
-    uint32_t way = roll(dice, 100);
-    struct wal_session *session;
-
-    if (sessions < 2 || (way < 4 && sessions < SESSION_LIMIT)) {
-        step_create(workload);
-        return;
-    }
-    if (way >= 84) {
-        step_store(workload, way < 88 ? 0 : (way < 92 ? 1 : 2));
-        return;
-    }
-    session = session_of(workload, number);
-    if (session == NULL) {
-        return;
-    }
-    if (way < 10 && sessions < SESSION_LIMIT) {
-        step_fork(workload, session);
-    } else if (way < 16) {
-        step_refused(workload, session, number, dice);
-    } else if (way < 24) {
-        step_again(workload, session, number, dice);
-    } else {
-        step_append(workload, session, number, dice);
-    }
-}
+/* ---------------------------------------------------------- checking --- */
 
 /* Whether the store could be opened to read only. */
-static bool is_read_only(struct wal_store *store)
+bool workload__is_read_only(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -717,64 +276,12 @@ bool workload_check(struct workload *workload, uint32_t number)
 {
     struct wal_store *store = workload->actors[number].store;
 
-    if (store == NULL || is_read_only(store)) {
+    if (store == NULL || workload__is_read_only(store)) {
         return false;
     }
     ledger_check(workload->ledger, store, LEDGER_KEPT, NULL);
     return true;
 }
-
-static struct dice dice_of(const struct workload *workload)
-{
-    return (struct dice){workload->options.seed * 0x100000001b3u +
-                         workload->step};
-}
-
-uint32_t workload_next_actor(const struct workload *workload)
-{
-    struct dice dice = dice_of(workload);
-
-    return roll(&dice, workload->options.actors);
-}
-
-void workload_step(struct workload *workload)
-{
-    struct dice dice = dice_of(workload);
-    struct workload_actor *actor;
-
-    workload->actor = roll(&dice, workload->options.actors);
-    workload->status = WAL_OK;
-    workload->died = false;
-    actor = &workload->actors[workload->actor];
-    if (setjmp(workload->death) != 0) {
-        workload_kill(workload, workload->actor);
-        free_texts(workload);
-        workload->step++;
-        return;
-    }
-    if (actor->poisoned) {
-        note_status(workload, workload_close(workload, workload->actor));
-    }
-    if (actor->store == NULL) {
-        note_status(workload, workload_open(workload, workload->actor));
-    }
-    if (actor->store != NULL) {
-        actor->poisoned = is_read_only(actor->store);
-    }
-    if (actor->store != NULL && !actor->poisoned) {
-        act(workload, &dice);
-    }
-    workload->step++;
-}
-
-void workload_run(struct workload *workload, uint32_t until)
-{
-    while (workload->step < until) {
-        workload_step(workload);
-    }
-}
-
-/* ---------------------------------------------------------- checking --- */
 
 uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
                           enum workload_end end)
@@ -807,45 +314,6 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
     return digest;
 }
 
-enum wal_status workload_probe(struct workload *workload, uint32_t number)
-{
-    struct ledger *ledger = workload->ledger;
-    struct wal_error error = {.struct_size = sizeof(error)};
-    uint32_t sessions = ledger->session_count;
-
-    workload->actor = number;
-    for (uint32_t i = 0; i < sessions; i++) {
-        struct ledger_entry entry = {.parent_kind = LEDGER_HEAD,
-                                     .parent = LEDGER_NONE,
-                                     .size = 120,
-                                     .seed = ledger->entry_count};
-        struct wal_session *session = session_of(workload, i);
-        struct way way = {.durability = WAL_DURABLE};
-        enum wal_status status;
-        uint32_t batch;
-
-        if (session == NULL) {
-            continue;
-        }
-        batch = ledger_add_batch(ledger, i, number);
-        ledger_add_entry(ledger, batch, &entry);
-        status = submit(workload, batch, session, &way, &error);
-        note_answer(workload, batch, WAL_DURABLE, status, &error);
-        if (status == WAL_EPOISONED || status == WAL_EREADONLY ||
-            status == WAL_ELOCKED) {
-            return status;
-        }
-        if (status != WAL_OK) {
-            ledger_fail("an append after all is well answers %d: %s", status,
-                        error.text);
-        }
-    }
-    if (sessions == 0) {
-        step_create(workload);
-    }
-    return WAL_OK;
-}
-
 void workload_aftermath(struct workload *workload, uint64_t seed)
 {
     struct sim_power_loss loss = {.landing = SIM_LAND_ANY,
@@ -857,8 +325,7 @@ void workload_aftermath(struct workload *workload, uint64_t seed)
             alive = i;
         }
     }
-    if (alive == LEDGER_ACTORS ||
-        workload_probe(workload, alive) != WAL_OK) {
+    if (alive == LEDGER_ACTORS || workload_probe(workload, alive) != WAL_OK) {
         for (uint32_t i = 0; i < workload->options.actors; i++) {
             workload->actor = i;
             (void)workload_close(workload, i);

@@ -63,6 +63,9 @@ struct workload {
     void *on_durable_arg;
 };
 
+/* Whether AGENTWAL_LONG asks for all that there is to try, not a sample. */
+bool workload_is_long(void);
+
 /* An empty disk and ledger, no process running. */
 struct workload *workload_create(const struct workload_options *options);
 /* The same disk and ledger, as if after a restart without power loss: no
@@ -96,9 +99,23 @@ void workload_crash(struct workload *workload,
  * Opens the store as its only process, compares it with the ledger, settles
  * the ledger and closes again, cleanly or by killing the process.
  */
-enum workload_end { WORKLOAD_CLOSE, WORKLOAD_KILL, WORKLOAD_LEAVE };
+enum workload_end {
+    WORKLOAD_CLOSE,
+    WORKLOAD_KILL,
+    WORKLOAD_LEAVE
+};
 uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
                           enum workload_end end);
+
+/* After a longjmp out of a call: frees what it was given. */
+void workload_free_call(struct workload *workload);
+
+/* By hand: a session, and an entry of so many bytes under its head. The ledger
+ * takes note of the answer. */
+enum wal_status workload_add_session(struct workload *workload, uint32_t actor);
+enum wal_status workload_append(struct workload *workload, uint32_t actor,
+                                uint32_t session, uint32_t durability,
+                                uint32_t size);
 
 /* Compares what a process that has the store open reads; one that could open
  * it to read only may be behind, and is left out. False: nothing was read. */

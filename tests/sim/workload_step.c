@@ -1,0 +1,587 @@
+/*
+ * workload_step.c - the script: what a step does, and how its batches are
+ * handed in (workload.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/store.h"
+#include "tests/sim/workload_notes.h"
+
+enum {
+    SESSION_LIMIT = 8 /* that the script makes */
+};
+
+/* The numbers behind one step. */
+struct dice {
+    uint64_t state;
+};
+
+static uint32_t roll(struct dice *dice, uint32_t sides)
+{
+    uint64_t x;
+
+    dice->state += 0x9e3779b97f4a7c15u;
+    x = dice->state;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((x ^ (x >> 31)) % sides);
+}
+
+/* ------------------------------------------------------------- calls --- */
+
+/* What the answer to a batch means. */
+static void note_answer(struct workload *workload, uint32_t number,
+                        uint32_t durability, enum wal_status status,
+                        const struct wal_error *error)
+{
+    struct ledger_batch *batch = &workload->ledger->batches[number];
+
+    workload__note_status(workload, status);
+    switch ((int)status) {
+    case WAL_OK:
+        if (durability == WAL_DURABLE) {
+            batch->state = LEDGER_DURABLE;
+            if (workload->on_durable != NULL) {
+                workload->on_durable(workload->on_durable_arg);
+            }
+        } else if (durability == WAL_WRITTEN &&
+                   batch->state != LEDGER_DURABLE) {
+            batch->state = LEDGER_WRITTEN;
+        }
+        return;
+    case WAL_EIO:
+    case WAL_EPOISONED:
+    case WAL_ELOCKED:
+        if (durability != WAL_QUEUED) {
+            return; /* it may be there */
+        }
+        break;
+    case WAL_ENOSPACE:
+    case WAL_ENOMEM:
+    case WAL_EREADONLY:
+        break;
+    default:
+        ledger_fail("step %u: batch %u answers %d: %s (%s)", workload->step,
+                    number, status, error->text, error->file);
+    }
+    if (durability == WAL_QUEUED) {
+        workload__note_doubt(workload->ledger,
+                             batch->actor); /* it speaks of an earlier one */
+    }
+    if (batch->state == LEDGER_OPEN && !batch->again) {
+        batch->state = LEDGER_REFUSED;
+    }
+}
+
+/* The handle of a session, opened when it is needed; null when it cannot. */
+static struct wal_session *session_of(struct workload *workload,
+                                      uint32_t session)
+{
+    struct workload_actor *actor = &workload->actors[workload->actor];
+    const struct ledger *ledger = workload->ledger;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum ledger_state state =
+        ledger->batches[ledger->sessions[session].batch].state;
+    char id[LEDGER_TEXT];
+    enum wal_status status;
+
+    if (actor->sessions[session] != NULL) {
+        return actor->sessions[session];
+    }
+    ledger_session_id(session, id);
+    status = wal_session_open(actor->store, ledger_slice(id),
+                              &actor->sessions[session], &error);
+    if (status == WAL_ENOTFOUND && state < LEDGER_WRITTEN) {
+        return NULL;
+    }
+    workload__note_status(workload, status);
+    if (status != WAL_OK && !workload__is_documented(status)) {
+        ledger_fail("step %u: opening session %u answers %d: %s",
+                    workload->step, session, status, error.text);
+    }
+    return actor->sessions[session];
+}
+
+/* The id of the head as the store has it; false when it cannot tell. */
+static bool head_of(struct workload *workload, struct wal_session *session,
+                    char out[LEDGER_TEXT])
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = wal_session_status(session, &info, &error);
+
+    workload__note_status(workload, status);
+    if (status != WAL_OK) {
+        if (!workload__is_documented(status)) {
+            ledger_fail("step %u: a session's status answers %d: %s",
+                        workload->step, status, error.text);
+        }
+        return false;
+    }
+    WAL__ASSERT(info.head.size < LEDGER_TEXT);
+    memset(out, 0, LEDGER_TEXT);
+    if (info.head.size > 0) {
+        memcpy(out, info.head.data, info.head.size);
+    }
+    return true;
+}
+
+void workload_free_call(struct workload *workload)
+{
+    for (uint32_t i = 0; i < WORKLOAD_BATCH; i++) {
+        ledger_free_text(&workload->texts[i]);
+    }
+}
+
+/* How a batch is handed in. */
+struct way {
+    uint32_t durability;
+    const char *expected; /* tail, or null */
+    bool by_ticket;
+    bool other; /* with other content under the same ids */
+};
+
+/* Hands a batch to the store. The ledger is never changed by the way: a copy
+ * of it may be taken during the call. */
+static enum wal_status submit(struct workload *workload, uint32_t number,
+                              struct wal_session *session,
+                              const struct way *way, struct wal_error *error)
+{
+    const struct ledger_batch *batch = &workload->ledger->batches[number];
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = way->durability};
+    struct wal_entry entries[WORKLOAD_BATCH];
+    struct wal_ticket *ticket = NULL;
+    enum wal_status status;
+
+    if (way->expected != NULL) {
+        options.flags = WAL_APPEND_EXPECT;
+        options.expected_tail = ledger_slice(way->expected);
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        ledger_fill_entry(workload->ledger, batch->first + i, &entries[i],
+                          &workload->texts[i]);
+    }
+    if (way->other) {
+        workload->texts[0].payload[1] ^= 1;
+    }
+    if (way->by_ticket && way->durability != WAL_QUEUED) {
+        status = wal_submit(session, entries, batch->count, &options, &ticket,
+                            error);
+        if (status == WAL_OK) {
+            status = wal_ticket_wait(ticket, -1, NULL, error);
+            wal_ticket_destroy(ticket);
+        }
+    } else {
+        status =
+            wal_append(session, entries, batch->count, &options, NULL, error);
+    }
+    workload_free_call(workload);
+    return status;
+}
+
+/* ------------------------------------------------------------- steps --- */
+
+static uint32_t payload_size(const struct workload *workload, struct dice *dice)
+{
+    const struct workload_options *options = &workload->options;
+
+    if (options->huge_every != 0 && roll(dice, options->huge_every) == 0) {
+        return 1000000 + roll(dice, 2500000);
+    }
+    if (options->large_every != 0 && roll(dice, options->large_every) == 0) {
+        return 100 * 1024 + roll(dice, 200 * 1024);
+    }
+    if (roll(dice, 12) == 0) {
+        return 2000 + roll(dice, 30000);
+    }
+    return 100 + roll(dice, 900);
+}
+
+/* An entry that was promised in this session and stream, or LEDGER_NONE. */
+static uint32_t some_entry(const struct workload *workload, uint32_t session,
+                           uint32_t stream, struct dice *dice)
+{
+    const struct ledger *ledger = workload->ledger;
+    uint32_t start = roll(dice, ledger->entry_count + 1);
+
+    for (uint32_t i = 0; i < ledger->entry_count; i++) {
+        uint32_t number = (start + i) % ledger->entry_count;
+        const struct ledger_entry *entry = &ledger->entries[number];
+
+        if (entry->session == session && entry->stream == stream &&
+            ledger->batches[entry->batch].state >= LEDGER_WRITTEN) {
+            return number;
+        }
+    }
+    return LEDGER_NONE;
+}
+
+/* A root, under an earlier entry, under one of the same batch, under the fork
+ * point, or under the head. */
+static void choose_parent(const struct workload *workload, uint32_t batch,
+                          struct ledger_entry *entry, uint32_t way,
+                          struct dice *dice)
+{
+    const struct ledger *ledger = workload->ledger;
+    const struct ledger_batch *told = &ledger->batches[batch];
+    uint32_t at = ledger->sessions[told->session].at;
+
+    entry->parent = LEDGER_NONE;
+    if (way == 0) {
+        entry->parent =
+            some_entry(workload, told->session, entry->stream, dice);
+    } else if (way == 1) {
+        entry->parent_kind = LEDGER_ROOT;
+    } else if (way == 2 && told->count > 0) {
+        entry->parent = told->first;
+    } else if (way == 3) {
+        entry->parent = at;
+    }
+    if (entry->parent != LEDGER_NONE) {
+        if (ledger->entries[entry->parent].stream != entry->stream) {
+            entry->parent = LEDGER_NONE;
+            return;
+        }
+        entry->parent_kind = LEDGER_NAMED;
+    }
+}
+
+/* A batch of new entries in the ledger. */
+static uint32_t make_batch(struct workload *workload, uint32_t session,
+                           struct dice *dice)
+{
+    static const uint32_t flags[] = {0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     WAL_ENTRY_HEAD_KEEP,
+                                     WAL_ENTRY_HEAD_MOVE,
+                                     WAL_ENTRY_LINE};
+    struct ledger *ledger = workload->ledger;
+    uint32_t count = roll(dice, 3) == 0 ? 1 + roll(dice, WORKLOAD_BATCH) : 1;
+    uint32_t batch = ledger_add_batch(ledger, session, workload->actor);
+    uint32_t durability = roll(dice, 5);
+
+    ledger->batches[batch].durability =
+        durability < 2 ? WAL_DURABLE
+                       : (durability < 4 ? WAL_WRITTEN : WAL_QUEUED);
+    for (uint32_t i = 0; i < count; i++) {
+        struct ledger_entry entry = {.stream = roll(dice, 8) == 0,
+                                     .flags = flags[roll(dice, 8)],
+                                     .size = payload_size(workload, dice),
+                                     .seed = roll(dice, 1u << 30)};
+
+        choose_parent(workload, batch, &entry, roll(dice, 8), dice);
+        ledger_add_entry(ledger, batch, &entry);
+    }
+    return batch;
+}
+
+static void step_append(struct workload *workload, struct wal_session *session,
+                        uint32_t number, struct dice *dice)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint32_t batch = make_batch(workload, number, dice);
+    const struct ledger_batch *told = &workload->ledger->batches[batch];
+    bool expects = roll(dice, 10) == 0 &&
+                   workload->ledger->entries[told->first].stream == 0;
+    struct way way = {.by_ticket = roll(dice, 3) == 0};
+    char head[LEDGER_TEXT];
+    enum wal_status status;
+
+    if (expects) {
+        way.expected = head;
+        workload->ledger->batches[batch].durability = WAL_DURABLE;
+        status = wal_sync(workload->actors[workload->actor].store, &error);
+        workload__note_status(workload, status);
+        if (status != WAL_OK || !head_of(workload, session, head)) {
+            workload->ledger->batches[batch].state = LEDGER_REFUSED;
+            return;
+        }
+    }
+    way.durability = workload->ledger->batches[batch].durability;
+    status = submit(workload, batch, session, &way, &error);
+    note_answer(workload, batch, way.durability, status, &error);
+}
+
+/* A batch that must be refused, with this answer. */
+static void step_refused(struct workload *workload, struct wal_session *session,
+                         uint32_t number, struct dice *dice)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint32_t batch = make_batch(workload, number, dice);
+    struct ledger_batch *told = &workload->ledger->batches[batch];
+    struct ledger_entry *last =
+        &workload->ledger->entries[told->first + told->count - 1];
+    bool conflict = roll(dice, 2) == 0;
+    struct way way = {.expected = conflict ? "nobody" : NULL};
+    enum wal_status status;
+
+    told->durability = WAL_DURABLE;
+    told->state = LEDGER_REFUSED;
+    if (!conflict) {
+        last->parent_kind = LEDGER_NAMED;
+        last->parent = 99999; /* of nobody */
+    }
+    status = submit(workload, batch, session, &way, &error);
+    if (status == (conflict ? WAL_ECONFLICT : WAL_ENOPARENT)) {
+        return;
+    }
+    workload__note_status(workload, status);
+    if (!workload__is_documented(status)) {
+        ledger_fail("step %u: a batch with %s answers %d: %s", workload->step,
+                    conflict ? "another tail" : "a parent of nobody", status,
+                    error.text);
+    }
+}
+
+/* Sends an earlier batch again; or its ids with other content. */
+static void step_again(struct workload *workload, struct wal_session *session,
+                       uint32_t number, struct dice *dice)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct ledger *ledger = workload->ledger;
+    uint32_t entry = some_entry(workload, number, 0, dice);
+    struct way way = {.durability =
+                          roll(dice, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN,
+                      .other = roll(dice, 3) == 0};
+    enum wal_status status;
+    uint32_t batch;
+
+    if (entry == LEDGER_NONE) {
+        return;
+    }
+    batch = ledger->entries[entry].batch;
+    status = submit(workload, batch, session, &way, &error);
+    if (!way.other) {
+        note_answer(workload, batch, way.durability, status, &error);
+    } else if (status != WAL_EEXISTS) {
+        workload__note_status(workload, status);
+        if (!workload__is_documented(status)) {
+            ledger_fail("step %u: another entry under a known id answers %d",
+                        workload->step, status);
+        }
+    }
+}
+
+static void step_create(struct workload *workload)
+{
+    struct workload_actor *actor = &workload->actors[workload->actor];
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint32_t number =
+        ledger_add_session(workload->ledger, workload->actor, LEDGER_NONE);
+    enum wal_status status;
+    char id[LEDGER_TEXT];
+
+    ledger_session_id(number, id);
+    options.id = ledger_slice(id);
+    options.cwd = ledger_slice(number % 2 == 0 ? "/work/a" : "/work/b");
+    options.title = ledger_slice("a title");
+    options.metadata = ledger_slice("{\"made\":\"by hand\"}");
+    status = wal_session_create(actor->store, &options,
+                                &actor->sessions[number], &error);
+    note_answer(workload, workload->ledger->sessions[number].batch, WAL_DURABLE,
+                status, &error);
+}
+
+static void step_fork(struct workload *workload, struct wal_session *session)
+{
+    struct workload_actor *actor = &workload->actors[workload->actor];
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct ledger *ledger = workload->ledger;
+    char head[LEDGER_TEXT];
+    char id[LEDGER_TEXT];
+    enum wal_status status;
+    uint32_t number;
+
+    if (!head_of(workload, session, head) || head[0] == '\0') {
+        return;
+    }
+    number = ledger_add_session(ledger, workload->actor,
+                                ledger_entry_of(ledger, ledger_slice(head)));
+    ledger_session_id(number, id);
+    options.id = ledger_slice(id);
+    status = wal_session_fork(session, ledger_slice(head), &options,
+                              &actor->sessions[number], &error);
+    note_answer(workload, ledger->sessions[number].batch, WAL_DURABLE, status,
+                &error);
+}
+
+static void step_store(struct workload *workload, uint32_t way)
+{
+    struct workload_actor *actor = &workload->actors[workload->actor];
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    switch (way) {
+    case 0:
+        status = wal__store_mark(actor->store, &error);
+        break;
+    case 1:
+        workload__note_status(workload,
+                              workload_close(workload, workload->actor));
+        return;
+    default:
+        status = wal_sync(actor->store, &error);
+        if (status == WAL_OK) {
+            workload__note_synced(workload, workload->actor);
+        } else {
+            workload__note_doubt(workload->ledger, workload->actor);
+        }
+        break;
+    }
+    workload__note_status(workload, status);
+    if (status != WAL_OK && !workload__is_documented(status)) {
+        ledger_fail("step %u: a sync or mark answers %d: %s", workload->step,
+                    status, error.text);
+    }
+}
+
+static void act(struct workload *workload, struct dice *dice)
+{
+    uint32_t sessions = workload->ledger->session_count;
+    uint32_t number = roll(dice, sessions == 0 ? 1 : sessions);
+    uint32_t way = roll(dice, 100);
+    struct wal_session *session;
+
+    if (sessions < 2 || (way < 4 && sessions < SESSION_LIMIT)) {
+        step_create(workload);
+        return;
+    }
+    if (way >= 84) {
+        step_store(workload, way < 88 ? 0 : (way < 92 ? 1 : 2));
+        return;
+    }
+    session = session_of(workload, number);
+    if (session == NULL) {
+        return;
+    }
+    if (way < 10 && sessions < SESSION_LIMIT) {
+        step_fork(workload, session);
+    } else if (way < 16) {
+        step_refused(workload, session, number, dice);
+    } else if (way < 24) {
+        step_again(workload, session, number, dice);
+    } else {
+        step_append(workload, session, number, dice);
+    }
+}
+
+static struct dice dice_of(const struct workload *workload)
+{
+    return (struct dice){workload->options.seed * 0x100000001b3u +
+                         workload->step};
+}
+
+uint32_t workload_next_actor(const struct workload *workload)
+{
+    struct dice dice = dice_of(workload);
+
+    return roll(&dice, workload->options.actors);
+}
+
+void workload_step(struct workload *workload)
+{
+    struct dice dice = dice_of(workload);
+    struct workload_actor *actor;
+
+    workload->actor = roll(&dice, workload->options.actors);
+    workload->status = WAL_OK;
+    workload->died = false;
+    actor = &workload->actors[workload->actor];
+    if (setjmp(workload->death) != 0) {
+        workload_kill(workload, workload->actor);
+        workload_free_call(workload);
+        workload->step++;
+        return;
+    }
+    if (actor->poisoned) {
+        workload__note_status(workload,
+                              workload_close(workload, workload->actor));
+    }
+    if (actor->store == NULL) {
+        workload__note_status(workload,
+                              workload_open(workload, workload->actor));
+    }
+    if (actor->store != NULL) {
+        actor->poisoned = workload__is_read_only(actor->store);
+    }
+    if (actor->store != NULL && !actor->poisoned) {
+        act(workload, &dice);
+    }
+    workload->step++;
+}
+
+void workload_run(struct workload *workload, uint32_t until)
+{
+    while (workload->step < until) {
+        workload_step(workload);
+    }
+}
+
+/* ----------------------------------------------------------- by hand --- */
+
+enum wal_status workload_add_session(struct workload *workload, uint32_t actor)
+{
+    workload->actor = actor;
+    workload->status = WAL_OK;
+    step_create(workload);
+    return workload->status;
+}
+
+enum wal_status workload_append(struct workload *workload, uint32_t actor,
+                                uint32_t session, uint32_t durability,
+                                uint32_t size)
+{
+    struct ledger *ledger = workload->ledger;
+    struct ledger_entry entry = {.parent_kind = LEDGER_HEAD,
+                                 .parent = LEDGER_NONE,
+                                 .size = size,
+                                 .seed = ledger->entry_count};
+    struct way way = {.durability = durability};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_session *handle;
+    enum wal_status status;
+    uint32_t batch;
+
+    workload->actor = actor;
+    handle = session_of(workload, session);
+    if (handle == NULL) {
+        return WAL_ENOTFOUND;
+    }
+    batch = ledger_add_batch(ledger, session, actor);
+    ledger->batches[batch].durability = durability;
+    ledger_add_entry(ledger, batch, &entry);
+    status = submit(workload, batch, handle, &way, &error);
+    if (status == WAL_EDAMAGED) {
+        ledger->batches[batch].state = LEDGER_REFUSED;
+        return status;
+    }
+    note_answer(workload, batch, durability, status, &error);
+    return status;
+}
+
+enum wal_status workload_probe(struct workload *workload, uint32_t number)
+{
+    uint32_t sessions = workload->ledger->session_count;
+
+    for (uint32_t i = 0; i < sessions; i++) {
+        enum wal_status status =
+            workload_append(workload, number, i, WAL_DURABLE, 120);
+
+        if (status == WAL_EPOISONED || status == WAL_EREADONLY ||
+            status == WAL_ELOCKED) {
+            return status;
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            ledger_fail("an append after all is well answers %d", status);
+        }
+    }
+    return sessions == 0 ? workload_add_session(workload, number) : WAL_OK;
+}

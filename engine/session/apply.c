@@ -121,39 +121,6 @@ static enum wal_status orphan(void *ctx, const struct wal__applied *record)
     return status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
-static enum wal_status summary_source(void *ctx, uint32_t number,
-                                      struct wal__summary *summary)
-{
-    struct wal__core *core = ctx;
-
-    return wal__catalogue_get(&core->catalogue, number, summary);
-}
-
-/* Room for the frame's header, then the index. */
-static enum wal_status encode(void *ctx, struct wal__index_header *header,
-                              struct wal__buf *out)
-{
-    struct wal__core *core = ctx;
-    struct wal__buf blob;
-    enum wal_status status;
-    uint8_t *at;
-
-    header->last_session = core->catalogue.last_session;
-    wal__buf_init(&blob, core->env.heap);
-    status = wal__tail_index_encode(&core->tail, header, summary_source, core,
-                                    &blob);
-    if (status == WAL_OK) {
-        status = wal__buf_reserve(out, WAL__FRAME_SIZE + blob.size, &at);
-    }
-    if (status == WAL_OK) {
-        memset(at, 0, WAL__FRAME_SIZE);
-        memcpy(at + WAL__FRAME_SIZE, blob.data, blob.size);
-        out->size += WAL__FRAME_SIZE + blob.size;
-    }
-    wal__buf_deinit(&blob);
-    return status;
-}
-
 static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
                             uint64_t texts)
 {
@@ -219,7 +186,7 @@ static enum wal_status keep_index(struct wal__core *core,
     header.last_sequence = core->log.last_sequence;
     memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
     wal__buf_init(&bytes, core->env.heap);
-    status = encode(core, &header, &bytes);
+    status = wal__core_encode(core, &header, &bytes);
     if (status == WAL_OK) {
         span.data = bytes.data + WAL__FRAME_SIZE;
         span.size = bytes.size - WAL__FRAME_SIZE;
@@ -286,7 +253,7 @@ void wal__core_client(struct wal__core *core, struct wal__log_client *client)
     client->apply = apply;
     client->lost = lost;
     client->orphan = orphan;
-    client->encode = encode;
+    client->encode = wal__core_encode;
     client->index_bound = index_bound;
     client->ended = ended;
     client->unindex = unindex;

@@ -100,15 +100,21 @@ void wal__core_unload(struct wal__core *core);
 /* apply.c: the log's client. */
 void wal__core_client(struct wal__core *core, struct wal__log_client *client);
 
-/* load.c: writes the tail's index and the catalogue beside a log whose end
- * is durable and marked. */
-enum wal_status wal__core_write_indexes(struct wal__core *core,
-                                        struct wal_error *error) WAL_MUST_USE;
+/* snapshot.c: the index of the tail as a segment's index, behind room for a
+ * frame's header; ctx is the core, for struct wal__log_client. */
+enum wal_status wal__core_encode(void *ctx, struct wal__index_header *header,
+                                 struct wal__buf *out) WAL_MUST_USE;
+void wal__core_catalogue_path(const struct wal__core *core,
+                              char out[WAL__PATH_MAX]);
 /* Bytes of log since the catalogue's snapshot. */
 uint64_t wal__core_growth(const struct wal__core *core);
 enum wal_status wal__core_write_catalogue(struct wal__core *core,
                                           uint64_t position, uint32_t chain,
                                           struct wal_error *error) WAL_MUST_USE;
+/* The tail's index and the catalogue, beside a log whose end is durable and
+ * marked. */
+enum wal_status wal__core_write_indexes(struct wal__core *core,
+                                        struct wal_error *error) WAL_MUST_USE;
 
 /*
  * branches.c: the branch of a session, loaded when it is not there. Needs the

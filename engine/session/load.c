@@ -12,19 +12,6 @@
 #include "engine/base/error.h"
 #include "engine/session/core.h"
 
-enum {
-    SNAPSHOT_MIN = 1024 * 1024
-};
-
-static void catalogue_path(const struct wal__core *core,
-                           char out[WAL__PATH_MAX])
-{
-    int size =
-        snprintf(out, WAL__PATH_MAX, "%s/index/catalogue", core->env.root);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-}
-
 void wal__core_unload(struct wal__core *core)
 {
     wal__core_drop_branches(core);
@@ -108,7 +95,7 @@ static enum wal_status check_evidence(struct wal__core *core,
     if (wal__position_segment(snapshot_position) > evidence.newest) {
         evidence.missing = wal__position_segment(snapshot_position);
     }
-    catalogue_path(core, path);
+    wal__core_catalogue_path(core, path);
     *strrchr(path, '/') = '\0';
     status = io->list(io->ctx, path, weigh_name, &evidence, &err);
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
@@ -133,7 +120,7 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     enum wal_status status;
     uint64_t position = 0;
 
-    catalogue_path(core, path);
+    wal__core_catalogue_path(core, path);
     status = core->distrust ? WAL_ENOTFOUND
                             : wal__mapped_file_open(&core->env, path,
                                                     &core->snapshot, NULL);
@@ -382,116 +369,4 @@ enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
         wal__fail(error, status, 0, NULL, 0, "no memory");
     }
     return status;
-}
-
-uint64_t wal__core_growth(const struct wal__core *core)
-{
-    uint64_t end = atomic_load(&core->log.end);
-    uint64_t from = wal__position_segment(core->snapshot_position);
-    uint64_t growth = 0;
-
-    for (uint32_t i = wal__log_segment_count(&core->log); i > 0; i--) {
-        const struct wal__segment *segment =
-            wal__log_segment_at(&core->log, i - 1);
-
-        if (segment->id < from) {
-            break;
-        }
-        growth += atomic_load(&segment->end);
-    }
-    if (from != 0 && end != 0) {
-        growth -= wal__position_offset(core->snapshot_position);
-    }
-    return growth;
-}
-
-enum wal_status wal__core_write_catalogue(struct wal__core *core,
-                                          uint64_t position, uint32_t chain,
-                                          struct wal_error *error)
-{
-    struct wal__catalogue_header header = {0};
-    struct wal__index_writer writer;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-
-    catalogue_path(core, path);
-    header.position = position;
-    header.last_sequence = core->log.last_sequence;
-    header.chain = chain;
-    header.last_session = core->catalogue.last_session;
-    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
-    status = wal__index_writer_open(&writer, &core->env, path);
-    if (status == WAL_OK) {
-        status = wal__catalogue_write(&core->catalogue, &header,
-                                      wal__index_writer_put, &writer);
-        status = wal__index_writer_close(&writer, status);
-    }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, writer.sys_errno, path, 0,
-                         "cannot write the catalogue");
-    }
-    core->snapshot_position = position;
-    return WAL_OK;
-}
-
-/* Writes the index of the tail beside it. */
-static enum wal_status write_tail(struct wal__core *core,
-                                  struct wal_error *error)
-{
-    struct wal__segment *tail = core->log.tail;
-    struct wal__index_header header = {0};
-    struct wal__log_client client;
-    struct wal__index_writer writer;
-    char path[WAL__PATH_MAX];
-    struct wal__buf bytes;
-    enum wal_status status;
-
-    wal__core_client(core, &client);
-    wal__buf_init(&bytes, core->env.heap);
-    header.id = tail->id;
-    header.end = atomic_load(&tail->end);
-    header.first_sequence = tail->open.last_sequence + 1;
-    header.last_sequence = core->log.last_sequence;
-    header.chain = core->log.chain;
-    header.commit_offset = (uint32_t)core->log.commit_offset;
-    header.epoch = core->log.last_epoch;
-    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
-    status = client.encode(core, &header, &bytes);
-    wal__index_path(&core->env, tail->id, path);
-    writer.sys_errno = 0;
-    if (status == WAL_OK) {
-        status = wal__index_writer_open(&writer, &core->env, path);
-    }
-    if (status == WAL_OK) {
-        status = wal__index_writer_put(&writer, bytes.data + WAL__FRAME_SIZE,
-                                       bytes.size - WAL__FRAME_SIZE);
-        status = wal__index_writer_close(&writer, status);
-    }
-    wal__buf_deinit(&bytes);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, writer.sys_errno, path, 0,
-                         "cannot write the index of the tail");
-    }
-    atomic_store(&core->log.shared->indexed, tail->id);
-    return WAL_OK;
-}
-
-enum wal_status wal__core_write_indexes(struct wal__core *core,
-                                        struct wal_error *error)
-{
-    struct wal__log *log = &core->log;
-    uint64_t growth = wal__core_growth(core);
-    enum wal_status status = WAL_OK;
-
-    if (log->tail == NULL || log->stale || log->tail->sealed ||
-        log->must_rotate || !log->marked ||
-        atomic_load(&log->end) != atomic_load(&log->shared->written) ||
-        atomic_load(&log->shared->indexed) == log->tail->id) {
-        return WAL_OK;
-    }
-    if (growth >= SNAPSHOT_MIN && growth >= 2 * core->snapshot.size) {
-        status = wal__core_write_catalogue(core, atomic_load(&log->end),
-                                           log->chain, error);
-    }
-    return status == WAL_OK ? write_tail(core, error) : status;
 }

@@ -21,6 +21,7 @@ struct cuts {
     uint32_t every;   /* one call in so many */
     uint32_t each;    /* losses at such a call */
     uint64_t choices; /* losses in all */
+    bool writes;      /* after writes and syncs of segments alone */
     bool unsafe;      /* sectors may be torn: groups are aligned */
 };
 
@@ -71,7 +72,9 @@ static void on_call(void *arg, const struct sim_event *event)
 
     cuts->calls++;
     if (event->call >= SIM_CLOSE || cuts->every == 0 ||
-        cuts->calls % cuts->every != 0) {
+        cuts->calls % cuts->every != 0 ||
+        (cuts->writes && event->call != SIM_PWRITEV &&
+         event->call != SIM_SYNC)) {
         return;
     }
     for (uint32_t i = 0; i < cuts->each; i++) {
@@ -134,6 +137,21 @@ static void test_loop_power__long_lives_with_rotation(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
+static void test_loop_power__rotations_and_marks(void **state)
+{
+    struct cuts cuts = {.every = 1, .each = 5, .writes = true};
+
+    (void)state;
+    for (uint64_t seed = 201; seed <= (workload_is_long() ? 230u : 206u);
+         seed++) {
+        run(&cuts,
+            &(struct workload_options){
+                .seed = seed, .actors = 1, .large_every = 2},
+            24);
+    }
+    print_message("%llu losses\n", (unsigned long long)cuts.choices);
+}
+
 static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
 {
     struct cuts cuts = {
@@ -158,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_power__every_call_every_landing),
         cmocka_unit_test(test_loop_power__long_lives_with_rotation),
+        cmocka_unit_test(test_loop_power__rotations_and_marks),
         cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),
     };
 

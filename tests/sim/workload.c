@@ -283,6 +283,17 @@ bool workload_check(struct workload *workload, uint32_t number)
     return true;
 }
 
+static uint32_t tail_of(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    if (wal_store_status(store, &info, &error) != WAL_OK) {
+        ledger_fail("the store has no status: %s", error.text);
+    }
+    return info.tail;
+}
+
 uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
                           enum workload_end end)
 {
@@ -298,6 +309,9 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
     status = workload_open(workload, 0);
     if (status != WAL_OK) {
         ledger_fail("recovery answers %d", status);
+    }
+    if (tail_of(actor->store) == WAL_TAIL_DAMAGED) {
+        ledger_fail("a crash is taken for damage");
     }
     ledger_check(workload->ledger, actor->store, loss, view);
     ledger_settle(workload->ledger, view);

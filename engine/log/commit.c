@@ -81,6 +81,15 @@ static void commit_list(struct wal__committer *committer, struct wal__op *list)
 
         status = wal__log_sync(committer->log, position, &error);
         committer->last_sync_ns = io->ticks_ns(io->ctx) - begin;
+        if (status == WAL_ELOCKED) {
+            int32_t holder = error.holder;
+
+            wal__fail(&error, status, 0, NULL, 0,
+                      "process %d holds the sync turn: the entries are "
+                      "written, but whether they are durable is unknown",
+                      (int)holder);
+            error.holder = holder;
+        }
     }
     for (struct wal__op *op = list; status != WAL_OK && op != NULL;
          op = op->next) {

@@ -139,6 +139,7 @@ static inline struct place find(struct workload *w, const char *path,
 /* Flips a bit in the payload of a frame. */
 static inline void hit(struct workload *w, const char *path, struct place place)
 {
+    w->hurt = true;
     sim_file_flip(w->disk, path, place.offset + WAL__FRAME_SIZE + 8, 3);
 }
 

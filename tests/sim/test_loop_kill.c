@@ -225,6 +225,7 @@ static void fail_sync(const struct workload *base, uint64_t nth,
     sim_process_add_fault(copy->actors[number].process, &fault);
     workload_step(copy);
     *struck = sim_process_counts(copy->actors[number].process)->faults > 0;
+    sim_process_clear_faults(copy->actors[number].process);
     for (uint32_t i = 0; i < 2; i++) {
         (void)workload_check(copy, i);
     }

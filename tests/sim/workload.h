@@ -54,6 +54,7 @@ struct workload {
     uint32_t actor;
     enum wal_status status; /* worst answer of a call that took part */
     bool died;
+    bool hurt;    /* by the test: recovery may find damage */
     bool unnamed; /* a sync of the store's own directory failed: what a later
                    * loss of power leaves is not promised */
     jmp_buf death;

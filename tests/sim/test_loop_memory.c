@@ -65,18 +65,17 @@ static bool fail_nth(const struct workload *base, uint64_t nth, bool sticky)
     return struck;
 }
 
-static void run(const struct workload_options *options, uint32_t steps,
-                uint32_t every)
+static void run(const struct workload_options *options, uint32_t steps)
 {
     struct workload *base = workload_create(options);
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
         for (int sticky = 0; sticky < 2; sticky++) {
-            uint64_t nth = 1 + i % every;
+            uint64_t nth = 1;
 
             while (fail_nth(base, nth, sticky != 0)) {
-                nth += every;
+                nth++;
                 runs++;
             }
         }
@@ -92,14 +91,14 @@ static void test_loop_memory__every_allocation(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
-        workload_is_long() ? 120 : 30, workload_is_long() ? 1 : 2);
+        workload_is_long() ? 120 : 30);
 }
 
 static void test_loop_memory__two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
-        workload_is_long() ? 120 : 30, workload_is_long() ? 1 : 2);
+        workload_is_long() ? 120 : 30);
 }
 
 static void test_loop_memory__reading_by_pread(void **state)
@@ -109,7 +108,7 @@ static void test_loop_memory__reading_by_pread(void **state)
                                    .actors = 1,
                                    .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
-        workload_is_long() ? 60 : 16, workload_is_long() ? 1 : 2);
+        workload_is_long() ? 60 : 16);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/base/assert.h"
+#include "engine/store.h"
 #include "tests/sim/workload.h"
 
 /* A run, and how much of it is tried. */
@@ -152,6 +152,40 @@ static void test_loop_power__rotations_and_marks(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
+/* What SEAL, the trailer or a mark say to be durable must be it by then. */
+static void test_loop_power__behind_what_was_only_written(void **state)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct cuts cuts = {.every = 1, .each = 40, .writes = true};
+
+    (void)state;
+    for (int marks = 0; marks < 2; marks++) {
+        struct workload *workload = workload_create(
+            &(struct workload_options){.seed = 401, .actors = 1});
+
+        cuts.workload = workload;
+        assert_int_equal(workload_open(workload, 0), WAL_OK);
+        assert_int_equal(workload_add_session(workload, 0), WAL_OK);
+        for (uint32_t i = 0; i < 6; i++) {
+            assert_int_equal(workload_append(workload, 0, 0,
+                                             i < 3 ? WAL_DURABLE : WAL_WRITTEN,
+                                             700),
+                             WAL_OK);
+        }
+        sim_disk_on_call(workload->disk, on_call, &cuts);
+        if (marks == 0) {
+            assert_int_equal(
+                workload_append(workload, 0, 0, WAL_DURABLE, 2000000), WAL_OK);
+        } else {
+            assert_int_equal(wal__store_mark(workload->actors[0].store, &error),
+                             WAL_OK);
+        }
+        sim_disk_on_call(workload->disk, NULL, NULL);
+        workload_destroy(workload);
+    }
+    print_message("%llu losses\n", (unsigned long long)cuts.choices);
+}
+
 static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
 {
     struct cuts cuts = {
@@ -177,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_loop_power__every_call_every_landing),
         cmocka_unit_test(test_loop_power__long_lives_with_rotation),
         cmocka_unit_test(test_loop_power__rotations_and_marks),
+        cmocka_unit_test(test_loop_power__behind_what_was_only_written),
         cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),
     };
 

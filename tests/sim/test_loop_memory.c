@@ -17,10 +17,16 @@
  * refused, or taken, in memory alone. */
 static void compare_with_log(struct workload *workload, uint32_t number)
 {
-    struct ledger_view *seen = malloc(sizeof(*seen));
-    struct ledger_view *found = malloc(sizeof(*found));
-    struct workload *copy = workload_clone(workload);
+    struct ledger_view *seen;
+    struct ledger_view *found;
+    struct workload *copy;
 
+    if (workload->actors[number].store == NULL) {
+        return;
+    }
+    seen = malloc(sizeof(*seen));
+    found = malloc(sizeof(*found));
+    copy = workload_clone(workload);
     assert_non_null(seen);
     assert_non_null(found);
     ledger_check(workload->ledger, workload->actors[number].store, LEDGER_KEPT,
@@ -53,10 +59,12 @@ static bool fail_nth(const struct workload *base, uint64_t nth, bool sticky)
     workload_step(copy);
     struck = actor->heap.failures > 0;
     faulty_heap_fail(&actor->heap, 0, false);
-    if (actor->store != NULL && struck) {
+    if (struck && nth % 2 == 0) {
         compare_with_log(copy, number);
-        workload_step(copy);
-        workload_step(copy);
+    }
+    if (struck) {
+        workload_run(copy, copy->step + 2);
+        compare_with_log(copy, number);
     }
     if (struck) {
         workload_aftermath(copy, nth);

@@ -17,7 +17,8 @@
 
 enum {
     PATHS_MAX = 16,
-    PATH_SIZE = 64
+    PATH_SIZE = 64,
+    EVERY_BIT_MAX = 256 * 1024 /* bytes; of longer files a sample */
 };
 
 /* The store as it was left, and what it held. */
@@ -362,7 +363,7 @@ static void flip_file(struct rest *rest, const char *path, uint32_t samples)
     uint64_t used = used_size(rest->workload->disk, path, &size);
     uint64_t state = rest->workload->options.seed + used;
 
-    if (workload_is_long()) {
+    if (workload_is_long() && used <= EVERY_BIT_MAX) {
         for (uint64_t at = 0; at < used * 8; at++) {
             look(rest, path, at / 8, (unsigned)(at % 8));
         }

@@ -13,7 +13,7 @@ enum wal_status wal__check_core(const struct wal__core *core,
     if (core == NULL) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0, "the handle is null");
     }
-    if (!wal__control_is_own(&core->control)) {
+    if (!core->noop && !wal__control_is_own(&core->control)) {
         return wal__fail(error, WAL_EFORKED, 0, core->env.root, 0,
                          "the handle belongs to the parent process; open the "
                          "store again in this one");
@@ -32,6 +32,12 @@ enum wal_status wal__check_writable(const struct wal__core *core,
 {
     enum wal_status status = wal__check_core(core, error);
 
+    if (status == WAL_OK && core->outdated) {
+        return wal__fail(error, WAL_EVERSION, 0, core->env.root, 0,
+                         "the store has format version %u, which can be read; "
+                         "migrate it to version %d to write to it",
+                         core->manifest.version, (int)WAL__FORMAT_VERSION);
+    }
     if (status == WAL_OK && core->env.read_only) {
         return wal__fail(error, WAL_EREADONLY, 0, core->env.root, 0,
                          "the store is open for reading only");

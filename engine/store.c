@@ -1,6 +1,6 @@
 /*
- * store.c - the public functions on stores, sessions and lists (agentwal.h):
- * arguments are checked here, everything else is below.
+ * store.c - the public functions on stores (agentwal.h): arguments are checked
+ * here, everything else is below.
  */
 #include "engine/store.h"
 
@@ -8,6 +8,8 @@
 
 #include "engine/base/error.h"
 #include "engine/check.h"
+#include "engine/io/io_memory.h"
+#include "engine/noop.h"
 #include "engine/session/session.h"
 #include "engine/session/text.h"
 
@@ -20,9 +22,13 @@ static enum wal_status check_open(const char *path,
 {
     const uint32_t known = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE |
                            WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT |
-                           WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD;
+                           WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD |
+                           WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
+    const uint32_t pathless = WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
 
-    if (path == NULL || store == NULL) {
+    if (store == NULL ||
+        (path == NULL &&
+         (options == NULL || (options->flags & pathless) == 0))) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "the path or the place for the handle is null");
     }
@@ -35,6 +41,12 @@ static enum wal_status check_open(const char *path,
          (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "the options for opening are not valid");
+    }
+    if ((options->flags & WAL_OPEN_MEMORY) != 0 &&
+        (options->flags & (WAL_OPEN_READ_ONLY | WAL_OPEN_NOOP)) != 0) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "a store in memory begins empty, so that it cannot "
+                         "be for reading only, and it is not persistence off");
     }
     if (options->group_align != 0 && options->group_align != 512 &&
         options->group_align != 4096) {
@@ -60,13 +72,27 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     if (options != NULL) {
         core_options.open = *options;
     }
+    if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
+        return wal__noop_open(heap, io, store, error);
+    }
     opened = wal__heap_zalloc(heap, sizeof(*opened));
     if (opened == NULL) {
         return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
+    if ((core_options.open.flags & WAL_OPEN_MEMORY) != 0) {
+        status = wal__io_memory_create(heap, &opened->memory);
+        core_options.open.flags |= WAL_OPEN_CREATE;
+        core_options.io = opened->memory;
+        path = "memory";
+    }
+    if (status != WAL_OK) {
+        wal__heap_free(heap, opened);
+        return wal__fail(error, status, 0, NULL, 0, "no memory");
+    }
     status = wal__core_init(&opened->core, path, &core_options, error);
     if (status != WAL_OK) {
         wal__core_deinit(&opened->core);
+        wal__io_memory_destroy(opened->memory);
         wal__heap_free(heap, opened);
         return status;
     }
@@ -94,9 +120,14 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
     if (status != WAL_OK) {
         return status; /* the parent's memory is the child's to leave alone */
     }
+    if (store->core.noop) {
+        wal__noop_close(store);
+        return WAL_OK;
+    }
     heap = store->core.env.heap;
     status = wal__core_finish(&store->core, error);
     wal__core_deinit(&store->core);
+    wal__io_memory_destroy(store->memory);
     wal__heap_free(heap, store);
     return status;
 }
@@ -106,9 +137,10 @@ enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
     enum wal_status status =
         wal__check_writable(store == NULL ? NULL : &store->core, error);
 
-    return status == WAL_OK
-               ? wal__committer_flush(&store->core.committer, error)
-               : status;
+    if (status != WAL_OK || store->core.noop) {
+        return status;
+    }
+    return wal__committer_flush(&store->core.committer, error);
 }
 
 enum wal_status wal__store_mark(struct wal_store *store,
@@ -181,6 +213,10 @@ enum wal_status wal_store_status(struct wal_store *store,
         status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
                                    sizeof(*info), error);
     }
+    if (status == WAL_OK && core->noop) {
+        wal__noop_store_status(info);
+        return WAL_OK;
+    }
     if (status == WAL_OK) {
         status = wal__core_read_lock(core, error);
     }
@@ -191,190 +227,26 @@ enum wal_status wal_store_status(struct wal_store *store,
     info->struct_size = sizeof(*info);
     info->status = wal__log_check_poison(&core->log, NULL);
     if (info->status == WAL_OK && core->env.read_only) {
-        info->status = WAL_EREADONLY;
+        info->status = core->outdated ? WAL_EVERSION : WAL_EREADONLY;
     }
     info->format_version = core->manifest.version;
     memcpy(info->uuid, core->manifest.uuid, sizeof(info->uuid));
-    info->sessions = core->catalogue.session_count;
+    info->sessions = wal__catalogue_visible_count(&core->catalogue);
     fill_tail(core, info);
     fill_log(core, info);
     wal__core_unlock(core);
     return WAL_OK;
 }
 
-/* --- sessions ----------------------------------------------------------- */
-
-enum wal_status wal_session_create(struct wal_store *store,
-                                   const struct wal_session_options *options,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
+enum wal_status wal_store_accept_damage(struct wal_store *store,
+                                        struct wal_error *error)
 {
-    struct wal__core *core = store == NULL ? NULL : &store->core;
-    enum wal_status status = wal__check_writable(core, error);
+    enum wal_status status =
+        wal__check_writable(store == NULL ? NULL : &store->core, error);
 
-    if (status == WAL_OK && session == NULL) {
-        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                           "the place for the handle is null");
-    }
-    while (status == WAL_OK) {
-        status = wal__session_create(core, options, session, error);
-        if (!wal__core_distrust(core, status)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-static enum wal_status open_session(struct wal__core *core, struct wal__span id,
-                                    struct wal_session **session,
-                                    struct wal_error *error)
-{
-    struct wal__summary summary = {0};
-    enum wal_status status = wal__core_read_lock(core, error);
-
-    if (status != WAL_OK) {
+    if (status != WAL_OK || store->core.noop) {
         return status;
     }
-    status = wal__catalogue_find(&core->catalogue, id, &summary);
-    wal__core_unlock(core);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, 0, core->env.root, 0,
-                         status == WAL_ENOTFOUND
-                             ? "there is no session \"%.*s\""
-                             : "session \"%.*s\" cannot be looked up",
-                         (int)id.size, (const char *)id.data);
-    }
-    return wal__session_handle(core, summary.number, session, error);
-}
-
-enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
-                                 struct wal_session **session,
-                                 struct wal_error *error)
-{
-    struct wal__core *core = store == NULL ? NULL : &store->core;
-    struct wal__span span;
-    enum wal_status status = wal__check_core(core, error);
-
-    if (status == WAL_OK && session == NULL) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the place for the handle is null");
-    }
-    if (status == WAL_OK) {
-        status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
-    }
-    while (status == WAL_OK) {
-        status = open_session(core, span, session, error);
-        if (!wal__core_distrust(core, status)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-void wal_session_close(struct wal_session *session)
-{
-    wal__session_free(session);
-}
-
-enum wal_status wal_session_status(struct wal_session *session,
-                                   struct wal_session_info *info,
-                                   struct wal_error *error)
-{
-    enum wal_status status = wal__check_session(session, error);
-
-    if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
-    }
-    while (status == WAL_OK) {
-        status = wal__session_status(session, info, error);
-        if (!wal__core_distrust(session->core, status)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-enum wal_status wal_session_fork(struct wal_session *session,
-                                 struct wal_slice at,
-                                 const struct wal_session_options *options,
-                                 struct wal_session **fork,
-                                 struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    if (status == WAL_OK && fork == NULL) {
-        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                           "the place for the handle is null");
-    }
-    while (status == WAL_OK) {
-        status = wal__session_fork(session, at, options, fork, error);
-        if (!wal__core_distrust(session->core, status)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-enum wal_status wal_session_accept_damage(struct wal_session *session,
-                                          struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    return status == WAL_OK ? wal__session_accept(session, error) : status;
-}
-
-/* --- lists -------------------------------------------------------------- */
-
-enum wal_status wal_list_open(struct wal_store *store,
-                              const struct wal_list_options *options,
-                              struct wal_list **list, struct wal_error *error)
-{
-    struct wal__core *core = store == NULL ? NULL : &store->core;
-    enum wal_status status = wal__check_core(core, error);
-
-    if (status == WAL_OK && list == NULL) {
-        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                           "the place for the list is null");
-    }
-    while (status == WAL_OK) {
-        status = wal__list_open(core, options, list, error);
-        if (!wal__core_distrust(core, status)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-enum wal_status wal_list_next(struct wal_list *list,
-                              struct wal_session_info *info,
-                              struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_core(list == NULL ? NULL : list->core, error);
-
-    if (status == WAL_OK) {
-        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
-                                   sizeof(*info), error);
-    }
-    while (status == WAL_OK) {
-        status = wal__list_next(list, info, error);
-        if (!wal__core_distrust(list->core, status)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-void wal_list_close(struct wal_list *list)
-{
-    wal__list_close(list);
+    return wal__session_accept(&store->core, WAL__STORE_NUMBER,
+                               WAL__SUMMARY_TEXT_MAX, error);
 }

@@ -18,4 +18,12 @@ wal__store_open(const char *path, const struct wal_open_options *options,
 enum wal_status wal__store_mark(struct wal_store *store,
                                 struct wal_error *error) WAL_MUST_USE;
 
+/* wal_store_migrate on this heap and this io. */
+enum wal_status wal__store_migrate(const char *path,
+                                   const struct wal_open_options *options,
+                                   const struct wal__heap *heap,
+                                   const struct wal__io *io,
+                                   struct wal_migration *result,
+                                   struct wal_error *error) WAL_MUST_USE;
+
 #endif

@@ -21,7 +21,8 @@ enum {
     AT_LAST_SESSION = 44,
     AT_UUID = 48,
     AT_TABLE_CRC = 64,
-    AT_ZERO = 68,
+    AT_HIDDEN_COUNT = 68,
+    AT_ZERO = 72,
     AT_CRC = 124
 };
 
@@ -34,14 +35,15 @@ WAL__FOLLOWS(AT_CHAIN, AT_LAST_SEQUENCE, 8);
 WAL__FOLLOWS(AT_LAST_SESSION, AT_CHAIN, 4);
 WAL__FOLLOWS(AT_UUID, AT_LAST_SESSION, 4);
 WAL__FOLLOWS(AT_TABLE_CRC, AT_UUID, 16);
-WAL__FOLLOWS(AT_ZERO, AT_TABLE_CRC, 4);
-WAL__FOLLOWS(AT_CRC, AT_ZERO, 56);
+WAL__FOLLOWS(AT_HIDDEN_COUNT, AT_TABLE_CRC, 4);
+WAL__FOLLOWS(AT_ZERO, AT_HIDDEN_COUNT, 4);
+WAL__FOLLOWS(AT_CRC, AT_ZERO, 52);
 WAL__FOLLOWS((int)WAL__CATALOGUE_HEADER_SIZE, (int)AT_CRC, 4);
 
 enum {
     MAGIC_SIZE = 8,
     UUID_SIZE = 16,
-    CATALOGUE_FORMAT_VERSION = 1
+    CATALOGUE_FORMAT_VERSION = 2
 };
 
 static const uint8_t catalogue_magic[MAGIC_SIZE] = "AGWALCAT";
@@ -60,6 +62,7 @@ void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
     wal__put32(out + AT_LAST_SESSION, header->last_session);
     memcpy(out + AT_UUID, header->uuid, UUID_SIZE);
     wal__put32(out + AT_TABLE_CRC, header->table_crc);
+    wal__put32(out + AT_HIDDEN_COUNT, header->hidden_count);
     wal__put32(out + AT_CRC, wal__crc32(0, out, AT_CRC));
 }
 
@@ -92,7 +95,8 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     if (wal__get32(at + AT_VERSION) != CATALOGUE_FORMAT_VERSION) {
         return WAL__FMT_VERSION;
     }
-    if (!is_zero(at + AT_ZERO, AT_CRC - AT_ZERO)) {
+    if (!is_zero(at + AT_ZERO, AT_CRC - AT_ZERO) ||
+        wal__get32(at + AT_HIDDEN_COUNT) > wal__get32(at + AT_SESSION_COUNT)) {
         return WAL__FMT_FIELD;
     }
     header->session_count = wal__get32(at + AT_SESSION_COUNT);
@@ -103,6 +107,7 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     header->last_session = wal__get32(at + AT_LAST_SESSION);
     memcpy(header->uuid, at + AT_UUID, UUID_SIZE);
     header->table_crc = wal__get32(at + AT_TABLE_CRC);
+    header->hidden_count = wal__get32(at + AT_HIDDEN_COUNT);
     return WAL__FMT_OK;
 }
 

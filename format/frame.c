@@ -78,6 +78,14 @@ const char *wal__frame_type_name(uint8_t type)
         return "FORK";
     case WAL__FRAME_HEAD:
         return "HEAD";
+    case WAL__FRAME_DOC:
+        return "DOC";
+    case WAL__FRAME_DOC_DELETE:
+        return "DOC_DELETE";
+    case WAL__FRAME_REDACT:
+        return "REDACT";
+    case WAL__FRAME_TOMBSTONE:
+        return "TOMBSTONE";
     case WAL__FRAME_COMMIT:
         return "COMMIT";
     case WAL__FRAME_INDEX:
@@ -93,7 +101,7 @@ const char *wal__frame_type_name(uint8_t type)
 
 static bool is_known(uint8_t type)
 {
-    return (type >= WAL__FRAME_OPEN && type <= WAL__FRAME_HEAD) ||
+    return (type >= WAL__FRAME_OPEN && type <= WAL__FRAME_TOMBSTONE) ||
            (type >= WAL__FRAME_COMMIT && type <= WAL__FRAME_ACCEPT);
 }
 
@@ -101,9 +109,11 @@ static uint32_t payload_max(uint8_t type)
 {
     switch (type) {
     case WAL__FRAME_ENTRY:
+    case WAL__FRAME_DOC:
         return WAL__FRAME_ENTRY_MAX;
     case WAL__FRAME_INDEX:
         return WAL__FRAME_INDEX_MAX;
+    case WAL__FRAME_TOMBSTONE:
     case WAL__FRAME_ACCEPT:
         return 0;
     default:

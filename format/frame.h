@@ -19,7 +19,8 @@ enum {
 /* The most bytes of payload, stored and decompressed alike. */
 enum {
     WAL__FRAME_PAYLOAD_MAX = 2 * 1024 * 1024,
-    WAL__FRAME_ENTRY_MAX = 18 * 1024 * 1024, /* a payload and its fields */
+    WAL__FRAME_ENTRY_MAX = 18 * 1024 * 1024, /* ENTRY and DOC: a payload and
+                                              * its fields */
     WAL__FRAME_INDEX_MAX = 64 * 1024 * 1024, /* a segment */
     WAL__FRAME_LZ4_RATIO_MAX = 255
 };
@@ -31,6 +32,10 @@ enum wal__frame_type {
     WAL__FRAME_ENTRY = 3,
     WAL__FRAME_FORK = 4,
     WAL__FRAME_HEAD = 5,
+    WAL__FRAME_DOC = 6,
+    WAL__FRAME_DOC_DELETE = 7,
+    WAL__FRAME_REDACT = 8,
+    WAL__FRAME_TOMBSTONE = 9,
     WAL__FRAME_COMMIT = 12,
     WAL__FRAME_INDEX = 13,
     WAL__FRAME_SEAL = 14,

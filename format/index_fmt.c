@@ -36,11 +36,17 @@ enum {
     SUMMARY_ID_SIZE = 116,
     SUMMARY_HEAD_SIZE = 117,
     SUMMARY_PARENT_SIZE = 118,
-    SUMMARY_ZERO = 119,
+    SUMMARY_FIRST_SIZE = 119,
     SUMMARY_CWD_SIZE = 120,
     SUMMARY_PROJECT_SIZE = 122,
     SUMMARY_TITLE_SIZE = 124,
-    SUMMARY_SOURCE_SIZE = 126
+    SUMMARY_SOURCE_SIZE = 126,
+    SUMMARY_FIRST_SEQUENCE = 128,
+    SUMMARY_FORK_RECORD = 136,
+    SUMMARY_FIRST_OWNER = 144,
+    SUMMARY_FORK_SOURCE = 148,
+    SUMMARY_DOCUMENTS = 152,
+    SUMMARY_SCHEMA_VERSION = 156
 };
 
 WAL__FOLLOWS(SUMMARY_FLAGS, SUMMARY_NUMBER, 4);
@@ -63,14 +69,22 @@ WAL__FOLLOWS(SUMMARY_TEXT_OFFSET, SUMMARY_POSTING_COUNT, 4);
 WAL__FOLLOWS(SUMMARY_ID_SIZE, SUMMARY_TEXT_OFFSET, 4);
 WAL__FOLLOWS(SUMMARY_HEAD_SIZE, SUMMARY_ID_SIZE, 1);
 WAL__FOLLOWS(SUMMARY_PARENT_SIZE, SUMMARY_HEAD_SIZE, 1);
-WAL__FOLLOWS(SUMMARY_ZERO, SUMMARY_PARENT_SIZE, 1);
-WAL__FOLLOWS(SUMMARY_CWD_SIZE, SUMMARY_ZERO, 1);
+WAL__FOLLOWS(SUMMARY_FIRST_SIZE, SUMMARY_PARENT_SIZE, 1);
+WAL__FOLLOWS(SUMMARY_CWD_SIZE, SUMMARY_FIRST_SIZE, 1);
 WAL__FOLLOWS(SUMMARY_PROJECT_SIZE, SUMMARY_CWD_SIZE, 2);
 WAL__FOLLOWS(SUMMARY_TITLE_SIZE, SUMMARY_PROJECT_SIZE, 2);
 WAL__FOLLOWS(SUMMARY_SOURCE_SIZE, SUMMARY_TITLE_SIZE, 2);
-WAL__FOLLOWS((int)WAL__SUMMARY_SIZE, (int)SUMMARY_SOURCE_SIZE, 2);
-static_assert((int)WAL__SUMMARY_TEXT_MAX == 3 * WAL__ID_MAX + 4 * WAL__TEXT_MAX,
-              "three ids and four texts");
+WAL__FOLLOWS(SUMMARY_FIRST_SEQUENCE, SUMMARY_SOURCE_SIZE, 2);
+WAL__FOLLOWS(SUMMARY_FORK_RECORD, SUMMARY_FIRST_SEQUENCE, 8);
+WAL__FOLLOWS(SUMMARY_FIRST_OWNER, SUMMARY_FORK_RECORD, 8);
+WAL__FOLLOWS(SUMMARY_FORK_SOURCE, SUMMARY_FIRST_OWNER, 4);
+WAL__FOLLOWS(SUMMARY_DOCUMENTS, SUMMARY_FORK_SOURCE, 4);
+WAL__FOLLOWS(SUMMARY_SCHEMA_VERSION, SUMMARY_DOCUMENTS, 4);
+WAL__FOLLOWS((int)WAL__SUMMARY_SIZE, (int)SUMMARY_SCHEMA_VERSION, 4);
+static_assert((int)WAL__SUMMARY_TEXT_MAX == 3 * WAL__ID_MAX +
+                                                4 * WAL__TEXT_MAX +
+                                                (int)WAL__SUMMARY_FIRST_MAX,
+              "three ids, four texts and the first text");
 
 enum {
     POSTING_OFFSET = 0,
@@ -135,8 +149,9 @@ WAL__FOLLOWS((int)WAL__INDEX_HEADER_SIZE, (int)INDEX_CRC, 4);
 enum {
     MAGIC_SIZE = 8,
     UUID_SIZE = 16,
-    INDEX_FORMAT_VERSION = 1,
-    SUMMARY_FLAGS_KNOWN = WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED,
+    INDEX_FORMAT_VERSION = 2,
+    SUMMARY_FLAGS_KNOWN =
+        WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED | WAL__SUMMARY_DELETED,
     POSTING_COUNT_MAX = WAL__SEGMENT_MAX / WAL__FRAME_SIZE
 };
 
@@ -146,7 +161,7 @@ size_t wal__summary_text_size(const struct wal__summary *summary)
 {
     return summary->id.size + summary->head_id.size + summary->parent_id.size +
            summary->cwd.size + summary->project.size + summary->title.size +
-           summary->source.size;
+           summary->source.size + summary->first_text.size;
 }
 
 bool wal__summary_is_valid(const struct wal__summary *summary)
@@ -159,7 +174,8 @@ bool wal__summary_is_valid(const struct wal__summary *summary)
            summary->cwd.size <= WAL__TEXT_MAX &&
            summary->project.size <= WAL__TEXT_MAX &&
            summary->title.size <= WAL__TEXT_MAX &&
-           summary->source.size <= WAL__TEXT_MAX;
+           summary->source.size <= WAL__TEXT_MAX &&
+           summary->first_text.size <= WAL__SUMMARY_FIRST_MAX;
 }
 
 static void put_texts(const struct wal__summary *summary, uint8_t *text)
@@ -170,7 +186,20 @@ static void put_texts(const struct wal__summary *summary, uint8_t *text)
     text = wal__put_text(text, summary->cwd);
     text = wal__put_text(text, summary->project);
     text = wal__put_text(text, summary->title);
-    (void)wal__put_text(text, summary->source);
+    text = wal__put_text(text, summary->source);
+    (void)wal__put_text(text, summary->first_text);
+}
+
+static void put_text_sizes(const struct wal__summary *summary, uint8_t *out)
+{
+    out[SUMMARY_ID_SIZE] = (uint8_t)summary->id.size;
+    out[SUMMARY_HEAD_SIZE] = (uint8_t)summary->head_id.size;
+    out[SUMMARY_PARENT_SIZE] = (uint8_t)summary->parent_id.size;
+    out[SUMMARY_FIRST_SIZE] = (uint8_t)summary->first_text.size;
+    wal__put16(out + SUMMARY_CWD_SIZE, (uint16_t)summary->cwd.size);
+    wal__put16(out + SUMMARY_PROJECT_SIZE, (uint16_t)summary->project.size);
+    wal__put16(out + SUMMARY_TITLE_SIZE, (uint16_t)summary->title.size);
+    wal__put16(out + SUMMARY_SOURCE_SIZE, (uint16_t)summary->source.size);
 }
 
 void wal__summary_encode(const struct wal__summary *summary,
@@ -194,14 +223,13 @@ void wal__summary_encode(const struct wal__summary *summary,
     wal__put32(out + SUMMARY_FIRST_POSTING, summary->first_posting);
     wal__put32(out + SUMMARY_POSTING_COUNT, summary->posting_count);
     wal__put32(out + SUMMARY_TEXT_OFFSET, text_offset);
-    out[SUMMARY_ID_SIZE] = (uint8_t)summary->id.size;
-    out[SUMMARY_HEAD_SIZE] = (uint8_t)summary->head_id.size;
-    out[SUMMARY_PARENT_SIZE] = (uint8_t)summary->parent_id.size;
-    out[SUMMARY_ZERO] = 0;
-    wal__put16(out + SUMMARY_CWD_SIZE, (uint16_t)summary->cwd.size);
-    wal__put16(out + SUMMARY_PROJECT_SIZE, (uint16_t)summary->project.size);
-    wal__put16(out + SUMMARY_TITLE_SIZE, (uint16_t)summary->title.size);
-    wal__put16(out + SUMMARY_SOURCE_SIZE, (uint16_t)summary->source.size);
+    wal__put64(out + SUMMARY_FIRST_SEQUENCE, summary->first_sequence);
+    wal__put64(out + SUMMARY_FORK_RECORD, summary->fork_record);
+    wal__put32(out + SUMMARY_FIRST_OWNER, summary->first_owner);
+    wal__put32(out + SUMMARY_FORK_SOURCE, summary->fork_source);
+    wal__put32(out + SUMMARY_DOCUMENTS, summary->documents);
+    wal__put32(out + SUMMARY_SCHEMA_VERSION, summary->schema_version);
+    put_text_sizes(summary, out);
     put_texts(summary, text);
 }
 
@@ -224,6 +252,12 @@ static void get_numbers(const uint8_t *at, struct wal__summary *summary)
     summary->segment = wal__get64(at + SUMMARY_SEGMENT);
     summary->first_posting = wal__get32(at + SUMMARY_FIRST_POSTING);
     summary->posting_count = wal__get32(at + SUMMARY_POSTING_COUNT);
+    summary->first_sequence = wal__get64(at + SUMMARY_FIRST_SEQUENCE);
+    summary->fork_record = wal__get64(at + SUMMARY_FORK_RECORD);
+    summary->first_owner = wal__get32(at + SUMMARY_FIRST_OWNER);
+    summary->fork_source = wal__get32(at + SUMMARY_FORK_SOURCE);
+    summary->documents = wal__get32(at + SUMMARY_DOCUMENTS);
+    summary->schema_version = wal__get32(at + SUMMARY_SCHEMA_VERSION);
 }
 
 static void get_texts(const uint8_t *at, const uint8_t *text,
@@ -238,6 +272,7 @@ static void get_texts(const uint8_t *at, const uint8_t *text,
     summary->title = wal__take_text(&text, wal__get16(at + SUMMARY_TITLE_SIZE));
     summary->source =
         wal__take_text(&text, wal__get16(at + SUMMARY_SOURCE_SIZE));
+    summary->first_text = wal__take_text(&text, at[SUMMARY_FIRST_SIZE]);
 }
 
 enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
@@ -251,7 +286,7 @@ enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
 
     uint32_t offset = wal__get32(copy + SUMMARY_TEXT_OFFSET);
 
-    if (offset >= texts.size || copy[SUMMARY_ZERO] != 0) {
+    if (offset >= texts.size) {
         return WAL__FMT_FIELD;
     }
     get_numbers(copy, &read);

@@ -14,8 +14,11 @@
 
 enum {
     WAL__INDEX_HEADER_SIZE = 112,
-    WAL__SUMMARY_SIZE = 128,
-    WAL__SUMMARY_TEXT_MAX = 17149, /* all texts of one together */
+    WAL__SUMMARY_SIZE = 160,
+    WAL__SUMMARY_FIRST_MAX = 160,  /* bytes of first_text */
+    WAL__SUMMARY_TEXT_MAX = 17309, /* all texts of one together */
+    /* What records without texts of their own may add: head and first_text. */
+    WAL__SUMMARY_GROWTH_MAX = 255 + WAL__SUMMARY_FIRST_MAX,
     WAL__POSTING_SIZE = 32,
     WAL__CATALOGUE_PAGE = 4096,
     WAL__CATALOGUE_HEADER_SIZE = 128
@@ -23,7 +26,8 @@ enum {
 
 enum wal__summary_flag {
     WAL__SUMMARY_FORK = 1,
-    WAL__SUMMARY_DAMAGED = 2
+    WAL__SUMMARY_DAMAGED = 2,
+    WAL__SUMMARY_DELETED = 4
 };
 
 /* The state of a session; spans are borrowed. */
@@ -43,6 +47,12 @@ struct wal__summary {
     uint64_t bytes;
     uint64_t head_sequence;
     uint64_t segment;
+    uint64_t first_sequence; /* of the first user message on the way, 0: none */
+    uint64_t fork_record;    /* sequence of its FORK record, 0: none */
+    uint32_t first_owner;    /* number of the session that holds it */
+    uint32_t fork_source;    /* number of the session it was forked from */
+    uint32_t documents;      /* its own document records */
+    uint32_t schema_version;
     uint32_t first_posting;
     uint32_t posting_count;
     struct wal__span id;
@@ -52,6 +62,7 @@ struct wal__summary {
     struct wal__span project;
     struct wal__span title;
     struct wal__span source;
+    struct wal__span first_text; /* when the session itself holds it */
 };
 
 struct wal__posting {
@@ -126,6 +137,7 @@ struct wal__catalogue_header {
     uint64_t last_sequence;
     uint32_t chain;
     uint32_t last_session;
+    uint32_t hidden_count; /* of the summaries: deleted, or the store's own */
     uint8_t uuid[16];
     uint32_t table_crc;
 };

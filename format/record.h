@@ -1,5 +1,5 @@
 /*
- * record.h - the payloads of frames (SPEC.md 2.4 to 2.10).
+ * record.h - the payloads of frames (SPEC.md 2.4 to 2.10, 2.14 to 2.17).
  *
  * Encoders write exactly ..._size() bytes. Decoders check every size against
  * the payload before they use it; the spans they return point into it.
@@ -17,8 +17,12 @@ enum {
     WAL__PAYLOAD_MAX = 16 * 1024 * 1024,
     WAL__DAMAGE_MAX = 256,
     WAL__COMMIT_SESSIONS_MAX = 4096,
-    WAL__LINEAGE_MAX = 65535
+    WAL__LINEAGE_MAX = 65535,
+    WAL__KEY_MAX = 1024
 };
+
+/* Session number of the store's own documents; no session has it. */
+#define WAL__STORE_NUMBER UINT32_MAX
 
 /* A damaged range of a segment. */
 struct wal__damage {
@@ -66,7 +70,10 @@ struct wal__session_record {
 size_t wal__session_record_size(const struct wal__session_record *session);
 void wal__session_record_encode(const struct wal__session_record *session,
                                 uint8_t *out);
+/* `version` is that of the segment which holds the frame: 0 has the older
+ * layout, without schema version (read as 0) and title, and counts seconds. */
 enum wal__fmt wal__session_record_decode(struct wal__span payload,
+                                         uint32_t version,
                                          struct wal__session_record *session);
 
 enum wal__entry_form {
@@ -94,7 +101,10 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
 enum {
     WAL__KIND_NAMED = 0,
     WAL__KIND_MESSAGE = 1,
+    WAL__KIND_MESSAGE_DELTA_BATCH = 3,
     WAL__KIND_COMPACTION_SUMMARY = 8,
+    WAL__KIND_BRANCH_SUMMARY = 9,
+    WAL__KIND_REDACTION = 10,
     WAL__KIND_COMPACTION = 12
 };
 
@@ -107,10 +117,16 @@ struct wal__span wal__kind_name(uint8_t kind);
 struct wal__fork_record {
     uint64_t inherited;
     uint32_t depth;
+    uint32_t source; /* session numbers */
+    uint32_t owner;
     uint8_t stream;
     struct wal__span source_id;
     struct wal__span owner_id;
     struct wal__span entry_id;
+};
+
+enum {
+    WAL__FORK_SIZE_MAX = 24 + 3 * WAL__ID_MAX
 };
 
 size_t wal__fork_record_size(const struct wal__fork_record *fork);
@@ -128,6 +144,34 @@ size_t wal__head_record_size(const struct wal__head_record *head);
 void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out);
 enum wal__fmt wal__head_record_decode(struct wal__span payload,
                                       struct wal__head_record *head);
+
+/* DOC, and DOC_DELETE: then without a value. The frame's id_hash is the key's,
+ * its parent the sequence of the version before, 0: none. */
+struct wal__doc_record {
+    int64_t modified_ms;
+    struct wal__span key;
+    struct wal__span value;
+};
+
+size_t wal__doc_record_size(const struct wal__doc_record *doc);
+void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out);
+enum wal__fmt wal__doc_record_decode(struct wal__span payload,
+                                     struct wal__doc_record *doc);
+
+/* REDACT. The frame's session owns the target, its parent is the target's
+ * sequence, its stream the target's. */
+struct wal__redact_record {
+    uint32_t session; /* number of the one that holds the redaction entry */
+    struct wal__span entry_id; /* of the redaction entry */
+    struct wal__span target_id;
+    struct wal__span reason;
+};
+
+size_t wal__redact_record_size(const struct wal__redact_record *redact);
+void wal__redact_record_encode(const struct wal__redact_record *redact,
+                               uint8_t *out);
+enum wal__fmt wal__redact_record_decode(struct wal__span payload,
+                                        struct wal__redact_record *redact);
 
 enum wal__commit_flag {
     WAL__COMMIT_DURABLE = 1

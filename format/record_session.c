@@ -1,6 +1,6 @@
 /*
  * record_session.c - the payloads of SESSION, FORK and HEAD to bytes and back
- * (SPEC.md 2.5, 2.7, 2.8).
+ * (SPEC.md 2.5, 2.7, 2.8; SESSION of version 0 too, 2.17).
  *
  * Invariant: a decoder accepts a payload only when the sizes in it add up to
  * the payload's own, so the spans it returns lie inside. Threads: any.
@@ -73,8 +73,7 @@ void wal__session_record_encode(const struct wal__session_record *session,
 
 static bool session_is_valid(const struct wal__session_record *session)
 {
-    return session->schema_version > 0 &&
-           (session->flags & ~(uint32_t)WAL__SESSION_RECORD_FORK) == 0 &&
+    return (session->flags & ~(uint32_t)WAL__SESSION_RECORD_FORK) == 0 &&
            session->id.size >= 1 && session->id.size <= WAL__ID_MAX &&
            session->cwd.size <= WAL__TEXT_MAX &&
            session->project.size <= WAL__TEXT_MAX &&
@@ -84,8 +83,8 @@ static bool session_is_valid(const struct wal__session_record *session)
            session->metadata.size <= WAL__METADATA_MAX;
 }
 
-enum wal__fmt wal__session_record_decode(struct wal__span payload,
-                                         struct wal__session_record *session)
+static enum wal__fmt decode_session(struct wal__span payload,
+                                    struct wal__session_record *session)
 {
     const uint8_t *at = payload.data;
     struct wal__session_record read = {0};
@@ -103,7 +102,7 @@ enum wal__fmt wal__session_record_decode(struct wal__span payload,
     read.parent_id.size = wal__get16(at + SESSION_PARENT_SIZE);
     read.source.size = wal__get16(at + SESSION_SOURCE_SIZE);
     read.metadata.size = wal__get32(at + SESSION_METADATA_SIZE);
-    if (!session_is_valid(&read) ||
+    if (read.schema_version == 0 || !session_is_valid(&read) ||
         wal__session_record_size(&read) != payload.size) {
         return WAL__FMT_FIELD;
     }
@@ -119,20 +118,104 @@ enum wal__fmt wal__session_record_decode(struct wal__span payload,
     return WAL__FMT_OK;
 }
 
+/* SESSION of version 0 (2.17) */
+
+enum {
+    SESSION_0_CREATED = 0,
+    SESSION_0_FLAGS = 8,
+    SESSION_0_ID_SIZE = 12,
+    SESSION_0_CWD_SIZE = 14,
+    SESSION_0_PROJECT_SIZE = 16,
+    SESSION_0_PARENT_SIZE = 18,
+    SESSION_0_SOURCE_SIZE = 20,
+    SESSION_0_ZERO = 22,
+    SESSION_0_METADATA_SIZE = 24,
+    SESSION_0_TEXTS = 28
+};
+
+WAL__FOLLOWS(SESSION_0_FLAGS, SESSION_0_CREATED, 8);
+WAL__FOLLOWS(SESSION_0_ID_SIZE, SESSION_0_FLAGS, 4);
+WAL__FOLLOWS(SESSION_0_CWD_SIZE, SESSION_0_ID_SIZE, 2);
+WAL__FOLLOWS(SESSION_0_PROJECT_SIZE, SESSION_0_CWD_SIZE, 2);
+WAL__FOLLOWS(SESSION_0_PARENT_SIZE, SESSION_0_PROJECT_SIZE, 2);
+WAL__FOLLOWS(SESSION_0_SOURCE_SIZE, SESSION_0_PARENT_SIZE, 2);
+WAL__FOLLOWS(SESSION_0_ZERO, SESSION_0_SOURCE_SIZE, 2);
+WAL__FOLLOWS(SESSION_0_METADATA_SIZE, SESSION_0_ZERO, 2);
+WAL__FOLLOWS(SESSION_0_TEXTS, SESSION_0_METADATA_SIZE, 4);
+
+enum {
+    MS_PER_SECOND = 1000
+};
+
+static bool fits_in_ms(int64_t seconds)
+{
+    return seconds >= INT64_MIN / MS_PER_SECOND &&
+           seconds <= INT64_MAX / MS_PER_SECOND;
+}
+
+static enum wal__fmt decode_session_0(struct wal__span payload,
+                                      struct wal__session_record *session)
+{
+    const uint8_t *at = payload.data;
+    struct wal__session_record read = {0};
+    int64_t created;
+    size_t size;
+
+    if (payload.size < SESSION_0_TEXTS) {
+        return WAL__FMT_SHORT;
+    }
+    created = (int64_t)wal__get64(at + SESSION_0_CREATED);
+    read.flags = wal__get32(at + SESSION_0_FLAGS);
+    read.id.size = wal__get16(at + SESSION_0_ID_SIZE);
+    read.cwd.size = wal__get16(at + SESSION_0_CWD_SIZE);
+    read.project.size = wal__get16(at + SESSION_0_PROJECT_SIZE);
+    read.parent_id.size = wal__get16(at + SESSION_0_PARENT_SIZE);
+    read.source.size = wal__get16(at + SESSION_0_SOURCE_SIZE);
+    read.metadata.size = wal__get32(at + SESSION_0_METADATA_SIZE);
+    size = wal__session_record_size(&read) - SESSION_TEXTS + SESSION_0_TEXTS;
+    if (wal__get16(at + SESSION_0_ZERO) != 0 || !fits_in_ms(created) ||
+        !session_is_valid(&read) || size != payload.size) {
+        return WAL__FMT_FIELD;
+    }
+    read.created_ms = created * MS_PER_SECOND;
+    at += SESSION_0_TEXTS;
+    read.id = wal__take_text(&at, read.id.size);
+    read.cwd = wal__take_text(&at, read.cwd.size);
+    read.project = wal__take_text(&at, read.project.size);
+    read.title = wal__take_text(&at, 0);
+    read.parent_id = wal__take_text(&at, read.parent_id.size);
+    read.source = wal__take_text(&at, read.source.size);
+    read.metadata = wal__take_text(&at, read.metadata.size);
+    *session = read;
+    return WAL__FMT_OK;
+}
+
+enum wal__fmt wal__session_record_decode(struct wal__span payload,
+                                         uint32_t version,
+                                         struct wal__session_record *session)
+{
+    return version == 0 ? decode_session_0(payload, session)
+                        : decode_session(payload, session);
+}
+
 /* FORK (2.7) */
 
 enum {
     FORK_INHERITED = 0,
     FORK_DEPTH = 8,
-    FORK_SOURCE_SIZE = 12,
-    FORK_OWNER_SIZE = 13,
-    FORK_ENTRY_SIZE = 14,
-    FORK_STREAM = 15,
-    FORK_TEXTS = 16
+    FORK_SOURCE = 12,
+    FORK_OWNER = 16,
+    FORK_SOURCE_SIZE = 20,
+    FORK_OWNER_SIZE = 21,
+    FORK_ENTRY_SIZE = 22,
+    FORK_STREAM = 23,
+    FORK_TEXTS = 24
 };
 
 WAL__FOLLOWS(FORK_DEPTH, FORK_INHERITED, 8);
-WAL__FOLLOWS(FORK_SOURCE_SIZE, FORK_DEPTH, 4);
+WAL__FOLLOWS(FORK_SOURCE, FORK_DEPTH, 4);
+WAL__FOLLOWS(FORK_OWNER, FORK_SOURCE, 4);
+WAL__FOLLOWS(FORK_SOURCE_SIZE, FORK_OWNER, 4);
 WAL__FOLLOWS(FORK_OWNER_SIZE, FORK_SOURCE_SIZE, 1);
 WAL__FOLLOWS(FORK_ENTRY_SIZE, FORK_OWNER_SIZE, 1);
 WAL__FOLLOWS(FORK_STREAM, FORK_ENTRY_SIZE, 1);
@@ -150,6 +233,8 @@ void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out)
 
     wal__put64(out + FORK_INHERITED, fork->inherited);
     wal__put32(out + FORK_DEPTH, fork->depth);
+    wal__put32(out + FORK_SOURCE, fork->source);
+    wal__put32(out + FORK_OWNER, fork->owner);
     out[FORK_SOURCE_SIZE] = (uint8_t)fork->source_id.size;
     out[FORK_OWNER_SIZE] = (uint8_t)fork->owner_id.size;
     out[FORK_ENTRY_SIZE] = (uint8_t)fork->entry_id.size;
@@ -170,12 +255,14 @@ enum wal__fmt wal__fork_record_decode(struct wal__span payload,
     }
     read.inherited = wal__get64(at + FORK_INHERITED);
     read.depth = wal__get32(at + FORK_DEPTH);
+    read.source = wal__get32(at + FORK_SOURCE);
+    read.owner = wal__get32(at + FORK_OWNER);
     read.stream = at[FORK_STREAM];
     read.source_id.size = at[FORK_SOURCE_SIZE];
     read.owner_id.size = at[FORK_OWNER_SIZE];
     read.entry_id.size = at[FORK_ENTRY_SIZE];
-    if (read.depth > WAL__LINEAGE_MAX || read.source_id.size == 0 ||
-        read.owner_id.size == 0 ||
+    if (read.depth > WAL__LINEAGE_MAX || read.source == 0 || read.owner == 0 ||
+        read.source_id.size == 0 || read.owner_id.size == 0 ||
         wal__fork_record_size(&read) != payload.size) {
         return WAL__FMT_FIELD;
     }

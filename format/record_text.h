@@ -1,6 +1,6 @@
 /*
  * record_text.h - the texts that close a payload, one behind the other
- * (SPEC.md 2.5 to 2.8).
+ * (SPEC.md 2.5 to 2.8, 2.14, 2.15).
  *
  * Nothing is bounded here: the caller has checked that the sizes add up to the
  * payload. Threads: any.

@@ -143,7 +143,7 @@ static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
     if (wal__crc32(0, at, crc_offset) != wal__get32(at + crc_offset)) {
         return WAL__FMT_HEADER_CRC;
     }
-    if (wal__get32(at + AT_VERSION) != WAL__FORMAT_VERSION) {
+    if (wal__get32(at + AT_VERSION) > WAL__FORMAT_VERSION) {
         return WAL__FMT_VERSION;
     }
     if ((wal__get32(at + AT_INCOMPAT) & ~WAL__KNOWN_INCOMPAT) != 0) {

@@ -8,7 +8,7 @@
 #include "format/fmt.h"
 
 enum {
-    WAL__FORMAT_VERSION = 1,
+    WAL__FORMAT_VERSION = 1, /* written; 0 can be read */
     WAL__MANIFEST_SLOT_SIZE = 4096,
     WAL__MANIFEST_SIZE = 2 * WAL__MANIFEST_SLOT_SIZE,
     WAL__SEGMENT_HEADER_SIZE = 4096, /* both copies; frames begin here */

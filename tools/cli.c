@@ -60,7 +60,7 @@ static const char *hint(enum wal_status status)
         return "accept it with --force-network-fs";
     }
     if (status == WAL_EDAMAGED) {
-        return "see walcheck, then: walctl accept-damage STORE SESSION";
+        return "see walcheck, then: walctl accept-damage STORE [SESSION]";
     }
     if (status == WAL_ECORRUPT) {
         return "see what is damaged with: walcheck STORE";
@@ -94,18 +94,23 @@ int cli_fail(const struct cli *cli, const char *what, enum wal_status status,
 
 int cli_code(enum wal_status status)
 {
+    static const enum wal_status answers[] = {
+        WAL_ENOTFOUND, WAL_EEXISTS,  WAL_ECONFLICT, WAL_ETOOBIG,
+        WAL_ETORN,     WAL_ECORRUPT, WAL_ENOPARENT, WAL_EBADJSON,
+        WAL_EDAMAGED,  WAL_ESKIPPED, WAL_EHEAD,     WAL_ESTALE,
+        WAL_ECALLBACK, WAL_ESCHEMA,  WAL_EREDACTED,
+    };
+
     if (status == WAL_OK || status == WAL_END) {
         return CLI_DONE;
     }
     if (status == WAL_EINVAL) {
         return CLI_USAGE;
     }
-    if (status == WAL_ENOTFOUND || status == WAL_EEXISTS ||
-        status == WAL_ECONFLICT || status == WAL_ETOOBIG ||
-        status == WAL_ETORN || status == WAL_ECORRUPT ||
-        status == WAL_ENOPARENT || status == WAL_EBADJSON ||
-        status == WAL_EDAMAGED || status == WAL_ESKIPPED) {
-        return CLI_NO;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        if (status == answers[i]) {
+            return CLI_NO;
+        }
     }
     return CLI_FAILED;
 }
@@ -339,12 +344,9 @@ char *cli_directory(const char *path)
     return joined;
 }
 
-int cli_open(const struct cli *cli, const char *path, uint32_t flags,
-             struct wal_store **store)
+struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_open_options options = {.struct_size = sizeof(options)};
-    enum wal_status status;
 
     options.flags = flags;
     if (cli->strict) {
@@ -353,7 +355,16 @@ int cli_open(const struct cli *cli, const char *path, uint32_t flags,
     if (cli->force_network_fs) {
         options.flags |= WAL_OPEN_NETWORK_FS;
     }
-    status = wal_open(path, &options, store, &error);
+    return options;
+}
+
+int cli_open(const struct cli *cli, const char *path, uint32_t flags,
+             struct wal_store **store)
+{
+    struct wal_open_options options = cli_open_options(cli, flags);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_open(path, &options, store, &error);
+
     if (status != WAL_OK) {
         return cli_fail(cli, path, status, &error);
     }

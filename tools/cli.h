@@ -98,6 +98,9 @@ void *cli_room(void *items, size_t count, size_t *capacity, size_t item_size);
 struct wal_slice cli_slice(const char *text);
 bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 
+/* The options of the command line for opening a store, and these flags. */
+struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags);
+
 /* Opens a store with the options of the command line and these flags. Prints
  * why not; answers CLI_GO_ON or the exit code. */
 int cli_open(const struct cli *cli, const char *path, uint32_t flags,

@@ -130,6 +130,13 @@ void cli_json_text(struct cli_json *json, struct wal_slice text)
     putc_unlocked('"', json->file);
 }
 
+void cli_json_name(struct cli_json *json, struct wal_slice key)
+{
+    cli_json_text(json, key);
+    putc_unlocked(':', json->file);
+    json->separate = false;
+}
+
 void cli_json_optional(struct cli_json *json, struct wal_slice text)
 {
     if (text.size > 0) {

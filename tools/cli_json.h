@@ -26,6 +26,9 @@ void cli_json_open(struct cli_json *json, char bracket);
 void cli_json_close(struct cli_json *json, char bracket);
 void cli_json_key(struct cli_json *json, const char *key);
 
+/* A key that is any text. */
+void cli_json_name(struct cli_json *json, struct wal_slice key);
+
 /* A string; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_text(struct cli_json *json, struct wal_slice text);
 

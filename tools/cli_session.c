@@ -1,5 +1,6 @@
 /*
- * cli_session - finding a session by what the user calls it, and listing.
+ * cli_session - finding a session by what the user calls it, and telling of
+ * sessions.
  *
  * Invariant: a name that fits several sessions opens none of them.
  *
@@ -238,6 +239,32 @@ int cli_session(const struct cli *cli, struct wal_store *store,
     return cli_fail(cli, name, status, &error);
 }
 
+enum wal_status cli_heads_read(struct cli_heads *heads,
+                               struct wal_session *session,
+                               struct wal_error *error)
+{
+    size_t capacity = 0;
+    enum wal_status status = wal_heads_open(session, &heads->reader, error);
+
+    while (status == WAL_OK) {
+        struct wal_head head = {.struct_size = sizeof(head)};
+        status = wal_heads_next(heads->reader, &head, error);
+        if (status == WAL_OK) {
+            heads->items = cli_room(heads->items, heads->count, &capacity,
+                                    sizeof(heads->items[0]));
+            heads->items[heads->count++] = head;
+        }
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+void cli_heads_deinit(struct cli_heads *heads)
+{
+    wal_heads_close(heads->reader);
+    free(heads->items);
+    *heads = (struct cli_heads){.items = NULL};
+}
+
 void cli_session_members(struct cli_json *json,
                          const struct wal_session_info *info)
 {
@@ -245,6 +272,8 @@ void cli_session_members(struct cli_json *json,
     cli_json_text(json, info->id);
     cli_json_key(json, "title");
     cli_json_optional(json, info->title);
+    cli_json_key(json, "firstText");
+    cli_json_optional(json, info->first_text);
     cli_json_key(json, "cwd");
     cli_json_optional(json, info->cwd);
     cli_json_key(json, "projectId");
@@ -272,10 +301,13 @@ static void write_row(struct cli_json *json,
 
 static void print_row(const struct wal_session_info *info, bool is_first)
 {
-    struct wal_slice what = info->title.size > 0 ? info->title : info->source;
+    struct wal_slice what = info->title;
     char updated[64];
     size_t printed;
 
+    if (what.size == 0) {
+        what = info->first_text.size > 0 ? info->first_text : info->source;
+    }
     if (is_first) {
         printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
                "DIRECTORY  TITLE");
@@ -295,8 +327,27 @@ static void print_row(const struct wal_session_info *info, bool is_first)
     putchar('\n');
 }
 
+/* Behind the last session of a page: whether there are more, and if so, where
+ * to go on. */
+static enum wal_status print_cursor(struct wal_list *list,
+                                    struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    char cursor[WAL_CURSOR_SIZE];
+    enum wal_status status = wal_list_cursor(list, cursor, error);
+
+    if (status == WAL_OK) {
+        status = wal_list_next(list, &info, error);
+    }
+    if (status == WAL_OK) {
+        fprintf(stderr, "%s\n", cursor);
+    }
+    return status;
+}
+
 int cli_session_table(const struct cli *cli, struct wal_store *store,
-                      const struct wal_list_options *options, uint64_t limit)
+                      const struct wal_list_options *options, uint64_t limit,
+                      bool cursor)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = CLI_ERROR_INIT;
@@ -306,11 +357,9 @@ int cli_session_table(const struct cli *cli, struct wal_store *store,
     uint64_t count = 0;
 
     status = wal_list_open(store, options, &list, &error);
-    if (status != WAL_OK) {
-        return cli_fail(cli, NULL, status, &error);
-    }
     cli_json_init(&json, stdout);
-    while ((limit == 0 || count < limit) && !cli_output_gone() &&
+    while (status == WAL_OK && (limit == 0 || count < limit) &&
+           !cli_output_gone() &&
            (status = wal_list_next(list, &info, &error)) == WAL_OK) {
         if (cli->json) {
             write_row(&json, &info);
@@ -318,6 +367,9 @@ int cli_session_table(const struct cli *cli, struct wal_store *store,
             print_row(&info, count == 0);
         }
         count++;
+    }
+    if (status == WAL_OK && cursor && count == limit) {
+        status = print_cursor(list, &error);
     }
     wal_list_close(list);
     return status == WAL_OK || status == WAL_END

@@ -12,15 +12,30 @@
 #include "tools/cli.h"
 #include "tools/cli_json.h"
 
+/* The heads of a session, of all streams. Zeroed: none. */
+struct cli_heads {
+    struct wal_heads *reader; /* holds the texts */
+    struct wal_head *items;
+    size_t count;
+};
+
+enum wal_status cli_heads_read(struct cli_heads *heads,
+                               struct wal_session *session,
+                               struct wal_error *error);
+void cli_heads_deinit(struct cli_heads *heads);
+
 /* Writes the members of a session's object, without its brackets. */
 void cli_session_members(struct cli_json *json,
                          const struct wal_session_info *info);
 
 /*
  * Prints the sessions of a list, newest first, at most `limit` (0: all): a
- * table, or an object a line with --json. Answers the exit code.
+ * table, or an object a line with --json. With `cursor`, and when there are
+ * more, the cursor for the next page goes to standard error, as its only line.
+ * Answers the exit code.
  */
 int cli_session_table(const struct cli *cli, struct wal_store *store,
-                      const struct wal_list_options *options, uint64_t limit);
+                      const struct wal_list_options *options, uint64_t limit,
+                      bool cursor);
 
 #endif

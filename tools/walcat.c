@@ -23,8 +23,10 @@ static const char help[] =
     "  --stream N           another stream than the conversation, which is 0\n"
     "  --type T             only entries of that type\n"
     "  --tail N             only the last N\n"
+    "  --deltas             with entries of type message_delta_batch\n"
+    "  --redacted           with redacted entries: by what, and why\n"
     "  --text               a readable conversation\n"
-    "  --tree               the branches, drawn\n"
+    "  --tree               the branches and heads, drawn\n"
     "  --follow             go on with what is appended, until interrupted\n"
     "\n"
     "SESSION: an id, a unique beginning of one, @latest (of the current\n"
@@ -32,7 +34,6 @@ static const char help[] =
 
 struct arguments {
     struct walcat_view view;
-    const char *branch;
     const char *stream;
     const char *tail;
     bool frames;
@@ -73,9 +74,8 @@ static int show_session(const struct cli *cli,
         code = cli_session(cli, store, cli->items[1], &session);
     }
     if (code == CLI_GO_ON) {
-        code = arguments->tree
-                   ? walcat_tree(cli, session, arguments->view.stream)
-                   : walcat_entries(cli, session, &arguments->view);
+        code = arguments->tree ? walcat_tree(cli, session, &arguments->view)
+                               : walcat_entries(cli, session, &arguments->view);
         wal_session_close(session);
     }
     return cli_close(cli, cli->items[0], store, code);
@@ -89,7 +89,7 @@ static int show_sessions(const struct cli *cli)
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_session_table(cli, store, NULL, 0);
+    code = cli_session_table(cli, store, NULL, 0, false);
     return cli_close(cli, cli->items[0], store, code);
 }
 
@@ -98,6 +98,7 @@ static int check(const struct cli *cli, struct arguments *arguments)
 {
     struct walcat_view *view = &arguments->view;
     uint64_t stream = 0;
+    bool is_path;
     int code = cli_operands(cli, 1, arguments->frames ? 1 : 2);
 
     if (code == CLI_GO_ON && arguments->stream != NULL) {
@@ -111,20 +112,18 @@ static int check(const struct cli *cli, struct arguments *arguments)
         return code;
     }
     view->stream = (uint32_t)stream;
-    if (arguments->branch != NULL && view->up_to != NULL) {
+    is_path = view->branch != NULL || view->up_to != NULL;
+    if (view->branch != NULL && view->up_to != NULL) {
         return cli_error(cli, CLI_USAGE, "--up-to", "not with --branch");
     }
-    if (view->up_to == NULL) {
-        view->up_to = arguments->branch;
-    }
-    if (view->all && (view->up_to != NULL || view->since_compaction)) {
+    if (view->all && (is_path || view->since_compaction)) {
         return cli_error(cli, CLI_USAGE, "--all",
                          "not with --branch, --up-to or --since-compaction");
     }
     if (view->follow && arguments->tree) {
         return cli_error(cli, CLI_USAGE, "--follow", "not with --tree");
     }
-    if (view->follow && view->up_to != NULL) {
+    if (view->follow && is_path) {
         return cli_error(cli, CLI_USAGE, "--follow",
                          "not with --branch or --up-to");
     }
@@ -137,13 +136,15 @@ static int run(struct cli *cli, int argc, char **argv)
     struct walcat_view *view = &arguments.view;
     const struct cli_option options[] = {
         {.name = "frames", .flag = &arguments.frames},
-        {.name = "branch", .value = &arguments.branch},
+        {.name = "branch", .value = &view->branch},
         {.name = "up-to", .value = &view->up_to},
         {.name = "since-compaction", .flag = &view->since_compaction},
         {.name = "all", .flag = &view->all},
         {.name = "stream", .value = &arguments.stream},
         {.name = "type", .value = &view->type},
         {.name = "tail", .value = &arguments.tail},
+        {.name = "deltas", .flag = &view->deltas},
+        {.name = "redacted", .flag = &view->redacted},
         {.name = "text", .flag = &view->text},
         {.name = "tree", .flag = &arguments.tree},
         {.name = "follow", .flag = &view->follow},

@@ -12,12 +12,15 @@
 
 /* What of a session is wanted. */
 struct walcat_view {
-    const char *up_to; /* entry or head; null: the head */
-    const char *type;  /* null: any */
-    uint64_t tail;     /* the last so many; UINT64_MAX: all */
+    const char *branch; /* entry or head; null: the head `main` */
+    const char *up_to;  /* entry; null: the whole branch */
+    const char *type;   /* null: any */
+    uint64_t tail;      /* the last so many; UINT64_MAX: all */
     uint32_t stream;
     bool since_compaction;
     bool all;
+    bool deltas;
+    bool redacted;
     bool text;
     bool follow;
 };
@@ -26,16 +29,17 @@ struct walcat_view {
 int walcat_entries(const struct cli *cli, struct wal_session *session,
                    const struct walcat_view *view);
 
-/* Prints one entry as people read it; one without text prints nothing. */
+/* Prints one entry as people read it; one without text prints nothing, a
+ * redacted one that it is. */
 void walcat_text(const struct wal_entry *entry);
 
 /* Prints two blanks and the beginning of an entry's text, where it has one, on
  * the line at hand. */
 void walcat_preview(const struct wal_entry *entry, size_t columns);
 
-/* Draws the branches of a session. */
+/* Draws the branches of a session, with its heads and what was redacted. */
 int walcat_tree(const struct cli *cli, struct wal_session *session,
-                uint32_t stream);
+                const struct walcat_view *view);
 
 /* Prints every frame of a store or of a segment file. */
 int walcat_frames(const struct cli *cli, const char *path);

@@ -26,6 +26,7 @@ struct printer {
     uint64_t ring_size;
     uint64_t ring_count; /* entries that went in */
     uint64_t newest;     /* highest sequence number seen */
+    bool is_following;
     int code;
 };
 
@@ -69,6 +70,42 @@ static void drain_ring(struct printer *printer)
     printer->ring_size = 0;
 }
 
+/* Whether an entry that an iterator gives with all flags is out of view. */
+static bool is_hidden(const struct walcat_view *view,
+                      const struct wal_entry *entry)
+{
+    const char *deltas = wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH);
+
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 && !view->redacted) {
+        return true;
+    }
+    return !view->deltas && cli_slice_equal(entry->type, cli_slice(deltas));
+}
+
+/* Puts the entry under the nearest one above that is in view. */
+static void lift(const struct walcat_view *view, struct wal_iter *iter,
+                 struct wal_entry *entry)
+{
+    struct wal_entry above = {.struct_size = sizeof(above)};
+
+    while (entry->parent_id.size > 0 &&
+           wal_iter_get(iter, entry->parent_id, &above, NULL) == WAL_OK &&
+           is_hidden(view, &above)) {
+        entry->parent_id = above.parent_id;
+    }
+}
+
+static void take_new(struct printer *printer, struct wal_iter *iter,
+                     struct wal_entry *entry)
+{
+    if (!printer->is_following) {
+        take(printer, entry);
+    } else if (!is_hidden(printer->view, entry)) {
+        lift(printer->view, iter, entry);
+        take(printer, entry);
+    }
+}
+
 /* Takes what the iterator gives, but entries up to sequence `after`. */
 static void take_all(struct printer *printer, struct wal_iter *iter,
                      uint64_t after)
@@ -81,7 +118,7 @@ static void take_all(struct printer *printer, struct wal_iter *iter,
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
         status = wal_iter_next(iter, &entry, &error);
         if (status == WAL_OK && entry.sequence > after) {
-            take(printer, &entry);
+            take_new(printer, iter, &entry);
         } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
             printer->code = cli_worse(
                 printer->code, cli_fail(printer->cli, NULL, status, &error));
@@ -92,32 +129,46 @@ static void take_all(struct printer *printer, struct wal_iter *iter,
     }
 }
 
-static enum wal_status open_iter(struct printer *printer, bool all,
-                                 uint64_t skip, struct wal_iter **iter,
+static enum wal_status open_iter(struct printer *printer, uint64_t skip,
+                                 struct wal_iter **iter,
                                  struct wal_error *error)
 {
     const struct walcat_view *view = printer->view;
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
-        .mode = all ? WAL_ITER_ALL : WAL_ITER_BRANCH,
-        .flags = view->since_compaction ? WAL_ITER_SINCE_COMPACTION : 0,
+        .mode = view->all ? WAL_ITER_ALL : WAL_ITER_BRANCH,
+        .flags = (view->since_compaction ? WAL_ITER_SINCE_COMPACTION : 0U) |
+                 (view->deltas ? WAL_ITER_DELTAS : 0U) |
+                 (view->redacted ? WAL_ITER_REDACTED : 0U),
         .stream = view->stream,
+        .up_to = cli_slice(view->branch != NULL ? view->branch : view->up_to),
         .skip = skip,
     };
-    enum wal_status status;
+    enum wal_status status =
+        wal_iter_open(printer->session, &options, iter, error);
 
-    if (all) {
-        options.flags = 0;
-    } else {
-        options.up_to = cli_slice(view->up_to);
-    }
-    status = wal_iter_open(printer->session, &options, iter, error);
-    if (status == WAL_ENOTFOUND && !all && view->up_to != NULL &&
-        strcmp(view->up_to, "main") == 0) {
+    if (status == WAL_ENOTFOUND && view->branch != NULL) {
         options.up_to = cli_slice(NULL);
+        options.head = cli_slice(view->branch);
         status = wal_iter_open(printer->session, &options, iter, error);
     }
     return status;
+}
+
+/* Every entry, in log order, whatever the view: their number never falls, as
+ * that of what is in view does when something is redacted. */
+static enum wal_status open_all(struct printer *printer, uint64_t skip,
+                                struct wal_iter **iter, struct wal_error *error)
+{
+    struct wal_iter_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ITER_ALL,
+        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED,
+        .stream = printer->view->stream,
+        .skip = skip,
+    };
+
+    return wal_iter_open(printer->session, &options, iter, error);
 }
 
 /* Opens the view's iterator so that no more than --tail says is read. */
@@ -126,7 +177,7 @@ static enum wal_status open_view(struct printer *printer,
                                  struct wal_error *error)
 {
     const struct walcat_view *view = printer->view;
-    enum wal_status status = open_iter(printer, view->all, 0, iter, error);
+    enum wal_status status = open_iter(printer, 0, iter, error);
     uint64_t count;
 
     if (status != WAL_OK || view->tail == UINT64_MAX) {
@@ -143,7 +194,7 @@ static enum wal_status open_view(struct printer *printer,
     }
     wal_iter_close(*iter);
     *iter = NULL;
-    return open_iter(printer, view->all, count - view->tail, iter, error);
+    return open_iter(printer, count - view->tail, iter, error);
 }
 
 static int follow(struct printer *printer, uint64_t seen)
@@ -154,8 +205,9 @@ static int follow(struct printer *printer, uint64_t seen)
     enum wal_status status;
     uint64_t after = printer->newest;
 
+    printer->is_following = true;
     while (!cli_output_gone()) {
-        status = open_iter(printer, true, seen, &iter, &error);
+        status = open_all(printer, seen, &iter, &error);
         if (status != WAL_OK) {
             return cli_fail(printer->cli, NULL, status, &error);
         }
@@ -184,7 +236,7 @@ int walcat_entries(const struct cli *cli, struct wal_session *session,
 
     cli_json_init(&printer.json, stdout);
     if (view->follow) {
-        status = open_iter(&printer, true, 0, &iter, &error);
+        status = open_all(&printer, 0, &iter, &error);
         seen = status == WAL_OK ? wal_iter_remaining(iter) : 0;
         wal_iter_close(iter);
         iter = NULL;
@@ -194,7 +246,8 @@ int walcat_entries(const struct cli *cli, struct wal_session *session,
     }
     if (status != WAL_OK) {
         free(printer.ring);
-        return cli_fail(cli, view->up_to, status, &error);
+        return cli_fail(cli, view->branch != NULL ? view->branch : view->up_to,
+                        status, &error);
     }
     take_all(&printer, iter, 0);
     drain_ring(&printer);

@@ -6,7 +6,9 @@
  * behind bytes that are none the next frame is looked for word by word.
  *
  * Invariant: every byte behind the segment header is printed as part of a
- * frame, of zeros, or of damage; nothing is written but the output.
+ * frame, of zeros, or of damage; nothing is written but the output. Of a
+ * record its names are printed and never its content, so that redacted entries
+ * need no care.
  *
  * Threads: one.
  */
@@ -19,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "format/frame.h"
+#include "format/record.h"
 #include "format/segment_fmt.h"
 #include "tools/check_file.h"
 #include "tools/cli_json.h"
@@ -42,12 +45,129 @@ struct found {
     const char *type;
     const char *state;
     struct wal__frame frame; /* zeros when there is none */
+    const uint8_t *payload;  /* until the next fetch; null: not whole */
 };
+
+/* A name that a record carries. */
+struct name {
+    const char *key;
+    struct wal__span text;
+};
+
+enum {
+    NAMES_MAX = 2
+};
+
+static size_t names_of_session(uint32_t version, struct wal__span payload,
+                               struct name *names)
+{
+    struct wal__session_record session;
+
+    if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"id", session.id};
+    return 1;
+}
+
+static size_t names_of_entry(struct wal__span payload, struct name *names)
+{
+    struct wal__entry_record entry;
+
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"id", entry.id};
+    return 1;
+}
+
+static size_t names_of_fork(struct wal__span payload, struct name *names)
+{
+    struct wal__fork_record fork;
+
+    if (wal__fork_record_decode(payload, &fork) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"source", fork.source_id};
+    names[1] = (struct name){"target", fork.entry_id};
+    return 2;
+}
+
+static size_t names_of_head(struct wal__span payload, struct name *names)
+{
+    struct wal__head_record head;
+
+    if (wal__head_record_decode(payload, &head) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"head", head.name};
+    names[1] = (struct name){"target", head.entry_id};
+    return 2;
+}
+
+static size_t names_of_doc(struct wal__span payload, struct name *names)
+{
+    struct wal__doc_record doc;
+
+    if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"key", doc.key};
+    return 1;
+}
+
+static size_t names_of_redact(struct wal__span payload, struct name *names)
+{
+    struct wal__redact_record redact;
+
+    if (wal__redact_record_decode(payload, &redact) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"target", redact.target_id};
+    names[1] = (struct name){"redaction", redact.entry_id};
+    return 2;
+}
+
+/* What the record names, in *names; answers how many. */
+static size_t names_of(const struct listing *listing, const struct found *found,
+                       struct name names[NAMES_MAX])
+{
+    const struct wal__frame *frame = &found->frame;
+    const struct wal__span payload = {found->payload, frame->stored_size};
+
+    if (found->payload == NULL || (frame->flags & WAL__FRAME_LZ4) != 0) {
+        return 0;
+    }
+    switch (frame->type) {
+    case WAL__FRAME_SESSION:
+        return names_of_session(listing->header.version, payload, names);
+    case WAL__FRAME_ENTRY:
+        return names_of_entry(payload, names);
+    case WAL__FRAME_FORK:
+        return names_of_fork(payload, names);
+    case WAL__FRAME_HEAD:
+        return names_of_head(payload, names);
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        return names_of_doc(payload, names);
+    case WAL__FRAME_REDACT:
+        return names_of_redact(payload, names);
+    default:
+        return 0;
+    }
+}
+
+static struct wal_slice slice_of(struct wal__span text)
+{
+    return (struct wal_slice){text.data, text.size};
+}
 
 static void put_json(const struct listing *listing, const struct found *found)
 {
     const struct wal__frame *frame = &found->frame;
+    struct name names[NAMES_MAX];
     struct cli_json json;
+    size_t count;
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
@@ -78,24 +198,44 @@ static void put_json(const struct listing *listing, const struct found *found)
     }
     cli_json_key(&json, "state");
     cli_json_text(&json, cli_slice(found->state));
+    count = names_of(listing, found, names);
+    for (size_t i = 0; i < count; i++) {
+        cli_json_key(&json, names[i].key);
+        cli_json_optional(&json, slice_of(names[i].text));
+    }
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
 
-static void put(const struct listing *listing, const struct found *found)
+static void put_text(const struct listing *listing, const struct found *found)
 {
     const struct wal__frame *frame = &found->frame;
+    struct name names[NAMES_MAX];
+    size_t count = names_of(listing, found, names);
 
+    printf("%10" PRIu64 " %-10s %9" PRIu64 " %10" PRIu32 " %6d %9" PRIu64
+           " %9" PRIu32 " %9" PRIu32 "  %s",
+           found->offset, found->type, frame->sequence, frame->session,
+           frame->stream, frame->parent, frame->stored_size, frame->raw_size,
+           found->state);
+    for (size_t i = 0; i < count; i++) {
+        printf("  %s ", names[i].key);
+        cli_print(stdout,
+                  names[i].text.size == 0 ? cli_slice("-")
+                                          : slice_of(names[i].text),
+                  0, false);
+    }
+    putchar('\n');
+}
+
+static void put(const struct listing *listing, const struct found *found)
+{
     if (listing->cli->json) {
         put_json(listing, found);
-    } else if (frame->type != WAL__FRAME_NONE) {
-        printf("%10" PRIu64 " %-8s %9" PRIu64 " %8" PRIu32 " %6d %9" PRIu64
-               " %9" PRIu32 " %9" PRIu32 "  %s\n",
-               found->offset, found->type, frame->sequence, frame->session,
-               frame->stream, frame->parent, frame->stored_size,
-               frame->raw_size, found->state);
+    } else if (found->frame.type != WAL__FRAME_NONE) {
+        put_text(listing, found);
     } else {
-        printf("%10" PRIu64 " %-8s %9s %8s %6s %9s %9" PRIu64 " %9s  %s\n",
+        printf("%10" PRIu64 " %-10s %9s %10s %6s %9s %9" PRIu64 " %9s  %s\n",
                found->offset, found->type, "-", "-", "-", "-", found->size, "-",
                found->state);
     }
@@ -122,10 +262,12 @@ static const char *header_state(enum wal__fmt fmt)
 
 /*
  * The frame at `offset`, or why there is none: *fmt. WAL__FMT_DATA_CRC comes
- * with the frame. False when the bytes cannot be read.
+ * with the frame, WAL__FMT_OK with its payload too, until the next fetch. False
+ * when the bytes cannot be read.
  */
 static bool look(struct listing *listing, uint64_t offset,
-                 struct wal__frame *frame, enum wal__fmt *fmt)
+                 struct wal__frame *frame, const uint8_t **payload,
+                 enum wal__fmt *fmt)
 {
     uint64_t left = listing->limit - offset;
     const uint8_t *at;
@@ -148,6 +290,7 @@ static bool look(struct listing *listing, uint64_t offset,
         return false;
     }
     *fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
+    *payload = at + WAL__FRAME_SIZE;
     return true;
 }
 
@@ -195,6 +338,7 @@ static bool end_of_damage(struct listing *listing, uint64_t offset,
                           uint64_t *end)
 {
     struct wal__frame frame;
+    const uint8_t *payload;
     enum wal__fmt fmt;
 
     for (offset += WAL__FRAME_ALIGN; offset < listing->limit;
@@ -202,7 +346,7 @@ static bool end_of_damage(struct listing *listing, uint64_t offset,
         if (is_trailer(listing, offset)) {
             break;
         }
-        if (!look(listing, offset, &frame, &fmt)) {
+        if (!look(listing, offset, &frame, &payload, &fmt)) {
             return false;
         }
         if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
@@ -216,6 +360,7 @@ static bool end_of_damage(struct listing *listing, uint64_t offset,
 /* What stands at `offset`; false when the bytes cannot be read. */
 static bool find(struct listing *listing, uint64_t offset, struct found *found)
 {
+    const uint8_t *payload = NULL;
     enum wal__fmt fmt;
 
     *found = (struct found){.offset = offset, .state = "ok"};
@@ -224,13 +369,14 @@ static bool find(struct listing *listing, uint64_t offset, struct found *found)
         found->type = "trailer";
         return true;
     }
-    if (!look(listing, offset, &found->frame, &fmt)) {
+    if (!look(listing, offset, &found->frame, &payload, &fmt)) {
         return false;
     }
     if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
         found->size = wal__frame_span(found->frame.stored_size);
         found->type = wal__frame_type_name(found->frame.type);
         found->state = fmt == WAL__FMT_OK ? "ok" : "data crc";
+        found->payload = fmt == WAL__FMT_OK ? payload : NULL;
         return true;
     }
     found->frame = (struct wal__frame){0};
@@ -276,11 +422,11 @@ static int put_header(struct listing *listing)
     struct cli_json json;
 
     if (!listing->cli->json) {
-        printf("%s  id %" PRIu64 "  capacity %" PRIu64 "  salt %016" PRIx64
-               "  align %" PRIu32 "\n",
-               listing->name, header->id, header->capacity, header->salt,
-               header->group_align);
-        printf("%10s %-8s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
+        printf("%s  version %" PRIu32 "  id %" PRIu64 "  capacity %" PRIu64
+               "  salt %016" PRIx64 "  align %" PRIu32 "\n",
+               listing->name, header->version, header->id, header->capacity,
+               header->salt, header->group_align);
+        printf("%10s %-10s %9s %10s %6s %9s %9s %9s  %s\n", "offset", "type",
                "sequence", "session", "stream", "parent", "stored", "raw",
                "state");
         return CLI_DONE;
@@ -289,6 +435,8 @@ static int put_header(struct listing *listing)
     cli_json_open(&json, '{');
     cli_json_key(&json, "file");
     cli_json_text(&json, cli_slice(listing->name));
+    cli_json_key(&json, "version");
+    cli_json_number(&json, header->version);
     cli_json_key(&json, "id");
     cli_json_number(&json, header->id);
     cli_json_key(&json, "capacity");

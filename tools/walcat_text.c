@@ -236,6 +236,20 @@ static bool find_note(struct wal__json_span object,
     return false;
 }
 
+/* "redacted", and why where that is said. */
+static void put_redaction(struct writer *writer, struct wal__json_span payload)
+{
+    struct wal__json_token reason;
+
+    put_literal(writer, "[redacted]");
+    if (wal__json_find(payload.data, payload.size, "reason", &reason) ==
+            WAL__JSON_OK &&
+        reason.kind == WAL__JSON_STRING && reason.span.size > 2) {
+        put_literal(writer, " ");
+        put_string(writer, &reason);
+    }
+}
+
 void walcat_text(const struct wal_entry *entry)
 {
     struct writer writer = {.columns = 0};
@@ -246,7 +260,14 @@ void walcat_text(const struct wal_entry *entry)
     if (!cli_entry_payload(entry, &object)) {
         return;
     }
-    if (find_message(object, &message)) {
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        cli_print(stdout, entry->type, 0, false);
+        printf("  ");
+        cli_print(stdout, entry->timestamp, 0, false);
+        putchar('\n');
+        put_redaction(&writer, object);
+        printf("\n\n");
+    } else if (find_message(object, &message)) {
         put_string(&writer, &message.role);
         printf("  ");
         cli_print(stdout, entry->timestamp, 0, false);
@@ -274,6 +295,9 @@ void walcat_preview(const struct wal_entry *entry, size_t columns)
     if (!cli_entry_payload(entry, &object)) {
         fputs("  ", stdout);
         cli_print(stdout, entry->payload, columns, false);
+    } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        fputs("  ", stdout);
+        put_redaction(&writer, object);
     } else if (find_message(object, &message)) {
         fputs("  ", stdout);
         put_string(&writer, &message.role);

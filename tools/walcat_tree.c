@@ -17,6 +17,7 @@
 
 #include "tools/cli_entry.h"
 #include "tools/cli_ids.h"
+#include "tools/cli_session.h"
 #include "tools/walcat.h"
 
 #define RUN_MAX   16 /* a longer stretch is shortened */
@@ -30,6 +31,7 @@ struct node {
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next; /* sibling */
+    bool is_head;
 };
 
 struct tree {
@@ -37,7 +39,8 @@ struct tree {
     size_t count;
     size_t capacity;
     struct cli_ids ids;
-    struct wal_slice head;
+    struct cli_heads heads;
+    uint32_t *head_nodes; /* NONE: not in this stream */
     int code;
 };
 
@@ -118,10 +121,42 @@ static const char *corner(const struct branch *branch, bool is_first)
     return branch->is_last ? "   " : "│  ";
 }
 
-static bool is_head(const struct tree *tree, uint32_t at)
+/* Finds where the stream's heads are; one at an entry that is left out is at
+ * the nearest one above. */
+static void find_heads(struct tree *tree, struct wal_iter *iter,
+                       uint32_t stream)
 {
-    return tree->head.size > 0 &&
-           cli_slice_equal(tree->nodes[at].entry.id, tree->head);
+    tree->head_nodes = cli_alloc(tree->heads.count * sizeof(uint32_t));
+    for (size_t i = 0; i < tree->heads.count; i++) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        struct wal_slice id = tree->heads.items[i].entry_id;
+        uint32_t *node = cli_ids_find(&tree->ids, id);
+        if (tree->heads.items[i].stream != stream) {
+            continue;
+        }
+        while (node == NULL && id.size > 0 &&
+               wal_iter_get(iter, id, &entry, NULL) == WAL_OK) {
+            id = entry.parent_id;
+            node = cli_ids_find(&tree->ids, id);
+        }
+        if (node != NULL) {
+            tree->head_nodes[i] = *node;
+            tree->nodes[*node].is_head = true;
+        }
+    }
+}
+
+static void put_heads(const struct tree *tree, uint32_t at)
+{
+    const char *before = "  <- ";
+
+    for (size_t i = 0; i < tree->heads.count; i++) {
+        if (tree->head_nodes[i] == at) {
+            fputs(before, stdout);
+            cli_print(stdout, tree->heads.items[i].name, 0, false);
+            before = ", ";
+        }
+    }
 }
 
 static void put_gap(const struct branch *branch, uint64_t gap)
@@ -142,8 +177,8 @@ static void put_node(const struct tree *tree, const struct branch *branch,
     fputs("  ", stdout);
     cli_print(stdout, entry->type, 0, false);
     walcat_preview(entry, PREVIEW);
-    if (is_head(tree, at)) {
-        fputs("  <- main", stdout);
+    if (tree->nodes[at].is_head) {
+        put_heads(tree, at);
     }
     putchar('\n');
 }
@@ -168,7 +203,7 @@ static uint32_t draw_run(const struct tree *tree, const struct branch *branch)
     at = branch->node;
     for (;; place++) {
         if (length <= RUN_MAX || place < RUN_ENDS ||
-            place + RUN_ENDS >= length || is_head(tree, at)) {
+            place + RUN_ENDS >= length || tree->nodes[at].is_head) {
             put_gap(branch, gap);
             put_node(tree, branch, at, place == 0);
             gap = 0;
@@ -234,34 +269,35 @@ static void draw(const struct tree *tree)
 }
 
 int walcat_tree(const struct cli *cli, struct wal_session *session,
-                uint32_t stream)
+                const struct walcat_view *view)
 {
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
-        .stream = stream,
+        .flags = WAL_ITER_REDACTED | (view->deltas ? WAL_ITER_DELTAS : 0U),
+        .stream = view->stream,
     };
-    struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_iter *iter = NULL;
     struct tree tree = {.code = CLI_DONE};
-    enum wal_status status;
+    enum wal_status status = cli_heads_read(&tree.heads, session, &error);
 
-    status = wal_session_status(session, &info, &error);
     if (status == WAL_OK) {
-        tree.head = stream == 0 ? info.head : tree.head;
         status = wal_iter_open(session, &options, &iter, &error);
     }
     if (status == WAL_OK) {
         status = read_tree(cli, &tree, iter, &error);
     }
     if (status == WAL_OK) {
+        find_heads(&tree, iter, view->stream);
         draw(&tree);
     } else {
         tree.code = cli_fail(cli, NULL, status, &error);
     }
     wal_iter_close(iter);
+    cli_heads_deinit(&tree.heads);
     cli_ids_deinit(&tree.ids);
+    free(tree.head_nodes);
     free(tree.nodes);
     return tree.code;
 }

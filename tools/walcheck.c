@@ -30,7 +30,10 @@ enum {
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct check_store store = {.cli = cli};
+    struct check_store store = {
+        .cli = cli,
+        .format_version = WAL__FORMAT_VERSION,
+    };
     const char *salvage = NULL;
     const char *jobs = NULL;
     const struct cli_option options[] = {

@@ -73,7 +73,7 @@ struct check_record {
     uint32_t session;
     uint32_t stored_size;
     int64_t clock_ms;
-    uint8_t *payload; /* of what is no ENTRY; else null */
+    uint8_t *payload; /* of what is no entry and no document; else null */
 };
 
 /* A record whose payload is lost and whose header holds. */
@@ -135,11 +135,12 @@ struct check_session {
     bool has_record;
     bool from_index;  /* that record was lost; an index had its texts */
     uint8_t *payload; /* of the newest SESSION */
-    uint32_t payload_size;
     struct wal__session_record record; /* its texts lie in payload */
     struct wal__summary state;         /* without its texts */
     uint64_t head_hash;                /* of the head's id; 0: it has none */
-    uint32_t source; /* number of the session it was forked from */
+    char *first_text;                  /* when the session itself holds it */
+    size_t first_size;
+    bool needed;     /* by a salvage: it, or a fork of it, is not deleted */
     size_t salvaged; /* rank in a salvage, + 1; 0: not yet */
 };
 
@@ -147,29 +148,52 @@ struct check_session {
 struct check_seen {
     uint64_t sequence;
     uint64_t position;
+    uint64_t id_hash;
     uint32_t session;
     uint8_t type;
     uint8_t stream;
+};
+
+/* A version of a document. */
+struct check_doc {
+    uint64_t sequence;
+    uint32_t before; /* rank + 1 of its session's version before; 0: none */
 };
 
 struct check_model {
     struct check_session **sessions; /* by number */
     size_t session_count;
     size_t session_capacity;
-    struct cli_ids ids; /* session id -> number */
+    struct cli_ids ids; /* id of a session that is not deleted -> number */
     struct check_seen *seen;
     size_t seen_count;
     size_t seen_capacity;
-    uint32_t last_session;
+    struct check_doc *docs;
+    size_t doc_count;
+    size_t doc_capacity;
+    struct cli_ids doc_names; /* session and key -> rank + 1 of the newest */
 };
 
+/* walcheck_model.c */
 struct check_session *check_model_find(const struct check_model *model,
                                        uint32_t number);
+/* The same, made when it is not there. */
+struct check_session *check_model_obtain(struct check_model *model,
+                                         uint32_t number);
+bool check_session_is_deleted(const struct check_session *session);
+/* How many sessions are deleted, or are not. */
+size_t check_model_count(const struct check_model *model, bool deleted);
 const struct check_seen *check_model_seen(const struct check_model *model,
                                           uint64_t sequence);
 /* Whether a session sees that record: it or an ancestor owns it. */
 bool check_model_reaches(const struct check_model *model, uint32_t session,
                          const struct check_seen *seen);
+/* Sequence of the newest version of a document that a session sees: its own,
+ * or as it was when it was forked; 0: none. */
+uint64_t check_model_doc(const struct check_model *model, uint32_t session,
+                         uint64_t key_hash);
+void check_model_add_doc(struct check_model *model, uint32_t session,
+                         uint64_t key_hash, uint64_t sequence);
 /* A session whose SESSION is lost: what an index says of it. */
 void check_model_adopt(struct check_model *model,
                        const struct wal__summary *summary);
@@ -198,6 +222,7 @@ struct check_store {
     unsigned jobs;
     bool uuid_known;
     uint8_t uuid[16];
+    uint32_t format_version;
     uint32_t group_align;
     struct check_segments log;
     struct check_segments pack;
@@ -241,6 +266,10 @@ bool check_segment_pass(const struct check_segment *segment,
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);
 void check_segment_deinit(struct check_segment *segment);
+/* A SESSION payload in the layout that the segment's version has. */
+enum wal__fmt check_session_decode(const struct check_segment *segment,
+                                   struct wal__span payload,
+                                   struct wal__session_record *record);
 /* Reads the salt's effect out of the frames of a segment that lost both copies
  * of its header. walcheck_salt.c */
 bool check_segment_find_salt(const struct check_store *store,
@@ -265,7 +294,7 @@ void check_catalogue_compare(struct check_store *store,
 void check_catalogue_finish(struct check_store *store);
 
 /* Compares a summary with the state of its session; the name of a field that
- * differs, or null. walcheck_index.c */
+ * differs, or null. walcheck_summary.c */
 const char *check_summary(const struct check_session *session,
                           const struct wal__summary *summary);
 

@@ -60,7 +60,9 @@ static void adopt(struct check_store *store, struct check_catalogue *catalogue)
     struct wal__span bytes = {catalogue->bytes, catalogue->size};
     enum wal__fmt fmt = wal__catalogue_header_decode(bytes, &catalogue->header);
 
-    if (fmt != WAL__FMT_OK) {
+    if (fmt == WAL__FMT_VERSION) {
+        /* For the engine it is not there. */
+    } else if (fmt != WAL__FMT_OK) {
         complain(store, 0, WAL__CATALOGUE_HEADER_SIZE, wal__fmt_text(fmt));
     } else if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) !=
                    WAL__FMT_OK ||
@@ -196,10 +198,16 @@ static void check_orders(struct check_store *store)
 static void check_summaries(struct check_store *store)
 {
     const struct check_catalogue *catalogue = &store->catalogue;
+    size_t hidden =
+        store->model.session_count - check_model_count(&store->model, false);
     uint32_t last = 0;
 
     if (catalogue->header.session_count != store->model.session_count) {
         complain(store, 12, 4, "it holds more or fewer sessions than the log");
+        return;
+    }
+    if (catalogue->header.hidden_count != hidden) {
+        complain(store, 68, 4, "it hides more or fewer sessions than the log");
         return;
     }
     for (uint32_t i = 0; i < catalogue->header.session_count; i++) {

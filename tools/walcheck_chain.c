@@ -104,6 +104,7 @@ static void learn_uuid(struct check_store *store,
     if (!store->uuid_known && segment->header_fmt == WAL__FMT_OK) {
         store->uuid_known = true;
         memcpy(store->uuid, segment->header.uuid, sizeof(store->uuid));
+        store->format_version = segment->header.version;
         store->group_align = segment->header.group_align;
     }
 }

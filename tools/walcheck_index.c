@@ -3,7 +3,8 @@
  * index/, against what the log says (SPEC.md 2.10, 2.12).
  *
  * All of it is derived: damage in it loses nothing, and says so. Where the log
- * lost records, an index that holds tells which.
+ * lost records, an index that holds tells which. One of another index version
+ * is what it is for the engine: not there.
  *
  * Invariant: called once for a segment, when everything up to its end and
  * nothing behind it was replayed.
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/crc32.h"
 #include "tools/walcheck.h"
 
 static const char rebuilt[] = "; it is derived, and will be rebuilt";
@@ -35,73 +35,6 @@ static void complain(const struct checked *checked, const char *what)
 {
     check_damage_spare(&checked->store->damages, checked->file, checked->offset,
                        checked->size, "%s%s", what, rebuilt);
-}
-
-static uint64_t hash_of(struct wal__span id)
-{
-    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
-}
-
-static bool texts_differ(const struct wal__session_record *record,
-                         const struct wal__summary *summary)
-{
-    const struct {
-        struct wal__span a;
-        struct wal__span b;
-    } pairs[] = {
-        {record->id, summary->id},
-        {record->cwd, summary->cwd},
-        {record->project, summary->project},
-        {record->title, summary->title},
-        {record->source, summary->source},
-        {record->parent_id, summary->parent_id},
-    };
-
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        if (pairs[i].a.size != pairs[i].b.size ||
-            (pairs[i].a.size > 0 &&
-             memcmp(pairs[i].a.data, pairs[i].b.data, pairs[i].a.size) != 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *check_summary(const struct check_session *session,
-                          const struct wal__summary *summary)
-{
-    const struct wal__summary *state = &session->state;
-    const struct {
-        const char *name;
-        uint64_t is;
-        uint64_t should;
-    } fields[] = {
-        {"id", summary->id_hash, state->id_hash},
-        {"SESSION position", summary->session_position,
-         state->session_position},
-        {"fork point", summary->fork_sequence, state->fork_sequence},
-        {"fork owner", summary->fork_owner, state->fork_owner},
-        {"depth", summary->depth, state->depth},
-        {"creation time", (uint64_t)summary->created_ms,
-         (uint64_t)state->created_ms},
-        {"time of update", (uint64_t)summary->updated_ms,
-         (uint64_t)state->updated_ms},
-        {"last sequence", summary->last_sequence, state->last_sequence},
-        {"count of entries", summary->entries, state->entries},
-        {"inherited entries", summary->inherited, state->inherited},
-        {"bytes", summary->bytes, state->bytes},
-        {"head", summary->head_sequence, state->head_sequence},
-        {"head's id", hash_of(summary->head_id), session->head_hash},
-        {"fork flag", summary->flags & WAL__SUMMARY_FORK,
-         state->flags & WAL__SUMMARY_FORK},
-    };
-
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (fields[i].is != fields[i].should) {
-            return fields[i].name;
-        }
-    }
-    return texts_differ(&session->record, summary) ? "texts" : NULL;
 }
 
 /* --- postings ------------------------------------------------------------- */
@@ -204,7 +137,9 @@ static void check_summaries(const struct checked *checked)
         postings += summary.posting_count;
         session = check_model_find(&checked->store->model, summary.number);
         if (checked->store->lossy || (session != NULL && session->damaged)) {
-            if (session == NULL || !session->has_record) {
+            if (session == NULL || !session->has_record ||
+                ((summary.flags & WAL__SUMMARY_DELETED) != 0 &&
+                 !check_session_is_deleted(session))) {
                 check_model_adopt(&checked->store->model, &summary);
             }
             continue;
@@ -290,6 +225,7 @@ static uint64_t check_index_frame(struct checked *checked,
 {
     uint64_t at = checked->segment->known_end;
     struct wal__span payload;
+    enum wal__fmt fmt;
 
     if (!read_frame(checked, file, at, WAL__FRAME_INDEX, &payload)) {
         complain(checked, "the INDEX frame is damaged");
@@ -297,10 +233,11 @@ static uint64_t check_index_frame(struct checked *checked,
                    ? checked->segment->trailer.seal_offset
                    : 0;
     }
-    if (wal__index_decode(payload, &checked->index) != WAL__FMT_OK) {
-        complain(checked, "the INDEX frame's payload is not valid");
-    } else {
+    fmt = wal__index_decode(payload, &checked->index);
+    if (fmt == WAL__FMT_OK) {
         check_index(checked);
+    } else if (fmt != WAL__FMT_VERSION) {
+        complain(checked, "the INDEX frame's payload is not valid");
     }
     return checked->offset + checked->size;
 }
@@ -504,10 +441,10 @@ static void check_beside(struct checked *checked)
     } else if (bytes != NULL) {
         fmt = wal__index_decode((struct wal__span){bytes, (size_t)size},
                                 &checked->index);
-        if (fmt != WAL__FMT_OK) {
-            complain(checked, wal__fmt_text(fmt));
-        } else {
+        if (fmt == WAL__FMT_OK) {
             check_index(checked);
+        } else if (fmt != WAL__FMT_VERSION) {
+            complain(checked, wal__fmt_text(fmt));
         }
     }
     free(bytes);

@@ -135,6 +135,7 @@ static int judge(struct check_store *store, const uint8_t *bytes)
     }
     store->uuid_known = true;
     memcpy(store->uuid, best->manifest.uuid, sizeof(store->uuid));
+    store->format_version = best->manifest.version;
     store->group_align = best->manifest.group_align;
     return CLI_GO_ON;
 }

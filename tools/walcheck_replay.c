@@ -1,6 +1,6 @@
 /*
  * walcheck_replay - what the records of the log come to, session by session,
- * and whether they fit together (SPEC.md 2.5 to 2.8).
+ * and whether they fit together (SPEC.md 2.5 to 2.8, 2.14 to 2.16).
  *
  * Invariant: records are taken once, ascending by sequence; a session that
  * lost something is not held against anything afterwards.
@@ -12,116 +12,22 @@
 #include <string.h>
 
 #include "format/crc32.h"
+#include "format/jsonl/first_text.h"
 #include "tools/walcheck.h"
 
+enum {
+    FIRST_ENTRIES = 64 /* of a session: among these its first text is */
+};
+
 static const struct wal__span main_head = {(const uint8_t *)"main", 4};
-
-/* Rank of the first session whose number is not below. */
-static size_t session_rank(const struct check_model *model, uint32_t number)
-{
-    size_t low = 0;
-    size_t high = model->session_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (model->sessions[middle]->number < number) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-struct check_session *check_model_find(const struct check_model *model,
-                                       uint32_t number)
-{
-    size_t rank = session_rank(model, number);
-
-    if (rank < model->session_count &&
-        model->sessions[rank]->number == number) {
-        return model->sessions[rank];
-    }
-    return NULL;
-}
-
-static struct check_session *obtain(struct check_model *model, uint32_t number)
-{
-    size_t rank = session_rank(model, number);
-    struct check_session *session;
-
-    if (rank < model->session_count &&
-        model->sessions[rank]->number == number) {
-        return model->sessions[rank];
-    }
-    model->sessions =
-        cli_room(model->sessions, model->session_count,
-                 &model->session_capacity, sizeof(*model->sessions));
-    memmove(model->sessions + rank + 1, model->sessions + rank,
-            (model->session_count - rank) * sizeof(*model->sessions));
-    session = cli_alloc(sizeof(*session));
-    *session = (struct check_session){.number = number, .state.number = number};
-    model->sessions[rank] = session;
-    model->session_count++;
-    if (number > model->last_session) {
-        model->last_session = number;
-    }
-    return session;
-}
-
-const struct check_seen *check_model_seen(const struct check_model *model,
-                                          uint64_t sequence)
-{
-    size_t low = 0;
-    size_t high = model->seen_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (model->seen[middle].sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < model->seen_count && model->seen[low].sequence == sequence
-               ? &model->seen[low]
-               : NULL;
-}
-
-bool check_model_reaches(const struct check_model *model, uint32_t number,
-                         const struct check_seen *seen)
-{
-    uint64_t highest = UINT64_MAX;
-
-    for (unsigned depth = 0; depth <= WAL__LINEAGE_MAX; depth++) {
-        const struct check_session *session = check_model_find(model, number);
-
-        if (session == NULL || seen->sequence > highest) {
-            return false;
-        }
-        if (seen->session == number) {
-            return true;
-        }
-        if ((session->state.flags & WAL__SUMMARY_FORK) == 0) {
-            return false;
-        }
-        if (session->state.fork_sequence < highest) {
-            highest = session->state.fork_sequence;
-        }
-        number = session->source;
-    }
-    return false;
-}
-
-/* --- records -------------------------------------------------------------- */
 
 struct replay {
     struct check_store *store;
     struct check_segment *segment;
     const struct check_record *record;
     struct check_session *session;
+    struct check_file file; /* of the segment, */
+    bool opened;            /* once an entry had to be read again */
 };
 
 static void complain(const struct replay *replay, const char *what)
@@ -145,6 +51,19 @@ static bool may_be_lost(const struct replay *replay)
            replay->session->damaged;
 }
 
+/* Whether the number that an id has is of another session that is there. Where
+ * that one's deletion may be what was lost, the id is free. */
+static bool is_taken(const struct replay *replay, uint32_t number)
+{
+    const struct check_session *holder;
+
+    if (number == 0 || number == replay->session->number) {
+        return false;
+    }
+    holder = check_model_find(&replay->store->model, number);
+    return holder != NULL && !holder->damaged && !may_be_lost(replay);
+}
+
 static void take_session(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -154,7 +73,8 @@ static void take_session(const struct replay *replay)
     struct wal_slice id;
     uint32_t *number;
 
-    if (wal__session_record_decode(payload, &decoded) != WAL__FMT_OK ||
+    if (check_session_decode(replay->segment, payload, &decoded) !=
+            WAL__FMT_OK ||
         wal__id_hash(decoded.id.data, decoded.id.size) !=
             record->posting.id_hash) {
         complain(replay, "is not well-formed");
@@ -162,7 +82,7 @@ static void take_session(const struct replay *replay)
     }
     id = (struct wal_slice){decoded.id.data, decoded.id.size};
     number = cli_ids_put(&replay->store->model.ids, id);
-    if ((*number != 0 && *number != session->number) ||
+    if (is_taken(replay, *number) ||
         (session->has_record &&
          (session->record.id.size != decoded.id.size ||
           memcmp(session->record.id.data, decoded.id.data, decoded.id.size) !=
@@ -174,18 +94,23 @@ static void take_session(const struct replay *replay)
     free(session->payload);
     session->payload = cli_alloc(record->stored_size);
     memcpy(session->payload, record->payload, record->stored_size);
-    session->payload_size = record->stored_size;
     payload.data = session->payload;
-    session->has_record =
-        wal__session_record_decode(payload, &session->record) == WAL__FMT_OK;
+    session->has_record = check_session_decode(replay->segment, payload,
+                                               &session->record) == WAL__FMT_OK;
     session->state.id_hash = record->posting.id_hash;
     session->state.created_ms = decoded.created_ms;
+    session->state.schema_version = decoded.schema_version;
     session->state.session_position =
         wal__position(replay->segment->id, record->posting.offset);
     session->state.flags &= ~(uint32_t)WAL__SUMMARY_FORK;
     if ((decoded.flags & WAL__SESSION_RECORD_FORK) != 0) {
         session->state.flags |= WAL__SUMMARY_FORK;
     }
+}
+
+static uint64_t hash_of(struct wal__span id)
+{
+    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
 }
 
 /* Whether the record points at one that is there and that its session sees. */
@@ -200,15 +125,52 @@ static bool points_well(const struct replay *replay, uint64_t target,
            check_model_reaches(model, replay->session->number, seen);
 }
 
+/* Whether the entry of that sequence has that id. */
+static bool is_called(const struct replay *replay, uint64_t sequence,
+                      struct wal__span id)
+{
+    const struct check_seen *seen =
+        check_model_seen(&replay->store->model, sequence);
+
+    return seen == NULL ? sequence == 0 && id.size == 0
+                        : seen->id_hash == hash_of(id);
+}
+
+/* The session of that number, if another one than the record's, that is there
+ * and has that id. */
+static const struct check_session *
+other_session(const struct replay *replay, uint32_t number, struct wal__span id)
+{
+    const struct check_session *other =
+        check_model_find(&replay->store->model, number);
+
+    return other != NULL && other != replay->session && other->has_record &&
+                   number != WAL__STORE_NUMBER &&
+                   other->state.id_hash == hash_of(id)
+               ? other
+               : NULL;
+}
+
+/* What the log says of the source is the fork's too, up to the fork point. */
+static void take_over(struct wal__summary *state,
+                      const struct wal__summary *source)
+{
+    if (source->first_sequence != 0 &&
+        source->first_sequence <= state->fork_sequence) {
+        state->first_sequence = source->first_sequence;
+        state->first_owner = source->first_owner;
+    }
+}
+
 static void take_fork(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
-    struct check_model *model = &replay->store->model;
     struct check_session *session = replay->session;
-    struct wal__fork_record fork;
+    struct wal__summary *state = &session->state;
+    const struct check_session *source;
+    const struct check_session *owner;
     const struct check_seen *seen;
-    const uint32_t *source;
-    const uint32_t *owner;
+    struct wal__fork_record fork;
 
     if (wal__fork_record_decode(
             (struct wal__span){record->payload, record->stored_size}, &fork) !=
@@ -216,39 +178,85 @@ static void take_fork(const struct replay *replay)
         complain(replay, "is not well-formed");
         return;
     }
-    source = cli_ids_find(&model->ids, (struct wal_slice){fork.source_id.data,
-                                                          fork.source_id.size});
-    owner = cli_ids_find(&model->ids, (struct wal_slice){fork.owner_id.data,
-                                                         fork.owner_id.size});
-    session->state.flags |= WAL__SUMMARY_FORK;
-    session->state.fork_sequence = record->posting.parent;
-    session->state.fork_owner = owner == NULL ? 0 : *owner;
-    session->state.inherited = fork.inherited;
-    session->state.depth = fork.depth;
-    session->source = source == NULL ? 0 : *source;
+    state->flags |= WAL__SUMMARY_FORK;
+    state->fork_sequence = record->posting.parent;
+    state->fork_record = record->posting.sequence;
+    state->fork_source = fork.source;
+    state->fork_owner = fork.owner;
+    state->inherited = fork.inherited;
+    state->depth = fork.depth;
     if (fork.stream == 0) {
-        session->state.head_sequence = record->posting.parent;
-        session->head_hash =
-            fork.entry_id.size == 0
-                ? 0
-                : wal__id_hash(fork.entry_id.data, fork.entry_id.size);
+        state->head_sequence = record->posting.parent;
+        session->head_hash = hash_of(fork.entry_id);
     }
-    if (source == NULL || owner == NULL || *source == session->number ||
-        *owner == session->number) {
+    source = other_session(replay, fork.source, fork.source_id);
+    owner = other_session(replay, fork.owner, fork.owner_id);
+    if (source == NULL || owner == NULL) {
         if (!may_be_lost(replay)) {
             complain(replay, "names a source that is not there");
         }
         return;
     }
-    seen = check_model_seen(model, record->posting.parent);
+    if (fork.stream == 0) {
+        take_over(state, &source->state);
+    }
+    seen = check_model_seen(&replay->store->model, record->posting.parent);
     if (record->posting.parent != 0 && !may_be_lost(replay) &&
         (seen == NULL || seen->type != WAL__FRAME_ENTRY ||
-         seen->session != *owner)) {
+         seen->session != fork.owner || seen->stream != fork.stream ||
+         seen->id_hash != hash_of(fork.entry_id) ||
+         !check_model_reaches(&replay->store->model, fork.source, seen))) {
         complain(replay, "names a fork point that is not there");
     }
 }
 
-static void take_entry(const struct replay *replay)
+/* --- entries -------------------------------------------------------------- */
+
+/* The payload of the record at hand, read again; null when it cannot be. */
+static const uint8_t *read_again(struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+
+    if (!replay->opened) {
+        if (check_file_open(&replay->file, replay->segment->path) != 0) {
+            return NULL;
+        }
+        replay->opened = true;
+    }
+    return check_file_fetch(&replay->file,
+                            (uint64_t)record->posting.offset + WAL__FRAME_SIZE,
+                            record->stored_size);
+}
+
+/* Takes the text of the first message of a user. */
+static void take_first_text(struct replay *replay)
+{
+    struct check_session *session = replay->session;
+    struct wal__entry_record entry;
+    uint8_t text[WAL__FIRST_TEXT_MAX];
+    size_t size;
+    const uint8_t *payload;
+
+    if (session->state.first_sequence != 0 ||
+        session->state.entries >= FIRST_ENTRIES) {
+        return;
+    }
+    payload = read_again(replay);
+    if (payload == NULL ||
+        wal__entry_record_decode(
+            (struct wal__span){payload, replay->record->stored_size}, &entry) !=
+            WAL__FMT_OK ||
+        !wal__first_text(entry.payload, text, &size)) {
+        return;
+    }
+    session->state.first_sequence = replay->record->posting.sequence;
+    session->state.first_owner = session->number;
+    free(session->first_text);
+    session->first_text = cli_copy(text, size);
+    session->first_size = size;
+}
+
+static void take_entry(struct replay *replay)
 {
     const struct wal__posting *posting = &replay->record->posting;
     struct wal__summary *state = &replay->session->state;
@@ -260,6 +268,7 @@ static void take_entry(const struct replay *replay)
     if (posting->stream != 0) {
         return;
     }
+    take_first_text(replay);
     state->entries++;
     if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
         state->head_sequence = posting->sequence;
@@ -280,21 +289,126 @@ static void take_head(const struct replay *replay)
         complain(replay, "is not well-formed");
         return;
     }
-    if (record->posting.parent != 0 && !may_be_lost(replay) &&
-        !points_well(replay, record->posting.parent, record->posting.stream)) {
+    if (!may_be_lost(replay) &&
+        (!is_called(replay, record->posting.parent, head.entry_id) ||
+         (record->posting.parent != 0 &&
+          !points_well(replay, record->posting.parent,
+                       record->posting.stream)))) {
         complain(replay, "names a target that is not in its lineage");
     }
     if (record->posting.stream == 0 && head.name.size == main_head.size &&
         memcmp(head.name.data, main_head.data, main_head.size) == 0) {
         replay->session->state.head_sequence = record->posting.parent;
-        replay->session->head_hash =
-            head.entry_id.size == 0
-                ? 0
-                : wal__id_hash(head.entry_id.data, head.entry_id.size);
+        replay->session->head_hash = hash_of(head.entry_id);
     }
 }
 
-static void take(const struct replay *replay)
+/* --- documents, redactions, deletions ------------------------------------- */
+
+static void take_doc(const struct replay *replay)
+{
+    const struct wal__posting *posting = &replay->record->posting;
+    struct check_session *session = replay->session;
+    struct check_model *model = &replay->store->model;
+    uint64_t before = check_model_doc(model, session->number, posting->id_hash);
+
+    if (posting->parent != before && !may_be_lost(replay)) {
+        complain(replay, "does not name the version before it");
+    }
+    check_model_add_doc(model, session->number, posting->id_hash,
+                        posting->sequence);
+    session->state.documents++;
+}
+
+static void take_redact(const struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+    const struct check_model *model = &replay->store->model;
+    struct check_session *session = replay->session;
+    const struct check_seen *seen =
+        check_model_seen(model, record->posting.parent);
+    struct wal__redact_record redact;
+
+    if (wal__redact_record_decode(
+            (struct wal__span){record->payload, record->stored_size},
+            &redact) != WAL__FMT_OK ||
+        hash_of(redact.entry_id) != record->posting.id_hash) {
+        complain(replay, "is not well-formed");
+        return;
+    }
+    if (!may_be_lost(replay) &&
+        (!is_called(replay, record->posting.parent, redact.target_id) ||
+         seen == NULL || seen->type != WAL__FRAME_ENTRY ||
+         seen->session != session->number ||
+         seen->stream != record->posting.stream ||
+         !check_model_reaches(model, redact.session, seen))) {
+        complain(replay, "names a target that is not there");
+    }
+    if (session->state.first_owner == session->number &&
+        session->state.first_sequence == record->posting.parent) {
+        free(session->first_text);
+        session->first_text = NULL;
+        session->first_size = 0;
+    }
+}
+
+static void take_tombstone(const struct replay *replay)
+{
+    struct check_session *session = replay->session;
+    const struct wal_slice id = {session->record.id.data,
+                                 session->record.id.size};
+    uint32_t *number = cli_ids_find(&replay->store->model.ids, id);
+
+    session->state.flags |= WAL__SUMMARY_DELETED;
+    if (number != NULL && *number == session->number) {
+        *number = 0;
+    }
+}
+
+/* Whether a session may have a record of that type as it is. */
+static bool is_fitting(const struct replay *replay)
+{
+    const struct check_session *session = replay->session;
+    uint8_t type = replay->record->posting.type;
+
+    if (session->number == WAL__STORE_NUMBER) {
+        return type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE ||
+               type == WAL__FRAME_ACCEPT;
+    }
+    return !check_session_is_deleted(session) || type == WAL__FRAME_REDACT;
+}
+
+static void take_type(struct replay *replay)
+{
+    switch (replay->record->posting.type) {
+    case WAL__FRAME_SESSION:
+        take_session(replay);
+        break;
+    case WAL__FRAME_FORK:
+        take_fork(replay);
+        break;
+    case WAL__FRAME_ENTRY:
+        take_entry(replay);
+        break;
+    case WAL__FRAME_HEAD:
+        take_head(replay);
+        break;
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        take_doc(replay);
+        break;
+    case WAL__FRAME_REDACT:
+        take_redact(replay);
+        break;
+    case WAL__FRAME_TOMBSTONE:
+        take_tombstone(replay);
+        break;
+    default:
+        break;
+    }
+}
+
+static void take(struct replay *replay)
 {
     const struct check_record *record = replay->record;
     struct check_session *session = replay->session;
@@ -302,17 +416,19 @@ static void take(const struct replay *replay)
     if (record->posting.type != WAL__FRAME_SESSION && !session->has_record &&
         !may_be_lost(replay)) {
         complain(replay, "is of a session that was never made");
+    } else if (!is_fitting(replay) && !may_be_lost(replay)) {
+        complain(replay, session->number == WAL__STORE_NUMBER
+                             ? "is of the store, and of no session"
+                             : "is of a session that was deleted before");
+    }
+    if (session->number == WAL__STORE_NUMBER &&
+        session->state.last_sequence == 0) {
+        session->state.created_ms = record->clock_ms;
     }
     if ((record->posting.flags & WAL__FRAME_LZ4) != 0) {
         session->damaged = true; /* not decoded here */
-    } else if (record->posting.type == WAL__FRAME_SESSION) {
-        take_session(replay);
-    } else if (record->posting.type == WAL__FRAME_FORK) {
-        take_fork(replay);
-    } else if (record->posting.type == WAL__FRAME_ENTRY) {
-        take_entry(replay);
-    } else if (record->posting.type == WAL__FRAME_HEAD) {
-        take_head(replay);
+    } else {
+        take_type(replay);
     }
     session->state.updated_ms = record->clock_ms;
     session->state.last_sequence = record->posting.sequence;
@@ -330,6 +446,7 @@ static void remember(struct check_store *store,
     model->seen[model->seen_count++] = (struct check_seen){
         .sequence = record->posting.sequence,
         .position = wal__position(segment->id, record->posting.offset),
+        .id_hash = record->posting.id_hash,
         .session = record->session,
         .type = record->posting.type,
         .stream = record->posting.stream,
@@ -378,86 +495,49 @@ static void spoil(struct check_store *store,
         const struct check_damage *damage = &segment->damages.items[i];
 
         for (size_t k = 0; k < damage->session_count; k++) {
-            obtain(&store->model, damage->sessions[k])->damaged = true;
+            check_model_obtain(&store->model, damage->sessions[k])->damaged =
+                true;
         }
     }
     store->lossy = store->lossy || segment->log_damaged;
 }
 
+/* Takes the record at hand; false when the log cannot be followed further. */
+static bool replay_record(struct replay *replay)
+{
+    struct check_model *model = &replay->store->model;
+    const struct check_record *record = replay->record;
+
+    if (model->seen_count > 0 && model->seen[model->seen_count - 1].sequence >=
+                                     record->posting.sequence) {
+        check_damage_add(&replay->segment->damages, replay->segment->name,
+                         record->posting.offset, 0,
+                         "sequence %" PRIu64 " was there before",
+                         record->posting.sequence);
+        replay->store->lossy = true;
+        return false;
+    }
+    if (record->session != 0) {
+        replay->session = check_model_obtain(model, record->session);
+        take(replay);
+    }
+    remember(replay->store, replay->segment, record);
+    return true;
+}
+
 void check_replay(struct check_store *store, struct check_segment *segment)
 {
-    struct check_model *model = &store->model;
+    struct replay replay = {.store = store, .segment = segment};
 
     check_follows(segment);
     spoil(store, segment);
     for (size_t i = 0; i < segment->record_count; i++) {
-        struct replay replay = {store, segment, &segment->records[i], NULL};
-
-        if (model->seen_count > 0 &&
-            model->seen[model->seen_count - 1].sequence >=
-                replay.record->posting.sequence) {
-            check_damage_add(&segment->damages, segment->name,
-                             replay.record->posting.offset, 0,
-                             "sequence %" PRIu64 " was there before",
-                             replay.record->posting.sequence);
-            store->lossy = true;
-            return;
+        replay.record = &segment->records[i];
+        if (!replay_record(&replay)) {
+            break;
         }
-        if (replay.record->session != 0) {
-            replay.session = obtain(model, replay.record->session);
-            take(&replay);
-        }
-        remember(store, segment, replay.record);
     }
-}
-
-void check_model_adopt(struct check_model *model,
-                       const struct wal__summary *summary)
-{
-    struct check_session *session = obtain(model, summary->number);
-    const struct wal__session_record record = {
-        .created_ms = summary->created_ms,
-        .schema_version = 1,
-        .flags = (summary->flags & WAL__SUMMARY_FORK) != 0
-                     ? (uint32_t)WAL__SESSION_RECORD_FORK
-                     : 0,
-        .id = summary->id,
-        .cwd = summary->cwd,
-        .project = summary->project,
-        .title = summary->title,
-        .parent_id = summary->parent_id,
-        .source = summary->source,
-    };
-    struct wal__span payload;
-
-    session->damaged = true;
-    if (session->has_record) {
-        return;
+    if (replay.opened) {
+        check_file_close(&replay.file);
     }
-    free(session->payload);
-    payload.size = wal__session_record_size(&record);
-    session->payload = cli_alloc(payload.size);
-    session->payload_size = (uint32_t)payload.size;
-    payload.data = session->payload;
-    wal__session_record_encode(&record, session->payload);
-    session->has_record =
-        wal__session_record_decode(payload, &session->record) == WAL__FMT_OK;
-    session->from_index = session->has_record;
-    if (session->has_record) {
-        *cli_ids_put(&model->ids, (struct wal_slice){session->record.id.data,
-                                                     session->record.id.size}) =
-            session->number;
-    }
-}
-
-void check_model_deinit(struct check_model *model)
-{
-    for (size_t i = 0; i < model->session_count; i++) {
-        free(model->sessions[i]->payload);
-        free(model->sessions[i]);
-    }
-    free(model->sessions);
-    free(model->seen);
-    cli_ids_deinit(&model->ids);
-    *model = (struct check_model){.sessions = NULL};
 }

@@ -9,12 +9,15 @@
 #include "tools/cli_json.h"
 #include "tools/walcheck.h"
 
-/* A session's id, or its number where its id is lost. */
+/* A session's id, its number where its id is lost, or that it is the store. */
 static struct wal_slice session_name(const struct check_model *model,
                                      uint32_t number, char *buffer, size_t size)
 {
     const struct check_session *session = check_model_find(model, number);
 
+    if (number == WAL__STORE_NUMBER) {
+        return cli_slice("#store");
+    }
     if (session != NULL && session->has_record) {
         return (struct wal_slice){session->record.id.data,
                                   session->record.id.size};
@@ -92,8 +95,12 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_key(&json, "length");
     cli_json_number(&json, store->tail.length);
     cli_json_close(&json, '}');
+    cli_json_key(&json, "formatVersion");
+    cli_json_number(&json, store->format_version);
     cli_json_key(&json, "sessionCount");
-    cli_json_number(&json, store->model.session_count);
+    cli_json_number(&json, check_model_count(&store->model, false));
+    cli_json_key(&json, "deletedCount");
+    cli_json_number(&json, check_model_count(&store->model, true));
     cli_json_key(&json, "recordCount");
     cli_json_number(&json, store->model.seen_count);
     cli_json_key(&json, "damage");
@@ -140,7 +147,7 @@ static void report_text(const struct check_store *store, bool sound)
                wal__verdict_text(store->tail.verdict));
     }
     printf("%s: %zu sessions, %zu records, ", sound ? "sound" : "damaged",
-           store->model.session_count, store->model.seen_count);
+           check_model_count(&store->model, false), store->model.seen_count);
     printf("%zu segments\n", store->log.count + store->pack.count);
 }
 

@@ -2,13 +2,13 @@
  * walcheck_rescue - entries of a damaged store, appended to the salvaged one.
  *
  * Invariant: an entry stands under its parent, under the nearest ancestor that
- * is left, or is a root; a change of parent is noted.
+ * is left, or is a root; a change of parent is noted. What an entry refers to
+ * may be lost, and the engine takes no entry that refers to nothing: such a one
+ * is kept as a line, which is not looked into.
  *
  * Threads: one.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,45 +16,8 @@
 
 enum {
     BATCH_COUNT = 256,
-    BATCH_SIZE = 1024 * 1024,
-    REASON_SIZE = 700
+    BATCH_SIZE = 1024 * 1024
 };
-
-void salvage_note(struct salvage *salvage, const char *session,
-                  const char *entry, const char *reason, ...)
-{
-    struct salvage_note *note;
-    char text[REASON_SIZE];
-    va_list arguments;
-
-    va_start(arguments, reason);
-    vsnprintf(text, sizeof(text), reason, arguments);
-    va_end(arguments);
-    salvage->notes = cli_room(salvage->notes, salvage->note_count,
-                              &salvage->note_capacity, sizeof(*note));
-    note = &salvage->notes[salvage->note_count++];
-    *note = (struct salvage_note){
-        .session = cli_copy(session, strlen(session)),
-        .entry = cli_copy(entry, strlen(entry)),
-        .reason = cli_copy(text, strlen(text)),
-    };
-}
-
-void salvage_moved(struct salvage *salvage, const char *session,
-                   const char *entry, uint64_t lost_parent, const char *parent)
-{
-    if (parent == NULL) {
-        salvage_note(salvage, session, entry,
-                     "its parent, sequence %" PRIu64
-                     ", is lost: it is a root now",
-                     lost_parent);
-    } else {
-        salvage_note(salvage, session, entry,
-                     "its parent, sequence %" PRIu64
-                     ", is lost: it stands under %s now",
-                     lost_parent, parent);
-    }
-}
 
 /* --- parents -------------------------------------------------------------- */
 
@@ -78,8 +41,8 @@ static const struct salvage_seen *find_seen(const struct salvage *salvage,
                : NULL;
 }
 
-static const struct check_lost *find_lost(const struct salvage *salvage,
-                                          uint64_t sequence)
+/* Rank of the first lost record whose sequence number is not below. */
+static size_t lost_rank(const struct salvage *salvage, uint64_t sequence)
 {
     size_t low = 0;
     size_t high = salvage->lost_count;
@@ -93,9 +56,32 @@ static const struct check_lost *find_lost(const struct salvage *salvage,
             high = middle;
         }
     }
-    return low < salvage->lost_count && salvage->lost[low].sequence == sequence
-               ? &salvage->lost[low]
+    return low;
+}
+
+static const struct check_lost *find_lost(const struct salvage *salvage,
+                                          uint64_t sequence)
+{
+    size_t rank = lost_rank(salvage, sequence);
+
+    return rank < salvage->lost_count &&
+                   salvage->lost[rank].sequence == sequence
+               ? &salvage->lost[rank]
                : NULL;
+}
+
+/* An entry that OUT did not take: what stands under it goes on above it. */
+static void lose(struct salvage *salvage, const struct salvage_waiting *waiting)
+{
+    size_t rank = lost_rank(salvage, waiting->sequence);
+
+    salvage->lost = cli_room(salvage->lost, salvage->lost_count,
+                             &salvage->lost_capacity, sizeof(*salvage->lost));
+    memmove(salvage->lost + rank + 1, salvage->lost + rank,
+            (salvage->lost_count - rank) * sizeof(*salvage->lost));
+    salvage->lost[rank] = (struct check_lost){
+        waiting->sequence, waiting->parent_sequence, salvage->waiting_session};
+    salvage->lost_count++;
 }
 
 /* Reads the id of an entry again. */
@@ -192,36 +178,77 @@ static void remember(struct salvage *salvage, struct salvage_session *session,
     }
 }
 
-/* An entry that was refused in its batch, by itself. */
-static void append_one(struct salvage *salvage, struct salvage_session *session,
-                       struct salvage_waiting *waiting)
+static enum wal_status append_entry(struct salvage_session *session,
+                                    const struct wal_entry *entry,
+                                    struct wal_error *error)
 {
     const struct wal_append_options options = {
         .struct_size = sizeof(options),
         .durability = WAL_WRITTEN,
     };
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_entry entry = waiting->entry;
-    enum wal_status status;
-    char id[WAL__ID_MAX + 1];
 
-    status = wal_append(session->handle, &entry, 1, &options, NULL, &error);
+    return wal_append(session->handle, entry, 1, &options, NULL, error);
+}
+
+/* Puts an entry under what is left above its parent. */
+static void move_up(struct salvage *salvage, struct salvage_waiting *waiting)
+{
+    uint64_t left = waiting->parent_sequence;
+    char *parent = salvage_surviving_id(salvage, &left);
+
+    if (left == waiting->parent_sequence) {
+        /* It is in OUT: in a session that this one is no fork of any more. */
+        free(parent);
+        parent = NULL;
+    }
+    free(waiting->parent);
+    waiting->parent = parent;
+    waiting->lost_parent = waiting->parent_sequence;
+    waiting->entry.parent_id = cli_slice(parent == NULL ? "" : parent);
+    if (parent == NULL) {
+        waiting->entry.flags |= WAL_ENTRY_ROOT;
+    }
+}
+
+/* Whether the engine looks into entries of that type for what they name. */
+static bool refers(const struct salvage_waiting *waiting)
+{
+    return (waiting->entry.flags & WAL_ENTRY_LINE) == 0 &&
+           (waiting->kind == WAL__KIND_COMPACTION_SUMMARY ||
+            waiting->kind == WAL__KIND_BRANCH_SUMMARY ||
+            waiting->kind == WAL__KIND_REDACTION);
+}
+
+/* An entry that was refused in its batch, by itself. */
+static void append_one(struct salvage *salvage, struct salvage_session *session,
+                       struct salvage_waiting *waiting)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    char *id = cli_copy(waiting->entry.id.data, waiting->entry.id.size);
+    enum wal_status status = append_entry(session, &waiting->entry, &error);
+
     if (status == WAL_ENOPARENT) {
-        /* The parent is in a session that this one is no fork of any more. */
-        entry.parent_id = (struct wal_slice){NULL, 0};
-        entry.flags |= WAL_ENTRY_ROOT;
-        free(waiting->parent);
-        waiting->parent = NULL;
-        status = wal_append(session->handle, &entry, 1, &options, NULL, &error);
+        move_up(salvage, waiting);
+        status = append_entry(session, &waiting->entry, &error);
+    }
+    if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) && refers(waiting)) {
+        waiting->entry.flags |= WAL_ENTRY_LINE;
+        status = append_entry(session, &waiting->entry, &error);
+        if (status == WAL_OK) {
+            salvage_note(salvage, session->id, id,
+                         "what it refers to is not there: it is kept as a "
+                         "line");
+        }
     }
     if (status == WAL_OK) {
         remember(salvage, session, waiting);
-        return;
+    } else {
+        lose(salvage, waiting);
+        salvage_note(salvage, session->id, id, "cannot be appended: %s",
+                     error.text[0] != '\0' ? error.text
+                                           : wal_status_text(status));
     }
-    memcpy(id, entry.id.data, entry.id.size);
-    id[entry.id.size] = '\0';
-    salvage_note(salvage, session->id, id, "cannot be appended: %s",
-                 error.text[0] != '\0' ? error.text : wal_status_text(status));
+    free(id);
 }
 
 void salvage_flush(struct salvage *salvage)
@@ -239,7 +266,7 @@ void salvage_flush(struct salvage *salvage)
         return;
     }
     session = salvage_session(salvage, salvage->waiting_session);
-    if (session->handle == NULL) {
+    if (session->handle == NULL || session->deleted) {
         drop_waiting(salvage); /* it is noted that there is no session */
         return;
     }
@@ -365,7 +392,9 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
     *waiting = (struct salvage_waiting){
         .bytes = bytes,
         .sequence = frame->sequence,
+        .parent_sequence = frame->parent,
         .offset = offset,
+        .kind = frame->kind,
     };
     fill(waiting, frame, &record);
     set_parent(salvage, waiting, session, frame->parent);

@@ -63,7 +63,7 @@ static bool find(const struct check_store *store, struct check_segment *segment,
     }
     seed = crc_before(wal__get32(bytes), bytes + 4, WAL__FRAME_SIZE - 4);
     *header = (struct wal__segment_header){
-        .version = WAL__FORMAT_VERSION,
+        .version = store->format_version,
         .id = segment->id,
         .capacity = file->size,
         .salt = seed ^ wal__crc32_seed(0, at),

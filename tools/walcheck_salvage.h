@@ -1,6 +1,8 @@
 /*
- * walcheck_salvage.h - the parts of a salvage: sessions and the pass over the
- * log (walcheck_salvage.c), entries (walcheck_rescue.c).
+ * walcheck_salvage.h - the parts of a salvage: the pass over the log
+ * (walcheck_salvage.c), sessions (walcheck_sessions.c), entries
+ * (walcheck_rescue.c), heads, documents and redactions (walcheck_state.c), and
+ * the report (walcheck_salvaged.c).
  *
  * Threads: one.
  */
@@ -15,8 +17,25 @@ struct salvage_session {
     uint32_t number;            /* in the damaged store */
     struct wal_session *handle; /* null: it could not be made */
     char *id;
+    bool deleted;           /* again */
     uint64_t last_sequence; /* of its newest entry in OUT, */
     char *last_id;          /* and its id */
+};
+
+/* The SESSION record that was read last. */
+struct salvage_header {
+    uint32_t number; /* 0: none yet */
+    uint8_t *bytes;
+    struct wal__session_record record; /* its texts lie in bytes */
+};
+
+/* A REDACT record; its redaction entry, when that is left, says the same. */
+struct salvage_redaction {
+    uint32_t owner;  /* number of the target's session, */
+    uint32_t holder; /* and of the entry's */
+    char *entry;
+    char *target;
+    char *reason;
 };
 
 /* Something that is not in OUT, or not as it was. */
@@ -39,14 +58,17 @@ struct salvage_waiting {
     uint8_t *bytes;
     char *parent;
     uint64_t sequence;
+    uint64_t parent_sequence;
     uint64_t lost_parent; /* 0: the parent is as it was */
     uint64_t offset;
+    uint8_t kind;
 };
 
 struct salvage {
     struct check_store *store;
     struct wal_store *out;
     const struct check_segment *segment; /* being read */
+    struct salvage_header header;
     struct salvage_session *sessions;
     size_t session_count;
     size_t session_capacity;
@@ -63,11 +85,16 @@ struct salvage {
     uint32_t waiting_session;
     struct check_file file; /* of `open`, for parents */
     const struct check_segment *open;
+    struct salvage_redaction *redactions;
+    size_t redaction_count;
+    size_t redaction_capacity;
     struct salvage_note *notes;
     size_t note_count;
     size_t note_capacity;
-    uint64_t sessions_made;
+    uint64_t sessions_made; /* and not deleted again */
     uint64_t entries_made;
+    uint64_t documents_made; /* versions */
+    uint64_t left_out;       /* deleted sessions that nothing stands on */
 };
 
 void salvage_note(struct salvage *salvage, const char *session,
@@ -77,8 +104,37 @@ void salvage_note(struct salvage *salvage, const char *session,
 void salvage_moved(struct salvage *salvage, const char *session,
                    const char *entry, uint64_t lost_parent, const char *parent);
 
+void salvage_report(const struct salvage *salvage, const char *out);
+void salvage_notes_deinit(struct salvage *salvage);
+
+/* Which sessions are needed: those that are there, and what they stand on. */
+void salvage_plan(struct salvage *salvage);
+bool salvage_leaves_out(const struct salvage *salvage, uint32_t number);
+/* The session in OUT, or null. */
+struct salvage_session *salvage_find_session(const struct salvage *salvage,
+                                             uint32_t number);
+/* The session in OUT, made now when it is not there. */
 struct salvage_session *salvage_session(struct salvage *salvage,
                                         uint32_t number);
+/* SESSION: makes the session, or changes it. */
+void salvage_header(struct salvage *salvage, uint32_t number,
+                    struct wal__span payload);
+void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
+                  struct wal__span payload);
+void salvage_delete(struct salvage *salvage, uint32_t number);
+/* Sessions without a record that can be read, and lost deletions. */
+void salvage_finish_sessions(struct salvage *salvage);
+void salvage_sessions_deinit(struct salvage *salvage);
+
+void salvage_head(struct salvage *salvage, const struct wal__frame *frame,
+                  struct wal__span payload);
+void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
+                 struct wal__span payload);
+/* Keeps a REDACT until it is known whether its entry is left; */
+void salvage_redaction(struct salvage *salvage, const struct wal__frame *frame,
+                       struct wal__span payload);
+/* then redacts anew what lost it. */
+void salvage_redact(struct salvage *salvage);
 
 /* The id, to be freed, of the record of that sequence, or of the nearest
  * above it that is in OUT, whose sequence *sequence then is. Null: a root, or

@@ -19,6 +19,52 @@ struct scan {
     struct check_damages found; /* in the order of facts->damage */
 };
 
+static bool is_entry(struct wal__span payload, const struct wal__frame *frame)
+{
+    struct wal__entry_record entry;
+
+    return wal__entry_record_decode(payload, &entry) == WAL__FMT_OK &&
+           wal__id_hash(entry.id.data, entry.id.size) == frame->id_hash;
+}
+
+static bool is_document(struct wal__span payload,
+                        const struct wal__frame *frame)
+{
+    struct wal__doc_record doc;
+
+    return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK &&
+           wal__id_hash(doc.key.data, doc.key.size) == frame->id_hash &&
+           (doc.value.size > 0) == (frame->type == WAL__FRAME_DOC);
+}
+
+/* Large payloads are looked at here, the others kept for the replay. */
+static void keep_payload(struct check_segment *segment,
+                         const struct wal__frame *frame, uint64_t offset,
+                         const uint8_t *bytes, struct check_record *record)
+{
+    const struct wal__span payload = {bytes, frame->stored_size};
+    bool entry = frame->type == WAL__FRAME_ENTRY;
+
+    if (!entry && frame->type != WAL__FRAME_DOC &&
+        frame->type != WAL__FRAME_DOC_DELETE) {
+        if (payload.size > 0) {
+            record->payload = cli_alloc(payload.size);
+            memcpy(record->payload, payload.data, payload.size);
+        }
+        return;
+    }
+    if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
+        !(entry ? is_entry(payload, frame) : is_document(payload, frame))) {
+        struct check_damage *damage = check_damage_add(
+            &segment->damages, segment->name, offset,
+            wal__frame_span(frame->stored_size),
+            "the %s of sequence %" PRIu64 " is not well-formed",
+            entry ? "entry" : "document", frame->sequence);
+
+        check_damage_session(damage, frame->session);
+    }
+}
+
 static void keep_record(struct check_segment *segment,
                         const struct wal__frame *frame, uint64_t offset,
                         const uint8_t *payload, int64_t clock_ms)
@@ -42,26 +88,7 @@ static void keep_record(struct check_segment *segment,
         .stored_size = frame->stored_size,
         .clock_ms = clock_ms,
     };
-    if (frame->type == WAL__FRAME_ENTRY) {
-        struct wal__entry_record entry;
-
-        if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
-            (wal__entry_record_decode(
-                 (struct wal__span){payload, frame->stored_size}, &entry) !=
-                 WAL__FMT_OK ||
-             wal__id_hash(entry.id.data, entry.id.size) != frame->id_hash)) {
-            struct check_damage *damage = check_damage_add(
-                &segment->damages, segment->name, offset,
-                wal__frame_span(frame->stored_size),
-                "the entry of sequence %" PRIu64 " is not well-formed",
-                frame->sequence);
-
-            check_damage_session(damage, frame->session);
-        }
-    } else if (frame->stored_size > 0) {
-        record->payload = cli_alloc(frame->stored_size);
-        memcpy(record->payload, payload, frame->stored_size);
-    }
+    keep_payload(segment, frame, offset, payload, record);
 }
 
 static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
@@ -371,6 +398,20 @@ void check_segment_scan(const struct check_store *store,
         segment->log_damaged = true;
     }
     check_file_close(&file);
+}
+
+enum wal__fmt check_session_decode(const struct check_segment *segment,
+                                   struct wal__span payload,
+                                   struct wal__session_record *record)
+{
+    uint32_t version = segment->header.version;
+    enum wal__fmt fmt = wal__session_record_decode(payload, version, record);
+
+    /* The version is lost with the header; the layouts tell themselves. */
+    if (fmt != WAL__FMT_OK && segment->salt_found) {
+        fmt = wal__session_record_decode(payload, version == 0 ? 1 : 0, record);
+    }
+    return fmt;
 }
 
 void check_segment_deinit(struct check_segment *segment)

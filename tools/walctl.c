@@ -19,14 +19,29 @@ static const char help[] =
     "  append STORE SESSION [--each] [--expect-tail ENTRY] [--stream N]\n"
     "         [--durability durable|written|queued] < entries.jsonl\n"
     "                                 append entries, a JSON object a line\n"
-    "  list STORE [--cwd DIR] [--project ID] [--limit N]\n"
-    "                                 sessions, newest first\n"
+    "  list STORE [--cwd DIR] [--project ID] [--limit N] [--cursor]\n"
+    "       [--after CURSOR]          sessions, newest first, or a page of them\n"
     "  latest STORE [--cwd DIR]       id of the newest session\n"
     "  show STORE SESSION             all about a session\n"
+    "  meta STORE SESSION [--merge JSON]\n"
+    "                                 print its metadata, changed by a merge\n"
+    "                                 patch (RFC 7386)\n"
     "  children STORE SESSION         sessions that came from it\n"
     "  fork STORE SESSION [--at ENTRY] [--id NEW]\n"
     "                                 fork a session, print the new id\n"
+    "  head STORE SESSION [NAME [ENTRY]] [--stream N] [--expect ENTRY]\n"
+    "       [--note TEXT]             list, show or move heads\n"
+    "  compact-session STORE SESSION --first-kept ENTRY [--new ID] < summary\n"
+    "                                 tell what is before it by a summary\n"
+    "  redact STORE SESSION ENTRY [--reason TEXT]\n"
+    "                                 hide what an entry says\n"
+    "  delete STORE SESSION           delete a session\n"
+    "  doc put|get|delete|list|scan STORE SESSION|--store [KEY|PREFIX]\n"
+    "      [--if-version V] [--at V] [--history]\n"
+    "                                 documents, JSON from and to standard\n"
+    "                                 input and output\n"
     "  stats STORE                    counts and sizes\n"
+    "  migrate STORE [SESSION]        bring it to this version\n"
     "  accept-damage STORE [SESSION]  let damaged sessions take appends\n"
     "\n"
     "SESSION: an id, a unique beginning of one, @latest (of the current\n"
@@ -36,11 +51,23 @@ static const struct {
     const char *name;
     int (*run)(struct cli *cli, int argc, char **argv);
 } commands[] = {
-    {"init", walctl_init},         {"create", walctl_create},
-    {"append", walctl_append},     {"list", walctl_list},
-    {"latest", walctl_latest},     {"show", walctl_show},
-    {"children", walctl_children}, {"fork", walctl_fork},
-    {"stats", walctl_stats},       {"accept-damage", walctl_accept_damage},
+    {"init", walctl_init},
+    {"create", walctl_create},
+    {"append", walctl_append},
+    {"list", walctl_list},
+    {"latest", walctl_latest},
+    {"show", walctl_show},
+    {"meta", walctl_meta},
+    {"children", walctl_children},
+    {"fork", walctl_fork},
+    {"head", walctl_head},
+    {"compact-session", walctl_compact_session},
+    {"redact", walctl_redact},
+    {"delete", walctl_delete},
+    {"doc", walctl_doc},
+    {"stats", walctl_stats},
+    {"migrate", walctl_migrate},
+    {"accept-damage", walctl_accept_damage},
 };
 
 /* The first argument that is no option; common options take no argument. */

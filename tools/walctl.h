@@ -20,7 +20,37 @@ int walctl_latest(struct cli *cli, int argc, char **argv);
 int walctl_show(struct cli *cli, int argc, char **argv);
 int walctl_children(struct cli *cli, int argc, char **argv);
 int walctl_fork(struct cli *cli, int argc, char **argv);
+int walctl_delete(struct cli *cli, int argc, char **argv);
+int walctl_meta(struct cli *cli, int argc, char **argv);
+int walctl_head(struct cli *cli, int argc, char **argv);
+int walctl_doc(struct cli *cli, int argc, char **argv);
+int walctl_compact_session(struct cli *cli, int argc, char **argv);
+int walctl_redact(struct cli *cli, int argc, char **argv);
+int walctl_migrate(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
+
+/* Reads the options, asks for so many operands (the command's name is the
+ * first), and opens the store, which is the second. CLI_GO_ON or the exit
+ * code. */
+int walctl_begin(struct cli *cli, int argc, char **argv,
+                 const struct cli_option *options, int least, int most,
+                 uint32_t flags, struct wal_store **store);
+
+/* All of standard input, to be freed; null, and why not printed, when it
+ * cannot be read or is larger than `most` bytes. The advice follows then. */
+char *walctl_input(const struct cli *cli, size_t most, const char *advice,
+                   size_t *size);
+
+/* Prints a session's id, as text or as {"sessionId"}, and closes it. */
+int walctl_print_id(const struct cli *cli, struct wal_session *session);
+
+/* Prints {"sessionId","lastAppendedEntryId","appendedCount",
+ * "duplicateCount"}. */
+void walctl_print_appended(struct wal_session *session,
+                           const struct wal_append_result *result);
+
+/* Prints {"conflict":{"expected","actual"}}. */
+void walctl_print_conflict(struct wal_slice expected, struct wal_slice actual);
 
 #endif

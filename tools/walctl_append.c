@@ -32,40 +32,6 @@ struct append {
     char *tail;  /* --each: the tail to expect next */
 };
 
-static void write_result(const struct append *append, enum wal_status status,
-                         const struct wal_append_result *result)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct cli_json json;
-
-    cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    if (status == WAL_ECONFLICT) {
-        cli_json_key(&json, "conflict");
-        cli_json_open(&json, '{');
-        cli_json_key(&json, "expected");
-        cli_json_text(&json, append->options.expected_tail);
-        cli_json_key(&json, "actual");
-        cli_json_text(&json, cli_slice(result->actual_tail));
-        cli_json_close(&json, '}');
-    } else {
-        if (wal_session_status(append->session, &info, NULL) != WAL_OK) {
-            info.id.size = 0;
-        }
-        cli_json_key(&json, "sessionId");
-        cli_json_text(&json, info.id);
-        cli_json_key(&json, "lastAppendedEntryId");
-        cli_json_optional(&json, cli_slice(result->last_id));
-        cli_json_key(&json, "appendedCount");
-        cli_json_number(&json, result->appended);
-        cli_json_key(&json, "duplicateCount");
-        cli_json_number(&json, result->duplicates);
-    }
-    cli_json_close(&json, '}');
-    cli_json_line(&json);
-    fflush(stdout);
-}
-
 /* Reads a line into an entry more; a blank line is none. */
 static int take_line(struct append *append, const char *line, size_t size)
 {
@@ -103,42 +69,17 @@ static int send_entries(struct append *append, struct wal_append_result *result)
     status =
         wal_append(append->session, append->entries, (uint32_t)append->count,
                    &append->options, result, &error);
-    if (status == WAL_OK || status == WAL_ECONFLICT) {
-        write_result(append, status, result);
-    }
     if (status == WAL_OK) {
+        walctl_print_appended(append->session, result);
         return CLI_GO_ON;
+    }
+    if (status == WAL_ECONFLICT) {
+        walctl_print_conflict(append->options.expected_tail,
+                              cli_slice(result->actual_tail));
     }
     snprintf(what, sizeof(what), "line %zu", append->line);
     return cli_fail(append->cli, append->tail != NULL ? what : NULL, status,
                     &error);
-}
-
-static char *read_input(const struct cli *cli, size_t *size)
-{
-    char *input = NULL;
-    size_t capacity = 0;
-    size_t got;
-
-    *size = 0;
-    do {
-        if (*size == capacity) {
-            capacity = capacity > 0 ? capacity * 2 : 65536;
-            input = cli_grow(input, capacity);
-        }
-        got = fread(input + *size, 1, capacity - *size, stdin);
-        *size += got;
-    } while (got > 0 && *size <= INPUT_MAX);
-    if (ferror(stdin)) {
-        cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
-    } else if (*size > INPUT_MAX) {
-        cli_error(cli, CLI_FAILED, "standard input",
-                  "too large for one batch; use --each");
-    } else {
-        return input;
-    }
-    free(input);
-    return NULL;
 }
 
 static int append_batch(struct append *append)
@@ -146,7 +87,8 @@ static int append_batch(struct append *append)
     struct wal_append_result result = {.struct_size = sizeof(result)};
     size_t size = 0;
     size_t at = 0;
-    char *input = read_input(append->cli, &size);
+    char *input = walctl_input(append->cli, INPUT_MAX,
+                               " for one batch; use --each", &size);
     int code = input != NULL ? CLI_GO_ON : CLI_FAILED;
 
     while (code == CLI_GO_ON && at < size) {
@@ -158,7 +100,7 @@ static int append_batch(struct append *append)
     if (code == CLI_GO_ON && append->count > 0) {
         code = send_entries(append, &result);
     } else if (code == CLI_GO_ON) {
-        write_result(append, WAL_OK, &result);
+        walctl_print_appended(append->session, &result);
     }
     free(input);
     return code == CLI_GO_ON ? CLI_DONE : code;

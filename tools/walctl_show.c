@@ -1,8 +1,8 @@
 /*
- * walctl_show - the commands that tell of a store: list, latest, children,
- * show and stats; and init.
+ * walctl_show - the commands that tell of sessions: list, latest, children and
+ * show.
  *
- * Invariant: but for init, they write nothing to the store.
+ * Invariant: they write nothing to the store.
  *
  * Threads: one.
  */
@@ -13,60 +13,29 @@
 #include "tools/cli_session.h"
 #include "tools/walctl.h"
 
-#define LINEAGE_MAX 1024 /* a circle of parents ends here */
-
 static const struct cli_option no_options[] = {{.name = NULL}};
-
-int walctl_init(struct cli *cli, int argc, char **argv)
-{
-    struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, no_options);
-
-    if (code == CLI_GO_ON) {
-        code = cli_operands(cli, 2, 2);
-    }
-    if (code == CLI_GO_ON) {
-        code = cli_open(cli, cli->items[1],
-                        WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
-    }
-    if (code != CLI_GO_ON) {
-        return code;
-    }
-    return cli_close(cli, cli->items[1], store, CLI_DONE);
-}
-
-/* Parses a command line of `count` operands and opens the store to read. */
-static int begin(struct cli *cli, int argc, char **argv,
-                 const struct cli_option *options, int count,
-                 struct wal_store **store)
-{
-    int code = cli_parse(cli, argc, argv, options);
-
-    if (code == CLI_GO_ON) {
-        code = cli_operands(cli, count, count);
-    }
-    if (code == CLI_GO_ON) {
-        code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, store);
-    }
-    return code;
-}
 
 int walctl_list(struct cli *cli, int argc, char **argv)
 {
     const char *cwd = NULL;
     const char *project = NULL;
     const char *limit_text = "0";
+    const char *after = NULL;
+    bool cursor = false;
     const struct cli_option options[] = {
         {.name = "cwd", .value = &cwd},
         {.name = "project", .value = &project},
         {.name = "limit", .value = &limit_text},
+        {.name = "after", .value = &after},
+        {.name = "cursor", .flag = &cursor},
         {.name = NULL},
     };
     struct wal_list_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_store *store = NULL;
     uint64_t limit = 0;
     char *directory;
-    int code = begin(cli, argc, argv, options, 2, &store);
+    int code = walctl_begin(cli, argc, argv, options, 2, 2, WAL_OPEN_READ_ONLY,
+                            &store);
 
     if (code != CLI_GO_ON) {
         return code;
@@ -76,7 +45,8 @@ int walctl_list(struct cli *cli, int argc, char **argv)
         directory = cwd != NULL ? cli_directory(cwd) : NULL;
         wanted.cwd = cli_slice(directory);
         wanted.project = cli_slice(project);
-        code = cli_session_table(cli, store, &wanted, limit);
+        wanted.after = cli_slice(after);
+        code = cli_session_table(cli, store, &wanted, limit, cursor);
         free(directory);
     }
     return cli_close(cli, cli->items[1], store, code);
@@ -122,7 +92,8 @@ int walctl_latest(struct cli *cli, int argc, char **argv)
     struct wal_list_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_store *store = NULL;
     char *directory;
-    int code = begin(cli, argc, argv, options, 2, &store);
+    int code = walctl_begin(cli, argc, argv, options, 2, 2, WAL_OPEN_READ_ONLY,
+                            &store);
 
     if (code != CLI_GO_ON) {
         return code;
@@ -142,7 +113,8 @@ int walctl_children(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = begin(cli, argc, argv, no_options, 3, &store);
+    int code = walctl_begin(cli, argc, argv, no_options, 3, 3,
+                            WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_GO_ON) {
         return code;
@@ -151,68 +123,106 @@ int walctl_children(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON) {
         status = wal_session_status(session, &info, &error);
         wanted.parent = info.id;
-        code = status == WAL_OK ? cli_session_table(cli, store, &wanted, 0)
-                                : cli_fail(cli, NULL, status, &error);
+        code = status == WAL_OK
+                   ? cli_session_table(cli, store, &wanted, 0, false)
+                   : cli_fail(cli, NULL, status, &error);
         wal_session_close(session);
     }
     return cli_close(cli, cli->items[1], store, code);
 }
 
-/* Writes the ids of the sessions it came from, the nearest first. */
-static void write_lineage(struct cli_json *json, struct wal_store *store,
-                          struct wal_slice parent_id)
-{
-    struct wal_session *session = NULL;
-    char *id = cli_copy(parent_id.data, (size_t)parent_id.size);
-    enum wal_status status = WAL_OK;
+/* What show tells of a session; its slices hold while it is open. */
+struct shown {
+    struct wal_session_info info;
+    struct cli_heads heads;
+    char **lineage; /* ids of the sessions it came from, nearest first */
+    size_t lineage_count;
+};
 
-    cli_json_open(json, '[');
-    for (int i = 0; i < LINEAGE_MAX && id[0] != '\0' && status == WAL_OK; i++) {
-        struct wal_session_info info = {.struct_size = sizeof(info)};
-        cli_json_text(json, cli_slice(id));
-        status = wal_session_open(store, cli_slice(id), &session, NULL);
-        if (status == WAL_OK) {
-            status = wal_session_status(session, &info, NULL);
-            free(id);
-            id = cli_copy(info.parent_id.data, (size_t)info.parent_id.size);
-            wal_session_close(session);
-        }
+static void shown_deinit(struct shown *shown)
+{
+    for (size_t i = 0; i < shown->lineage_count; i++) {
+        free(shown->lineage[i]);
     }
-    cli_json_close(json, ']');
-    free(id);
+    free(shown->lineage);
+    cli_heads_deinit(&shown->heads);
 }
 
-static void write_session(struct cli_json *json, struct wal_store *store,
-                          const struct wal_session_info *info)
+static enum wal_status read_lineage(struct shown *shown,
+                                    struct wal_store *store,
+                                    struct wal_error *error)
+{
+    struct wal_list_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_LIST_LINEAGE,
+        .of = shown->info.id,
+    };
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    size_t capacity = 0;
+    enum wal_status status = wal_list_open(store, &options, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_list_next(list, &info, error)) == WAL_OK) {
+        shown->lineage = cli_room(shown->lineage, shown->lineage_count,
+                                  &capacity, sizeof(shown->lineage[0]));
+        shown->lineage[shown->lineage_count++] =
+            cli_copy(info.id.data, (size_t)info.id.size);
+    }
+    wal_list_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Heads of the conversation; those of other streams are told by `head`. */
+static void write_heads(struct cli_json *json, const struct shown *shown)
 {
     cli_json_open(json, '{');
-    cli_session_members(json, info);
-    cli_json_key(json, "heads");
-    cli_json_open(json, '{');
-    if (info->head.size > 0) {
-        cli_json_key(json, "main");
-        cli_json_text(json, info->head);
+    for (size_t i = 0; i < shown->heads.count; i++) {
+        if (shown->heads.items[i].stream == 0) {
+            cli_json_name(json, shown->heads.items[i].name);
+            cli_json_text(json, shown->heads.items[i].entry_id);
+        }
     }
     cli_json_close(json, '}');
-    cli_json_key(json, "lineage");
-    write_lineage(json, store, info->parent_id);
-    cli_json_key(json, "metadata");
-    cli_json_raw(json,
+}
+
+static void write_session(const struct shown *shown)
+{
+    const struct wal_session_info *info = &shown->info;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_session_members(&json, info);
+    cli_json_key(&json, "heads");
+    write_heads(&json, shown);
+    cli_json_key(&json, "lineage");
+    cli_json_open(&json, '[');
+    for (size_t i = 0; i < shown->lineage_count; i++) {
+        cli_json_text(&json, cli_slice(shown->lineage[i]));
+    }
+    cli_json_close(&json, ']');
+    cli_json_key(&json, "metadata");
+    cli_json_raw(&json,
                  info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
-    cli_json_key(json, "bytes");
-    cli_json_number(json, info->bytes);
-    cli_json_key(json, "inherited");
-    cli_json_number(json, info->inherited);
-    cli_json_key(json, "schemaVersion");
-    cli_json_number(json, info->schema_version);
-    cli_json_key(json, "source");
-    cli_json_optional(json, info->source);
-    cli_json_key(json, "fork");
-    cli_json_bool(json, (info->flags & WAL_SESSION_FORK) != 0);
-    cli_json_key(json, "damaged");
-    cli_json_bool(json, (info->flags & WAL_SESSION_DAMAGED) != 0);
-    cli_json_close(json, '}');
-    cli_json_line(json);
+    cli_json_key(&json, "metadataVersion");
+    cli_json_number(&json, info->metadata_version);
+    cli_json_key(&json, "bytes");
+    cli_json_number(&json, info->bytes);
+    cli_json_key(&json, "documents");
+    cli_json_number(&json, info->documents);
+    cli_json_key(&json, "inherited");
+    cli_json_number(&json, info->inherited);
+    cli_json_key(&json, "schemaVersion");
+    cli_json_number(&json, info->schema_version);
+    cli_json_key(&json, "source");
+    cli_json_optional(&json, info->source);
+    cli_json_key(&json, "fork");
+    cli_json_bool(&json, (info->flags & WAL_SESSION_FORK) != 0);
+    cli_json_key(&json, "damaged");
+    cli_json_bool(&json, (info->flags & WAL_SESSION_DAMAGED) != 0);
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
 }
 
 static void print_field(const char *name, struct wal_slice value)
@@ -224,15 +234,35 @@ static void print_field(const char *name, struct wal_slice value)
     }
 }
 
-static void print_session(const struct wal_session_info *info)
+static void print_heads(const struct shown *shown)
 {
+    for (size_t i = 0; i < shown->heads.count; i++) {
+        const struct wal_head *head = &shown->heads.items[i];
+        printf("%-10s ", "head");
+        cli_print(stdout, head->name, 0, false);
+        if (head->stream != 0) {
+            printf(" of stream %" PRIu32, head->stream);
+        }
+        fputs(": ", stdout);
+        cli_print(stdout, head->entry_id, 0, false);
+        putchar('\n');
+    }
+}
+
+static void print_session(const struct shown *shown)
+{
+    const struct wal_session_info *info = &shown->info;
     char text[64];
 
     print_field("session", info->id);
     print_field("title", info->title);
+    print_field("begins", info->first_text);
     print_field("directory", info->cwd);
     print_field("project", info->project);
     print_field("parent", info->parent_id);
+    for (size_t i = 0; i < shown->lineage_count; i++) {
+        print_field("lineage", cli_slice(shown->lineage[i]));
+    }
     print_field("source", info->source);
     cli_time_text(info->created_ms, text, sizeof(text));
     print_field("created", cli_slice(text));
@@ -243,118 +273,50 @@ static void print_session(const struct wal_session_info *info)
         printf(", %" PRIu64 " of them shared", info->inherited);
     }
     printf("\n%-10s %" PRIu64 "\n", "bytes", info->bytes);
-    print_field("head", info->head);
+    print_heads(shown);
     print_field("metadata", info->metadata);
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         print_field("damaged", cli_slice("lost entries; takes no appends"));
     }
 }
 
+static int show(const struct cli *cli, struct wal_store *store,
+                struct wal_session *session)
+{
+    struct shown shown = {.info.struct_size = sizeof(shown.info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_status(session, &shown.info, &error);
+
+    if (status == WAL_OK) {
+        status = cli_heads_read(&shown.heads, session, &error);
+    }
+    if (status == WAL_OK) {
+        status = read_lineage(&shown, store, &error);
+    }
+    if (status == WAL_OK && cli->json) {
+        write_session(&shown);
+    } else if (status == WAL_OK) {
+        print_session(&shown);
+    }
+    shown_deinit(&shown);
+    return status == WAL_OK ? CLI_DONE
+                            : cli_fail(cli, cli->items[2], status, &error);
+}
+
 int walctl_show(struct cli *cli, int argc, char **argv)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    enum wal_status status;
-    struct cli_json json;
-    int code = begin(cli, argc, argv, no_options, 3, &store);
+    int code = walctl_begin(cli, argc, argv, no_options, 3, 3,
+                            WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_GO_ON) {
         return code;
     }
     code = cli_session(cli, store, cli->items[2], &session);
-    if (code != CLI_GO_ON) {
-        return cli_close(cli, cli->items[1], store, code);
-    }
-    cli_json_init(&json, stdout);
-    status = wal_session_status(session, &info, &error);
-    if (status != WAL_OK) {
-        code = cli_fail(cli, cli->items[2], status, &error);
-    } else if (cli->json) {
-        write_session(&json, store, &info);
-        code = CLI_DONE;
-    } else {
-        print_session(&info);
-        code = CLI_DONE;
-    }
-    wal_session_close(session);
-    return cli_close(cli, cli->items[1], store, code);
-}
-
-static const char *tail_name(uint32_t tail)
-{
-    static const char *const names[] = {"clean", "torn", "ambiguous",
-                                        "damaged"};
-
-    return tail < 4 ? names[tail] : "unknown";
-}
-
-static void print_stats(const struct cli *cli,
-                        const struct wal_store_info *info)
-{
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
-        {"formatVersion", info->format_version},
-        {"sessions", info->sessions},
-        {"lastSequence", info->last_sequence},
-        {"segments", info->segments},
-        {"logBytes", info->log_bytes},
-        {"diskBytes", info->disk_bytes},
-    };
-    const char *state = wal_status_text(info->status);
-    char uuid[33];
-    struct cli_json json;
-
-    for (size_t i = 0; i < 16; i++) {
-        sprintf(uuid + 2 * i, "%02x", info->uuid[i]);
-    }
-    if (!cli->json) {
-        printf("%-14s %s\n", "uuid", uuid);
-        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-            printf("%-14s %" PRIu64 "\n", numbers[i].key, numbers[i].value);
-        }
-        printf("%-14s %s\n%-14s %s\n", "tail", tail_name(info->tail), "state",
-               state);
-        return;
-    }
-    cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "uuid");
-    cli_json_text(&json, cli_slice(uuid));
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-        cli_json_key(&json, numbers[i].key);
-        cli_json_number(&json, numbers[i].value);
-    }
-    cli_json_key(&json, "tail");
-    cli_json_text(&json, cli_slice(tail_name(info->tail)));
-    cli_json_key(&json, "takesAppends");
-    cli_json_bool(&json, info->status == WAL_OK);
-    cli_json_key(&json, "state");
-    cli_json_text(&json, cli_slice(state));
-    cli_json_close(&json, '}');
-    cli_json_line(&json);
-}
-
-int walctl_stats(struct cli *cli, int argc, char **argv)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_store *store = NULL;
-    enum wal_status status;
-    int code = begin(cli, argc, argv, no_options, 2, &store);
-
-    if (code != CLI_GO_ON) {
-        return code;
-    }
-    status = wal_store_status(store, &info, &error);
-    if (status == WAL_OK) {
-        print_stats(cli, &info);
-        code = CLI_DONE;
-    } else {
-        code = cli_fail(cli, cli->items[1], status, &error);
+    if (code == CLI_GO_ON) {
+        code = show(cli, store, session);
+        wal_session_close(session);
     }
     return cli_close(cli, cli->items[1], store, code);
 }

@@ -19,8 +19,8 @@
 static const struct {
     size_t offset;
     size_t size;
-} fields[] = {FIELD(status), FIELD(sys_errno), FIELD(holder),
-              FIELD(offset), FIELD(file),      FIELD(text)};
+} fields[] = {FIELD(status), FIELD(sys_errno), FIELD(holder), FIELD(offset),
+              FIELD(file),   FIELD(text),      FIELD(actual)};
 
 void wal__error_copy(struct wal_error *to, const struct wal_error *from)
 {
@@ -59,4 +59,20 @@ enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
     va_end(arguments);
     wal__error_copy(error, &full);
     return status;
+}
+
+void wal__error_actual(struct wal_error *error, const void *text, size_t size)
+{
+    if (error == NULL ||
+        error->struct_size <
+            offsetof(struct wal_error, actual) + sizeof(error->actual)) {
+        return;
+    }
+    if (size > sizeof(error->actual) - 1) {
+        size = sizeof(error->actual) - 1;
+    }
+    if (size > 0) {
+        memmove(error->actual, text, size);
+    }
+    error->actual[size] = '\0';
 }

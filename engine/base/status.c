@@ -19,7 +19,7 @@ const char *wal_status_text(int32_t status)
     case WAL_EINVAL:
         return "The call is wrong: an argument is not allowed.";
     case WAL_ENOTFOUND:
-        return "There is no such session, entry or head.";
+        return "There is no such session, entry, head or document.";
     case WAL_EEXISTS:
         return "The id is taken by other content.";
     case WAL_ECONFLICT:
@@ -60,6 +60,16 @@ const char *wal_status_text(int32_t status)
         return "The path is on a network file system.";
     case WAL_ESKIPPED:
         return "It depends on an append that was refused.";
+    case WAL_EHEAD:
+        return "The head is not where it was expected.";
+    case WAL_ESTALE:
+        return "The document or metadata has another version.";
+    case WAL_ECALLBACK:
+        return "A function of the caller failed.";
+    case WAL_ESCHEMA:
+        return "The session has a schema that the caller cannot write.";
+    case WAL_EREDACTED:
+        return "The entry's content was redacted.";
     }
     return "Unknown status.";
 }

@@ -53,7 +53,7 @@ enum wal_status {
     WAL_OK = 0,
     WAL_END = 1,         /* an iterator has no more */
     WAL_EINVAL = -1,     /* wrong use: mend the call */
-    WAL_ENOTFOUND = -2,  /* no such session, entry or head */
+    WAL_ENOTFOUND = -2,  /* no such session, entry, head or document */
     WAL_EEXISTS = -3,    /* the id is taken by other content */
     WAL_ECONFLICT = -4,  /* the expected tail is not the tail */
     WAL_ETOOBIG = -5,    /* over a limit of SPEC.md, Limits */
@@ -73,7 +73,12 @@ enum wal_status {
     WAL_EBADJSON = -19,  /* a payload is not valid JSON or UTF-8 */
     WAL_EDAMAGED = -20,  /* the session lost entries; accept that first */
     WAL_ENETWORK = -21,  /* a network file system, not forced */
-    WAL_ESKIPPED = -22   /* depends on an append that was refused */
+    WAL_ESKIPPED = -22,  /* depends on an append that was refused */
+    WAL_EHEAD = -23,     /* the head is not where it was expected */
+    WAL_ESTALE = -24,    /* document or metadata: another version is there */
+    WAL_ECALLBACK = -25, /* a function of the caller failed */
+    WAL_ESCHEMA = -26,   /* the session has a schema the caller cannot write */
+    WAL_EREDACTED = -27  /* the entry's content was redacted */
 };
 
 struct wal_slice {
@@ -90,6 +95,9 @@ struct wal_error {
     uint64_t offset;   /* in the file, where that is known */
     char file[512];    /* path, or empty */
     char text[512];    /* a sentence: what, why, what to do */
+    char actual[256];  /* what is there instead of what was expected: the tail,
+                        * the head's entry, a version, a schema version, the
+                        * id that is taken; or empty */
 };
 
 /* A constant sentence for a status; never null. Any thread. */
@@ -112,10 +120,15 @@ enum wal_open_flag {
     WAL_OPEN_READ_ONLY = 1u << 2,  /* nothing is written, no lock is kept */
     WAL_OPEN_STRICT = 1u << 3,     /* refuse what recovery cannot decide */
     WAL_OPEN_NETWORK_FS = 1u << 4, /* accept a network file system */
-    WAL_OPEN_PREAD = 1u << 5       /* read by pread(2) instead of maps, so
+    WAL_OPEN_PREAD = 1u << 5,      /* read by pread(2) instead of maps, so
                                     * that a bad sector is WAL_EIO and not a
                                     * signal; slices then hold until the next
                                     * call on the same iterator */
+    WAL_OPEN_NOOP = 1u << 6,       /* persistence off: nothing is kept, no
+                                    * file is touched (SPEC.md 5.11) */
+    WAL_OPEN_MEMORY = 1u << 7      /* an empty store in this process's memory:
+                                    * full behaviour, no files, gone when it
+                                    * is closed */
 };
 
 struct wal_open_options {
@@ -126,6 +139,10 @@ struct wal_open_options {
     uint32_t idle_mark_ms;    /* until the tail is marked; 0: 100 */
     uint32_t group_align;     /* with CREATE: 0, 512 or 4096; aligns groups for
                                * devices without power-safe overwrite */
+    uint32_t schema_version;  /* of sessions, that the caller writes; sessions
+                               * of another one can be read, and answer
+                               * WAL_ESCHEMA to writes. 0: not checked */
+    uint32_t reserved;
 };
 
 /* What recovery found at the end of the log (SPEC.md, Recovery). */
@@ -147,7 +164,7 @@ struct wal_store_info {
     uint64_t tail_offset;   /* from here, */
     uint64_t tail_size;     /* so many bytes, */
     uint64_t tail_sequence; /* first sequence number not kept, or 0 */
-    uint64_t sessions;      /* sessions in the store */
+    uint64_t sessions;      /* sessions in the store, deleted ones not */
     uint64_t last_sequence; /* of the newest record */
     uint64_t segments;      /* live log segments */
     uint64_t log_bytes;     /* below the written end, all segments */
@@ -160,8 +177,9 @@ struct wal_store_info {
 /*
  * Opens the store at path, recovering it when no other process has it open
  * (SPEC.md, Recovery). options may be null: open an existing store to read and
- * write. A directory that is not writable opens read-only by itself. On
- * success *store is a handle to close with wal_close. Errors: WAL_ENOTSTORE,
+ * write. A directory that is not writable opens read-only by itself; so does a
+ * store of an older format version, until wal_store_migrate. With
+ * WAL_OPEN_NOOP or WAL_OPEN_MEMORY path may be null. On success *store is a handle to close with wal_close. Errors: WAL_ENOTSTORE,
  * WAL_EVERSION, WAL_ECORRUPT, WAL_ETORN, WAL_ELOCKED, WAL_ENETWORK, WAL_EIO,
  * WAL_ENOSPACE (only when creating), WAL_ENOMEM, WAL_EEXISTS.
  */
@@ -188,6 +206,33 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_store_status(struct wal_store *store, struct wal_store_info *info,
                  struct wal_error *error);
 
+/* What a migration did. */
+struct wal_migration {
+    uint32_t struct_size;
+    uint32_t from; /* version before */
+    uint32_t to;   /* version after */
+    uint32_t reserved;
+    uint64_t sessions; /* that were changed */
+};
+
+/*
+ * Brings the store at path to this library's format version, which
+ * wal_store_info.format_version of a new store tells. No handle on it may be
+ * open in this process. Each step is atomic: cut short, the store has its old
+ * version, is readable, and refuses writes with WAL_EVERSION; calling again
+ * goes on. options as for wal_open, may be null; result may be null, else set
+ * its struct_size. Nothing is done, and WAL_OK, for a store of this version.
+ * SPEC.md, Versions and migration.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_migrate(const char *path, const struct wal_open_options *options,
+                  struct wal_migration *result, struct wal_error *error);
+
+/* Lets the store's own documents be written again after some were lost to
+ * damage; as wal_session_accept_damage. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_accept_damage(struct wal_store *store, struct wal_error *error);
+
 /* ----------------------------------------------------------- session --- */
 
 struct wal_session_options {
@@ -201,6 +246,7 @@ struct wal_session_options {
     struct wal_slice metadata;  /* a JSON object of 1 MiB at most, or empty */
     struct wal_slice source;    /* opaque to the engine: where it was imported
                                  * from; 4,096 bytes at most */
+    int64_t created_ms;         /* Unix time in milliseconds; 0: now */
 };
 
 struct wal_session_info {
@@ -216,17 +262,23 @@ struct wal_session_info {
     struct wal_slice head; /* entry id of the head `main`, or empty */
     struct wal_slice source;
     struct wal_slice metadata;
-    int64_t created_ms;     /* Unix time in milliseconds */
-    int64_t updated_ms;     /* of the last append */
-    uint64_t entries;       /* conversation entries: own and inherited */
-    uint64_t inherited;     /* of these, on the branch it was forked from */
-    uint64_t bytes;         /* of its own records in the log */
-    uint64_t last_sequence; /* of its newest record; orders the list */
+    struct wal_slice first_text; /* the beginning of the first user message on
+                                  * the way to its entries, 160 bytes at most */
+    int64_t created_ms;          /* Unix time in milliseconds */
+    int64_t updated_ms;          /* of the last record */
+    uint64_t entries;            /* conversation entries: own and inherited */
+    uint64_t inherited;        /* of these, on the branch it was forked from */
+    uint64_t bytes;            /* of its own records in the log */
+    uint64_t last_sequence;    /* of its newest record; orders the list */
+    uint64_t metadata_version; /* of metadata and the texts above; 0 from
+                                * wal_list_next */
+    uint64_t documents;        /* its own document records, all versions */
 };
 
 enum wal_session_flag {
-    WAL_SESSION_FORK = 1u << 0,   /* made by wal_session_fork */
-    WAL_SESSION_DAMAGED = 1u << 1 /* lost entries; refuses appends */
+    WAL_SESSION_FORK = 1u << 0,    /* made by wal_session_fork */
+    WAL_SESSION_DAMAGED = 1u << 1, /* lost entries; refuses appends */
+    WAL_SESSION_DELETED = 1u << 2  /* in a lineage only */
 };
 
 /*
@@ -240,7 +292,8 @@ wal_session_create(struct wal_store *store,
                    const struct wal_session_options *options,
                    struct wal_session **session, struct wal_error *error);
 
-/* Opens an existing session by its id. WAL_ENOTFOUND when there is none. */
+/* Opens an existing session by its id. WAL_ENOTFOUND when there is none. The
+ * handle of a session that is deleted later answers WAL_ENOTFOUND. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_open(struct wal_store *store, struct wal_slice id,
                  struct wal_session **session, struct wal_error *error);
@@ -254,13 +307,122 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_status(struct wal_session *session, struct wal_session_info *info,
                    struct wal_error *error);
 
+/* Opens the newest session of the directory (empty: of all). WAL_ENOTFOUND
+ * when there is none. Any thread. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_latest(struct wal_store *store, struct wal_slice cwd,
+                   struct wal_session **session, struct wal_error *error);
+
+/* Which session is resumed; 0 is none of them. */
+enum wal_resume_from {
+    WAL_RESUME_ID = 1,    /* the one with options->id */
+    WAL_RESUME_LATEST = 2 /* the newest of options->cwd */
+};
+
+/* How it goes on; 0 is none of them: there is no default. */
+enum wal_resume_how {
+    WAL_RESUME_IN_PLACE = 1, /* in the session itself */
+    WAL_RESUME_FORK = 2      /* in a fork of it */
+};
+
+struct wal_resume_options {
+    uint32_t struct_size;
+    uint32_t from; /* enum wal_resume_from */
+    uint32_t how;  /* enum wal_resume_how */
+    uint32_t reserved;
+    struct wal_slice id;  /* WAL_RESUME_ID */
+    struct wal_slice cwd; /* WAL_RESUME_LATEST; empty: any */
+    struct wal_slice at;  /* entry to resume at, inclusive; empty: the head.
+                           * In place the head `main` is moved there, and the
+                           * entries behind it stay (wal_head_move) */
+    const struct wal_session_options *fork; /* for the fork, or null */
+};
+
+/*
+ * Opens a session to go on with it. *session is a handle on the session, or on
+ * its fork; read its branch for the entries, wal_session_status for metadata.
+ * Errors: WAL_ENOTFOUND for the session or `at`; WAL_EINVAL without a choice
+ * of from and how; those of wal_session_fork and wal_head_move. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_resume(struct wal_store *store,
+                   const struct wal_resume_options *options,
+                   struct wal_session **session, struct wal_error *error);
+
+/* Which fields of a session a change sets. */
+enum wal_change_field {
+    WAL_CHANGE_METADATA = 1u << 0,
+    WAL_CHANGE_TITLE = 1u << 1,
+    WAL_CHANGE_CWD = 1u << 2,
+    WAL_CHANGE_PROJECT = 1u << 3,
+    WAL_CHANGE_SCHEMA = 1u << 4,
+    WAL_CHANGE_EXPECT = 1u << 5 /* only if metadata_version is still that */
+};
+
+/* A change of what a session says about itself. */
+struct wal_session_change {
+    uint32_t struct_size;
+    uint32_t fields; /* enum wal_change_field */
+    uint32_t schema_version;
+    uint32_t reserved;
+    struct wal_slice metadata; /* a JSON object, or empty */
+    struct wal_slice title;
+    struct wal_slice cwd;
+    struct wal_slice project;
+    uint64_t expected_version; /* WAL_CHANGE_EXPECT: metadata_version */
+};
+
+/*
+ * What wal_session_update and wal_session_migrate call: *now is the session as
+ * it is, *change comes zeroed but for its struct_size. Slices put into *change
+ * must hold until the function is called again or the outer call returns.
+ * Answers 0, or any other number for "no": the outer call then fails with
+ * WAL_ECALLBACK and that number in error->sys_errno. It may call this library.
+ */
+typedef int32_t wal_update_fn(void *ctx, const struct wal_session_info *now,
+                              struct wal_session_change *change);
+
+/*
+ * Changes a session's metadata by a function of what it is: reads, calls fn
+ * outside all locks in the calling thread, writes if nobody else did since,
+ * and begins again otherwise. Durable. Errors, with nothing changed:
+ * WAL_ECALLBACK, WAL_EBADJSON, WAL_ESTALE after 1,000 rounds, and those of
+ * wal_append. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_update(struct wal_session *session, wal_update_fn *fn, void *ctx,
+                   struct wal_error *error);
+
+/*
+ * Brings a session to the schema version `to`, one version at a time: fn is
+ * called with now->schema_version being the version before, and each step is
+ * one atomic durable record. A null fn knows the steps up to version 1.
+ * result may be null, else set its struct_size. Errors: WAL_ESCHEMA when the
+ * session is newer than `to` or a null fn does not know the step; those of
+ * wal_session_update. What was done before a failure stays. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_migrate(struct wal_session *session, uint32_t to, wal_update_fn *fn,
+                    void *ctx, struct wal_migration *result,
+                    struct wal_error *error);
+
+/*
+ * Deletes a session, durably: it is listed and opened no more, its id is free.
+ * Forks of it keep what they share. The handle must still be closed. Errors:
+ * WAL_ENOTFOUND when it is deleted already, and those of wal_append.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_delete(struct wal_session *session, struct wal_error *error);
+
 /*
  * Creates a session that shares everything up to and including the entry `at`
  * (empty: the head `main`) with `session`, durably, in O(1) time and bytes
  * whatever the session's length. options may be null; its empty fields are
  * taken from the source but for `source`; its id is made as in
- * wal_session_create, parent_id is set.
- * The heads of the copy start at the fork point. Errors: WAL_ENOTFOUND for
+ * wal_session_create, parent_id and creation time are set.
+ * The head `main` of the fork point's stream starts there, other heads are not
+ * taken over; documents are seen as they are now, and from then on each has
+ * its own. Errors: WAL_ENOTFOUND for
  * `at`, and those of wal_session_create. Any thread.
  */
 WAL_API WAL_MUST_USE enum wal_status
@@ -275,18 +437,27 @@ wal_session_accept_damage(struct wal_session *session, struct wal_error *error);
 
 /* -------------------------------------------------------------- list --- */
 
+enum wal_list_flag {
+    WAL_LIST_LINEAGE = 1u << 0 /* the ancestors of the session `of`, nearest
+                                * first, deleted ones too; no filters */
+};
+
 struct wal_list_options {
     uint32_t struct_size;
-    uint32_t flags;           /* 0 */
+    uint32_t flags;           /* enum wal_list_flag */
     struct wal_slice cwd;     /* only sessions of this directory, or empty */
     struct wal_slice project; /* only sessions of this project, or empty */
     struct wal_slice prefix;  /* only ids that begin so, or empty */
     struct wal_slice source;  /* only this import source, or empty */
     struct wal_slice parent;  /* only children of this session, or empty */
+    struct wal_slice of;      /* with WAL_LIST_LINEAGE: a session's id */
+    struct wal_slice after;   /* go on behind a page: what wal_list_cursor gave,
+                               * with the same filters; or empty */
 };
 
 /* Lists sessions, newest first, as they were at the call; touches no entry.
- * options may be null. Close with wal_list_close. */
+ * options may be null. Close with wal_list_close. WAL_ENOTFOUND for `of`,
+ * WAL_EINVAL for an `after` that is no cursor. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_list_open(struct wal_store *store, const struct wal_list_options *options,
               struct wal_list **list, struct wal_error *error);
@@ -298,6 +469,17 @@ wal_list_next(struct wal_list *list, struct wal_session_info *info,
               struct wal_error *error);
 WAL_API void wal_list_close(struct wal_list *list);
 
+enum {
+    WAL_CURSOR_SIZE = 64
+};
+
+/* A text, terminated by NUL, that stands for the place behind the session
+ * given last; it holds in any process and at any time. A session that got a
+ * record since is nearer to the front than its page and not seen again. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_list_cursor(struct wal_list *list, char cursor[WAL_CURSOR_SIZE],
+                struct wal_error *error);
+
 /* ------------------------------------------------------------ append --- */
 
 /* When an append is acknowledged. */
@@ -307,12 +489,34 @@ enum wal_durability {
     WAL_QUEUED = 2   /* in this process's bounded queue */
 };
 
+/* Entry types with a code of their own. Any other text is a type too. */
+enum wal_entry_type {
+    WAL_TYPE_MESSAGE = 1,
+    WAL_TYPE_SESSION_HEADER = 2,
+    WAL_TYPE_MESSAGE_DELTA_BATCH = 3, /* left out of reading unless asked for */
+    WAL_TYPE_MODEL_CHANGE = 4,
+    WAL_TYPE_THINKING_LEVEL_CHANGE = 5,
+    WAL_TYPE_RUNTIME_INIT = 6,
+    WAL_TYPE_SYSTEM_PROMPT_OVERRIDE = 7,
+    WAL_TYPE_COMPACTION_SUMMARY = 8, /* payload: firstKeptEntryId */
+    WAL_TYPE_BRANCH_SUMMARY = 9,     /* payload: sourceSessionId and
+                                      * sourceEntryId */
+    WAL_TYPE_REDACTION = 10,         /* payload: targetEntryId, reason */
+    WAL_TYPE_CUSTOM = 11,
+    WAL_TYPE_COMPACTION = 12
+};
+
+/* The name of a type, as in wal_entry.type; null for other codes. Any thread. */
+WAL_API const char *wal_entry_type_name(uint32_t type);
+
 enum wal_entry_flag {
     WAL_ENTRY_ROOT = 1u << 0, /* in: no parent. out: has none */
     WAL_ENTRY_LINE = 1u << 1, /* payload is a line as it came in, any bytes;
                                * id, parent, type, time were read out of it */
     WAL_ENTRY_HEAD_KEEP = 1u << 2, /* in: never moves the head */
-    WAL_ENTRY_HEAD_MOVE = 1u << 3  /* in: moves the head whatever it was */
+    WAL_ENTRY_HEAD_MOVE = 1u << 3, /* in: moves the head whatever it was */
+    WAL_ENTRY_REDACTED = 1u << 4   /* out: meta is empty, payload is
+                                    * {"redactedBy":ID,"reason":TEXT} */
 };
 
 /* An entry of a session: what wal_append takes and readers give. */
@@ -367,10 +571,15 @@ struct wal_append_result {
  * under the head of its stream, and the head moves to it; with a parent that
  * is not the head, the head stays.
  *
+ * A native compaction_summary must name a firstKeptEntryId on its way to the
+ * root, a branch_summary an entry of a session, a redaction an entry that this
+ * session sees; else WAL_EINVAL (no such member) or WAL_ENOTFOUND. A redaction
+ * hides the content of its target from every reader of every session.
+ *
  * result may be null; else set result->struct_size. Any thread.
  * Errors, with nothing written: WAL_ECONFLICT (result->actual_tail),
  * WAL_EEXISTS, WAL_ENOPARENT, WAL_EBADJSON, WAL_ETOOBIG, WAL_EINVAL,
- * WAL_EREADONLY, WAL_EDAMAGED, WAL_ENOSPACE, WAL_EBUSY, WAL_ELOCKED,
+ * WAL_EREADONLY, WAL_EDAMAGED, WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE, WAL_EBUSY, WAL_ELOCKED,
  * WAL_ENOMEM. WAL_EPOISONED and WAL_EIO: unknown; ask again by id.
  * SPEC.md, Appending.
  */
@@ -398,6 +607,202 @@ wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
 /* Frees a ticket, pending or not; its append goes on. Null is accepted. */
 WAL_API void wal_ticket_destroy(struct wal_ticket *ticket);
 
+/* ------------------------------------------------------------- heads --- */
+
+struct wal_heads;
+
+enum wal_head_flag {
+    WAL_HEAD_EXPECT = 1u << 0 /* in: refuse unless the head is at `expected` */
+};
+
+/* A named head of a stream: a pointer to an entry. `main` is the one that
+ * appends go under; it is there in every stream. */
+struct wal_head {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_head_flag */
+    uint32_t stream;
+    uint32_t reserved;
+    struct wal_slice name;     /* 1 to 255 bytes; empty in: "main" */
+    struct wal_slice entry_id; /* empty: the head is removed; `main` then is
+                                * before the first entry */
+    struct wal_slice note;     /* 4,096 bytes at most; why, or where inside a
+                                * message; empty out for a head that an append
+                                * moved */
+    struct wal_slice expected; /* WAL_HEAD_EXPECT: entry id; empty: no head */
+    uint64_t version;          /* out: sequence number of what moved it */
+};
+
+/*
+ * Moves, makes or removes a head, durably. Nothing is lost: the entries stay,
+ * and moving back undoes it. A head that is there already, with this note if
+ * one is given, is left as it is, whatever was expected. previous, if not null, takes the entry id that
+ * the head had, terminated by NUL. Errors, with nothing changed: WAL_EHEAD
+ * (the present entry id in error->actual), WAL_ENOTFOUND for the entry,
+ * WAL_ETOOBIG beyond 4,096 heads, and those of wal_append. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_head_move(struct wal_session *session,
+                                                   const struct wal_head *head,
+                                                   char previous[256],
+                                                   struct wal_error *error);
+
+/* The entry id of a head, terminated by NUL; name empty: "main".
+ * WAL_ENOTFOUND when there is none, or `main` has no entry. Any thread. */
+WAL_API WAL_MUST_USE enum wal_status wal_head_get(struct wal_session *session,
+                                                  uint32_t stream,
+                                                  struct wal_slice name,
+                                                  char entry_id[256],
+                                                  struct wal_error *error);
+
+/* Lists the heads that point to an entry, `main` first, then by stream and
+ * name. Slices of wal_heads_next (set head->struct_size) hold until
+ * wal_heads_close. One thread at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_heads_open(struct wal_session *session,
+                                                    struct wal_heads **heads,
+                                                    struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_heads_next(struct wal_heads *heads,
+                                                    struct wal_head *head,
+                                                    struct wal_error *error);
+WAL_API void wal_heads_close(struct wal_heads *heads);
+
+/* --------------------------------------------------------- documents --- */
+
+struct wal_docs;
+
+enum wal_doc_flag {
+    WAL_DOC_EXPECT = 1u << 0, /* in: refuse unless the newest version is
+                               * `version`; 0: there is no document */
+    WAL_DOC_DELETE = 1u << 1, /* in a batch: delete it. out: deleted here */
+    WAL_DOC_STORE = 1u << 2   /* in a batch: the store's, not the session's */
+};
+
+/* JSON under a key of a session or of the store. */
+struct wal_doc {
+    uint32_t struct_size;
+    uint32_t flags;         /* enum wal_doc_flag */
+    struct wal_slice key;   /* 1 to 1,024 bytes */
+    struct wal_slice value; /* JSON of 16 MiB at most */
+    uint64_t version;       /* rises with every change of any document */
+    int64_t modified_ms;    /* out: Unix time in milliseconds */
+};
+
+/*
+ * Puts a document, or deletes it, durably; session null: of the store. The
+ * versions before stay readable. A put of the value that is there already
+ * writes nothing and succeeds, whatever was expected: so it may be sent again. *version, if not null, takes the new one.
+ * Errors, with nothing changed: WAL_ESTALE (the present version in
+ * error->actual), WAL_ENOTFOUND when there is nothing to delete, WAL_EBADJSON,
+ * and those of wal_append. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_doc_put(struct wal_store *store,
+                                                 struct wal_session *session,
+                                                 const struct wal_doc *doc,
+                                                 uint64_t *version,
+                                                 struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_doc_delete(struct wal_store *store,
+                                                    struct wal_session *session,
+                                                    const struct wal_doc *doc,
+                                                    uint64_t *version,
+                                                    struct wal_error *error);
+
+enum wal_docs_flag {
+    WAL_DOCS_KEYS = 1u << 0,   /* values are left empty */
+    WAL_DOCS_HISTORY = 1u << 1 /* every version, newest first within a key,
+                                * deletions too */
+};
+
+struct wal_docs_options {
+    uint32_t struct_size;
+    uint32_t flags;          /* enum wal_docs_flag */
+    struct wal_slice prefix; /* of keys, or empty */
+};
+
+/*
+ * Reads documents of a session, or with session null of the store, in the
+ * order of their keys' bytes, as they were at the call. options may be null.
+ * Slices of wal_docs_next and wal_docs_get hold until the next call on the
+ * same reader or its close. One thread at a time.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_docs_open(struct wal_store *store, struct wal_session *session,
+              const struct wal_docs_options *options, struct wal_docs **docs,
+              struct wal_error *error);
+
+/* The next document, or WAL_END. Set doc->struct_size first. */
+WAL_API WAL_MUST_USE enum wal_status wal_docs_next(struct wal_docs *docs,
+                                                   struct wal_doc *doc,
+                                                   struct wal_error *error);
+
+/* One document as it is now, whatever the prefix; with a version, as that
+ * version left it. WAL_ENOTFOUND when there is none, or it was deleted. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_docs_get(struct wal_docs *docs, struct wal_slice key, uint64_t version,
+             struct wal_doc *doc, struct wal_error *error);
+WAL_API void wal_docs_close(struct wal_docs *docs);
+
+/* ------------------------------------------------------------- batch --- */
+
+/* What one atomic batch may hold; each part may be empty, not all of them. */
+struct wal_batch {
+    uint32_t struct_size;
+    uint32_t entry_count;
+    uint32_t document_count;
+    uint32_t head_count;
+    const struct wal_entry *entries;
+    const struct wal_doc *documents;         /* each key once */
+    const struct wal_head *heads;            /* may name entries of the batch;
+                                              * each head once */
+    const struct wal_session_change *change; /* or null */
+};
+
+/*
+ * Appends entries, puts documents, moves heads and changes metadata, all or
+ * nothing, in this order. Conditions are all checked before anything is
+ * written. What is there already, be it an entry, a document's value, a head's
+ * place or a field of the session, is not written again. A change without
+ * WAL_CHANGE_EXPECT is applied to what is there. Else as wal_append and
+ * wal_submit, of which this is the whole.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_batch_commit(struct wal_session *session, const struct wal_batch *batch,
+                 const struct wal_append_options *options,
+                 struct wal_append_result *result, struct wal_error *error);
+
+/* A change in a submitted batch must have WAL_CHANGE_EXPECT. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_batch_submit(struct wal_session *session, const struct wal_batch *batch,
+                 const struct wal_append_options *options,
+                 struct wal_ticket **ticket, struct wal_error *error);
+
+/* Hides the content of an entry that this session sees from every reader, by
+ * a durable entry of type `redaction` under the head. The bytes stay in the
+ * log. reason: 4,096 bytes at most, or empty. result as in wal_append. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_redact(struct wal_session *session, struct wal_slice entry_id,
+                   struct wal_slice reason, struct wal_append_result *result,
+                   struct wal_error *error);
+
+struct wal_compact_options {
+    uint32_t struct_size;
+    uint32_t reserved;
+    struct wal_slice first_kept; /* entry on the branch of the head */
+    struct wal_slice summary;    /* text of what is before it; 4 MiB at most */
+    const struct wal_session_options *into; /* a new session, or null */
+};
+
+/*
+ * Records that the entries before first_kept are told by a summary: a durable
+ * entry of type `compaction_summary` under the head, in the session itself or
+ * with options->into in a fork of it, made in the same batch. Reading with
+ * WAL_ITER_SINCE_COMPACTION begins at first_kept. Nothing is destroyed.
+ * *fork is set with options->into only. Errors as wal_append and
+ * wal_session_fork; WAL_ENOTFOUND for first_kept.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_compact(struct wal_session *session,
+                    const struct wal_compact_options *options,
+                    struct wal_session **fork, struct wal_append_result *result,
+                    struct wal_error *error);
+
 /* -------------------------------------------------------------- read --- */
 
 enum wal_iter_mode {
@@ -409,7 +814,12 @@ enum wal_iter_mode {
 enum wal_iter_flag {
     WAL_ITER_SINCE_COMPACTION = 1u << 0, /* branch: from the last compaction's
                                           * first kept entry on */
-    WAL_ITER_DURABLE = 1u << 1           /* stop at the durable end */
+    WAL_ITER_DURABLE = 1u << 1,          /* stop at the durable end */
+    WAL_ITER_DELTAS = 1u << 2,           /* with entries of type
+                                          * message_delta_batch */
+    WAL_ITER_REDACTED = 1u << 3          /* with redacted entries, flagged
+                                          * WAL_ENTRY_REDACTED, and why; else
+                                          * they are left out */
 };
 
 struct wal_iter_options {
@@ -419,26 +829,31 @@ struct wal_iter_options {
     uint32_t stream;        /* 0 conversation, 1 transcript, ... */
     struct wal_slice up_to; /* branch: ends with this entry; empty: the head */
     uint64_t skip;          /* entries left out at the front */
+    struct wal_slice head;  /* branch: of this head; empty: `main` */
 };
 
 /*
  * Starts reading a session; the iterator sees what was written when it was
- * opened. options may be null: the branch of the head. Errors: WAL_ENOTFOUND
- * for up_to. Close with wal_iter_close.
+ * opened, but obeys redactions at once. options may be null: the branch of the
+ * head. An entry whose parent is left out gets the nearest one above that is
+ * not as parent_id. Errors: WAL_ENOTFOUND for up_to and head. Close with
+ * wal_iter_close.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_iter_open(struct wal_session *session,
               const struct wal_iter_options *options, struct wal_iter **iter,
               struct wal_error *error);
 
-/* How many entries the iterator has left. */
+/* How many entries the iterator has left; of those that were redacted since
+ * the last call on it, the next one knows. */
 WAL_API uint64_t wal_iter_remaining(const struct wal_iter *iter);
 
 /*
  * The next entry, its checksum verified, or WAL_END. Set entry->struct_size
- * first. Slices hold until the store is closed, except with WAL_OPEN_PREAD:
- * until the next call. WAL_ECORRUPT or WAL_EIO concern this entry alone; the
- * next call goes on behind it.
+ * first. Slices hold until the store is closed, except with WAL_OPEN_PREAD,
+ * and the payload of a redacted entry: until the next call on the iterator.
+ * WAL_ECORRUPT or WAL_EIO concern this entry alone; the next call goes on
+ * behind it.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_iter_next(struct wal_iter *iter,
                                                    struct wal_entry *entry,
@@ -448,6 +863,7 @@ WAL_API void wal_iter_close(struct wal_iter *iter);
 /*
  * One entry by its id, own or shared, whatever branch it is on and wherever
  * the iterator stands; the iterator does not move. Slices as in wal_iter_next.
+ * WAL_EREDACTED for a redacted one, unless the iterator has WAL_ITER_REDACTED.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_iter_get(struct wal_iter *iter,
                                                   struct wal_slice id,

@@ -2,9 +2,10 @@
  * catalogue.c - looking sessions up, and the overlay of those that changed
  * (catalogue.h, SPEC.md 2.13).
  *
- * Invariants: a session's number and id never part; slots are never removed
- * or reordered, so that a cursor may hold their numbers; what can fail is done
- * before anything changes. The caller's lock: one writer, or any readers.
+ * Invariants: a session's number and id never part, and of those that are not
+ * hidden no two have one id; slots are never removed or reordered, so that a
+ * cursor knows by their count what it saw; what can fail is done before
+ * anything changes. The caller's lock: one writer, or any readers.
  */
 #include "engine/index/catalogue.h"
 
@@ -18,6 +19,14 @@ enum {
     HEAD_ROOM = 36, /* a UUID */
     SLOTS_CAPACITY_MIN = 16
 };
+
+const struct wal__span wal__store_id = {(const uint8_t *)"store", 5};
+
+void wal__store_summary(struct wal__summary *summary)
+{
+    *summary =
+        (struct wal__summary){.number = WAL__STORE_NUMBER, .id = wal__store_id};
+}
 
 void wal__catalogue_init(struct wal__catalogue *catalogue,
                          const struct wal__heap *heap)
@@ -84,8 +93,10 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
     uint32_t slot;
 
     while (wal__map_find(&catalogue->by_id, hash, &cursor, &slot)) {
-        if (wal__span_equal(catalogue->slots[slot]->summary.id, id)) {
-            *summary = catalogue->slots[slot]->summary;
+        const struct wal__summary *found = &catalogue->slots[slot]->summary;
+
+        if (wal__span_equal(found->id, id) && !wal__summary_is_hidden(found)) {
+            *summary = *found;
             return WAL_OK;
         }
     }
@@ -130,6 +141,7 @@ static struct wal__overlay_slot *create_slot(const struct wal__heap *heap,
     at = move_text(&slot->summary.project, at);
     at = move_text(&slot->summary.title, at);
     at = move_text(&slot->summary.source, at);
+    at = move_text(&slot->summary.first_text, at);
     (void)move_text(&slot->summary.head_id, at);
     return slot;
 }
@@ -152,7 +164,46 @@ static bool fits_in_place(const struct wal__overlay_slot *slot,
            is_same_text(own->project, summary->project) &&
            is_same_text(own->title, summary->title) &&
            is_same_text(own->source, summary->source) &&
+           is_same_text(own->first_text, summary->first_text) &&
            wal__summary_text_size(summary) <= slot->text_capacity;
+}
+
+/* WAL_ECORRUPT when the id is another session's; hidden ones share theirs. */
+static enum wal_status check_id(const struct wal__catalogue *catalogue,
+                                const struct wal__summary *summary)
+{
+    struct wal__summary other;
+    enum wal_status status;
+
+    if (wal__summary_is_hidden(summary)) {
+        return WAL_OK;
+    }
+    status = wal__catalogue_find(catalogue, summary->id, &other);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    return other.number == summary->number ? WAL_OK : WAL_ECORRUPT;
+}
+
+/* A summary in the place of one of its number. */
+static enum wal_status check_change(const struct wal__catalogue *catalogue,
+                                    const struct wal__summary *from,
+                                    const struct wal__summary *to)
+{
+    if (!wal__span_equal(from->id, to->id)) {
+        return WAL_ECORRUPT;
+    }
+    return wal__summary_is_hidden(from) ? check_id(catalogue, to) : WAL_OK;
+}
+
+static void count_hidden(struct wal__catalogue *catalogue, bool was_hidden,
+                         const struct wal__summary *summary)
+{
+    catalogue->hidden_count += wal__summary_is_hidden(summary);
+    catalogue->hidden_count -= was_hidden;
 }
 
 static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
@@ -160,10 +211,12 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
 {
     struct wal__overlay_slot *old = catalogue->slots[at];
     const uint8_t *head = old->summary.head_id.data;
+    bool was_hidden = wal__summary_is_hidden(&old->summary);
     struct wal__overlay_slot *slot;
+    enum wal_status status = check_change(catalogue, &old->summary, summary);
 
-    if (!wal__span_equal(old->summary.id, summary->id)) {
-        return WAL_ECORRUPT;
+    if (status != WAL_OK) {
+        return status;
     }
     if (fits_in_place(old, summary)) {
         uint8_t *to = old->text + (head - old->text);
@@ -173,6 +226,7 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
         }
         old->summary = *summary;
         old->summary.head_id.data = to;
+        count_hidden(catalogue, was_hidden, summary);
         return WAL_OK;
     }
     slot = create_slot(catalogue->heap, summary);
@@ -182,33 +236,29 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
     catalogue->slot_bytes += slot_size(slot);
     catalogue->slot_bytes -= slot_size(old);
     catalogue->slots[at] = slot;
+    count_hidden(catalogue, was_hidden, summary);
     wal__heap_free(catalogue->heap, old);
     return WAL_OK;
 }
 
-/* Whether the session is in neither snapshot nor overlay; WAL_ECORRUPT when
- * its number and id contradict the snapshot or the overlay. */
+/* A summary that the overlay has none of its number of: whether the snapshot
+ * has none either, or a hidden one. WAL_ECORRUPT when number and id contradict
+ * the snapshot or the overlay. */
 static enum wal_status check_new(const struct wal__catalogue *catalogue,
                                  const struct wal__summary *summary,
-                                 bool *is_new)
+                                 bool *is_new, bool *was_hidden)
 {
-    struct wal__summary other;
+    struct wal__summary row;
     enum wal_status status =
-        wal__snapshot_get(catalogue, summary->number, &other);
+        wal__snapshot_get(catalogue, summary->number, &row);
 
-    if (status == WAL_OK) {
-        *is_new = false;
-        return wal__span_equal(other.id, summary->id) ? WAL_OK : WAL_ECORRUPT;
-    }
-    if (status != WAL_ENOTFOUND) {
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
         return status;
     }
-    *is_new = true;
-    status = wal__catalogue_find(catalogue, summary->id, &other);
-    if (status == WAL_ENOTFOUND) {
-        return WAL_OK;
-    }
-    return status == WAL_OK ? WAL_ECORRUPT : status;
+    *is_new = status == WAL_ENOTFOUND;
+    *was_hidden = !*is_new && wal__summary_is_hidden(&row);
+    return *is_new ? check_id(catalogue, summary)
+                   : check_change(catalogue, &row, summary);
 }
 
 static enum wal_status reserve_slot(struct wal__catalogue *catalogue)
@@ -242,7 +292,9 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
     uint32_t at = catalogue->slot_count;
     struct wal__overlay_slot *slot;
     bool is_new;
-    enum wal_status status = check_new(catalogue, summary, &is_new);
+    bool was_hidden;
+    enum wal_status status =
+        check_new(catalogue, summary, &is_new, &was_hidden);
 
     if (status == WAL_OK) {
         status = reserve_slot(catalogue);
@@ -262,7 +314,9 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
     catalogue->slot_count++;
     catalogue->slot_bytes += slot_size(slot);
     catalogue->session_count += is_new;
-    if (catalogue->last_session < summary->number) {
+    count_hidden(catalogue, was_hidden, summary);
+    if (catalogue->last_session < summary->number &&
+        summary->number != WAL__STORE_NUMBER) {
         catalogue->last_session = summary->number;
     }
     return WAL_OK;
@@ -274,7 +328,9 @@ enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
     struct wal__summary next = *summary;
     uint32_t slot;
 
-    if (!wal__summary_is_valid(summary)) {
+    if (!wal__summary_is_valid(summary) ||
+        (summary->number == WAL__STORE_NUMBER &&
+         !wal__span_equal(summary->id, wal__store_id))) {
         return WAL_ECORRUPT;
     }
     next.first_posting = 0;
@@ -293,6 +349,10 @@ enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
     struct wal__summary summary;
     enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
 
+    if (status == WAL_ENOTFOUND && number == WAL__STORE_NUMBER) {
+        wal__store_summary(&summary);
+        status = WAL_OK;
+    }
     if (status != WAL_OK || (summary.flags & WAL__SUMMARY_DAMAGED) != 0) {
         return status;
     }

@@ -3,6 +3,10 @@
  * overlaid by what changed since. Memory follows what changed, not what there
  * is. list and latest touch no entry.
  *
+ * Deleted sessions stay, by number: forks share what they hold. They and the
+ * store's own summary (number WAL__STORE_NUMBER, id "store") are hidden: found
+ * by no id, in no list. Of the others no two have the same id.
+ *
  * The caller's lock: one writer, or any readers. Spans in summaries hold while
  * that lock is held.
  */
@@ -33,7 +37,15 @@ struct wal__catalogue {
     struct wal__map by_id;
     uint32_t last_session;  /* highest number given out */
     uint32_t session_count; /* in snapshot and overlay together */
+    uint32_t hidden_count;  /* of these */
 };
+
+/* Sessions that can be found and listed. */
+static inline uint32_t
+wal__catalogue_visible_count(const struct wal__catalogue *catalogue)
+{
+    return catalogue->session_count - catalogue->hidden_count;
+}
 
 void wal__catalogue_init(struct wal__catalogue *catalogue,
                          const struct wal__heap *heap);
@@ -49,7 +61,8 @@ enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
                                      const uint8_t uuid[16]) WAL_MUST_USE;
 
 /* WAL_ENOTFOUND, or WAL_ECORRUPT when a page of the snapshot is damaged: the
- * caller then rebuilds the catalogue from the log. */
+ * caller then rebuilds the catalogue from the log. get answers hidden ones
+ * too, find does not. */
 enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
                                    uint32_t number,
                                    struct wal__summary *summary) WAL_MUST_USE;
@@ -61,23 +74,27 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
  * Texts are copied; they may be those of a summary that was got from here.
  * id_hash is computed from the id, and the postings are left out. WAL_ECORRUPT
  * when the summary is not valid, when the number has another id already, or
- * the id another number; state is unchanged on failure. */
+ * another session that is not hidden has the id, unless this one is hidden;
+ * state is unchanged on failure. */
 enum wal_status
 wal__catalogue_put(struct wal__catalogue *catalogue,
                    const struct wal__summary *summary) WAL_MUST_USE;
 
 /*
  * Brings the catalogue up to date with one record that was committed, in log
- * order, its payload decompressed. SESSION makes or updates one; FORK sets the
- * fork point, inherited, depth and the head (parent, entry_id) when its stream
- * is 0; ENTRY counts (stream 0 only for `entries`), takes the id as head when
- * the frame has WAL__FRAME_MOVES_HEAD and stream 0; HEAD named "main" of
- * stream 0 sets the head; ACCEPT clears the damaged flag. Each sets
+ * order, its payload decompressed. SESSION makes or updates one; FORK sets
+ * source, owner, fork point, inherited, depth, and when its stream is 0 the
+ * head (parent, entry_id) and, if it lies at or before the fork point, the
+ * source's first user message; ENTRY counts (stream 0 only for `entries`),
+ * takes the id as head when the frame has WAL__FRAME_MOVES_HEAD and stream 0,
+ * and may be the first user message; HEAD named "main" of stream 0 sets the
+ * head; DOC and DOC_DELETE count; REDACT clears the text of the first user
+ * message; TOMBSTONE deletes; ACCEPT clears the damaged flag. Each sets
  * updated_ms, last_sequence and bytes; `segment` stays, since it names ended
- * segments only: wal__catalogue_set_segment.
- * fork_owner is found by the owner's id in FORK. WAL_ECORRUPT when the record
- * contradicts the catalogue or cannot be decoded; WAL_ENOMEM. State unchanged
- * on failure.
+ * segments only: wal__catalogue_set_segment. The store's own summary is made
+ * by its first record.
+ * WAL_ECORRUPT when the record contradicts the catalogue or cannot be decoded;
+ * WAL_ENOMEM. State unchanged on failure.
  */
 enum wal_status
 wal__catalogue_apply(struct wal__catalogue *catalogue,
@@ -89,35 +106,56 @@ enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
                                            uint32_t number,
                                            uint64_t segment) WAL_MUST_USE;
 
-/* Marks a session as having lost entries. Errors as wal__catalogue_get. */
+/* Marks a session as having lost entries; the store, as having lost documents.
+ * Errors as wal__catalogue_get and wal__catalogue_put. */
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
                                             uint32_t number) WAL_MUST_USE;
 
-/* What wal__catalogue_list keeps; empty spans do not filter. */
+/* A place in the order of lists: descending by last_sequence, then ascending
+ * by number. Number 0: none. */
+struct wal__catalogue_place {
+    uint64_t sequence;
+    uint32_t number;
+};
+
+/* Whether a place is strictly behind another; all are behind none. */
+static inline bool
+wal__place_is_behind(const struct wal__catalogue_place *place,
+                     const struct wal__catalogue_place *after)
+{
+    return after->number == 0 || place->sequence < after->sequence ||
+           (place->sequence == after->sequence &&
+            place->number > after->number);
+}
+
+/* What a cursor gives; empty spans do not filter. */
 struct wal__catalogue_filter {
     struct wal__span cwd;
     struct wal__span project;
     struct wal__span prefix;
     struct wal__span source;
     struct wal__span parent_id;
+    struct wal__catalogue_place after; /* only what is strictly behind it */
 };
 
 /*
- * Walks the sessions, newest first (by last_sequence). The cursor holds the
- * overlay's order at init, as a heap; with a cwd filter the snapshot's by_cwd
- * is used. Each next() needs the caller's lock, and gives each session that
- * passed the filter at init once, at its place of init time and as it is now.
- * WAL_END at the end. The filter's texts and the snapshot must outlive the
- * cursor.
+ * Walks the sessions, newest first. The cursor holds the overlay's order at
+ * init, as a heap; in the snapshot's by_recent, or by_cwd with a cwd filter,
+ * the place to begin is searched, not walked to. Each next() needs the
+ * caller's lock, and gives each session that passed the filter at init once,
+ * at its place of init time, which is `place` then, and as it is now; what was
+ * deleted since is left out. WAL_END at the end. The filter's texts and the
+ * snapshot must outlive the cursor.
  */
 struct wal__catalogue_cursor {
     struct wal__catalogue_filter filter;
     uint64_t cwd_hash;
-    struct wal__order_item *overlay; /* last_sequence, slot */
+    struct wal__order_item *overlay; /* last_sequence, ~number */
     uint32_t overlay_count;          /* that are left */
     uint32_t slot_count;             /* of the overlay at init */
     uint32_t snapshot_next;
     uint32_t snapshot_end;
+    struct wal__catalogue_place place; /* of what was given last */
     const struct wal__heap *heap;
 };
 enum wal_status wal__catalogue_cursor_init(

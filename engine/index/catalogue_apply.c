@@ -5,17 +5,36 @@
  * Invariant: a record is worked into a copy of the summary, which is put when
  * nothing can contradict it any more. The caller's lock: one writer.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "engine/index/catalogue_parts.h"
-#include "format/record.h"
+#include "format/jsonl/first_text.h"
 
-static enum wal_status apply_session(const struct wal__applied *record,
-                                     struct wal__summary *summary)
+/* Own entries among which the first user message is looked for. */
+enum {
+    FIRST_ENTRIES = 64
+};
+
+static_assert((int)WAL__FIRST_TEXT_MAX == (int)WAL__SUMMARY_FIRST_MAX,
+              "a summary has room for a first text");
+
+/* A record, and the summary as it makes it. */
+struct change {
+    const struct wal__catalogue *catalogue;
+    const struct wal__applied *record;
+    struct wal__summary summary;
+    uint8_t first[WAL__FIRST_TEXT_MAX]; /* what summary.first_text may be in */
+};
+
+static enum wal_status apply_session(struct change *change)
 {
+    const struct wal__applied *record = change->record;
+    struct wal__summary *summary = &change->summary;
     struct wal__session_record session;
 
-    if (wal__session_record_decode(record->payload, &session) != WAL__FMT_OK) {
+    if (wal__session_record_decode(record->payload, record->version,
+                                   &session) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     if (summary->id.size > 0 && !wal__span_equal(summary->id, session.id)) {
@@ -28,6 +47,7 @@ static enum wal_status apply_session(const struct wal__applied *record,
     summary->parent_id = session.parent_id;
     summary->source = session.source;
     summary->created_ms = session.created_ms;
+    summary->schema_version = session.schema_version;
     summary->session_position = record->position;
     summary->flags &= ~(uint32_t)WAL__SUMMARY_FORK;
     if ((session.flags & WAL__SESSION_RECORD_FORK) != 0) {
@@ -36,88 +56,162 @@ static enum wal_status apply_session(const struct wal__applied *record,
     return WAL_OK;
 }
 
-static enum wal_status apply_fork(const struct wal__catalogue *catalogue,
-                                  const struct wal__applied *record,
-                                  struct wal__summary *summary)
+/* Another session that a FORK names. */
+static enum wal_status get_other(const struct change *change, uint32_t number,
+                                 struct wal__summary *other)
 {
+    enum wal_status status;
+
+    if (number == change->summary.number || number == WAL__STORE_NUMBER) {
+        return WAL_ECORRUPT;
+    }
+    status = wal__catalogue_get(change->catalogue, number, other);
+    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+}
+
+/* What a fork of the conversation begins with. */
+static void inherit(struct change *change, const struct wal__fork_record *fork,
+                    const struct wal__summary *source)
+{
+    struct wal__summary *summary = &change->summary;
+    uint64_t point = change->record->frame->parent;
+
+    summary->head_sequence = point;
+    summary->head_id = fork->entry_id;
+    if (source->first_sequence != 0 && source->first_sequence <= point) {
+        summary->first_sequence = source->first_sequence;
+        summary->first_owner = source->first_owner;
+        summary->first_text.size = 0;
+    }
+}
+
+static enum wal_status apply_fork(struct change *change)
+{
+    const struct wal__applied *record = change->record;
+    struct wal__summary *summary = &change->summary;
     struct wal__fork_record fork;
     struct wal__summary owner;
+    struct wal__summary source;
     enum wal_status status;
 
     if (wal__fork_record_decode(record->payload, &fork) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    status = wal__catalogue_find(catalogue, fork.owner_id, &owner);
-    if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+    status = get_other(change, fork.owner, &owner);
+    if (status == WAL_OK) {
+        status = get_other(change, fork.source, &source);
     }
-    if (owner.number == summary->number) {
-        return WAL_ECORRUPT;
+    if (status != WAL_OK) {
+        return status;
     }
     summary->flags |= WAL__SUMMARY_FORK;
     summary->fork_sequence = record->frame->parent;
-    summary->fork_owner = owner.number;
+    summary->fork_record = record->frame->sequence;
+    summary->fork_owner = fork.owner;
+    summary->fork_source = fork.source;
     summary->inherited = fork.inherited;
     summary->depth = fork.depth;
     if (fork.stream == 0) {
-        summary->head_sequence = record->frame->parent;
-        summary->head_id = fork.entry_id;
+        inherit(change, &fork, &source);
     }
     return WAL_OK;
 }
 
-static enum wal_status apply_entry(const struct wal__applied *record,
-                                   struct wal__summary *summary)
+static void find_first(struct change *change,
+                       const struct wal__entry_record *entry)
 {
-    const struct wal__frame *frame = record->frame;
+    struct wal__summary *summary = &change->summary;
+    size_t size;
+
+    if (wal__first_text(entry->payload, change->first, &size)) {
+        summary->first_text = (struct wal__span){change->first, size};
+        summary->first_owner = summary->number;
+        summary->first_sequence = change->record->frame->sequence;
+    }
+}
+
+static enum wal_status apply_entry(struct change *change)
+{
+    const struct wal__frame *frame = change->record->frame;
+    struct wal__summary *summary = &change->summary;
+    bool moves_head = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0;
+    bool may_be_first =
+        summary->first_sequence == 0 && summary->entries < FIRST_ENTRIES;
     struct wal__entry_record entry;
 
     if (frame->stream != 0) {
         return WAL_OK;
     }
     summary->entries++;
-    if ((frame->flags & WAL__FRAME_MOVES_HEAD) == 0) {
+    if (!moves_head && !may_be_first) {
         return WAL_OK;
     }
-    if (wal__entry_record_decode(record->payload, &entry) != WAL__FMT_OK) {
+    if (wal__entry_record_decode(change->record->payload, &entry) !=
+        WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    summary->head_sequence = frame->sequence;
-    summary->head_id = entry.id;
+    if (moves_head) {
+        summary->head_sequence = frame->sequence;
+        summary->head_id = entry.id;
+    }
+    if (may_be_first) {
+        find_first(change, &entry);
+    }
     return WAL_OK;
 }
 
-static enum wal_status apply_head(const struct wal__applied *record,
-                                  struct wal__summary *summary)
+static enum wal_status apply_head(struct change *change)
 {
     static const struct wal__span name = {(const uint8_t *)"main", 4};
+    const struct wal__frame *frame = change->record->frame;
+    struct wal__summary *summary = &change->summary;
     struct wal__head_record head;
 
-    if (wal__head_record_decode(record->payload, &head) != WAL__FMT_OK) {
+    if (wal__head_record_decode(change->record->payload, &head) !=
+        WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    if (record->frame->stream == 0 && wal__span_equal(head.name, name)) {
-        summary->head_sequence = record->frame->parent;
+    if (frame->stream == 0 && wal__span_equal(head.name, name)) {
+        summary->head_sequence = head.entry_id.size > 0 ? frame->parent : 0;
         summary->head_id = head.entry_id;
     }
     return WAL_OK;
 }
 
-static enum wal_status apply_type(const struct wal__catalogue *catalogue,
-                                  const struct wal__applied *record,
-                                  struct wal__summary *summary)
+/* The entry stays the first one: there is nothing to be shown in its place. */
+static void apply_redact(struct change *change)
 {
-    switch (record->frame->type) {
+    struct wal__summary *summary = &change->summary;
+
+    if (summary->first_owner == summary->number &&
+        summary->first_sequence == change->record->frame->parent) {
+        summary->first_text.size = 0;
+    }
+}
+
+static enum wal_status apply_type(struct change *change)
+{
+    switch (change->record->frame->type) {
     case WAL__FRAME_SESSION:
-        return apply_session(record, summary);
+        return apply_session(change);
     case WAL__FRAME_FORK:
-        return apply_fork(catalogue, record, summary);
+        return apply_fork(change);
     case WAL__FRAME_ENTRY:
-        return apply_entry(record, summary);
+        return apply_entry(change);
     case WAL__FRAME_HEAD:
-        return apply_head(record, summary);
+        return apply_head(change);
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        change->summary.documents++;
+        return WAL_OK;
+    case WAL__FRAME_REDACT:
+        apply_redact(change);
+        return WAL_OK;
+    case WAL__FRAME_TOMBSTONE:
+        change->summary.flags |= WAL__SUMMARY_DELETED;
+        return WAL_OK;
     case WAL__FRAME_ACCEPT:
-        summary->flags &= ~(uint32_t)WAL__SUMMARY_DAMAGED;
+        change->summary.flags &= ~(uint32_t)WAL__SUMMARY_DAMAGED;
         return WAL_OK;
     default:
         return WAL_OK;
@@ -133,6 +227,10 @@ static bool concerns_session(const struct wal__frame *frame)
     case WAL__FRAME_ENTRY:
     case WAL__FRAME_FORK:
     case WAL__FRAME_HEAD:
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+    case WAL__FRAME_REDACT:
+    case WAL__FRAME_TOMBSTONE:
     case WAL__FRAME_ACCEPT:
         return true;
     default:
@@ -140,30 +238,66 @@ static bool concerns_session(const struct wal__frame *frame)
     }
 }
 
+/* Whether the store itself may have such records: it has documents alone. */
+static bool may_be_of_store(uint8_t type)
+{
+    switch (type) {
+    case WAL__FRAME_SESSION:
+    case WAL__FRAME_ENTRY:
+    case WAL__FRAME_FORK:
+    case WAL__FRAME_HEAD:
+    case WAL__FRAME_REDACT:
+    case WAL__FRAME_TOMBSTONE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The summary that a record changes, or a new one. */
+static enum wal_status begin(struct change *change)
+{
+    const struct wal__frame *frame = change->record->frame;
+    bool of_store = frame->session == WAL__STORE_NUMBER;
+    enum wal_status status;
+
+    if (of_store && !may_be_of_store(frame->type)) {
+        return WAL_ECORRUPT;
+    }
+    status =
+        wal__catalogue_get(change->catalogue, frame->session, &change->summary);
+    if (status != WAL_ENOTFOUND) {
+        return status;
+    }
+    if (of_store) {
+        wal__store_summary(&change->summary);
+        change->summary.created_ms = change->record->clock_ms;
+        return WAL_OK;
+    }
+    change->summary = (struct wal__summary){.number = frame->session};
+    return frame->type == WAL__FRAME_SESSION ? WAL_OK : WAL_ECORRUPT;
+}
+
 enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
                                      const struct wal__applied *record)
 {
-    const struct wal__frame *frame = record->frame;
-    struct wal__summary summary = {.number = frame->session};
+    struct change change = {.catalogue = catalogue, .record = record};
     enum wal_status status;
 
-    if (!concerns_session(frame)) {
+    if (!concerns_session(record->frame)) {
         return WAL_OK;
     }
-    status = wal__catalogue_get(catalogue, frame->session, &summary);
-    if (status == WAL_ENOTFOUND) {
-        status = frame->type == WAL__FRAME_SESSION ? WAL_OK : WAL_ECORRUPT;
-    }
+    status = begin(&change);
     if (status == WAL_OK) {
-        status = apply_type(catalogue, record, &summary);
+        status = apply_type(&change);
     }
     if (status != WAL_OK) {
         return status;
     }
-    summary.updated_ms = record->clock_ms;
-    summary.last_sequence = frame->sequence;
-    summary.bytes += wal__frame_span(frame->stored_size);
-    return wal__catalogue_put(catalogue, &summary);
+    change.summary.updated_ms = record->clock_ms;
+    change.summary.last_sequence = record->frame->sequence;
+    change.summary.bytes += wal__frame_span(record->frame->stored_size);
+    return wal__catalogue_put(catalogue, &change.summary);
 }
 
 enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,

@@ -4,8 +4,8 @@
  *
  * Invariant: a session that was in the overlay at init is given from there
  * and left out of the snapshot; one that came to the overlay later is given
- * where the snapshot has it. The caller's lock: any readers; a cursor belongs
- * to one thread.
+ * where the snapshot has it. Both are in the order of their places at init.
+ * The caller's lock: any readers; a cursor belongs to one thread.
  */
 #include <string.h>
 
@@ -31,7 +31,8 @@ static bool begins(struct wal__span prefix, struct wal__span id)
 static bool matches(const struct wal__catalogue_filter *filter,
                     const struct wal__summary *summary)
 {
-    return passes(filter->cwd, summary->cwd) &&
+    return !wal__summary_is_hidden(summary) &&
+           passes(filter->cwd, summary->cwd) &&
            passes(filter->project, summary->project) &&
            passes(filter->source, summary->source) &&
            passes(filter->parent_id, summary->parent_id) &&
@@ -54,10 +55,12 @@ static enum wal_status gather_overlay(struct wal__catalogue_cursor *cursor,
     }
     for (uint32_t i = 0; i < catalogue->slot_count; i++) {
         const struct wal__summary *summary = &catalogue->slots[i]->summary;
+        struct wal__catalogue_place place = wal__summary_place(summary);
 
-        if (matches(&cursor->filter, summary)) {
-            items[count].key = summary->last_sequence;
-            items[count].value = i;
+        if (matches(&cursor->filter, summary) &&
+            wal__place_is_behind(&place, &cursor->filter.after)) {
+            items[count].key = place.sequence;
+            items[count].value = ~place.number; /* the lowest is the greatest */
             count++;
         }
     }
@@ -65,6 +68,25 @@ static enum wal_status gather_overlay(struct wal__catalogue_cursor *cursor,
     cursor->overlay = items;
     cursor->overlay_count = count;
     cursor->slot_count = catalogue->slot_count;
+    return WAL_OK;
+}
+
+/* Where the snapshot's sessions begin; what is before is never looked at. */
+static enum wal_status find_begin(struct wal__catalogue_cursor *cursor,
+                                  const struct wal__catalogue *catalogue)
+{
+    const struct wal__catalogue_filter *filter = &cursor->filter;
+    struct wal__snapshot_key key = {.after = filter->after};
+
+    if (filter->cwd.size > 0) {
+        key.hash = wal__id_hash(filter->cwd.data, filter->cwd.size);
+        cursor->cwd_hash = key.hash;
+        return wal__snapshot_cwd_begin(catalogue, &key, &cursor->snapshot_next);
+    }
+    if (filter->after.number != 0) {
+        return wal__snapshot_recent_begin(catalogue, &key,
+                                          &cursor->snapshot_next);
+    }
     return WAL_OK;
 }
 
@@ -76,15 +98,11 @@ wal__catalogue_cursor_init(struct wal__catalogue_cursor *cursor,
     struct wal__catalogue_cursor begun = {
         .filter = *filter,
         .snapshot_end = wal__snapshot_count(catalogue),
+        .place = filter->after,
         .heap = catalogue->heap,
     };
-    enum wal_status status = WAL_OK;
+    enum wal_status status = find_begin(&begun, catalogue);
 
-    if (filter->cwd.size > 0) {
-        begun.cwd_hash = wal__id_hash(filter->cwd.data, filter->cwd.size);
-        status = wal__snapshot_cwd_begin(catalogue, begun.cwd_hash,
-                                         &begun.snapshot_next);
-    }
     if (status == WAL_OK) {
         status = gather_overlay(&begun, catalogue);
     }
@@ -155,31 +173,63 @@ static enum wal_status peek_snapshot(struct wal__catalogue_cursor *cursor,
     return WAL_END;
 }
 
+/* The newest place of the overlay that is still to be given; number 0 when
+ * there is none. */
+static struct wal__catalogue_place
+peek_overlay(const struct wal__catalogue_cursor *cursor)
+{
+    struct wal__catalogue_place place = {0, 0};
+
+    if (cursor->overlay_count > 0) {
+        place.sequence = cursor->overlay[0].key;
+        place.number = ~cursor->overlay[0].value;
+    }
+    return place;
+}
+
+/* The session of the next place, whatever became of it. */
+static enum wal_status next_place(struct wal__catalogue_cursor *cursor,
+                                  const struct wal__catalogue *catalogue,
+                                  struct wal__summary *summary)
+{
+    struct wal__catalogue_place overlaid = peek_overlay(cursor);
+    struct wal__summary row;
+    enum wal_status status = peek_snapshot(cursor, catalogue, &row);
+    uint32_t slot;
+
+    if (status == WAL_OK) {
+        struct wal__catalogue_place place = wal__summary_place(&row);
+
+        if (overlaid.number == 0 || wal__place_is_behind(&overlaid, &place)) {
+            cursor->snapshot_next++;
+            cursor->place = place;
+            *summary = wal__catalogue_slot(catalogue, place.number, &slot)
+                           ? catalogue->slots[slot]->summary
+                           : row;
+            return WAL_OK;
+        }
+    }
+    if (status < 0 || overlaid.number == 0) {
+        return status;
+    }
+    (void)wal__order_pop(cursor->overlay, &cursor->overlay_count);
+    cursor->place = overlaid;
+    return wal__catalogue_get(catalogue, overlaid.number, summary);
+}
+
 enum wal_status
 wal__catalogue_cursor_next(struct wal__catalogue_cursor *cursor,
                            const struct wal__catalogue *catalogue,
                            struct wal__summary *summary)
 {
-    struct wal__summary row;
-    enum wal_status status = peek_snapshot(cursor, catalogue, &row);
-    uint32_t slot;
+    struct wal__summary next;
+    enum wal_status status;
 
-    if (status != WAL_OK && status != WAL_END) {
-        return status;
+    do {
+        status = next_place(cursor, catalogue, &next);
+    } while (status == WAL_OK && wal__summary_is_hidden(&next));
+    if (status == WAL_OK) {
+        *summary = next;
     }
-    if (cursor->overlay_count > 0 &&
-        (status == WAL_END || cursor->overlay[0].key >= row.last_sequence)) {
-        slot = wal__order_pop(cursor->overlay, &cursor->overlay_count).value;
-        *summary = catalogue->slots[slot]->summary;
-        return WAL_OK;
-    }
-    if (status == WAL_END) {
-        return WAL_END;
-    }
-    cursor->snapshot_next++;
-    if (wal__catalogue_slot(catalogue, row.number, &slot)) {
-        row = catalogue->slots[slot]->summary;
-    }
-    *summary = row;
-    return WAL_OK;
+    return status;
 }

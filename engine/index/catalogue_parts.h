@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/index/catalogue.h"
+#include "format/record.h"
 
 /* A summary, its texts behind it with the head's last: it alone changes with
  * each append, and there is some room for it. */
@@ -20,11 +21,29 @@ struct wal__overlay_slot {
     uint8_t text[];
 };
 
+static inline struct wal__catalogue_place
+wal__summary_place(const struct wal__summary *summary)
+{
+    return (struct wal__catalogue_place){summary->last_sequence,
+                                         summary->number};
+}
+
 static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
 {
     return a.size == b.size &&
            (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
+
+/* Whether it is in no list and found by no id. */
+static inline bool wal__summary_is_hidden(const struct wal__summary *summary)
+{
+    return (summary->flags & WAL__SUMMARY_DELETED) != 0 ||
+           summary->number == WAL__STORE_NUMBER;
+}
+
+/* The store's own, before its first record. */
+extern const struct wal__span wal__store_id;
+void wal__store_summary(struct wal__summary *summary);
 
 /* The overlay's slot of a session. */
 bool wal__catalogue_slot(const struct wal__catalogue *catalogue,
@@ -57,13 +76,25 @@ enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
 enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
                                   uint32_t number,
                                   struct wal__summary *summary) WAL_MUST_USE;
+/* Of those that are neither hidden nor overlaid. */
 enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
                                    struct wal__span id,
                                    struct wal__summary *summary) WAL_MUST_USE;
 
-/* The first item of by_cwd whose hash is not below cwd_hash. */
+/* Where a search in a section of the snapshot ends. */
+struct wal__snapshot_key {
+    uint64_t hash; /* of the id, or the cwd */
+    struct wal__catalogue_place after;
+};
+
+/* The first item of by_recent that is strictly behind the place; of by_cwd,
+ * that has the hash, or a higher one, and is. */
+enum wal_status
+wal__snapshot_recent_begin(const struct wal__catalogue *catalogue,
+                           const struct wal__snapshot_key *key,
+                           uint32_t *item) WAL_MUST_USE;
 enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
-                                        uint64_t cwd_hash,
+                                        const struct wal__snapshot_key *key,
                                         uint32_t *item) WAL_MUST_USE;
 
 #endif

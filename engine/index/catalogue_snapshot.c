@@ -15,6 +15,7 @@
 
 enum {
     PAGE = WAL__CATALOGUE_PAGE,
+    CACHE_LINE = 64,
     BITS = 8
 };
 
@@ -76,9 +77,10 @@ static enum wal_status check_header(struct wal__span bytes,
         wal__catalogue_layout(header, layout) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    /* Numbers are given out once, from 1. */
+    /* Numbers are given out once, from 1; the store itself has none of them. */
     if (layout->size != bytes.size ||
-        header->session_count > header->last_session) {
+        header->session_count > (uint64_t)header->last_session + 1 ||
+        header->hidden_count > header->session_count) {
         return WAL_ECORRUPT;
     }
     if (wal__crc32(0, bytes.data + layout->table,
@@ -102,6 +104,7 @@ enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
     }
     adopted.bytes = bytes.data;
     adopted.session_count = adopted.header.session_count;
+    adopted.hidden_count = adopted.header.hidden_count;
     adopted.last_session = adopted.header.last_session;
     adopted.verified = wal__heap_zalloc(catalogue->heap,
                                         adopted.layout.table / PAGE / BITS + 1);
@@ -166,8 +169,9 @@ void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
         const uint8_t *at = catalogue->bytes + catalogue->layout.summaries +
                             rank * WAL__SUMMARY_SIZE;
 
-        __builtin_prefetch(at);
-        __builtin_prefetch(at + WAL__SUMMARY_SIZE / 2);
+        for (size_t line = 0; line < WAL__SUMMARY_SIZE; line += CACHE_LINE) {
+            __builtin_prefetch(at + line);
+        }
     }
 }
 
@@ -257,38 +261,65 @@ enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
     return WAL_ENOTFOUND;
 }
 
-/* The key that a section is sorted by, of its session with this rank. */
-typedef enum wal_status section_key(const struct wal__catalogue *catalogue,
-                                    uint32_t rank, uint64_t *key);
+/* Whether the session with this rank lies before a key in its section. */
+typedef enum wal_status lies_before(const struct wal__catalogue *catalogue,
+                                    uint32_t rank,
+                                    const struct wal__snapshot_key *key,
+                                    bool *before);
 
-static enum wal_status id_key(const struct wal__catalogue *catalogue,
-                              uint32_t rank, uint64_t *key)
+static enum wal_status id_lies_before(const struct wal__catalogue *catalogue,
+                                      uint32_t rank,
+                                      const struct wal__snapshot_key *key,
+                                      bool *before)
 {
     const uint8_t *at;
     enum wal_status status = locate_row(catalogue, rank, &at);
 
     if (status == WAL_OK) {
-        *key = wal__summary_id_hash(at);
+        *before = wal__summary_id_hash(at) < key->hash;
     }
     return status;
 }
 
-static enum wal_status cwd_key(const struct wal__catalogue *catalogue,
-                               uint32_t rank, uint64_t *key)
+static enum wal_status
+recent_lies_before(const struct wal__catalogue *catalogue, uint32_t rank,
+                   const struct wal__snapshot_key *key, bool *before)
 {
     struct wal__summary row;
     enum wal_status status = wal__snapshot_row(catalogue, rank, &row);
 
     if (status == WAL_OK) {
-        *key = wal__id_hash(row.cwd.data, row.cwd.size);
+        struct wal__catalogue_place place = wal__summary_place(&row);
+
+        *before = !wal__place_is_behind(&place, &key->after);
     }
     return status;
 }
 
-/* The first item of a section whose key is not below `key`. */
+static enum wal_status cwd_lies_before(const struct wal__catalogue *catalogue,
+                                       uint32_t rank,
+                                       const struct wal__snapshot_key *key,
+                                       bool *before)
+{
+    struct wal__summary row;
+    enum wal_status status = wal__snapshot_row(catalogue, rank, &row);
+
+    if (status == WAL_OK) {
+        uint64_t hash = wal__id_hash(row.cwd.data, row.cwd.size);
+        struct wal__catalogue_place place = wal__summary_place(&row);
+
+        *before =
+            hash < key->hash ||
+            (hash == key->hash && !wal__place_is_behind(&place, &key->after));
+    }
+    return status;
+}
+
+/* The first item of a section that does not lie before the key. */
 static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
-                                   uint64_t section, section_key *key_of,
-                                   uint64_t key, uint32_t *item)
+                                   uint64_t section, lies_before *compare,
+                                   const struct wal__snapshot_key *key,
+                                   uint32_t *item)
 {
     uint32_t low = 0;
     uint32_t high = wal__snapshot_count(catalogue);
@@ -296,17 +327,17 @@ static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         uint32_t rank;
-        uint64_t found;
+        bool before;
         enum wal_status status =
             wal__snapshot_rank(catalogue, section, middle, &rank);
 
         if (status == WAL_OK) {
-            status = key_of(catalogue, rank, &found);
+            status = compare(catalogue, rank, key, &before);
         }
         if (status != WAL_OK) {
             return status;
         }
-        if (found < key) {
+        if (before) {
             low = middle + 1;
         } else {
             high = middle;
@@ -316,11 +347,29 @@ static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
     return WAL_OK;
 }
 
-enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
-                                        uint64_t cwd_hash, uint32_t *item)
+enum wal_status
+wal__snapshot_recent_begin(const struct wal__catalogue *catalogue,
+                           const struct wal__snapshot_key *key, uint32_t *item)
 {
-    return lower_bound(catalogue, catalogue->layout.by_cwd, cwd_key, cwd_hash,
-                       item);
+    return lower_bound(catalogue, catalogue->layout.by_recent,
+                       recent_lies_before, key, item);
+}
+
+enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
+                                        const struct wal__snapshot_key *key,
+                                        uint32_t *item)
+{
+    return lower_bound(catalogue, catalogue->layout.by_cwd, cwd_lies_before,
+                       key, item);
+}
+
+static bool is_found(const struct wal__catalogue *catalogue,
+                     const struct wal__summary *row, struct wal__span id)
+{
+    uint32_t slot;
+
+    return wal__span_equal(row->id, id) && !wal__summary_is_hidden(row) &&
+           !wal__catalogue_slot(catalogue, row->number, &slot);
 }
 
 enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
@@ -328,11 +377,11 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
                                    struct wal__summary *summary)
 {
     uint64_t section = catalogue->layout.by_id;
-    uint64_t hash = wal__id_hash(id.data, id.size);
+    struct wal__snapshot_key key = {.hash = wal__id_hash(id.data, id.size)};
     uint32_t item;
     uint32_t rank;
     enum wal_status status =
-        lower_bound(catalogue, section, id_key, hash, &item);
+        lower_bound(catalogue, section, id_lies_before, &key, &item);
 
     if (status != WAL_OK) {
         return status;
@@ -347,10 +396,10 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
         if (status != WAL_OK) {
             return status;
         }
-        if (row.id_hash != hash) {
+        if (row.id_hash != key.hash) {
             break;
         }
-        if (wal__span_equal(row.id, id)) {
+        if (is_found(catalogue, &row, id)) {
             *summary = row;
             return WAL_OK;
         }

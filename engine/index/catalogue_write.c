@@ -403,6 +403,7 @@ enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
     }
     writer.header.session_count = catalogue->session_count;
     writer.header.last_session = catalogue->last_session;
+    writer.header.hidden_count = catalogue->hidden_count;
     writer.header.text_size = 0;
     writer.header.table_crc = 0;
     status = allocate(&writer);

@@ -1,7 +1,8 @@
 /*
- * io.c - whole reads and writes over any table of calls (io.h). No section of
- * SPEC.md. Invariant: bytes are moved in order and without a gap; a call that
- * moves nothing is repeated a bounded number of times. Threads as the table.
+ * io.c - what an errno means, and whole reads and writes over any table of
+ * calls (io.h). No section of SPEC.md. Invariant: bytes are moved in order and
+ * without a gap; a call that moves nothing is repeated a bounded number of
+ * times. Threads as the table.
  */
 #include "engine/io/io.h"
 
@@ -11,6 +12,31 @@
 enum {
     idle_max = 64
 };
+
+enum wal_status wal__io_status(int error)
+{
+    switch (error) {
+    case 0:
+        return WAL_OK;
+    case ENOENT:
+    case ENOTDIR:
+        return WAL_ENOTFOUND;
+    case EEXIST:
+        return WAL_EEXISTS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return WAL_EREADONLY;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return WAL_ENOSPACE;
+    case ENOMEM:
+        return WAL_ENOMEM;
+    default:
+        return WAL_EIO;
+    }
+}
 
 enum wal_status wal__io_read_full(const struct wal__io *io,
                                   struct wal__file *file, void *data,

@@ -1,7 +1,8 @@
 /*
  * io.h - the operating system as the engine sees it: a table of calls, so that
  * a test can put a simulated disk in its place. io_posix.c, with host.c, is the
- * real one and the only place of the engine that makes system calls on files.
+ * real one and the only place of the engine that makes system calls on files;
+ * io_memory.c keeps everything in memory.
  *
  * Every call answers WAL_OK or a failure with the errno in *sys_errno (which
  * may not be null). Calls do what one system call does: reads and writes may
@@ -122,6 +123,9 @@ struct wal__io {
 
 /* The operating system's own. */
 extern const struct wal__io wal__io_posix;
+
+/* What an errno means, as told at `open` above. In io.c. */
+enum wal_status wal__io_status(int sys_errno);
 
 /* Whole reads and writes: short ones are continued, EAGAIN is repeated.
  * read_full gives fewer bytes only at the end of the file. A write that

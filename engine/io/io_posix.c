@@ -1,8 +1,7 @@
 /*
  * io_posix.c - the table of io.h on Linux: files and names (host.c has the
  * rest). No section of SPEC.md. Invariant: one system call per call, repeated
- * only when a signal interrupted it; what an errno means is decided in one
- * place, status_of. Any thread.
+ * only when a signal interrupted it. Any thread.
  */
 #include "engine/io/io.h"
 
@@ -32,35 +31,10 @@ struct wal__file {
         (result) = (call);  \
     } while ((result) < 0 && errno == EINTR)
 
-static enum wal_status status_of(int error)
-{
-    switch (error) {
-    case 0:
-        return WAL_OK;
-    case ENOENT:
-    case ENOTDIR:
-        return WAL_ENOTFOUND;
-    case EEXIST:
-        return WAL_EEXISTS;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return WAL_EREADONLY;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return WAL_ENOSPACE;
-    case ENOMEM:
-        return WAL_ENOMEM;
-    default:
-        return WAL_EIO;
-    }
-}
-
 static enum wal_status fail(int *sys_errno, int error)
 {
     *sys_errno = error;
-    return status_of(error);
+    return wal__io_status(error);
 }
 
 /* The status of a system call that answers 0 or less. */

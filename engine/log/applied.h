@@ -11,6 +11,7 @@ struct wal__applied {
     struct wal__span payload; /* borrowed for the call */
     uint64_t position;
     int64_t clock_ms; /* of its group's COMMIT */
+    uint32_t version; /* format version of its segment */
 };
 
 #endif

@@ -90,8 +90,9 @@ static enum wal_status add_op(struct wal__committer *committer,
     for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
         struct wal__op_frame *frame = &op->frames[i];
         uint8_t *bytes = op->bytes.data + frame->offset;
-        struct wal__applied record = {
-            &frame->frame, {NULL, 0}, 0, group->clock_ms};
+        struct wal__applied record = {.frame = &frame->frame,
+                                      .clock_ms = group->clock_ms,
+                                      .version = log->tail->header.version};
 
         if (frame->skipped) {
             continue;
@@ -108,7 +109,9 @@ static enum wal_status add_op(struct wal__committer *committer,
             status = log->client.apply(log->client.ctx, &record);
         }
         op->written = true;
-        op->result.sequence = frame->frame.sequence;
+        if (frame->frame.type == WAL__FRAME_ENTRY) {
+            op->result.sequence = frame->frame.sequence;
+        }
     }
     group->durable |= op->written && op->durability == WAL_DURABLE;
     return status;

@@ -527,7 +527,9 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
 
     while (at < piece->size) {
         struct wal__frame frame;
-        struct wal__applied record = {&frame, {NULL, 0}, 0, clock_ms};
+        struct wal__applied record = {.frame = &frame,
+                                      .clock_ms = clock_ms,
+                                      .version = segment->header.version};
         enum wal__fmt fmt;
 
         fmt =

@@ -277,3 +277,25 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
     }
     return WAL_OK;
 }
+
+enum wal_status wal__manifest_upgrade(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      struct wal_error *error)
+{
+    struct wal__manifest upgraded = *manifest;
+    uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    enum wal_status status;
+    int err = 0;
+
+    upgraded.version = WAL__FORMAT_VERSION;
+    upgraded.generation++;
+    wal__manifest_encode(&upgraded, bytes);
+    wal__manifest_encode(&upgraded, bytes + WAL__MANIFEST_SLOT_SIZE);
+    status = put_manifest(env, bytes, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, env->root, 0,
+                         "cannot write the manifest");
+    }
+    *manifest = upgraded;
+    return WAL_OK;
+}

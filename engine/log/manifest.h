@@ -30,6 +30,12 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
                                      struct wal__manifest *manifest,
                                      struct wal_error *error) WAL_MUST_USE;
 
+/* Gives the store this library's format version, in one step: durable, or as
+ * before. *manifest is what was read, and becomes what was written. */
+enum wal_status wal__manifest_upgrade(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      struct wal_error *error) WAL_MUST_USE;
+
 /* Makes the names of the store durable: who created it may have died before
  * they were. Needed as long as nothing was written to it. */
 enum wal_status wal__manifest_settle(const struct wal__env *env,

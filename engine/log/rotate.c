@@ -38,7 +38,8 @@ static bool spare_usable(struct wal__log *log, uint64_t id, uint64_t capacity)
                           &spare, NULL) != WAL_OK) {
         return false;
     }
-    usable = !spare->linked && spare->header.capacity >= capacity &&
+    usable = !spare->linked && spare->header.version == WAL__FORMAT_VERSION &&
+             spare->header.capacity >= capacity &&
              spare->header.group_align == log->group_align;
     if (usable) {
         struct wal__window window;

@@ -1,29 +1,22 @@
 /*
- * append.c - entries as the caller hands them in become an operation (SPEC.md
- * 5.1, 5.2): checked, encoded and checksummed in the caller's thread.
+ * append.c - entries as the caller hands them in become frames of an operation
+ * (SPEC.md 5.1, 5.2): checked and encoded in the caller's thread.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/session/session.h"
+#include "engine/session/batch.h"
 #include "engine/session/text.h"
 #include "format/crc32.h"
+#include "format/jsonl/json_scan.h"
+#include "format/jsonl/json_value.h"
 
 enum {
     BATCH_MAX = 32 * 1024 * 1024,
     COUNT_MAX = 512 * 1024,
     STREAM_MAX = 255
 };
-
-static void release(struct wal__op *op)
-{
-    struct wal__append *append = op->subject;
-
-    wal__buf_deinit(&append->parents);
-    wal__heap_free(op->heap, append->items);
-    wal__heap_free(op->heap, append);
-}
 
 /* The texts of an entry, checked. Made-up ones go to id and now. */
 static enum wal_status
@@ -102,8 +95,8 @@ static enum wal_status check_content(const struct wal_entry *entry,
 }
 
 /* The parent's id, kept for resolving. */
-static enum wal_status add_parent(struct wal__append *append,
-                                  struct wal__append_item *item,
+static enum wal_status add_parent(struct wal__batch *batch,
+                                  struct wal__batch_entry *item,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
@@ -118,9 +111,9 @@ static enum wal_status add_parent(struct wal__append *append,
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "an entry cannot be a root and have a parent");
     }
-    item->parent_offset = (uint32_t)append->parents.size;
+    item->parent_offset = (uint32_t)batch->texts.size;
     item->parent_size = (uint8_t)parent.size;
-    return wal__buf_append(&append->parents, parent.data, parent.size);
+    return wal__buf_append(&batch->texts, parent.data, parent.size);
 }
 
 static enum wal_status check_flags(const struct wal_entry *entry,
@@ -147,11 +140,12 @@ static enum wal_status check_flags(const struct wal_entry *entry,
     return WAL_OK;
 }
 
-static enum wal_status add_entry(struct wal__op *op, struct wal__append *append,
+static enum wal_status add_entry(struct wal__op *op,
                                  const struct wal_entry *entry,
-                                 struct wal__append_item *item,
+                                 struct wal__batch_entry *item,
                                  struct wal_error *error)
 {
+    struct wal__batch *batch = op->subject;
     struct wal__entry_record record = {0};
     struct wal__op_frame *frame;
     char id[WAL__UUID_TEXT];
@@ -163,14 +157,13 @@ static enum wal_status add_entry(struct wal__op *op, struct wal__append *append,
 
     status = check_flags(entry, error);
     if (status == WAL_OK) {
-        status =
-            check_texts(&append->core->env, entry, &record, id, now, error);
+        status = check_texts(&batch->core->env, entry, &record, id, now, error);
     }
     if (status == WAL_OK) {
         status = check_content(entry, &record, error);
     }
     if (status == WAL_OK) {
-        status = add_parent(append, item, entry, error);
+        status = add_parent(batch, item, entry, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -196,103 +189,128 @@ static enum wal_status add_entry(struct wal__op *op, struct wal__append *append,
     frame->frame.type = WAL__FRAME_ENTRY;
     frame->frame.stream = (uint8_t)entry->stream;
     frame->frame.kind = kind;
-    frame->frame.session = append->session;
+    frame->frame.session = batch->session;
     frame->frame.id_hash = item->id_hash;
     return WAL_OK;
 }
 
-static enum wal_status check_options(const struct wal_append_options *options,
-                                     struct wal__append *append,
-                                     struct wal__op *op,
-                                     struct wal_error *error)
+/* What an entry of type redaction says: its target and why. An imported line
+ * has them in its member `payload`, or names none. */
+static bool read_redaction(const struct wal__entry_record *record,
+                           uint8_t target[WAL__ID_MAX], uint8_t *reason,
+                           struct wal__redact_record *redact)
 {
-    const uint32_t known = WAL_APPEND_EXPECT | WAL_APPEND_NO_WAIT;
-    struct wal__span expected;
-    enum wal_status status;
+    struct wal__json_token token;
+    struct wal__span object = record->payload;
 
-    if (options == NULL) {
+    if (record->form == WAL__ENTRY_LINE &&
+        wal__json_find(object.data, object.size, "payload", &token) ==
+            WAL__JSON_OK) {
+        object.data = token.span.data;
+        object.size = token.span.size;
+    }
+    if (wal__json_find(object.data, object.size, "targetEntryId", &token) !=
+            WAL__JSON_OK ||
+        token.kind != WAL__JSON_STRING ||
+        wal__json_unescape(token.span, target, WAL__ID_MAX,
+                           &redact->target_id.size, NULL) != WAL__JSON_OK ||
+        redact->target_id.size == 0) {
+        return false;
+    }
+    redact->target_id.data = target;
+    redact->reason.data = reason;
+    redact->reason.size = 0;
+    if (wal__json_find(object.data, object.size, "reason", &token) ==
+            WAL__JSON_OK &&
+        token.kind == WAL__JSON_STRING &&
+        wal__json_unescape(token.span, reason, WAL__TEXT_MAX,
+                           &redact->reason.size, NULL) != WAL__JSON_OK) {
+        redact->reason.size = 0;
+    }
+    return true;
+}
+
+/* The record that hides what the redaction names. */
+static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
+                                  struct wal_error *error)
+{
+    struct wal__batch *batch = op->subject;
+    struct wal__redact_record redact = {.session = batch->session};
+    struct wal__entry_record record;
+    struct wal__op_frame *frame;
+    uint8_t target[WAL__ID_MAX];
+    uint8_t id[WAL__ID_MAX];
+    uint8_t reason[WAL__TEXT_MAX];
+    uint8_t *payload;
+
+    if (wal__entry_record_decode(wal__batch_payload(op, entry), &record) !=
+        WAL__FMT_OK) {
+        return WAL_EINVAL;
+    }
+    if (!read_redaction(&record, target, reason, &redact)) {
+        return record.form == WAL__ENTRY_LINE
+                   ? WAL_OK
+                   : wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                               "a redaction's payload needs the text "
+                               "targetEntryId, the id of an entry");
+    }
+    memcpy(id, record.id.data, record.id.size);
+    redact.entry_id.data = id;
+    redact.entry_id.size = record.id.size;
+    if (wal__op_add(op, (uint32_t)wal__redact_record_size(&redact), &frame,
+                    &payload) != WAL_OK) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    wal__redact_record_encode(&redact, payload);
+    frame->frame.type = WAL__FRAME_REDACT;
+    frame->frame.id_hash = batch->entries[entry].id_hash;
+    batch->redacts[batch->redact_count].frame = op->frame_count - 1;
+    batch->redacts[batch->redact_count].entry = entry;
+    batch->redacts[batch->redact_count].required =
+        record.form == WAL__ENTRY_FIELDS;
+    batch->redact_count++;
+    return WAL_OK;
+}
+
+static enum wal_status add_redacts(struct wal__op *op, struct wal_error *error)
+{
+    struct wal__batch *batch = op->subject;
+    enum wal_status status = WAL_OK;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < batch->entry_count; i++) {
+        count += op->frames[i].frame.kind == WAL__KIND_REDACTION;
+    }
+    if (count == 0) {
         return WAL_OK;
     }
-    if (options->struct_size != sizeof(*options) ||
-        options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the append's options are not valid");
+    batch->redacts =
+        wal__heap_zalloc(op->heap, count * sizeof(batch->redacts[0]));
+    if (batch->redacts == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
-    op->durability = options->durability;
-    append->expect = (options->flags & WAL_APPEND_EXPECT) != 0;
-    status = wal__text_check(options->expected_tail, WAL__ID_MAX,
-                             "expected tail", &expected, error);
-    if (status == WAL_OK && expected.size > 0) {
-        append->expected_size = (uint16_t)expected.size;
-        memcpy(append->expected, expected.data, expected.size);
+    for (uint32_t i = 0; i < batch->entry_count && status == WAL_OK; i++) {
+        if (op->frames[i].frame.kind == WAL__KIND_REDACTION) {
+            status = add_redact(op, i, error);
+        }
     }
     return status;
 }
 
-/* An operation with its subject, both empty. */
-static struct wal__op *create_op(struct wal__core *core, uint32_t count)
+enum wal_status wal__batch_add_entries(struct wal__op *op,
+                                       const struct wal_entry *entries,
+                                       uint32_t count, struct wal_error *error)
 {
-    struct wal__op *op = wal__op_create(core->env.heap);
-    struct wal__append *append;
+    struct wal__batch *batch = op->subject;
+    enum wal_status status = WAL_OK;
 
-    if (op == NULL) {
-        return NULL;
-    }
-    append = wal__heap_zalloc(core->env.heap, sizeof(*append));
-    if (append == NULL) {
-        wal__op_release(op);
-        return NULL;
-    }
-    append->core = core;
-    wal__buf_init(&append->parents, core->env.heap);
-    op->subject = append;
-    op->release = release;
-    op->resolve = wal__append_resolve;
-    append->items =
-        wal__heap_zalloc(core->env.heap, count * sizeof(append->items[0]));
-    if (append->items == NULL) {
-        wal__op_release(op);
-        return NULL;
-    }
-    return op;
-}
-
-enum wal_status wal__append_create(struct wal_session *session,
-                                   const struct wal_entry *entries,
-                                   uint32_t count,
-                                   const struct wal_append_options *options,
-                                   struct wal__op **op, struct wal_error *error)
-{
-    struct wal__append *append;
-    struct wal__op *created;
-    enum wal_status status;
-
-    if (entries == NULL || count == 0) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "there is nothing to append");
-    }
     if (count > COUNT_MAX) {
         return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
                          "the batch has %u entries; %d are possible", count,
                          COUNT_MAX);
     }
-    created = create_op(session->core, count);
-    if (created == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    append = created->subject;
-    append->session = session->number;
-    status = check_options(options, append, created, error);
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
-        status =
-            add_entry(created, append, &entries[i], &append->items[i], error);
+        status = add_entry(op, &entries[i], &batch->entries[i], error);
     }
-    if (status != WAL_OK) {
-        wal__op_release(created);
-        return status;
-    }
-    wal__op_finish(created);
-    created->demand.texts = session->text_size;
-    *op = created;
-    return WAL_OK;
+    return status == WAL_OK ? add_redacts(op, error) : status;
 }

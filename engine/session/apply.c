@@ -33,7 +33,7 @@ static enum wal_status apply_to_tail(struct wal__core *core,
     struct wal__summary summary;
 
     if (!wal__tail_index_has(&core->tail, session)) {
-        core->tail_texts += WAL__ID_MAX;
+        core->tail_texts += WAL__SUMMARY_GROWTH_MAX;
         if (wal__catalogue_get(&core->catalogue, session, &summary) == WAL_OK) {
             core->tail_texts += wal__summary_text_size(&summary);
         }
@@ -62,11 +62,14 @@ static enum wal_status apply(void *ctx, const struct wal__applied *record)
     if (status != WAL_OK) {
         return status;
     }
+    if (record->frame->type == WAL__FRAME_REDACT) {
+        atomic_fetch_add(&core->redactions, 1);
+    }
     slot = wal__core_loaded(core, record->frame->session);
     if (slot == NULL || !slot->loaded) {
         return WAL_OK;
     }
-    return wal__branch_add(&slot->branch, &posting, record->position);
+    return wal__slot_add(slot, &posting, record->position);
 }
 
 static enum wal_status lost(void *ctx, uint32_t session)
@@ -126,7 +129,7 @@ static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
 {
     struct wal__core *core = ctx;
 
-    texts += (uint64_t)sessions * WAL__ID_MAX;
+    texts += (uint64_t)sessions * WAL__SUMMARY_GROWTH_MAX;
     return wal__tail_index_size_bound(&core->tail, postings, sessions,
                                       core->tail_texts + texts);
 }

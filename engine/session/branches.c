@@ -14,13 +14,6 @@ enum {
     UNPINNED_MAX = 64
 };
 
-/* Postings of one session in one segment. */
-struct source {
-    uint64_t segment;
-    uint32_t first;
-    uint32_t count;
-};
-
 struct wal__branch_slot *wal__core_loaded(struct wal__core *core,
                                           uint32_t number)
 {
@@ -36,9 +29,26 @@ struct wal__branch_slot *wal__core_loaded(struct wal__core *core,
     return NULL;
 }
 
-static void free_slot(struct wal__core *core, struct wal__branch_slot *slot)
+void wal__slot_deinit(struct wal__branch_slot *slot)
 {
     wal__branch_deinit(&slot->branch);
+    wal__marks_deinit(&slot->marks);
+    wal__documents_deinit(&slot->documents);
+    slot->documents_loaded = false;
+    slot->loaded = false;
+}
+
+static void init_slot(struct wal__core *core, struct wal__branch_slot *slot,
+                      uint32_t number)
+{
+    wal__branch_init(&slot->branch, core->env.heap, number);
+    wal__marks_init(&slot->marks, core->env.heap);
+    wal__documents_init(&slot->documents, core->env.heap);
+}
+
+static void free_slot(struct wal__core *core, struct wal__branch_slot *slot)
+{
+    wal__slot_deinit(slot);
     wal__heap_free(core->env.heap, slot);
 }
 
@@ -98,117 +108,49 @@ static void evict(struct wal__core *core)
 void wal__core_drop_branches(struct wal__core *core)
 {
     for (uint32_t i = 0; i < core->branch_count; i++) {
-        struct wal__branch *branch = &core->branches[i]->branch;
-        uint32_t session = branch->session;
-
         if (core->branches[i]->pins == 0) {
             free_slot(core, core->branches[i]);
             core->branches[i] = NULL;
             continue;
         }
         /* Pinned: emptied here, loaded again when it is asked for. */
-        wal__branch_deinit(branch);
-        wal__branch_init(branch, core->env.heap, session);
-        core->branches[i]->loaded = false;
+        wal__slot_deinit(core->branches[i]);
     }
     rebuild_map(core);
 }
 
-/* Where the session's postings lie, newest segment first. */
-static enum wal_status find_sources(struct wal__core *core,
-                                    const struct wal__summary *summary,
-                                    struct wal__buf *sources)
+/* The slot's next record, in log order. */
+enum wal_status wal__slot_add(struct wal__branch_slot *slot,
+                              const struct wal__posting *posting,
+                              uint64_t position)
 {
-    uint64_t segment = summary->segment;
-    enum wal_status status = WAL_OK;
+    enum wal_status status = wal__marks_add(&slot->marks, posting, position);
 
-    while (segment != 0 && status == WAL_OK) {
-        const struct wal__index *index;
-        struct wal__summary part;
-        struct source source;
-
-        status = wal__index_set_get(&core->indexes, segment, &index);
-        if (status != WAL_OK) {
-            return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
-        }
-        if (wal__index_find(index, summary->number, &part) != WAL__FMT_OK ||
-            part.segment >= segment) {
-            return WAL_ECORRUPT;
-        }
-        source.segment = segment;
-        source.first = part.first_posting;
-        source.count = part.posting_count;
-        status = wal__buf_append(sources, &source, sizeof(source));
-        segment = part.segment;
-    }
-    return status;
-}
-
-static enum wal_status add_posting(struct wal__branch *branch,
-                                   const struct wal__summary *summary,
-                                   const struct wal__posting *posting,
-                                   uint64_t segment)
-{
-    if (posting->type == WAL__FRAME_FORK) {
-        wal__branch_set_fork(branch, posting->parent, posting->stream,
-                             summary->inherited);
-    }
-    return wal__branch_add(branch, posting,
-                           wal__position(segment, posting->offset));
-}
-
-static enum wal_status add_source(struct wal__core *core,
-                                  struct wal__branch *branch,
-                                  const struct wal__summary *summary,
-                                  const struct source *source)
-{
-    const struct wal__index *index;
-    enum wal_status status =
-        wal__index_set_get(&core->indexes, source->segment, &index);
-
-    for (uint32_t i = 0; i < source->count && status == WAL_OK; i++) {
-        struct wal__posting posting;
-
-        wal__posting_decode(index->postings +
-                                (size_t)(source->first + i) * WAL__POSTING_SIZE,
-                            &posting);
-        status = add_posting(branch, summary, &posting, source->segment);
-    }
-    return status;
-}
-
-static enum wal_status fill(struct wal__core *core, struct wal__branch *branch,
-                            const struct wal__summary *summary)
-{
-    struct wal__buf sources;
-    struct wal__buf postings;
-    enum wal_status status;
-    size_t at;
-
-    wal__buf_init(&sources, core->env.heap);
-    wal__buf_init(&postings, core->env.heap);
-    status = find_sources(core, summary, &sources);
-    for (at = sources.size; at > 0 && status == WAL_OK;
-         at -= sizeof(struct source)) {
-        struct source source;
-
-        memcpy(&source, sources.data + at - sizeof(source), sizeof(source));
-        status = add_source(core, branch, summary, &source);
-    }
     if (status == WAL_OK) {
-        status =
-            wal__tail_index_collect(&core->tail, summary->number, &postings);
+        status = wal__branch_add(&slot->branch, posting, position);
     }
-    for (at = 0; at < postings.size && status == WAL_OK;
-         at += sizeof(struct wal__posting)) {
-        struct wal__posting posting;
-
-        memcpy(&posting, postings.data + at, sizeof(posting));
-        status = add_posting(branch, summary, &posting, core->log.tail->id);
+    if (status == WAL_OK && slot->documents_loaded) {
+        status = wal__documents_add(&slot->documents, posting, position);
     }
-    wal__buf_deinit(&sources);
-    wal__buf_deinit(&postings);
     return status;
+}
+
+/* What loading a branch carries along. */
+struct filling {
+    struct wal__branch_slot *slot;
+    const struct wal__summary *summary;
+};
+
+static enum wal_status
+add_posting(void *ctx, const struct wal__posting *posting, uint64_t position)
+{
+    const struct filling *filling = ctx;
+
+    if (posting->type == WAL__FRAME_FORK) {
+        wal__branch_set_fork(&filling->slot->branch, posting->parent,
+                             posting->stream, filling->summary->inherited);
+    }
+    return wal__slot_add(filling->slot, posting, position);
 }
 
 /* A slot without content, in the table and the map. */
@@ -238,7 +180,7 @@ static struct wal__branch_slot *new_slot(struct wal__core *core,
         wal__heap_free(core->env.heap, slot);
         return NULL;
     }
-    wal__branch_init(&slot->branch, core->env.heap, number);
+    init_slot(core, slot, number);
     core->branches[core->branch_count] = slot;
     core->branch_count++;
     return slot;
@@ -264,10 +206,11 @@ enum wal_status wal__core_branch(struct wal__core *core, uint32_t number,
         status = found == NULL ? WAL_ENOMEM : WAL_OK;
     }
     if (status == WAL_OK) {
-        status = fill(core, &found->branch, &summary);
+        struct filling filling = {found, &summary};
+
+        status = wal__core_postings(core, &summary, add_posting, &filling);
         if (status != WAL_OK) {
-            wal__branch_deinit(&found->branch);
-            wal__branch_init(&found->branch, core->env.heap, number);
+            wal__slot_deinit(found);
         }
     }
     if (status != WAL_OK) {

@@ -65,6 +65,7 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
     core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0
                                     ? options->open.lock_timeout_ms
                                     : DEFAULT_LOCK_TIMEOUT_MS;
+    core->schema_version = options->open.schema_version;
     core->strict = (options->open.flags & WAL_OPEN_STRICT) != 0;
     return WAL_OK;
 }
@@ -116,6 +117,26 @@ static enum wal_status prepare(struct wal__core *core, uint32_t flags,
     return exists ? WAL_OK : wal__manifest_prepare(&core->env, error);
 }
 
+/* A store of an older version is read only, unless it is to be migrated. */
+static enum wal_status check_version(struct wal__core *core, bool migrates,
+                                     struct wal_error *error)
+{
+    bool read_only = false;
+    bool exists = false;
+    enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
+
+    if (status == WAL_OK && exists) {
+        status =
+            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    }
+    if (status == WAL_OK && exists && !migrates &&
+        core->manifest.version < WAL__FORMAT_VERSION) {
+        core->outdated = true;
+        core->env.read_only = true;
+    }
+    return status;
+}
+
 /* Takes part in the store; without the right to write, reads only. */
 static enum wal_status take_part(struct wal__core *core,
                                  struct wal_error *error)
@@ -163,6 +184,18 @@ static enum wal_status first_segment(struct wal__core *core,
     return wal__log_make_spare(&core->log, &job, 0, error);
 }
 
+/* Nothing of this version is written into a segment of an older one. */
+static void leave_outdated(struct wal__core *core)
+{
+    struct wal__log *log = &core->log;
+
+    if (log->tail != NULL && !core->env.read_only &&
+        log->tail->header.version < WAL__FORMAT_VERSION) {
+        log->must_rotate = true;
+        atomic_store(&log->shared->rotate, log->tail->id);
+    }
+}
+
 static enum wal_status open_log(struct wal__core *core,
                                 const struct wal_open_options *options,
                                 struct wal_error *error)
@@ -187,6 +220,7 @@ static enum wal_status open_log(struct wal__core *core,
         status = wal__core_load(core, error);
     }
     if (status == WAL_OK) {
+        leave_outdated(core);
         core->found = core->log.facts;
         core->found_segment = core->log.tail == NULL ? 0 : core->log.tail->id;
         status = first_segment(core, error);
@@ -221,6 +255,9 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     status = prepare(core, options->open.flags, error);
     if (status == WAL_OK) {
         status = check_network(core, options->open.flags, error);
+    }
+    if (status == WAL_OK) {
+        status = check_version(core, options->migrates, error);
     }
     if (status == WAL_OK) {
         status = take_part(core, error);
@@ -272,7 +309,7 @@ void wal__core_deinit(struct wal__core *core)
     }
     if (core->env.heap != NULL) {
         for (uint32_t i = 0; i < core->branch_count; i++) {
-            wal__branch_deinit(&core->branches[i]->branch);
+            wal__slot_deinit(core->branches[i]);
             wal__heap_free(core->env.heap, core->branches[i]);
         }
         wal__heap_free(core->env.heap, core->branches);

@@ -14,6 +14,8 @@
 
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"
+#include "engine/index/documents.h"
+#include "engine/index/marks.h"
 #include "engine/index/tail_index.h"
 #include "engine/log/commit.h"
 #include "engine/log/control.h"
@@ -21,9 +23,12 @@
 #include "engine/log/manifest.h"
 #include "engine/session/index_set.h"
 
-/* The index of a session in use. */
+/* What is known of a session in use; of the store's own documents too. */
 struct wal__branch_slot {
     struct wal__branch branch;
+    struct wal__marks marks;
+    struct wal__documents documents; /* loaded when they are asked for */
+    bool documents_loaded;
     uint32_t pins; /* handles and iterators; under `state` */
     bool loaded;
     uint64_t used; /* for choosing what to drop */
@@ -36,12 +41,18 @@ struct wal__core {
     struct wal__log log;
     struct wal__committer committer;
     pthread_rwlock_t state;
+    uint32_t schema_version; /* that the caller writes; 0: any */
     bool strict;
-    bool opened; /* the log stands */
-    bool ready;  /* the committer too */
+    bool noop;     /* persistence off: only env is set (noop.h) */
+    bool outdated; /* of an older format version: read only till migrated */
+    bool opened;   /* the log stands */
+    bool ready;    /* the committer too */
     struct wal__catalogue catalogue;
     uint64_t generation; /* of the indexes: each loading begins one */
-    bool distrust;       /* a derived file was damaged: use the log alone */
+    /* Rises with every redaction that is applied, and with every loading: what
+     * readers know of redactions is then old. Written under `state`. */
+    _Atomic uint64_t redactions;
+    bool distrust; /* a derived file was damaged: use the log alone */
     struct wal__mapped_file snapshot; /* of the catalogue */
     uint64_t snapshot_position;
     uint64_t snapshot_sequence;
@@ -64,6 +75,7 @@ struct wal__core_options {
     const struct wal__heap *heap;
     const struct wal__io *io;
     struct wal_open_options open;
+    bool migrates; /* a store of an older version is opened to be written */
 };
 
 /* Opens, creates, recovers, loads. core is zeroed by the caller, and is
@@ -116,6 +128,29 @@ enum wal_status wal__core_write_catalogue(struct wal__core *core,
 enum wal_status wal__core_write_indexes(struct wal__core *core,
                                         struct wal_error *error) WAL_MUST_USE;
 
+/* postings.c: every record of a session, oldest first. State lock for
+ * writing. */
+typedef enum wal_status wal__each_posting(void *ctx,
+                                          const struct wal__posting *posting,
+                                          uint64_t position);
+enum wal_status wal__core_postings(struct wal__core *core,
+                                   const struct wal__summary *summary,
+                                   wal__each_posting *each,
+                                   void *ctx) WAL_MUST_USE;
+
+/* branches.c: a slot's next record. A failure leaves it in need of loading:
+ * the indexes are then built again from the log. */
+enum wal_status wal__slot_add(struct wal__branch_slot *slot,
+                              const struct wal__posting *posting,
+                              uint64_t position) WAL_MUST_USE;
+void wal__slot_deinit(struct wal__branch_slot *slot);
+
+/* documents.c: the documents that the session sees, WAL__STORE_NUMBER: the
+ * store's. Null in *slot: there are none. State lock for writing. */
+enum wal_status wal__core_documents(struct wal__core *core, uint32_t number,
+                                    struct wal__branch_slot **slot,
+                                    struct wal_error *error) WAL_MUST_USE;
+
 /*
  * branches.c: the branch of a session, loaded when it is not there. Needs the
  * state lock for writing; the slot stays while pinned.
@@ -161,6 +196,13 @@ enum wal_status wal__core_path(struct wal__core *core, uint32_t number,
                                uint32_t stream, uint64_t sequence,
                                struct wal__buf *out,
                                struct wal_error *error) WAL_MUST_USE;
+
+/* Whether the path from the entry `from` to its root has the entry `wanted`,
+ * by sequence. State lock for writing. */
+enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
+                                     uint32_t stream, uint64_t from,
+                                     uint64_t wanted, bool *on,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 /* How many entries of the lineage lie above this own entry of the session. A
  * branch knows it but for entries under an older one than its fork point.

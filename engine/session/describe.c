@@ -20,27 +20,35 @@ static struct wal_slice keep(struct wal__buf *texts, struct wal__span text)
     return slice;
 }
 
-enum wal_status wal__session_describe(const struct wal__summary *summary,
-                                      struct wal__buf *texts,
-                                      struct wal_session_info *info)
+/* The first user message, wherever on the lineage its text is kept. */
+static enum wal_status find_first_text(const struct wal__core *core,
+                                       const struct wal__summary *summary,
+                                       struct wal__span *text)
 {
-    uint32_t size = info->struct_size;
-    uint8_t *room;
+    struct wal__summary owner;
+    enum wal_status status;
 
-    texts->size = 0;
-    if (wal__buf_reserve(texts, wal__summary_text_size(summary) + 1, &room) !=
-        WAL_OK) {
-        return WAL_ENOMEM;
+    *text = (struct wal__span){NULL, 0};
+    if (summary->first_sequence == 0) {
+        return WAL_OK;
     }
-    memset(info, 0, sizeof(*info));
-    info->struct_size = size;
-    info->number = summary->number;
-    if ((summary->flags & WAL__SUMMARY_FORK) != 0) {
-        info->flags |= WAL_SESSION_FORK;
+    status = wal__catalogue_get(&core->catalogue, summary->first_owner, &owner);
+    if (status == WAL_OK && owner.first_sequence == summary->first_sequence) {
+        *text = owner.first_text;
     }
-    if ((summary->flags & WAL__SUMMARY_DAMAGED) != 0) {
-        info->flags |= WAL_SESSION_DAMAGED;
-    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+static uint32_t describe_flags(uint32_t flags)
+{
+    return ((flags & WAL__SUMMARY_FORK) != 0 ? WAL_SESSION_FORK : 0) |
+           ((flags & WAL__SUMMARY_DAMAGED) != 0 ? WAL_SESSION_DAMAGED : 0) |
+           ((flags & WAL__SUMMARY_DELETED) != 0 ? WAL_SESSION_DELETED : 0);
+}
+
+static void keep_texts(const struct wal__summary *summary,
+                       struct wal__buf *texts, struct wal_session_info *info)
+{
     info->id = keep(texts, summary->id);
     info->cwd = keep(texts, summary->cwd);
     info->project = keep(texts, summary->project);
@@ -48,57 +56,124 @@ enum wal_status wal__session_describe(const struct wal__summary *summary,
     info->parent_id = keep(texts, summary->parent_id);
     info->head = keep(texts, summary->head_id);
     info->source = keep(texts, summary->source);
+}
+
+/* Metadata are those of the SESSION record, or empty. */
+static enum wal_status describe(const struct wal__core *core,
+                                const struct wal__summary *summary,
+                                struct wal__span metadata,
+                                struct wal__buf *texts,
+                                struct wal_session_info *info)
+{
+    uint32_t struct_size = info->struct_size;
+    struct wal__span first_text;
+    enum wal_status status = find_first_text(core, summary, &first_text);
+    size_t size = wal__summary_text_size(summary) + metadata.size;
+    uint8_t *room;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    texts->size = 0;
+    if (wal__buf_reserve(texts, size + first_text.size + 1, &room) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    memset(info, 0, sizeof(*info));
+    info->struct_size = struct_size;
+    info->schema_version = summary->schema_version;
+    info->number = summary->number;
+    info->flags = describe_flags(summary->flags);
+    keep_texts(summary, texts, info);
+    info->metadata = keep(texts, metadata);
+    info->first_text = keep(texts, first_text);
     info->created_ms = summary->created_ms;
     info->updated_ms = summary->updated_ms;
     info->entries = summary->entries + summary->inherited;
     info->inherited = summary->inherited;
     info->bytes = summary->bytes;
     info->last_sequence = summary->last_sequence;
+    info->documents = summary->documents;
     return WAL_OK;
 }
 
-/* Schema version and metadata come from the SESSION record itself. */
-static enum wal_status add_record(struct wal_session *session,
-                                  const struct wal__summary *summary,
-                                  struct wal_session_info *info,
-                                  struct wal_error *error)
+enum wal_status wal__session_describe(const struct wal__core *core,
+                                      const struct wal__summary *summary,
+                                      struct wal__buf *texts,
+                                      struct wal_session_info *info)
 {
-    struct wal__core *core = session->core;
+    return describe(core, summary, (struct wal__span){NULL, 0}, texts, info);
+}
+
+/* The session's own record, which metadata come from; none when it was lost.
+ * Its payload is in scratch, or in the segment's map. */
+static enum wal_status read_record(struct wal__core *core,
+                                   const struct wal__summary *summary,
+                                   struct wal__buf *scratch,
+                                   struct wal__span *metadata,
+                                   uint64_t *sequence, struct wal_error *error)
+{
+    uint64_t position = summary->session_position;
     struct wal__session_record record;
     struct wal__frame frame;
     struct wal__span payload;
-    struct wal__buf scratch;
     enum wal_status status;
-    size_t before = session->info.size;
-    uint8_t *room;
+    uint32_t version;
 
-    if (summary->session_position == 0) {
-        return WAL_OK; /* the record was lost */
+    *metadata = (struct wal__span){NULL, 0};
+    *sequence = 0;
+    if (position == 0) {
+        return WAL_OK;
     }
-    wal__buf_init(&scratch, core->env.heap);
-    status = wal__log_read(&core->log, summary->session_position, &scratch,
-                           &frame, &payload, error);
-    if (status == WAL_OK &&
-        (frame.type != WAL__FRAME_SESSION ||
-         wal__session_record_decode(payload, &record) != WAL__FMT_OK)) {
-        status = wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
-                           "the record of session %" PRIu32 " is damaged",
-                           summary->number);
+    status =
+        wal__log_read(&core->log, position, scratch, &frame, &payload, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK &&
-        wal__buf_reserve(&session->info, record.metadata.size + 1, &room) !=
-            WAL_OK) {
-        status = wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    version = wal__log_segment(&core->log, wal__position_segment(position))
+                  ->header.version;
+    if (frame.type != WAL__FRAME_SESSION ||
+        wal__session_record_decode(payload, version, &record) != WAL__FMT_OK) {
+        return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
+                         "the record of session %" PRIu32 " is damaged",
+                         summary->number);
+    }
+    *metadata = record.metadata;
+    *sequence = frame.sequence;
+    return WAL_OK;
+}
+
+/* Under the state lock and the handle's own. */
+static enum wal_status tell_all(struct wal_session *session,
+                                struct wal__buf *scratch,
+                                struct wal_session_info *info,
+                                struct wal_error *error)
+{
+    struct wal__core *core = session->core;
+    struct wal__summary summary;
+    struct wal__span metadata;
+    uint64_t sequence;
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, session->number, &summary);
+
+    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_DELETED) != 0) {
+        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                         "session \"%.*s\" was deleted", (int)summary.id.size,
+                         (const char *)summary.id.data);
     }
     if (status == WAL_OK) {
-        /* The texts may have moved: describe again, behind them the rest. */
-        status = wal__session_describe(summary, &session->info, info);
-        session->info.size = before;
-        info->schema_version = record.schema_version;
-        info->metadata = keep(&session->info, record.metadata);
+        status =
+            read_record(core, &summary, scratch, &metadata, &sequence, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = describe(core, &summary, metadata, &session->info, info);
     }
-    wal__buf_deinit(&scratch);
-    return status;
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
+                         wal_status_text(status));
+    }
+    info->metadata_version = sequence;
+    return WAL_OK;
 }
 
 enum wal_status wal__session_status(struct wal_session *session,
@@ -107,28 +182,21 @@ enum wal_status wal__session_status(struct wal_session *session,
 {
     struct wal__core *core = session->core;
     struct wal_session_info filled = *info;
-    struct wal__summary summary;
+    struct wal__buf scratch;
     enum wal_status status = wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
+    wal__buf_init(&scratch, core->env.heap);
     pthread_mutex_lock(&session->info_mutex);
-    status = wal__catalogue_get(&core->catalogue, session->number, &summary);
-    if (status == WAL_OK) {
-        status = wal__session_describe(&summary, &session->info, &filled);
-    }
-    if (status == WAL_OK) {
-        status = add_record(session, &summary, &filled, error);
-    } else {
-        wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
-                  wal_status_text(status));
-    }
+    status = tell_all(session, &scratch, &filled, error);
     if (status == WAL_OK) {
         *info = filled;
     }
     pthread_mutex_unlock(&session->info_mutex);
     wal__core_unlock(core);
+    wal__buf_deinit(&scratch);
     return status;
 }
 

@@ -1,7 +1,9 @@
 /*
- * iter.c - reading a session (SPEC.md 5.5). The path is fixed when the
- * iterator opens; where its entries lie is looked up a block at a time under
- * the state lock, and the records themselves are read without any lock.
+ * iter.c - reading on with an iterator (SPEC.md 5.5, 5.7). Where its entries
+ * lie is looked up a block at a time under the state lock, and the records
+ * themselves are read without any lock. One thread at a time.
+ *
+ * Invariant: the block holds the entries from (part, part_at) on.
  */
 #include "engine/session/iter.h"
 
@@ -10,467 +12,196 @@
 
 #include "engine/base/error.h"
 #include "engine/session/text.h"
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
 
-/* --- opening ------------------------------------------------------------ */
+/* --- blocks ------------------------------------------------------------- */
 
-/* Reverses the parts: a path comes newest first. */
-static void reverse(struct wal__buf *parts)
+/* Depths of items that are no path: along a run they rise by one. */
+static enum wal_status fill_depths(struct wal_iter *iter, uint32_t session,
+                                   const uint32_t *runs, uint32_t count,
+                                   struct wal_error *error)
 {
-    struct wal__path_part *items = (void *)parts->data;
-    size_t count = parts->size / sizeof(*items);
+    struct wal__iter_item *items = &iter->block[iter->block_count];
+    enum wal_status status = WAL_OK;
 
-    for (size_t i = 0; i < count / 2; i++) {
-        struct wal__path_part swapped = items[i];
-
-        items[i] = items[count - 1 - i];
-        items[count - 1 - i] = swapped;
-    }
-}
-
-static enum wal_status add_all(struct wal_iter *iter, struct wal_error *error)
-{
-    struct wal__branch_slot *slot;
-    const struct wal__stream *stream;
-    struct wal__path_part part = {iter->session, 0, 0};
-    enum wal_status status =
-        wal__core_branch(iter->core, iter->session, &slot, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (slot->branch.fork_sequence != 0 &&
-        slot->branch.fork_stream == iter->stream) {
-        status =
-            wal__core_path(iter->core, iter->session, iter->stream,
-                           slot->branch.fork_sequence, &iter->parts, error);
-        reverse(&iter->parts);
-    }
-    /* Where the fork point was lost, the session's own entries are left. */
-    if (status == WAL_OK || status == WAL_ENOTFOUND) {
-        status = wal__core_branch(iter->core, iter->session, &slot, error);
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    stream = wal__branch_stream(&slot->branch, iter->stream);
-    part.count = stream == NULL ? 0 : stream->entry_count;
-    return part.count == 0 ? WAL_OK
-                           : wal__buf_append(&iter->parts, &part, sizeof(part));
-}
-
-static enum wal_status add_path(struct wal_iter *iter, struct wal__span up_to,
-                                struct wal_error *error)
-{
-    struct wal__branch_slot *slot;
-    struct wal__found found;
-    enum wal_status status =
-        wal__core_branch(iter->core, iter->session, &slot, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (up_to.size == 0) {
-        found.sequence = wal__branch_head(&slot->branch, iter->stream);
-    } else {
-        status =
-            wal__core_find_id(iter->core, iter->session, up_to, &found, error);
-        if (status == WAL_OK && found.stream != iter->stream) {
-            status = wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
-                               "the entry is in stream %u, not %u",
-                               found.stream, iter->stream);
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        if (i > 0 && runs[i] == runs[i - 1]) {
+            items[i].depth = items[i - 1].depth + 1;
+        } else {
+            status = wal__core_depth(iter->core, session, iter->stream,
+                                     items[i].sequence, &items[i].depth, error);
         }
-    }
-    if (status == WAL_OK && found.sequence != 0) {
-        status = wal__core_path(iter->core, iter->session, iter->stream,
-                                found.sequence, &iter->parts, error);
-        reverse(&iter->parts);
     }
     return status;
 }
 
-static uint64_t count_parts(const struct wal_iter *iter)
+/* Takes the places of entries of a part, from `at` on, into the block. */
+static enum wal_status take(struct wal_iter *iter,
+                            const struct wal__branch_slot *slot,
+                            const struct wal__iter_part *part, uint32_t at,
+                            struct wal_error *error)
 {
-    const struct wal__path_part *parts = (const void *)iter->parts.data;
-    size_t count = iter->parts.size / sizeof(*parts);
-    uint64_t total = 0;
+    const struct wal__marks *marks = &slot->marks;
+    const struct wal__branch_entry *entries;
+    const struct wal__stream *stream;
+    uint32_t runs[WAL__ITER_BLOCK];
+    uint32_t room = WAL__ITER_BLOCK - iter->block_count;
+    uint32_t count = part->count - at < room ? part->count - at : room;
+    enum wal_status status = wal__iter_stream(iter, slot, part, &stream, error);
 
-    for (size_t i = 0; i < count; i++) {
-        total += parts[i].count;
+    if (status != WAL_OK) {
+        return status;
     }
-    return total;
+    entries = &stream->entries[part->first + at];
+    for (uint32_t i = 0; i < count; i++) {
+        struct wal__iter_item *item = &iter->block[iter->block_count + i];
+        const struct wal__redaction *redaction =
+            marks->redaction_count == 0
+                ? NULL
+                : wal__marks_redaction(marks, entries[i].sequence);
+
+        item->position = entries[i].position;
+        item->sequence = entries[i].sequence;
+        item->depth = part->depth + at + i;
+        item->redaction = redaction == NULL ? 0 : redaction->position;
+        runs[i] = entries[i].run;
+    }
+    if (iter->all) {
+        /* Looking up a depth may drop the slot. */
+        status = fill_depths(iter, part->session, runs, count, error);
+    }
+    if (status == WAL_OK) {
+        iter->block_count += count;
+    }
+    return status;
 }
 
-/* Leaves out what lies beyond the limit: it is at the end, since every entry
- * lies behind those before it. */
-static enum wal_status trim(struct wal_iter *iter, struct wal_error *error)
+/* Fills the block, which is empty; what is not loaded ends it, unless it may be loaded. */
+static enum wal_status take_parts(struct wal_iter *iter, bool loading,
+                                  struct wal_error *error)
 {
-    struct wal__path_part *parts = (void *)iter->parts.data;
-    size_t left = iter->parts.size / sizeof(*parts);
+    const struct wal__iter_part *parts = (const void *)iter->parts.data;
+    size_t part_count = iter->parts.size / sizeof(*parts);
+    enum wal_status status = WAL_OK;
+    uint32_t at = iter->part_at;
 
-    while (iter->limit != UINT64_MAX && left > 0) {
-        struct wal__path_part *part = &parts[left - 1];
-        const struct wal__stream *stream;
-        struct wal__branch_slot *slot;
-        enum wal_status status =
-            wal__core_branch(iter->core, part->session, &slot, error);
+    for (size_t i = iter->part;
+         i < part_count && iter->block_count < WAL__ITER_BLOCK; i++) {
+        struct wal__branch_slot *slot =
+            wal__core_loaded(iter->core, parts[i].session);
 
-        if (status != WAL_OK) {
-            return status;
-        }
-        stream = wal__branch_stream(&slot->branch, iter->stream);
-        while (part->count > 0 &&
-               stream->entries[part->first + part->count - 1].position >=
-                   iter->limit) {
-            part->count--;
-        }
-        if (part->count > 0) {
+        if (loading) {
+            status =
+                wal__core_branch(iter->core, parts[i].session, &slot, error);
+        } else if (slot == NULL || !slot->loaded) {
             break;
         }
-        left--;
+        if (status == WAL_OK) {
+            status = take(iter, slot, &parts[i], at, error);
+        }
+        if (status != WAL_OK) {
+            break;
+        }
+        at = 0;
     }
-    return WAL_OK;
+    /* What was taken is given first. */
+    return iter->block_count > 0 ? WAL_OK : status;
 }
 
-/* Leaves out the first `count` entries. */
-static void skip(struct wal_iter *iter, uint64_t count)
+/* Fills the block when nothing has to be loaded or changed: a shared lock is
+ * enough. Leaves it empty otherwise. */
+static enum wal_status fill_shared(struct wal_iter *iter,
+                                   struct wal_error *error)
 {
-    const struct wal__path_part *parts = (const void *)iter->parts.data;
+    enum wal_status status = wal__core_read_lock(iter->core, error);
 
-    if (count > iter->remaining) {
-        count = iter->remaining;
+    if (status != WAL_OK) {
+        return status;
     }
-    iter->remaining -= count;
-    iter->depth += count;
-    while (count > 0) {
-        uint64_t left = parts[iter->part].count - iter->part_at;
+    if (!wal__iter_is_old(iter)) {
+        status = take_parts(iter, false, error);
+    }
+    wal__core_unlock(iter->core);
+    return status;
+}
 
-        if (count < left) {
-            iter->part_at += (uint32_t)count;
-            return;
-        }
-        count -= left;
+/* Looks up the next entries; none when all that was left is hidden now. */
+static enum wal_status fill_block(struct wal_iter *iter,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    iter->block_count = 0;
+    iter->block_at = 0;
+    if (!iter->all) {
+        status = fill_shared(iter, error);
+    }
+    if (status != WAL_OK || iter->block_count > 0) {
+        return status;
+    }
+    status = wal__core_write_lock(iter->core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__iter_is_old(iter)) {
+        status = wal__iter_renew(iter, error);
+    }
+    if (status == WAL_OK) {
+        status = take_parts(iter, true, error);
+    }
+    wal__core_unlock(iter->core);
+    return status;
+}
+
+/* Steps over the entry that was given, or could not be. */
+static void step(struct wal_iter *iter)
+{
+    const struct wal__iter_part *parts = (const void *)iter->parts.data;
+
+    iter->block_at++;
+    iter->remaining--;
+    iter->part_at++;
+    if (iter->part_at == parts[iter->part].count) {
         iter->part++;
         iter->part_at = 0;
     }
 }
 
-/* --- compaction --------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------ */
 
-/* Depth on the path of the entry with this sequence; UINT64_MAX when it is
- * not on it. */
-static uint64_t depth_on_path(struct wal_iter *iter, uint64_t sequence)
-{
-    const struct wal__path_part *parts = (const void *)iter->parts.data;
-    size_t count = iter->parts.size / sizeof(*parts);
-    uint64_t depth = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        struct wal__branch_slot *slot;
-        const struct wal__stream *stream;
-        uint32_t ordinal;
-
-        if (wal__core_branch(iter->core, parts[i].session, &slot, NULL) !=
-            WAL_OK) {
-            return UINT64_MAX;
-        }
-        stream = wal__branch_stream(&slot->branch, iter->stream);
-        if (stream != NULL &&
-            wal__branch_find_sequence(stream, sequence, &ordinal) &&
-            ordinal >= parts[i].first &&
-            ordinal - parts[i].first < parts[i].count) {
-            return depth + ordinal - parts[i].first;
-        }
-        depth += parts[i].count;
-    }
-    return UINT64_MAX;
-}
-
-/* The newest compaction on the path: its depth and where it lies. */
-static bool last_compaction(struct wal_iter *iter, uint64_t *depth,
-                            uint64_t *position)
-{
-    const struct wal__path_part *parts = (const void *)iter->parts.data;
-    size_t count = iter->parts.size / sizeof(*parts);
-    uint64_t above = count_parts(iter);
-
-    while (count > 0) {
-        const struct wal__path_part *part = &parts[--count];
-        struct wal__stretch stretch = {part->first, part->count};
-        struct wal__branch_slot *slot;
-        const struct wal__stream *stream;
-        uint32_t ordinal;
-
-        above -= part->count;
-        if (wal__core_branch(iter->core, part->session, &slot, NULL) !=
-            WAL_OK) {
-            return false;
-        }
-        stream = wal__branch_stream(&slot->branch, iter->stream);
-        if (stream != NULL &&
-            wal__branch_compaction(stream, &stretch, &ordinal)) {
-            *depth = above + ordinal - part->first;
-            *position = stream->entries[ordinal].position;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the compaction's payload names as firstKeptEntryId. */
-static bool first_kept(struct wal_iter *iter, uint64_t position,
-                       struct wal__found *found)
-{
-    struct wal__entry_record record;
-    struct wal__json_token value;
-    struct wal__frame frame;
-    struct wal__span payload;
+/* The nearest entry above that is not hidden. */
+struct parent {
     struct wal__span id;
-    uint8_t text[WAL__ID_MAX];
-    size_t size = 0;
+    bool none; /* the entry is a root, to this reader */
+};
 
-    if (wal__log_read(&iter->core->log, position, &iter->scratch, &frame,
-                      &payload, NULL) != WAL_OK ||
-        wal__entry_record_decode(payload, &record) != WAL__FMT_OK ||
-        wal__json_find(record.payload.data, record.payload.size,
-                       "firstKeptEntryId", &value) != WAL__JSON_OK ||
-        value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(value.span, text, sizeof(text), &size, NULL) !=
-            WAL__JSON_OK) {
-        return false;
-    }
-    id.data = text;
-    id.size = size;
-    return wal__core_find_id(iter->core, iter->session, id, found, NULL) ==
-           WAL_OK;
-}
-
-/* Begins at the first entry that the last compaction kept, or at the
- * compaction itself; a path without one stays whole. */
-static void skip_compacted(struct wal_iter *iter)
-{
-    struct wal__found found;
-    uint64_t position = 0;
-    uint64_t depth = 0;
-
-    if (!last_compaction(iter, &depth, &position)) {
-        return;
-    }
-    if (first_kept(iter, position, &found)) {
-        uint64_t kept = depth_on_path(iter, found.sequence);
-
-        depth = kept < depth ? kept : depth;
-    }
-    skip(iter, depth);
-}
-
-static enum wal_status fill_parts(struct wal_iter *iter,
-                                  const struct wal_iter_options *options,
-                                  struct wal__span up_to,
-                                  struct wal_error *error)
-{
-    enum wal_status status;
-
-    if (options->mode == WAL_ITER_ALL) {
-        status = add_all(iter, error);
-    } else {
-        status = add_path(iter, up_to, error);
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = trim(iter, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    iter->remaining = count_parts(iter);
-    if (options->mode == WAL_ITER_BRANCH &&
-        (options->flags & WAL_ITER_SINCE_COMPACTION) != 0) {
-        skip_compacted(iter);
-    }
-    skip(iter, options->skip);
-    return WAL_OK;
-}
-
-static enum wal_status check_options(const struct wal_iter_options *options,
-                                     struct wal__span *up_to,
-                                     struct wal_error *error)
-{
-    const uint32_t known = WAL_ITER_SINCE_COMPACTION | WAL_ITER_DURABLE;
-
-    if (options->struct_size != sizeof(*options) ||
-        options->mode > WAL_ITER_ALL || (options->flags & ~known) != 0 ||
-        options->stream > 255) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the iterator's options are not valid");
-    }
-    return wal__text_check(options->up_to, WAL__ID_MAX, "entry's id", up_to,
-                           error);
-}
-
-enum wal_status wal__iter_open(struct wal_session *session,
-                               const struct wal_iter_options *options,
-                               struct wal_iter **iter, struct wal_error *error)
-{
-    const struct wal_iter_options none = {.struct_size = sizeof(none)};
-    struct wal__core *core = session->core;
-    struct wal__span up_to = {NULL, 0};
-    struct wal_iter *opened;
-    enum wal_status status;
-
-    options = options == NULL ? &none : options;
-    status = check_options(options, &up_to, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
-    if (opened == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    opened->core = core;
-    opened->session = session->number;
-    opened->stream = options->stream;
-    opened->all = options->mode == WAL_ITER_ALL;
-    opened->limit = UINT64_MAX;
-    wal__buf_init(&opened->parts, core->env.heap);
-    wal__buf_init(&opened->scratch, core->env.heap);
-    wal__buf_init(&opened->parent_scratch, core->env.heap);
-    status = wal__core_write_lock(core, error);
-    if (status == WAL_OK) {
-        if ((options->flags & WAL_ITER_DURABLE) != 0) {
-            opened->limit = atomic_load(&core->log.shared->durable);
-        }
-        status = fill_parts(opened, options, up_to, error);
-        wal__core_unlock(core);
-    }
-    if (status != WAL_OK) {
-        wal__iter_close(opened);
-        return status;
-    }
-    *iter = opened;
-    return WAL_OK;
-}
-
-void wal__iter_close(struct wal_iter *iter)
-{
-    if (iter == NULL) {
-        return;
-    }
-    wal__buf_deinit(&iter->parts);
-    wal__buf_deinit(&iter->scratch);
-    wal__buf_deinit(&iter->parent_scratch);
-    wal__heap_free(iter->core->env.heap, iter);
-}
-
-/* --- reading ------------------------------------------------------------ */
-
-/* Depths of a block of entries that are no path: along a run they rise by
- * one. */
-static enum wal_status fill_depths(struct wal_iter *iter, uint32_t session,
-                                   const uint32_t *runs, uint32_t count,
+/* Looks for it in the lineage. */
+static enum wal_status find_parent(struct wal_iter *iter,
+                                   const struct wal__frame *child,
+                                   struct parent *parent,
                                    struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
-        struct wal__iter_item *item = &iter->block[i];
-
-        if (i > 0 && runs[i] == runs[i - 1]) {
-            item->depth = item[-1].depth + 1;
-        } else {
-            status = wal__core_depth(iter->core, session, iter->stream,
-                                     item->sequence, &item->depth, error);
-        }
-    }
-    return status;
-}
-
-/* Takes the places of the next entries of the present part. */
-static enum wal_status fill_block(struct wal_iter *iter,
-                                  struct wal_error *error)
-{
-    const struct wal__path_part *parts = (const void *)iter->parts.data;
-    const struct wal__path_part *part = &parts[iter->part];
-    const struct wal__stream *stream;
-    struct wal__branch_slot *slot;
-    enum wal_status status;
-    uint32_t runs[WAL__ITER_BLOCK];
-    uint32_t count = part->count - iter->part_at;
-
-    count = count < WAL__ITER_BLOCK ? count : WAL__ITER_BLOCK;
-    status = wal__core_read_lock(iter->core, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    slot = wal__core_loaded(iter->core, part->session);
-    if (slot == NULL || !slot->loaded || iter->all) {
-        wal__core_unlock(iter->core);
-        status = wal__core_write_lock(iter->core, error);
-        if (status != WAL_OK) {
-            return status;
-        }
-        status = wal__core_branch(iter->core, part->session, &slot, error);
-    }
-    stream = status == WAL_OK ? wal__branch_stream(&slot->branch, iter->stream)
-                              : NULL;
-    if (status == WAL_OK &&
-        (stream == NULL ||
-         part->first + iter->part_at + count > stream->entry_count)) {
-        status = wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
-                           "entries that were read are gone: a sync failed");
-    }
-    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
-        const struct wal__branch_entry *entry =
-            &stream->entries[part->first + iter->part_at + i];
-
-        iter->block[i].position = entry->position;
-        iter->block[i].sequence = entry->sequence;
-        iter->block[i].depth = iter->depth + i;
-        runs[i] = entry->run;
-    }
-    if (status == WAL_OK && iter->all) {
-        status = fill_depths(iter, part->session, runs, count, error);
-    }
-    wal__core_unlock(iter->core);
-    if (status == WAL_OK) {
-        iter->block_count = count;
-        iter->block_at = 0;
-        iter->part_at += count;
-        if (iter->part_at == part->count) {
-            iter->part++;
-            iter->part_at = 0;
-        }
-    }
-    return status;
-}
-
-/* The id of the entry with this sequence, in the lineage. */
-static enum wal_status parent_id(struct wal_iter *iter, uint32_t stream,
-                                 uint64_t sequence, struct wal__span *id,
-                                 struct wal_error *error)
-{
     struct wal__entry_record record;
-    struct wal__found found;
+    struct wal__found found = {0};
     struct wal__frame frame;
     struct wal__span payload;
     enum wal_status status = wal__core_write_lock(iter->core, error);
 
-    id->data = NULL;
-    id->size = 0;
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__core_find_sequence(iter->core, iter->session, stream,
-                                     sequence, &found, NULL);
+    status = wal__iter_shown(iter, child->stream, child->parent, &found);
     wal__core_unlock(iter->core);
+    if (status == WAL_OK && found.sequence == 0) {
+        parent->none = true;
+        return WAL_OK;
+    }
     if (status == WAL_OK) {
         status = wal__log_read(&iter->core->log, found.position,
-                               &iter->parent_scratch, &frame, &payload, NULL);
+                               &iter->other_scratch, &frame, &payload, NULL);
     }
     if (status == WAL_OK &&
         wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
-        *id = record.id;
+        parent->id = record.id;
     }
     /* A parent that was lost leaves the id empty; the entry itself is whole. */
     return status == WAL_ENOMEM ? status : WAL_OK;
@@ -478,7 +209,7 @@ static enum wal_status parent_id(struct wal_iter *iter, uint32_t stream,
 
 static void give(const struct wal__frame *frame,
                  const struct wal__entry_record *record,
-                 struct wal__span parent, uint64_t depth,
+                 const struct parent *parent, uint64_t depth,
                  struct wal_entry *entry)
 {
     uint32_t size = entry->struct_size;
@@ -486,10 +217,10 @@ static void give(const struct wal__frame *frame,
     memset(entry, 0, sizeof(*entry));
     entry->struct_size = size;
     entry->flags = record->form == WAL__ENTRY_LINE ? WAL_ENTRY_LINE : 0;
-    entry->flags |= frame->parent == 0 ? WAL_ENTRY_ROOT : 0;
+    entry->flags |= parent->none ? WAL_ENTRY_ROOT : 0;
     entry->stream = frame->stream;
     entry->id = wal__text_slice(record->id);
-    entry->parent_id = wal__text_slice(parent);
+    entry->parent_id = wal__text_slice(parent->id);
     entry->type = wal__text_slice(frame->kind == WAL__KIND_NAMED
                                       ? record->type
                                       : wal__kind_name(frame->kind));
@@ -501,73 +232,136 @@ static void give(const struct wal__frame *frame,
     entry->depth = depth;
 }
 
-/* Reads the record at the position and gives it. */
-static enum wal_status read_entry(struct wal_iter *iter, uint64_t position,
-                                  uint64_t sequence, uint64_t depth,
-                                  struct wal__span *id, struct wal_entry *entry,
+/* Puts who redacted the entry, and why, in the place of what it said. */
+static void redact(const struct wal_iter *iter, struct wal_entry *entry)
+{
+    const struct wal_slice told = {iter->told.data, iter->told.size};
+    const struct wal_slice none = {NULL, 0};
+
+    entry->flags &= ~(uint32_t)WAL_ENTRY_LINE;
+    entry->flags |= WAL_ENTRY_REDACTED;
+    entry->payload = told;
+    entry->meta = none;
+}
+
+/* Reads the entry's record and gives it. above: the id of the entry above it,
+ * when that is known; else null. */
+static enum wal_status read_entry(struct wal_iter *iter,
+                                  const struct wal__iter_item *item,
+                                  const struct wal__span *above,
+                                  struct wal_entry *entry,
                                   struct wal_error *error)
 {
     struct wal__entry_record record;
-    struct wal__span parent = {NULL, 0};
+    struct parent parent = {.none = false};
     struct wal__span payload;
     struct wal__frame frame;
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
-    status = wal__log_read(&iter->core->log, position, &iter->scratch, &frame,
-                           &payload, error);
+    if (item->redaction != 0) {
+        status = wal__iter_tell(iter, item->redaction, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__log_read(&iter->core->log, item->position, &iter->scratch,
+                               &frame, &payload, error);
+    }
     if (status != WAL_OK) {
         return status;
     }
-    if (frame.sequence != sequence || frame.type != WAL__FRAME_ENTRY ||
+    if (frame.sequence != item->sequence || frame.type != WAL__FRAME_ENTRY ||
         wal__entry_record_decode(payload, &record) != WAL__FMT_OK) {
         return wal__fail(
-            error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
-            "the record with sequence number %" PRIu64 " is damaged", sequence);
+            error, WAL_ECORRUPT, 0, NULL, wal__position_offset(item->position),
+            "the record with sequence number %" PRIu64 " is damaged",
+            item->sequence);
     }
-    if (frame.parent != 0 && frame.parent == iter->last_sequence) {
-        parent = iter->last_id;
-    } else if (frame.parent != 0) {
-        status = parent_id(iter, frame.stream, frame.parent, &parent, error);
+    if (frame.parent == 0) {
+        parent.none = true;
+    } else if (above != NULL &&
+               (!iter->all || frame.parent == iter->last_sequence)) {
+        parent.id = *above;
+    } else {
+        status = find_parent(iter, &frame, &parent, error);
     }
     if (status == WAL_OK) {
-        give(&frame, &record, parent, depth, entry);
-        *id = record.id;
+        give(&frame, &record, &parent, item->depth, entry);
+        if (item->redaction != 0) {
+            redact(iter, entry);
+        }
     }
     return status;
+}
+
+/* Keeps the id for the next entry, whose parent this is most often. */
+static void remember(struct wal_iter *iter, const struct wal_entry *entry)
+{
+    iter->last_sequence = entry->sequence;
+    iter->last_id.data = entry->id.data;
+    iter->last_id.size = (size_t)entry->id.size;
+    if (iter->core->env.no_maps) {
+        /* The next read takes this one's bytes away. */
+        uint8_t *copy = iter->id_copy[iter->id_turn];
+
+        memcpy(copy, entry->id.data, iter->last_id.size);
+        iter->last_id.data = copy;
+        iter->id_turn ^= 1;
+    }
 }
 
 enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
                                struct wal_error *error)
 {
-    const struct wal__iter_item *item;
-    struct wal__span id = {NULL, 0};
     enum wal_status status;
 
     if (iter->remaining == 0) {
         return WAL_END;
     }
-    if (iter->block_at == iter->block_count) {
+    if (iter->block_at == iter->block_count || wal__iter_is_old(iter)) {
         status = fill_block(iter, error);
         if (status != WAL_OK) {
             return status;
         }
+        if (iter->remaining == 0) {
+            return WAL_END; /* the rest was redacted */
+        }
     }
-    item = &iter->block[iter->block_at];
-    status = read_entry(iter, item->position, item->sequence, item->depth, &id,
-                        entry, error);
-    if (status == WAL_OK && iter->core->env.no_maps) {
-        /* The next read takes this one's bytes away. */
-        uint8_t *copy = iter->id_copy[iter->depth & 1];
+    status = read_entry(iter, &iter->block[iter->block_at],
+                        iter->last_sequence == 0 ? NULL : &iter->last_id, entry,
+                        error);
+    if (status == WAL_ENOMEM) {
+        return status;
+    }
+    step(iter);
+    iter->last_sequence = 0;
+    if (status == WAL_OK) {
+        remember(iter, entry);
+    }
+    return status;
+}
 
-        memcpy(copy, id.data, id.size);
-        id.data = copy;
+/* Where the entry with this id is. State lock for writing. */
+static enum wal_status find_item(struct wal_iter *iter, struct wal__span id,
+                                 struct wal__iter_item *item,
+                                 struct wal_error *error)
+{
+    const struct wal__redaction *redaction;
+    struct wal__branch_slot *slot;
+    struct wal__found found;
+    enum wal_status status =
+        wal__core_find_id(iter->core, iter->session, id, &found, error);
+
+    if (status == WAL_OK) {
+        status = wal__core_depth(iter->core, found.session, found.stream,
+                                 found.sequence, &item->depth, error);
     }
-    if (status != WAL_ENOMEM) {
-        iter->block_at++;
-        iter->remaining--;
-        iter->depth++;
-        iter->last_sequence = status == WAL_OK ? item->sequence : 0;
-        iter->last_id = id;
+    if (status == WAL_OK) {
+        status = wal__core_branch(iter->core, found.session, &slot, error);
+    }
+    if (status == WAL_OK) {
+        redaction = wal__marks_redaction(&slot->marks, found.sequence);
+        item->position = found.position;
+        item->sequence = found.sequence;
+        item->redaction = redaction == NULL ? 0 : redaction->position;
     }
     return status;
 }
@@ -575,24 +369,19 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
 enum wal_status wal__iter_get(struct wal_iter *iter, struct wal__span id,
                               struct wal_entry *entry, struct wal_error *error)
 {
-    struct wal__found found;
+    struct wal__iter_item item;
     enum wal_status status = wal__core_write_lock(iter->core, error);
-    uint64_t depth = 0;
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__core_find_id(iter->core, iter->session, id, &found, error);
-    if (status == WAL_OK) {
-        status = wal__core_depth(iter->core, found.session, found.stream,
-                                 found.sequence, &depth, error);
-    }
+    status = find_item(iter, id, &item, error);
     wal__core_unlock(iter->core);
-    if (status == WAL_OK) {
-        struct wal__span ignored;
-
-        status = read_entry(iter, found.position, found.sequence, depth,
-                            &ignored, entry, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    if (item.redaction != 0 && (iter->flags & WAL_ITER_REDACTED) == 0) {
+        return wal__iter_refuse(iter, item.redaction, error);
+    }
+    return read_entry(iter, &item, NULL, entry, error);
 }

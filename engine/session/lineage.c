@@ -229,6 +229,35 @@ enum wal_status wal__core_path(struct wal__core *core, uint32_t number,
     return status;
 }
 
+enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
+                                     uint32_t stream, uint64_t from,
+                                     uint64_t wanted, bool *on,
+                                     struct wal_error *error)
+{
+    struct wal__buf parts;
+    enum wal_status status;
+
+    wal__buf_init(&parts, core->env.heap);
+    status = wal__core_path(core, number, stream, from, &parts, error);
+    *on = false;
+    for (size_t at = 0; at < parts.size && status == WAL_OK && !*on;
+         at += sizeof(struct wal__path_part)) {
+        const struct wal__stream *own;
+        struct wal__branch_slot *slot;
+        struct wal__path_part part;
+        uint32_t ordinal;
+
+        memcpy(&part, parts.data + at, sizeof(part));
+        status = wal__core_branch(core, part.session, &slot, error);
+        own =
+            status == WAL_OK ? wal__branch_stream(&slot->branch, stream) : NULL;
+        *on = own != NULL && wal__branch_find_sequence(own, wanted, &ordinal) &&
+              ordinal >= part.first && ordinal - part.first < part.count;
+    }
+    wal__buf_deinit(&parts);
+    return status;
+}
+
 /* Whether the path from an own entry goes on where the branch knows the depth:
  * at a root or at the fork point. */
 static enum wal_status depth_is_known(const struct wal__core *core,

@@ -1,42 +1,64 @@
 /*
- * list.c - walking the catalogue (SPEC.md 5.4).
+ * list.c - walking the catalogue, or the ancestors of a session (SPEC.md 5.4).
+ *
+ * Invariant: a session is in `seen` once it was given, and `place` is that of
+ * the one given last among those that had no record since the opening: a list
+ * goes on there when the indexes are loaded anew. A list belongs to one thread.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/session/session.h"
 #include "engine/session/text.h"
 
+enum {
+    FILTERS = 5,
+    SEQUENCE_DIGITS = 16,
+    NUMBER_DIGITS = 8,
+    CURSOR_TEXT = SEQUENCE_DIGITS + 1 + NUMBER_DIGITS
+};
+
+static enum wal_status no_memory(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+static enum wal_status tell(enum wal_status status, struct wal_error *error)
+{
+    return status >= 0
+               ? status
+               : wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
+                           wal_status_text(status));
+}
+
+/* -------------------------------------------------------------- options --- */
+
 /* Copies the filter's texts; they must outlive the cursor. */
 static enum wal_status set_filter(struct wal_list *list,
                                   const struct wal_list_options *options,
-                                  struct wal__catalogue_filter *filter,
                                   struct wal_error *error)
 {
+    struct wal__catalogue_filter *filter = &list->wanted;
     const struct {
         const struct wal_slice *slice;
         struct wal__span *span;
         const char *what;
-    } texts[] = {
+    } texts[FILTERS] = {
         {&options->cwd, &filter->cwd, "cwd"},
         {&options->project, &filter->project, "project id"},
         {&options->prefix, &filter->prefix, "id's prefix"},
         {&options->source, &filter->source, "source"},
         {&options->parent, &filter->parent_id, "parent id"},
     };
-    const size_t count = sizeof(texts) / sizeof(texts[0]);
     uint8_t *room;
 
-    memset(filter, 0, sizeof(*filter));
-    if (options->struct_size != sizeof(*options) || options->flags != 0) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the list's options are not valid");
+    if (wal__buf_reserve(&list->filter, (size_t)FILTERS * WAL__TEXT_MAX,
+                         &room) != WAL_OK) {
+        return no_memory(error);
     }
-    if (wal__buf_reserve(&list->filter, count * WAL__TEXT_MAX, &room) !=
-        WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < FILTERS; i++) {
         enum wal_status status =
             wal__text_check(*texts[i].slice, WAL__TEXT_MAX, texts[i].what,
                             texts[i].span, error);
@@ -53,7 +75,199 @@ static enum wal_status set_filter(struct wal_list *list,
     return WAL_OK;
 }
 
-/* Begins at the newest session; under the state lock. */
+static bool is_filtered(const struct wal__catalogue_filter *filter)
+{
+    return filter->cwd.size + filter->project.size + filter->prefix.size +
+               filter->source.size + filter->parent_id.size >
+           0;
+}
+
+static bool read_hex(const char *text, size_t digits, uint64_t *value)
+{
+    static const char hex[] = "0123456789abcdef";
+    uint64_t read = 0;
+
+    for (size_t i = 0; i < digits; i++) {
+        const char *digit = memchr(hex, text[i], sizeof(hex) - 1);
+
+        if (digit == NULL) {
+            return false;
+        }
+        read = read << 4 | (uint64_t)(digit - hex);
+    }
+    *value = read;
+    return true;
+}
+
+/* What wal__list_cursor wrote. Number 0: nothing was given, all is behind. */
+static enum wal_status set_after(struct wal_list *list, struct wal_slice after,
+                                 struct wal_error *error)
+{
+    const char *text = after.data;
+    uint64_t sequence;
+    uint64_t number;
+
+    if (after.size == 0) {
+        return WAL_OK;
+    }
+    if (text == NULL || after.size != CURSOR_TEXT ||
+        text[SEQUENCE_DIGITS] != '-' ||
+        !read_hex(text, SEQUENCE_DIGITS, &sequence) ||
+        !read_hex(text + SEQUENCE_DIGITS + 1, NUMBER_DIGITS, &number) ||
+        (number == 0 && sequence != 0)) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "`after` is no cursor: give what wal_list_cursor "
+                         "wrote");
+    }
+    list->wanted.after.sequence = sequence;
+    list->wanted.after.number = (uint32_t)number;
+    list->place = list->wanted.after;
+    return WAL_OK;
+}
+
+/* The options but for the session whose lineage is asked for: *of. */
+static enum wal_status set_options(struct wal_list *list,
+                                   const struct wal_list_options *options,
+                                   struct wal__span *of,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (options->struct_size != sizeof(*options) ||
+        (options->flags & ~(uint32_t)WAL_LIST_LINEAGE) != 0) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the list's options are not valid");
+    }
+    list->is_lineage = (options->flags & WAL_LIST_LINEAGE) != 0;
+    status = set_filter(list, options, error);
+    if (status == WAL_OK) {
+        status = set_after(list, options->after, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(options->of, WAL__ID_MAX, "session's id", of,
+                                 error);
+    }
+    if (status == WAL_OK && list->is_lineage != (of->size > 0)) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "WAL_LIST_LINEAGE and `of` need each other");
+    }
+    if (status == WAL_OK && list->is_lineage && is_filtered(&list->wanted)) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "a lineage cannot be filtered");
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- lineage --- */
+
+static bool is_seen(const struct wal_list *list, uint32_t number)
+{
+    uint32_t cursor = 0;
+    uint32_t value;
+
+    return wal__map_find(&list->seen, number, &cursor, &value);
+}
+
+/* What a session comes from; WAL_ENOTFOUND when it comes from none. */
+static enum wal_status get_parent(const struct wal__core *core,
+                                  const struct wal__summary *summary,
+                                  struct wal__summary *parent)
+{
+    if (summary->fork_source != 0) {
+        return wal__catalogue_get(&core->catalogue, summary->fork_source,
+                                  parent);
+    }
+    return wal__catalogue_find(&core->catalogue, summary->parent_id, parent);
+}
+
+/* The numbers of the ancestors, nearest first. A parent's id is only what
+ * somebody said, so that they may go round in a circle. */
+static enum wal_status gather_lineage(struct wal_list *list,
+                                      const struct wal__summary *of)
+{
+    struct wal__summary summary = *of;
+    enum wal_status status = wal__map_add(&list->seen, of->number, 0);
+
+    while (status == WAL_OK) {
+        struct wal__summary parent;
+
+        status = get_parent(list->core, &summary, &parent);
+        if (status != WAL_OK || is_seen(list, parent.number)) {
+            break;
+        }
+        status = wal__map_add(&list->seen, parent.number, 0);
+        if (status == WAL_OK) {
+            status = wal__buf_append(&list->lineage, &parent.number,
+                                     sizeof(parent.number));
+        }
+        summary = parent;
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+static bool lineage_at(const struct wal_list *list, size_t rank,
+                       uint32_t *number)
+{
+    if (rank >= list->lineage.size / sizeof(*number)) {
+        return false;
+    }
+    memcpy(number, list->lineage.data + rank * sizeof(*number),
+           sizeof(*number));
+    return true;
+}
+
+static enum wal_status begin_lineage(struct wal_list *list, struct wal__span of,
+                                     struct wal_error *error)
+{
+    struct wal__core *core = list->core;
+    struct wal__summary summary;
+    uint32_t number;
+    enum wal_status status =
+        wal__catalogue_find(&core->catalogue, of, &summary);
+
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail(error, status, 0, core->env.root, 0,
+                         "there is no session \"%.*s\"", (int)of.size,
+                         (const char *)of.data);
+    }
+    if (status == WAL_OK) {
+        status = gather_lineage(list, &summary);
+    }
+    if (status != WAL_OK || list->place.number == 0) {
+        return tell(status, error);
+    }
+    while (lineage_at(list, list->lineage_next++, &number) &&
+           number != list->place.number) {
+    }
+    return WAL_OK;
+}
+
+static enum wal_status next_of_lineage(struct wal_list *list,
+                                       struct wal_session_info *info)
+{
+    struct wal__core *core = list->core;
+    struct wal__summary summary;
+    uint32_t number;
+    enum wal_status status;
+
+    if (!lineage_at(list, list->lineage_next, &number)) {
+        return WAL_END;
+    }
+    status = wal__catalogue_get(&core->catalogue, number, &summary);
+    if (status == WAL_OK) {
+        status = wal__session_describe(core, &summary, &list->texts, info);
+    }
+    if (status == WAL_OK) {
+        list->lineage_next++;
+        list->place.sequence = summary.last_sequence;
+        list->place.number = number;
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- walking --- */
+
+/* Begins where the filter says; under the state lock. */
 static enum wal_status begin(struct wal_list *list)
 {
     struct wal__core *core = list->core;
@@ -66,29 +280,99 @@ static enum wal_status begin(struct wal_list *list)
     return status;
 }
 
-/* The indexes were loaded anew: a cursor on those, where the old one stood. */
+/* The indexes were loaded anew: from their newest session, since the cursor's
+ * places are gone; was_passed() leaves out what is not to be given. */
 static enum wal_status begin_again(struct wal_list *list)
 {
-    struct wal__summary summary;
-    enum wal_status status;
-
     wal__catalogue_cursor_deinit(&list->cursor);
     memset(&list->cursor, 0, sizeof(list->cursor));
     list->cursor.heap = list->core->env.heap;
-    status = begin(list);
-    for (uint64_t i = 0; i < list->given && status == WAL_OK; i++) {
-        status = wal__catalogue_cursor_next(&list->cursor,
-                                            &list->core->catalogue, &summary);
+    memset(&list->wanted.after, 0, sizeof(list->wanted.after));
+    list->reloaded = true;
+    list->failed = 0;
+    return begin(list);
+}
+
+/* A session without a record since the opening is where it was then. One with
+ * records is in front of these, and is given if it was not. */
+static bool was_passed(const struct wal_list *list)
+{
+    const struct wal__catalogue_place *place = &list->cursor.place;
+
+    if (!list->reloaded) {
+        return false;
     }
+    if (place->sequence > list->last_sequence) {
+        return place->number > list->last_session ||
+               is_seen(list, place->number);
+    }
+    return !wal__place_is_behind(place, &list->place);
+}
+
+static enum wal_status next_summary(struct wal_list *list,
+                                    struct wal__summary *summary)
+{
+    const struct wal__catalogue *catalogue = &list->core->catalogue;
+    enum wal_status status;
+
+    if (list->failed != 0) {
+        status = wal__catalogue_get(catalogue, list->failed, summary);
+        if (status != WAL_OK || (summary->flags & WAL__SUMMARY_DELETED) == 0) {
+            return status;
+        }
+        list->failed = 0;
+    }
+    do {
+        status = wal__catalogue_cursor_next(&list->cursor, catalogue, summary);
+    } while (status == WAL_OK && was_passed(list));
     return status;
 }
 
-static enum wal_status tell(enum wal_status status, struct wal_error *error)
+static enum wal_status next_of_all(struct wal_list *list,
+                                   struct wal_session_info *info)
 {
-    return status >= 0
-               ? status
-               : wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
-                           wal_status_text(status));
+    struct wal__core *core = list->core;
+    struct wal__summary summary;
+    enum wal_status status = wal__map_reserve(&list->seen, 1);
+
+    if (status == WAL_OK && list->generation != core->generation) {
+        status = begin_again(list);
+    }
+    if (status == WAL_OK) {
+        status = next_summary(list, &summary);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    list->failed = summary.number;
+    status = wal__session_describe(core, &summary, &list->texts, info);
+    if (status != WAL_OK) {
+        return status;
+    }
+    list->failed = 0;
+    if (list->cursor.place.sequence <= list->last_sequence) {
+        list->place = list->cursor.place;
+    }
+    return wal__map_add(&list->seen, summary.number, 0);
+}
+
+/* ----------------------------------------------------------- the handle --- */
+
+static enum wal_status start(struct wal_list *list, struct wal__span of,
+                             struct wal_error *error)
+{
+    struct wal__core *core = list->core;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    list->last_sequence = core->log.last_sequence;
+    list->last_session = core->catalogue.last_session;
+    status = list->is_lineage ? begin_lineage(list, of, error)
+                              : tell(begin(list), error);
+    wal__core_unlock(core);
+    return status;
 }
 
 enum wal_status wal__list_open(struct wal__core *core,
@@ -97,24 +381,22 @@ enum wal_status wal__list_open(struct wal__core *core,
 {
     const struct wal_list_options none = {.struct_size = sizeof(none)};
     struct wal_list *opened;
+    struct wal__span of;
     enum wal_status status;
 
     opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
     if (opened == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return no_memory(error);
     }
     opened->core = core;
     opened->cursor.heap = core->env.heap;
+    wal__map_init(&opened->seen, core->env.heap);
+    wal__buf_init(&opened->lineage, core->env.heap);
     wal__buf_init(&opened->filter, core->env.heap);
     wal__buf_init(&opened->texts, core->env.heap);
-    status = set_filter(opened, options == NULL ? &none : options,
-                        &opened->wanted, error);
-    if (status == WAL_OK) {
-        status = wal__core_read_lock(core, error);
-        if (status == WAL_OK) {
-            status = tell(begin(opened), error);
-            wal__core_unlock(core);
-        }
+    status = set_options(opened, options == NULL ? &none : options, &of, error);
+    if (status == WAL_OK && !core->noop) {
+        status = start(opened, of, error);
     }
     if (status != WAL_OK) {
         wal__list_close(opened);
@@ -129,25 +411,21 @@ enum wal_status wal__list_next(struct wal_list *list,
                                struct wal_error *error)
 {
     struct wal__core *core = list->core;
-    struct wal__summary summary;
     enum wal_status status = wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (list->generation != core->generation) {
-        status = begin_again(list);
-    }
-    if (status == WAL_OK) {
-        status = wal__catalogue_cursor_next(&list->cursor, &core->catalogue,
-                                            &summary);
-    }
-    if (status == WAL_OK) {
-        status = wal__session_describe(&summary, &list->texts, info);
-        list->given += status == WAL_OK;
-    }
+    status = list->is_lineage ? next_of_lineage(list, info)
+                              : next_of_all(list, info);
     wal__core_unlock(core);
     return tell(status, error);
+}
+
+void wal__list_cursor(const struct wal_list *list, char cursor[WAL_CURSOR_SIZE])
+{
+    (void)snprintf(cursor, WAL_CURSOR_SIZE, "%016" PRIx64 "-%08" PRIx32,
+                   list->place.sequence, list->place.number);
 }
 
 void wal__list_close(struct wal_list *list)
@@ -156,6 +434,8 @@ void wal__list_close(struct wal_list *list)
         return;
     }
     wal__catalogue_cursor_deinit(&list->cursor);
+    wal__map_deinit(&list->seen);
+    wal__buf_deinit(&list->lineage);
     wal__buf_deinit(&list->filter);
     wal__buf_deinit(&list->texts);
     wal__heap_free(list->core->env.heap, list);

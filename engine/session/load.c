@@ -279,7 +279,8 @@ static enum wal_status take_tail(struct wal__core *core,
             wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return status != WAL_OK ? status : WAL_ECORRUPT;
         }
-        core->tail_texts += wal__summary_text_size(&summary) + WAL__ID_MAX;
+        core->tail_texts +=
+            wal__summary_text_size(&summary) + WAL__SUMMARY_GROWTH_MAX;
         for (uint32_t p = 0; p < summary.posting_count && status == WAL_OK;
              p++) {
             struct wal__posting posting;
@@ -342,6 +343,7 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     wal__core_unload(core);
     reset(core);
     core->generation++;
+    atomic_fetch_add(&core->redactions, 1);
     before = count > 0 && !core->log.tail->sealed ? count - 1 : count;
     status = load_snapshot(core, before, error);
     for (uint32_t i = 0; i < before && status == WAL_OK; i++) {

@@ -7,41 +7,13 @@
  * store as it was.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/base/map.h"
-#include "engine/session/session.h"
+#include "engine/session/batch.h"
 #include "format/crc32.h"
-
-enum {
-    STREAMS = 256
-};
-
-#define NO_ENTRY UINT32_MAX
-
-/* The batch as it is decided. */
-struct decision {
-    struct wal__core *core;
-    struct wal__op *op;
-    struct wal__append *append;
-    struct wal__branch_slot *slot;
-    struct wal__map in_batch; /* id hash -> item; of larger batches */
-    uint64_t *sequences;      /* of each item, new or found */
-    uint64_t sequence;        /* the room for that of a batch of one */
-    uint64_t next;
-    uint64_t known[STREAMS / 64]; /* a bit for each head that is set */
-    uint64_t heads[STREAMS];
-};
-
-static struct wal__span payload_of(const struct wal__op *op, uint32_t item)
-{
-    const struct wal__op_frame *frame = &op->frames[item];
-    struct wal__span span = {op->bytes.data + frame->offset + WAL__FRAME_SIZE,
-                             frame->frame.stored_size};
-
-    return span;
-}
 
 static bool spans_equal(struct wal__span a, struct wal__span b)
 {
@@ -49,18 +21,17 @@ static bool spans_equal(struct wal__span a, struct wal__span b)
            (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-static struct wal__span parent_of(const struct wal__append *append,
-                                  uint32_t item)
+static struct wal__span parent_of(const struct wal__batch *batch, uint32_t item)
 {
-    struct wal__span span = {append->parents.data +
-                                 append->items[item].parent_offset,
-                             append->items[item].parent_size};
+    struct wal__span span = {batch->texts.data +
+                                 batch->entries[item].parent_offset,
+                             batch->entries[item].parent_size};
 
     return span;
 }
 
 /* The head of a stream as it is within the batch. */
-static uint64_t *head_of(struct decision *decision, uint32_t stream)
+static uint64_t *head_of(struct wal__decision *decision, uint32_t stream)
 {
     uint64_t bit = (uint64_t)1 << stream % 64;
 
@@ -72,27 +43,27 @@ static uint64_t *head_of(struct decision *decision, uint32_t stream)
     return &decision->heads[stream];
 }
 
-/* An earlier item of the batch with this id, or NO_ENTRY. */
-static uint32_t find_in_batch(const struct decision *decision,
-                              struct wal__span id, uint64_t hash)
+uint32_t wal__decision_find(const struct wal__decision *decision,
+                            struct wal__span id)
 {
+    uint64_t hash = wal__id_hash(id.data, id.size);
     uint32_t cursor = 0;
     uint32_t item;
 
     while (wal__map_find(&decision->in_batch, hash, &cursor, &item)) {
         struct wal__entry_record record;
 
-        if (wal__entry_record_decode(payload_of(decision->op, item), &record) ==
-                WAL__FMT_OK &&
+        if (wal__entry_record_decode(wal__batch_payload(decision->op, item),
+                                     &record) == WAL__FMT_OK &&
             spans_equal(record.id, id)) {
             return item;
         }
     }
-    return NO_ENTRY;
+    return WAL__NO_ENTRY;
 }
 
 /* Whether the caller gave what is there already. */
-static bool same_content(const struct wal__append_item *item,
+static bool same_content(const struct wal__batch_entry *item,
                          const struct wal__frame *ours,
                          struct wal__span our_payload,
                          const struct wal__frame *theirs,
@@ -112,31 +83,50 @@ static bool same_content(const struct wal__append_item *item,
            spans_equal(a.payload, b.payload);
 }
 
-static enum wal_status refuse_duplicate(struct decision *decision,
+static enum wal_status refuse_duplicate(struct wal__decision *decision,
                                         struct wal__span id)
 {
-    return wal__fail(&decision->op->error, WAL_EEXISTS, 0, NULL, 0,
-                     "the entry \"%.*s\" is there with other content",
-                     (int)id.size, (const char *)id.data);
+    struct wal_error *error = &decision->op->error;
+
+    wal__fail(error, WAL_EEXISTS, 0, NULL, 0,
+              "the entry \"%.*s\" is there with other content", (int)id.size,
+              (const char *)id.data);
+    wal__error_actual(error, id.data, id.size);
+    return WAL_EEXISTS;
 }
 
-/* The sequence number of a parent that was named; 0 in *sequence for none. */
-static enum wal_status find_parent(struct decision *decision, uint32_t item,
-                                   uint64_t *sequence)
+enum wal_status wal__decision_entry(struct wal__decision *decision,
+                                    struct wal__span id,
+                                    struct wal__found *found)
 {
-    struct wal__span id = parent_of(decision->append, item);
+    uint32_t item = wal__decision_find(decision, id);
+
+    if (item == WAL__NO_ENTRY) {
+        return wal__core_find_id(decision->core, decision->batch->session, id,
+                                 found, &decision->op->error);
+    }
+    found->position = 0; /* it has none yet */
+    found->sequence = decision->sequences[item];
+    found->session = decision->batch->session;
+    found->stream = decision->op->frames[item].frame.stream;
+    return WAL_OK;
+}
+
+/* The sequence number of a parent that was named; it may be an entry earlier
+ * in the batch. */
+static enum wal_status find_parent(struct wal__decision *decision,
+                                   uint32_t item, uint64_t *sequence)
+{
+    struct wal__span id = parent_of(decision->batch, item);
+    uint32_t earlier = wal__decision_find(decision, id);
     struct wal__found found;
     enum wal_status status;
-    uint32_t earlier =
-        find_in_batch(decision, id, wal__id_hash(id.data, id.size));
 
-    if (earlier != NO_ENTRY && earlier < item) {
-        status = WAL_OK;
-        found.sequence = decision->sequences[earlier];
-        found.stream = decision->op->frames[earlier].frame.stream;
+    if (earlier != WAL__NO_ENTRY && earlier >= item) {
+        status = wal__core_find_id(decision->core, decision->batch->session, id,
+                                   &found, &decision->op->error);
     } else {
-        status = wal__core_find_id(decision->core, decision->append->session,
-                                   id, &found, &decision->op->error);
+        status = wal__decision_entry(decision, id, &found);
     }
     if (status == WAL_ENOTFOUND ||
         (status == WAL_OK &&
@@ -153,12 +143,12 @@ static enum wal_status find_parent(struct decision *decision, uint32_t item,
 }
 
 /* An entry with this id is there: the same, or another one. */
-static enum wal_status compare(struct decision *decision, uint32_t item,
+static enum wal_status compare(struct wal__decision *decision, uint32_t item,
                                struct wal__span id,
                                const struct wal__found *found)
 {
     struct wal__op_frame *frame = &decision->op->frames[item];
-    const struct wal__append_item *wanted = &decision->append->items[item];
+    const struct wal__batch_entry *wanted = &decision->batch->entries[item];
     struct wal__frame theirs;
     struct wal__span payload;
     struct wal__buf scratch;
@@ -179,8 +169,9 @@ static enum wal_status compare(struct decision *decision, uint32_t item,
         status = refuse_duplicate(decision, id);
     }
     if (status == WAL_OK &&
-        !same_content(wanted, &frame->frame, payload_of(decision->op, item),
-                      &theirs, payload)) {
+        !same_content(wanted, &frame->frame,
+                      wal__batch_payload(decision->op, item), &theirs,
+                      payload)) {
         status = refuse_duplicate(decision, id);
     }
     wal__buf_deinit(&scratch);
@@ -192,34 +183,34 @@ static enum wal_status compare(struct decision *decision, uint32_t item,
 }
 
 /* Whether the item is new; duplicates are compared and skipped. */
-static enum wal_status check_item(struct decision *decision, uint32_t item)
+static enum wal_status check_item(struct wal__decision *decision, uint32_t item)
 {
-    struct wal__append *append = decision->append;
-    uint64_t hash = append->items[item].id_hash;
+    struct wal__batch *batch = decision->batch;
+    uint64_t hash = batch->entries[item].id_hash;
     struct wal__entry_record record;
     struct wal__found found;
     enum wal_status status;
     uint32_t earlier;
 
-    if (wal__entry_record_decode(payload_of(decision->op, item), &record) !=
-        WAL__FMT_OK) {
+    if (wal__entry_record_decode(wal__batch_payload(decision->op, item),
+                                 &record) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
     decision->op->frames[item].skipped = false;
-    earlier = find_in_batch(decision, record.id, hash);
-    if (earlier != NO_ENTRY && !decision->op->frames[earlier].skipped) {
-        if (!same_content(&append->items[item],
+    earlier = wal__decision_find(decision, record.id);
+    if (earlier != WAL__NO_ENTRY && !decision->op->frames[earlier].skipped) {
+        if (!same_content(&batch->entries[item],
                           &decision->op->frames[item].frame,
-                          payload_of(decision->op, item),
+                          wal__batch_payload(decision->op, item),
                           &decision->op->frames[earlier].frame,
-                          payload_of(decision->op, earlier))) {
+                          wal__batch_payload(decision->op, earlier))) {
             return refuse_duplicate(decision, record.id);
         }
         decision->op->frames[item].skipped = true;
         decision->sequences[item] = decision->sequences[earlier];
         return WAL_OK;
     }
-    status = wal__core_find_id(decision->core, append->session, record.id,
+    status = wal__core_find_id(decision->core, batch->session, record.id,
                                &found, NULL);
     if (status == WAL_OK) {
         status = compare(decision, item, record.id, &found);
@@ -228,16 +219,15 @@ static enum wal_status check_item(struct decision *decision, uint32_t item)
         decision->next++;
         status = WAL_OK;
     }
-    if (status == WAL_OK && decision->op->frame_count > 1) {
+    if (status == WAL_OK && (batch->entry_count > 1 || batch->head_count > 0)) {
         status = wal__map_add(&decision->in_batch, hash, item);
     }
     return status;
 }
 
-/* The id of the entry with this sequence, into the answer. */
-static void tell_tail(struct decision *decision, uint64_t sequence)
+void wal__decision_name(struct wal__decision *decision, uint32_t stream,
+                        uint64_t sequence, char out[256])
 {
-    char *out = decision->op->result.actual_tail;
     struct wal__entry_record record;
     struct wal__found found;
     struct wal__frame frame;
@@ -246,9 +236,8 @@ static void tell_tail(struct decision *decision, uint64_t sequence)
 
     out[0] = '\0';
     if (sequence == 0 ||
-        wal__core_find_sequence(decision->core, decision->append->session,
-                                decision->op->frames[0].frame.stream, sequence,
-                                &found, NULL) != WAL_OK) {
+        wal__core_find_sequence(decision->core, decision->batch->session,
+                                stream, sequence, &found, NULL) != WAL_OK) {
         return;
     }
     wal__buf_init(&scratch, decision->core->env.heap);
@@ -261,21 +250,26 @@ static void tell_tail(struct decision *decision, uint64_t sequence)
     wal__buf_deinit(&scratch);
 }
 
-static enum wal_status check_tail(struct decision *decision)
+static enum wal_status check_tail(struct wal__decision *decision)
 {
-    const struct wal__append *append = decision->append;
-    struct wal__span expected = {append->expected, append->expected_size};
-    uint64_t head = *head_of(decision, decision->op->frames[0].frame.stream);
+    const struct wal__batch *batch = decision->batch;
+    struct wal__span expected = {batch->expected, batch->expected_size};
+    struct wal_error *error = &decision->op->error;
+    char *actual = decision->op->result.actual_tail;
+    uint32_t stream =
+        batch->entry_count == 0 ? 0 : decision->op->frames[0].frame.stream;
     uint64_t sequence = 0;
     struct wal__found found;
     enum wal_status status = WAL_OK;
+    uint64_t head;
 
-    if (!append->expect) {
+    if (!batch->expect) {
         return WAL_OK;
     }
+    head = *head_of(decision, stream);
     if (expected.size > 0) {
-        status = wal__core_find_id(decision->core, append->session, expected,
-                                   &found, &decision->op->error);
+        status = wal__core_find_id(decision->core, batch->session, expected,
+                                   &found, error);
         sequence = status == WAL_OK ? found.sequence : UINT64_MAX;
     }
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
@@ -284,17 +278,18 @@ static enum wal_status check_tail(struct decision *decision)
     if (sequence == head) {
         return WAL_OK;
     }
-    tell_tail(decision, head);
-    return wal__fail(&decision->op->error, WAL_ECONFLICT, 0, NULL, 0,
-                     "the tail is \"%s\", not \"%.*s\"",
-                     decision->op->result.actual_tail, (int)expected.size,
-                     (const char *)expected.data);
+    wal__decision_name(decision, stream, head, actual);
+    wal__fail(error, WAL_ECONFLICT, 0, NULL, 0,
+              "the tail is \"%s\", not \"%.*s\"", actual, (int)expected.size,
+              (const char *)expected.data);
+    wal__error_actual(error, actual, strlen(actual));
+    return WAL_ECONFLICT;
 }
 
 /* Gives a new item its parent, and moves the head where it must. */
-static enum wal_status place_item(struct decision *decision, uint32_t item)
+static enum wal_status place_item(struct wal__decision *decision, uint32_t item)
 {
-    const struct wal__append_item *wanted = &decision->append->items[item];
+    const struct wal__batch_entry *wanted = &decision->batch->entries[item];
     struct wal__frame *frame = &decision->op->frames[item].frame;
     uint64_t *head = head_of(decision, frame->stream);
     enum wal_status status = WAL_OK;
@@ -321,9 +316,9 @@ static enum wal_status place_item(struct decision *decision, uint32_t item)
 
 /* An item that is a second time in the batch: the parent that it names is the
  * one that the first has got. */
-static enum wal_status check_twin(struct decision *decision, uint32_t item)
+static enum wal_status check_twin(struct wal__decision *decision, uint32_t item)
 {
-    const struct wal__append_item *wanted = &decision->append->items[item];
+    const struct wal__batch_entry *wanted = &decision->batch->entries[item];
     struct wal__entry_record record;
     enum wal_status status = WAL_OK;
     uint64_t parent = 0;
@@ -332,11 +327,11 @@ static enum wal_status check_twin(struct decision *decision, uint32_t item)
     if (wanted->parent_size == 0 && (wanted->flags & WAL_ENTRY_ROOT) == 0) {
         return WAL_OK;
     }
-    if (wal__entry_record_decode(payload_of(decision->op, item), &record) !=
-        WAL__FMT_OK) {
+    if (wal__entry_record_decode(wal__batch_payload(decision->op, item),
+                                 &record) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
-    first = find_in_batch(decision, record.id, wanted->id_hash);
+    first = wal__decision_find(decision, record.id);
     if (wanted->parent_size > 0) {
         status = find_parent(decision, item, &parent);
     }
@@ -349,60 +344,108 @@ static enum wal_status check_twin(struct decision *decision, uint32_t item)
 }
 
 /* The first and last frames that are written bound the batch. */
-static void mark_batch(struct wal__op *op)
+static void mark_batch(struct wal__decision *decision)
 {
+    struct wal__op *op = decision->op;
     struct wal__frame *last = NULL;
 
     for (uint32_t i = 0; i < op->frame_count; i++) {
+        bool is_entry = i < decision->batch->entry_count;
+
         if (op->frames[i].skipped) {
-            op->result.duplicates++;
+            op->result.duplicates += is_entry;
             continue;
         }
         if (last == NULL) {
             op->frames[i].frame.flags |= WAL__FRAME_FIRST;
         }
         last = &op->frames[i].frame;
-        op->result.appended++;
+        op->result.appended += is_entry;
     }
     if (last != NULL) {
         last->flags |= WAL__FRAME_LAST;
     }
 }
 
-static enum wal_status begin(struct decision *decision)
+/* The version that the caller writes, and that of the session. */
+static enum wal_status refuse_schema(const struct wal__core *core,
+                                     const struct wal__summary *summary,
+                                     struct wal_error *error)
+{
+    char actual[16];
+    int size =
+        snprintf(actual, sizeof(actual), "%" PRIu32, summary->schema_version);
+
+    wal__fail(
+        error, WAL_ESCHEMA, 0, NULL, 0,
+        "session \"%.*s\" has schema version %s; %" PRIu32 " is written here%s",
+        (int)summary->id.size, (const char *)summary->id.data, actual,
+        core->schema_version,
+        summary->schema_version < core->schema_version ? ": migrate it first"
+                                                       : "");
+    wal__error_actual(error, actual, (size_t)size);
+    return WAL_ESCHEMA;
+}
+
+enum wal_status wal__session_check(struct wal__core *core, uint32_t number,
+                                   bool migrates, struct wal__summary *summary,
+                                   struct wal_error *error)
+{
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, summary);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if ((summary->flags & WAL__SUMMARY_DELETED) != 0) {
+        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                         "session \"%.*s\" was deleted", (int)summary->id.size,
+                         (const char *)summary->id.data);
+    }
+    if ((summary->flags & WAL__SUMMARY_DAMAGED) != 0 && !migrates) {
+        return wal__fail(error, WAL_EDAMAGED, 0, NULL, 0,
+                         "session \"%.*s\" lost entries to damage; accept "
+                         "that before appending",
+                         (int)summary->id.size, (const char *)summary->id.data);
+    }
+    if (core->schema_version != 0 && !migrates &&
+        summary->schema_version != core->schema_version) {
+        return refuse_schema(core, summary, error);
+    }
+    return WAL_OK;
+}
+
+static enum wal_status begin(struct wal__decision *decision)
 {
     struct wal__core *core = decision->core;
+    struct wal__batch *batch = decision->batch;
     struct wal__op *op = decision->op;
     struct wal__summary summary;
     enum wal_status status;
 
-    status = wal__catalogue_get(&core->catalogue, decision->append->session,
-                                &summary);
-    if (status != WAL_OK) {
-        return status;
+    decision->next = op->next_sequence;
+    decision->sequences = &decision->sequence;
+    if (batch->session == WAL__STORE_NUMBER) {
+        return WAL_OK; /* documents alone */
     }
-    if ((summary.flags & WAL__SUMMARY_DAMAGED) != 0) {
-        return wal__fail(&op->error, WAL_EDAMAGED, 0, NULL, 0,
-                         "session \"%.*s\" lost entries to damage; accept "
-                         "that before appending",
-                         (int)summary.id.size, (const char *)summary.id.data);
+    status = wal__session_check(core, batch->session, batch->migrates, &summary,
+                                &op->error);
+    if (status == WAL_OK) {
+        status =
+            wal__core_branch(core, batch->session, &decision->slot, &op->error);
     }
-    status = wal__core_branch(core, decision->append->session, &decision->slot,
-                              &op->error);
     if (status != WAL_OK) {
         return status;
     }
     decision->slot->pins++; /* looking through ancestors drops others */
-    decision->next = op->next_sequence;
-    decision->sequences = &decision->sequence;
-    if (op->frame_count > 1) {
-        decision->sequences =
-            wal__heap_alloc(core->env.heap, op->frame_count * sizeof(uint64_t));
+    if (batch->entry_count > 1) {
+        decision->sequences = wal__heap_alloc(
+            core->env.heap, batch->entry_count * sizeof(uint64_t));
     }
     return decision->sequences == NULL ? WAL_ENOMEM : WAL_OK;
 }
 
-static void end(struct decision *decision)
+static void end(struct wal__decision *decision)
 {
     if (decision->slot != NULL) {
         decision->slot->pins--;
@@ -413,36 +456,64 @@ static void end(struct decision *decision)
     wal__map_deinit(&decision->in_batch);
 }
 
-enum wal_status wal__append_resolve(void *ctx, struct wal__op *op)
+/* Which entries are new, under the expected tail, and where they go. */
+static enum wal_status resolve_entries(struct wal__decision *decision)
 {
-    struct decision decision;
-    enum wal_status status;
-    bool news = false;
+    struct wal__op *op = decision->op;
+    uint32_t count = decision->batch->entry_count;
+    enum wal_status status = WAL_OK;
+    bool news = count == 0;
 
-    memset(&decision, 0, offsetof(struct decision, heads));
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        status = check_item(decision, i);
+        news |= !op->frames[i].skipped;
+    }
+    if (status == WAL_OK && news) {
+        status = check_tail(decision);
+    }
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        if (!op->frames[i].skipped) {
+            status = place_item(decision, i);
+        } else if (decision->sequences[i] >= op->next_sequence) {
+            status = check_twin(decision, i);
+        }
+        if (status == WAL_OK && !op->frames[i].skipped) {
+            status = wal__resolve_reference(decision, i);
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)
+{
+    struct wal__decision decision;
+    enum wal_status status;
+
+    memset(&decision, 0, offsetof(struct wal__decision, heads));
     decision.core = ctx;
     decision.op = op;
-    decision.append = op->subject;
+    decision.batch = op->subject;
     wal__map_init(&decision.in_batch, op->heap);
     op->result.appended = 0;
     op->result.duplicates = 0;
     status = begin(&decision);
-    for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
-        status = check_item(&decision, i);
-        news |= !op->frames[i].skipped;
-    }
-    if (status == WAL_OK && news) {
-        status = check_tail(&decision);
-    }
-    for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
-        if (!op->frames[i].skipped) {
-            status = place_item(&decision, i);
-        } else if (decision.sequences[i] >= op->next_sequence) {
-            status = check_twin(&decision, i);
-        }
+    if (status == WAL_OK) {
+        status = resolve_entries(&decision);
     }
     if (status == WAL_OK) {
-        mark_batch(op);
+        status = wal__resolve_redacts(&decision);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_docs(&decision);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_heads(&decision);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_change(&decision);
+    }
+    if (status == WAL_OK) {
+        mark_batch(&decision);
     } else if (op->error.status != (int32_t)status) {
         wal__fail(&op->error, status, 0, NULL, 0, "%s",
                   wal_status_text(status));

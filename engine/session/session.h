@@ -10,14 +10,23 @@
 
 struct wal_store {
     struct wal__core core;
+    struct wal__io *memory; /* WAL_OPEN_MEMORY: its files; else null */
 };
 
 struct wal_list {
     struct wal__core *core;
     struct wal__catalogue_filter wanted;
     struct wal__catalogue_cursor cursor;
-    uint64_t generation; /* of the indexes that the cursor walks */
-    uint64_t given;
+    uint64_t generation;    /* of the indexes that the cursor walks */
+    bool reloaded;          /* they are not those of the opening */
+    uint64_t last_sequence; /* of the log, when it was opened */
+    uint32_t last_session;  /* highest number then */
+    uint32_t failed;        /* session that could not be told, or 0 */
+    struct wal__catalogue_place place; /* of the session given last */
+    struct wal__map seen;              /* numbers of those given */
+    bool is_lineage;
+    struct wal__buf lineage; /* numbers, instead of the cursor */
+    size_t lineage_next;
     struct wal__buf filter; /* the filter's texts */
     struct wal__buf texts;  /* of the session given last */
 };
@@ -55,13 +64,34 @@ enum wal_status wal__session_fork(struct wal_session *source,
                                   const struct wal_session_options *options,
                                   struct wal_session **fork,
                                   struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__session_accept(struct wal_session *session,
+/* Of the session with the number, or WAL__STORE_NUMBER; text_size: of its
+ * summary. */
+enum wal_status wal__session_accept(struct wal__core *core, uint32_t number,
+                                    uint64_t text_size,
+                                    struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__session_delete(struct wal_session *session,
                                     struct wal_error *error) WAL_MUST_USE;
 
+/* fork.c: with an entry of type compaction_summary in the fork. */
+enum wal_status wal__session_compact_into(
+    struct wal_session *source, const struct wal_compact_options *options,
+    struct wal_session **fork, struct wal_append_result *result,
+    struct wal_error *error) WAL_MUST_USE;
+
+/* update.c */
+enum wal_status wal__session_update(struct wal_session *session,
+                                    wal_update_fn *fn, void *ctx,
+                                    struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__session_migrate(struct wal_session *session, uint32_t to,
+                                     wal_update_fn *fn, void *ctx,
+                                     struct wal_migration *result,
+                                     struct wal_error *error) WAL_MUST_USE;
+
 /* describe.c: fills info from a summary; texts are copied to `texts`, which
- * is emptied first. */
+ * is emptied first. State lock. */
 enum wal_status
-wal__session_describe(const struct wal__summary *summary,
+wal__session_describe(const struct wal__core *core,
+                      const struct wal__summary *summary,
                       struct wal__buf *texts,
                       struct wal_session_info *info) WAL_MUST_USE;
 enum wal_status wal__session_status(struct wal_session *session,
@@ -80,34 +110,8 @@ enum wal_status wal__list_open(struct wal__core *core,
 enum wal_status wal__list_next(struct wal_list *list,
                                struct wal_session_info *info,
                                struct wal_error *error) WAL_MUST_USE;
+void wal__list_cursor(const struct wal_list *list,
+                      char cursor[WAL_CURSOR_SIZE]);
 void wal__list_close(struct wal_list *list);
-
-/* append.c: an operation that appends the entries, not submitted. */
-enum wal_status
-wal__append_create(struct wal_session *session, const struct wal_entry *entries,
-                   uint32_t count, const struct wal_append_options *options,
-                   struct wal__op **op, struct wal_error *error) WAL_MUST_USE;
-
-/* What an append was asked for, beyond its frames. */
-struct wal__append_item {
-    uint64_t id_hash;
-    uint32_t flags;         /* enum wal_entry_flag */
-    uint32_t parent_offset; /* of the parent's id in `parents` */
-    uint8_t parent_size;    /* 0: none given */
-    bool timed;             /* the caller gave the time */
-};
-
-struct wal__append {
-    struct wal__core *core;
-    uint32_t session;
-    bool expect;
-    uint16_t expected_size;
-    uint8_t expected[WAL__ID_MAX];
-    struct wal__append_item *items;
-    struct wal__buf parents;
-};
-
-/* resolve.c: decides under the lease; ctx is the core. */
-enum wal_status wal__append_resolve(void *ctx, struct wal__op *op);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # walcheck: options, exit codes and JSON; every flipped bit of a store is found;
-# a store that is being written is no damage; walcat --frames.
+# a store that is being written is no damage; a salvage keeps everything that a
+# session holds; walcat --frames.
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
@@ -33,6 +34,33 @@ for session in alpha beta; do
     split -l 500 --filter="walctl append $store $session" "$work/entries" >"$work/appended"
 done
 walctl fork "$store" alpha --at e100 --id gamma >"$work/id"
+
+# One of everything else: a deleted session that a fork stands on and one that
+# nothing does, heads, documents of a session, a fork and the store, redactions,
+# changes of metadata.
+{
+    walctl create "$store" --id delta
+    for id in d1 d2; do
+        echo '{"id":"'$id'","type":"message","payload":{"role":"user","content":"Find '$id'"}}'
+    done | walctl append "$store" delta
+    walctl create "$store" --id lone
+    walctl head "$store" alpha kept e7 --note why
+    walctl head "$store" alpha gone e8
+    walctl head "$store" alpha gone e9
+    walctl redact "$store" beta e5 --reason secret
+    walctl redact "$store" gamma e6
+    echo '{"v":1}' | walctl doc put "$store" delta notes
+    walctl fork "$store" delta --at d1 --id epsilon
+    echo '{"v":2}' | walctl doc put "$store" delta notes
+    echo '{"v":3}' | walctl doc put "$store" epsilon notes
+    echo '[1]' | walctl doc put "$store" alpha list
+    walctl doc delete "$store" alpha list
+    echo '"now"' | walctl doc put --store "$store" config
+    walctl delete "$store" delta
+    walctl delete "$store" lone
+    walctl create "$store" --id lone --title again
+    walctl meta "$store" gamma --merge '{"kept":true}'
+} >"$work/made"
 find "$store" -printf '%p %s %T@\n' | sort >"$work/before"
 for jobs in 1 2 16; do
     code 0 walcheck --jobs $jobs "$store"
@@ -42,21 +70,46 @@ cmp "$work/before" "$work/after" || fail "walcheck wrote to the store"
 
 # Frames.
 code 0 walcat --frames --json "$store"
-json 'sum(r.get("type") == "ENTRY" and r["state"] == "ok" for r in rows) == 6000' "$work/stdout"
+json 'sum(r.get("type") == "ENTRY" and r["state"] == "ok" for r in rows) == 6004' "$work/stdout"
+json '[r["key"] for r in rows if r.get("type", "").startswith("DOC")]
+      == ["notes"] * 3 + ["list"] * 2 + ["config"]' "$work/stdout"
+json '[r["target"] for r in rows if r.get("type") == "REDACT"] == ["e5", "e6"]
+      and sum(r.get("type") == "TOMBSTONE" for r in rows) == 2' "$work/stdout"
+if grep -q 'Find d1\|secret' "$work/stdout"; then
+    fail "frames are printed with their content"
+fi
 code 0 walcat --frames "$store/log/0000000000000001.seg"
 grep -q 'trailer' "$work/stdout" || fail "no trailer in a sealed segment"
 
 # A salvage of it holds the same.
 code 2 walcheck --salvage "$store/inside" "$store"
 code 0 walcheck --json --salvage "$work/out" "$store"
-json 'rows[0]["entries"] == 6000 and rows[0]["sessions"] == 3 and rows[0]["notes"] == []' \
-    "$work/stdout"
+json 'rows[0]["entries"] == 6004 and rows[0]["sessions"] == 5 and rows[0]["notes"] == []
+      and rows[0]["documents"] == 6 and rows[0]["leftOut"] == 1' "$work/stdout"
 code 1 walcheck --salvage "$work/out" "$store"
 code 0 walcheck "$work/out"
-for session in alpha beta gamma; do
-    cmp <(walcat --all "$store" $session) <(walcat --all "$work/out" $session) ||
-        fail "$session differs after a salvage"
+# What a store says of a session, but for what a salvage makes anew.
+told() {
+    walcat --all "$1" "$2"
+    walctl show --json "$1" "$2"
+    walctl head "$1" "$2" --json
+    walctl doc scan --history "$1" "$2"
+}
+anew='s/"\(version\|metadataVersion\|bytes\|sequence\)":[0-9]*//g
+      s/"\(updated\|modified\)":"[^"]*"//g'
+for session in alpha beta gamma epsilon lone; do
+    told "$store" $session | sed "$anew" >"$work/told"
+    told "$work/out" $session | sed "$anew" >"$work/told_again"
+    diff "$work/told" "$work/told_again" || fail "$session differs after a salvage"
 done
+diff <(walctl list "$store" --json | sed "$anew") <(walctl list "$work/out" --json | sed "$anew") ||
+    fail "the sessions are in another order after a salvage"
+same '"now"' "$(walctl doc get --store "$work/out" config)" "the store's document"
+code 1 walctl show "$work/out" delta
+code 0 walcat --all "$work/out" beta
+if grep -q '"id":"e5"' "$work/stdout"; then
+    fail "what was redacted is seen after a salvage"
+fi
 
 # Each flipped bit is found, and named as damage or as a torn tail.
 python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not found"
@@ -123,5 +176,5 @@ code 1 walcheck --json --salvage "$work/out" "$store"
 json 'rows[0]["notes"][0]["entryId"] == "e501" and len(rows[0]["notes"]) == 1' "$work/stdout"
 code 0 walcheck "$work/out"
 code 0 walcat --all "$work/out" alpha
-json 'len(rows) == 2999 and rows[500]["id"] == "e501" and rows[500]["parentId"] == "e499"' \
+json 'len(rows) == 2998 and rows[499]["id"] == "e501" and rows[499]["parentId"] == "e499"' \
     "$work/stdout"

@@ -44,6 +44,12 @@ walctl list --json "$store" | json '[r["sessionId"] for r in rows][1] == "alpha"
     and set(rows[0]) >= {"sessionId", "title", "cwd", "projectId", "parentId",
                          "created", "updated", "entries", "head"}'
 same 1 "$(walctl list --json --limit 1 "$store" | wc -l)" "list --limit"
+cursor=$(walctl list --json --limit 1 --cursor "$store" 2>&1 >"$work/page")
+json "[r['sessionId'] for r in rows] == ['$beta']" "$work/page"
+walctl list --json --limit 1 --cursor --after "$cursor" "$store" \
+    2>"$work/stderr" | json '[r["sessionId"] for r in rows] == ["alpha"]'
+[ ! -s "$work/stderr" ] || fail "a cursor behind the last session"
+code 2 walctl list --after none "$store"
 walctl list --json --cwd /srv/app "$store" |
     json 'len(rows) == 1 and rows[0]["title"] == "A \"title\""'
 walctl show --json "$store" alph | json '
@@ -111,6 +117,14 @@ printf '%s\n' '{"id":"y1","type":"t","payload":1}' '{"type":7}' \
 code 1 walctl append "$store" alpha --each <"$work/stop"
 same 1 "$(wc -l <"$work/stdout")" "results before a refusal"
 walcat "$store" alpha | json 'rows[-1]["id"] == "y1"'
+
+# The first text of a user stands for a title.
+walctl append "$store" "$beta" >/dev/null \
+    <<<'{"type":"message","payload":{"role":"user","content":" Mend\n it. "}}'
+walctl show --json "$store" "$beta" | json 'rows[0]["firstText"] == "Mend it."
+    and rows[0]["title"] is None'
+walctl list "$store" | grep -q 'Mend it\.$' || fail "the first text in the table"
+walctl list --json "$store" --cwd /srv/app | json 'rows[0]["firstText"] is None'
 
 # Forks.
 fork=$(walctl fork "$store" alpha --at e2 --id gamma)

@@ -2,7 +2,8 @@
  * fuzz_record.c - any bytes as the payload of a frame: what is accepted has
  * its texts inside the input and encodes to the same bytes.
  *
- * Input: the frame's type (1 byte), then the payload.
+ * Input: the frame's type (1 byte), then the payload. Type 130 is SESSION of
+ * format version 0, which is only read.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -11,8 +12,13 @@
 
 #include "format/frame.h"
 #include "format/record.h"
+#include "format/segment_fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    SESSION_0 = 128 + WAL__FRAME_SESSION
+};
 
 static void require(int condition)
 {
@@ -42,11 +48,33 @@ static void try_session(struct wal__span payload, uint8_t *again)
 {
     struct wal__session_record session;
 
-    if (wal__session_record_decode(payload, &session) == WAL__FMT_OK) {
+    if (wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session) ==
+        WAL__FMT_OK) {
         require(wal__session_record_size(&session) == payload.size);
         wal__session_record_encode(&session, again);
         require(memcmp(again, payload.data, payload.size) == 0);
     }
+}
+
+/* The texts lie one behind the other, up to the payload's end. */
+static void try_session_0(struct wal__span payload)
+{
+    struct wal__session_record session;
+
+    if (wal__session_record_decode(payload, 0, &session) != WAL__FMT_OK) {
+        return;
+    }
+    require(session.schema_version == 0 && session.title.size == 0);
+    require(session.created_ms % 1000 == 0);
+    require(session.id.data + session.id.size == session.cwd.data);
+    require(session.cwd.data + session.cwd.size == session.project.data);
+    require(session.project.data + session.project.size ==
+            session.parent_id.data);
+    require(session.parent_id.data + session.parent_id.size ==
+            session.source.data);
+    require(session.source.data + session.source.size == session.metadata.data);
+    require(session.metadata.data + session.metadata.size ==
+            payload.data + payload.size);
 }
 
 static void try_entry(struct wal__span payload, uint8_t *again)
@@ -80,6 +108,28 @@ static void try_head(struct wal__span payload, uint8_t *again)
     if (wal__head_record_decode(payload, &head) == WAL__FMT_OK) {
         require(wal__head_record_size(&head) == payload.size);
         wal__head_record_encode(&head, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
+static void try_doc(struct wal__span payload, uint8_t *again)
+{
+    struct wal__doc_record doc;
+
+    if (wal__doc_record_decode(payload, &doc) == WAL__FMT_OK) {
+        require(wal__doc_record_size(&doc) == payload.size);
+        wal__doc_record_encode(&doc, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
+static void try_redact(struct wal__span payload, uint8_t *again)
+{
+    struct wal__redact_record redact;
+
+    if (wal__redact_record_decode(payload, &redact) == WAL__FMT_OK) {
+        require(wal__redact_record_size(&redact) == payload.size);
+        wal__redact_record_encode(&redact, again);
         require(memcmp(again, payload.data, payload.size) == 0);
     }
 }
@@ -138,6 +188,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case WAL__FRAME_HEAD:
         try_head(payload, again);
+        break;
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        try_doc(payload, again);
+        break;
+    case WAL__FRAME_REDACT:
+        try_redact(payload, again);
+        break;
+    case SESSION_0:
+        try_session_0(payload);
         break;
     case WAL__FRAME_COMMIT:
         try_commit(payload, again);

@@ -22,20 +22,9 @@
 #include "format/record.h"
 #include "format/segment_fmt.h"
 #include "tests/golden/golden_content.h"
+#include "tests/golden/make_golden.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/golden.h"
-
-#define ROOT "/store"
-#define LOG  ROOT "/log/"
-#define SEG1 LOG "0000000000000001.seg"
-#define SEG2 LOG "0000000000000002.seg"
-#define SEG3 LOG "0000000000000003.seg"
-#define SEG4 LOG "0000000000000004.seg"
-
-enum {
-    HEADER = WAL__SEGMENT_HEADER_SIZE,
-    SECTOR = SIM_SECTOR_SIZE
-};
 
 /* --- building ------------------------------------------------------------- */
 
@@ -106,10 +95,11 @@ static enum wal_status append(struct maker *maker, const char *session_id,
     };
     struct wal_session *session = session_of(maker, session_id);
     char *payload = golden_payload(id);
+    const char *type = golden_type(id);
     const struct wal_entry entry = {
         .struct_size = sizeof(entry),
         .id = {id, strlen(id)},
-        .type = {"message", 7},
+        .type = {type, strlen(type)},
         .timestamp = {GOLDEN_TIME, strlen(GOLDEN_TIME)},
         .payload = {payload, strlen(payload)},
     };
@@ -121,16 +111,87 @@ static enum wal_status append(struct maker *maker, const char *session_id,
     return status;
 }
 
-/* The sessions alpha, beta, and gamma, which is a fork of alpha at a3. */
-static void fill(struct maker *maker)
+/* Makes a fork of a session at an entry. */
+static void make_fork(struct maker *maker, const char *source_id,
+                      const char *at, const char *id)
 {
-    struct wal_session *alpha;
-    struct wal_session *gamma = NULL;
     const struct wal_session_options options = {
         .struct_size = sizeof(options),
-        .id = {"gamma", 5},
+        .id = {id, strlen(id)},
+    };
+    struct wal_session *source = session_of(maker, source_id);
+    struct wal_session *fork = NULL;
+
+    check(wal_session_fork(source, (struct wal_slice){at, strlen(at)}, &options,
+                           &fork, NULL));
+    wal_session_close(fork);
+    wal_session_close(source);
+}
+
+/* Puts a document of a session, or with null of the store; a null value
+ * deletes it. */
+static void put(struct maker *maker, const char *session_id, const char *key,
+                const char *value)
+{
+    struct wal_session *session =
+        session_id == NULL ? NULL : session_of(maker, session_id);
+    struct wal_doc doc = {
+        .struct_size = sizeof(doc),
+        .key = {key, strlen(key)},
     };
 
+    if (value != NULL) {
+        doc.value = (struct wal_slice){value, strlen(value)};
+        check(wal_doc_put(maker->store, session, &doc, NULL, NULL));
+    } else {
+        check(wal_doc_delete(maker->store, session, &doc, NULL, NULL));
+    }
+    wal_session_close(session);
+}
+
+static void set_head(struct maker *maker, const char *session_id,
+                     const char *name, const char *entry_id)
+{
+    const struct wal_head head = {
+        .struct_size = sizeof(head),
+        .name = {name, strlen(name)},
+        .entry_id = {entry_id, strlen(entry_id)},
+        .note = {"golden", 6},
+    };
+    struct wal_session *session = session_of(maker, session_id);
+
+    check(wal_head_move(session, &head, NULL, NULL));
+    wal_session_close(session);
+}
+
+/* The sessions zeta, delta and epsilon, and the store's own document. */
+static void fill_more(struct maker *maker)
+{
+    struct wal_session *delta;
+
+    check(append(maker, "zeta", "z1", WAL_DURABLE));
+    check(append(maker, "zeta", "z2", WAL_DURABLE));
+    put(maker, "zeta", "notes", "{\"v\":1}");
+    put(maker, "zeta", "gone", "{\"v\":1}");
+    set_head(maker, "zeta", "kept", "z1");
+    put(maker, "zeta", "gone", NULL);
+    put(maker, NULL, "config", "{\"v\":1}");
+    check(append(maker, "zeta", "zr", WAL_DURABLE));
+    check(append(maker, "zeta", "zd", WAL_DURABLE));
+    put(maker, "zeta", "notes", "{\"v\":2}");
+    check(append(maker, "delta", "d1", WAL_DURABLE));
+    check(append(maker, "delta", "d2", WAL_DURABLE));
+    make_fork(maker, "delta", "d1", "epsilon");
+    delta = session_of(maker, "delta");
+    check(wal_session_delete(delta, NULL));
+    wal_session_close(delta);
+    check(append(maker, "epsilon", "e1", WAL_DURABLE));
+}
+
+/* The sessions alpha, beta, and gamma, which is a fork of alpha at a3; with
+ * `more` also the others, before it. */
+static void fill(struct maker *maker, bool more)
+{
     for (int i = 1; i <= 5; i++) {
         char id[8];
 
@@ -139,11 +200,10 @@ static void fill(struct maker *maker)
         snprintf(id, sizeof(id), "b%d", i);
         check(append(maker, "beta", id, WAL_DURABLE));
     }
-    alpha = session_of(maker, "alpha");
-    check(wal_session_fork(alpha, (struct wal_slice){"a3", 2}, &options, &gamma,
-                           NULL));
-    wal_session_close(gamma);
-    wal_session_close(alpha);
+    if (more) {
+        fill_more(maker);
+    }
+    make_fork(maker, "alpha", "a3", "gamma");
     check(append(maker, "gamma", "g1", WAL_DURABLE));
     check(append(maker, "gamma", "g2", WAL_DURABLE));
 }
@@ -154,7 +214,7 @@ static struct sim_disk *make_closed(void)
     struct maker maker;
 
     maker_open(&maker, disk);
-    fill(&maker);
+    fill(&maker, true);
     maker_close(&maker);
     return disk;
 }
@@ -166,22 +226,27 @@ static struct sim_disk *make_open(void)
     struct maker maker;
 
     maker_open(&maker, disk);
-    fill(&maker);
+    fill(&maker, true);
     maker_kill(&maker);
     return disk;
 }
 
 /* The tail is marked, and no index stands beside it. */
-static struct sim_disk *make_marked(void)
+static struct sim_disk *make_marked_with(bool more)
 {
     struct sim_disk *disk = sim_disk_create(1);
     struct maker maker;
 
     maker_open(&maker, disk);
-    fill(&maker);
+    fill(&maker, more);
     check(wal__store_mark(maker.store, NULL));
     maker_kill(&maker);
     return disk;
+}
+
+static struct sim_disk *make_marked(void)
+{
+    return make_marked_with(true);
 }
 
 /* Three segments, the entries of the first two large. */
@@ -192,7 +257,7 @@ static struct sim_disk *make_long(uint64_t seed)
     struct maker maker;
 
     maker_open(&maker, disk);
-    fill(&maker);
+    fill(&maker, true);
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         check(append(&maker, "beta", ids[i], WAL_DURABLE));
     }
@@ -226,28 +291,6 @@ static void append_torn(struct sim_disk *disk, const char *id, const char *path,
 
 /* --- damaging ------------------------------------------------------------- */
 
-/* A file's bytes, to be changed and put back. */
-struct file {
-    struct sim_disk *disk;
-    const char *path;
-    uint8_t *bytes;
-    size_t size;
-};
-
-static struct file take(struct sim_disk *disk, const char *path)
-{
-    struct file file = {.disk = disk, .path = path};
-
-    sim_disk_read_file(disk, path, &file.bytes, &file.size);
-    return file;
-}
-
-static void put_back(struct file *file)
-{
-    sim_disk_write_file(file->disk, file->path, file->bytes, file->size);
-    free(file->bytes);
-}
-
 static void flip(struct sim_disk *disk, const char *path, uint64_t offset)
 {
     sim_file_flip(disk, path, offset, 3);
@@ -265,39 +308,43 @@ static void unlink_file(struct sim_disk *disk, const char *path)
     sim_process_destroy(process);
 }
 
-/* The next frame at or behind `at`; its offset, or 0. */
-static uint64_t next_frame(const struct file *file, uint64_t at,
-                           struct wal__frame *frame)
+static bool is_wanted(const struct wal__frame *frame, uint8_t type,
+                      const char *id)
 {
-    struct wal__segment_header header;
-
-    WAL__ASSERT(wal__segment_header_decode(file->bytes, &header) ==
-                WAL__FMT_OK);
-    for (; at + WAL__FRAME_SIZE <= file->size; at += WAL__FRAME_ALIGN) {
-        if (wal__frame_decode(file->bytes + at, file->size - at, header.salt,
-                              at, frame) == WAL__FMT_OK) {
-            return at;
-        }
-    }
-    return 0;
+    return frame->type == type &&
+           (id == NULL || frame->id_hash == wal__id_hash(id, strlen(id)));
 }
 
-/* The frame of that type, and of that entry unless it is null. */
+/* The last frame of that type, and of that entry, key or name unless it is
+ * null; the first one when `first`. */
+static uint64_t find_one(struct sim_disk *disk, const char *path, uint8_t type,
+                         const char *id, bool first)
+{
+    struct golden_file file = golden_take(disk, path);
+    struct wal__frame frame;
+    uint64_t at = golden_next_frame(&file, HEADER, &frame);
+    uint64_t found = 0;
+
+    while (at != 0 && !(first && found != 0)) {
+        found = is_wanted(&frame, type, id) ? at : found;
+        at = golden_next_frame(&file, at + wal__frame_span(frame.stored_size),
+                               &frame);
+    }
+    WAL__ASSERT(found != 0);
+    free(file.bytes);
+    return found;
+}
+
 static uint64_t find(struct sim_disk *disk, const char *path, uint8_t type,
                      const char *id)
 {
-    struct file file = take(disk, path);
-    struct wal__frame frame;
-    uint64_t at = next_frame(&file, HEADER, &frame);
+    return find_one(disk, path, type, id, true);
+}
 
-    while (at != 0 &&
-           (frame.type != type ||
-            (id != NULL && frame.id_hash != wal__id_hash(id, strlen(id))))) {
-        at = next_frame(&file, at + wal__frame_span(frame.stored_size), &frame);
-    }
-    WAL__ASSERT(at != 0);
-    free(file.bytes);
-    return at;
+static uint64_t find_last(struct sim_disk *disk, const char *path, uint8_t type,
+                          const char *id)
+{
+    return find_one(disk, path, type, id, false);
 }
 
 static uint64_t find_entry(struct sim_disk *disk, const char *id)
@@ -338,24 +385,54 @@ static void flip_session_alpha(struct sim_disk *disk)
 
 static void flip_commit_of_a3(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG1);
+    struct golden_file file = golden_take(disk, SEG1);
     struct wal__frame frame;
     uint64_t at = find_entry(disk, "a3");
 
-    next_frame(&file, at, &frame);
-    at = next_frame(&file, at + wal__frame_span(frame.stored_size), &frame);
+    golden_next_frame(&file, at, &frame);
+    at = golden_next_frame(&file, at + wal__frame_span(frame.stored_size),
+                           &frame);
     WAL__ASSERT(frame.type == WAL__FRAME_COMMIT);
     free(file.bytes);
     flip(disk, SEG1, at + WAL__FRAME_SIZE + 16);
 }
 
+/* The newest version of the document. */
+static void flip_doc(struct sim_disk *disk, const char *key)
+{
+    uint64_t at = find_last(disk, SEG1, WAL__FRAME_DOC, key);
+
+    flip(disk, SEG1, at + WAL__FRAME_SIZE + 20);
+}
+
+static void flip_doc_notes(struct sim_disk *disk)
+{
+    flip_doc(disk, "notes");
+}
+
+static void flip_doc_config(struct sim_disk *disk)
+{
+    flip_doc(disk, "config");
+}
+
+static void flip_redact(struct sim_disk *disk)
+{
+    flip(disk, SEG1,
+         find(disk, SEG1, WAL__FRAME_REDACT, "zr") + WAL__FRAME_SIZE + 9);
+}
+
+static void flip_tombstone(struct sim_disk *disk)
+{
+    flip(disk, SEG1, find(disk, SEG1, WAL__FRAME_TOMBSTONE, NULL) + 24);
+}
+
 static void zero_sector_of_a3(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG1);
+    struct golden_file file = golden_take(disk, SEG1);
     uint64_t at = find_entry(disk, "a3") / SECTOR * SECTOR;
 
     memset(file.bytes + at, 0, SECTOR);
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void append_written_and_flip(struct sim_disk *disk)
@@ -380,18 +457,18 @@ static void tear_open(struct sim_disk *disk)
 
 static void zero_segment_2(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG2);
+    struct golden_file file = golden_take(disk, SEG2);
 
     memset(file.bytes, 0, file.size);
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void zero_segment_3(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG3);
+    struct golden_file file = golden_take(disk, SEG3);
 
     memset(file.bytes, 0, file.size);
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void remove_segment_2(struct sim_disk *disk)
@@ -406,57 +483,57 @@ static void remove_segment_3(struct sim_disk *disk)
 
 static void swap_segments(struct sim_disk *disk)
 {
-    struct file first = take(disk, SEG1);
-    struct file second = take(disk, SEG2);
+    struct golden_file first = golden_take(disk, SEG1);
+    struct golden_file second = golden_take(disk, SEG2);
 
     first.path = SEG2;
     second.path = SEG1;
-    put_back(&first);
-    put_back(&second);
+    golden_put_back(&first);
+    golden_put_back(&second);
 }
 
 static void take_foreign_segment(struct sim_disk *disk)
 {
     struct sim_disk *other = make_long(2);
-    struct file file = take(other, SEG2);
+    struct golden_file file = golden_take(other, SEG2);
 
     file.disk = disk;
-    put_back(&file);
+    golden_put_back(&file);
     sim_disk_destroy(other);
 }
 
 static void double_segment(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG3);
+    struct golden_file file = golden_take(disk, SEG3);
 
     file.path = SEG4;
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void cut_segment(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG2);
+    struct golden_file file = golden_take(disk, SEG2);
 
     file.size = file.size / 2;
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void extend_segment(struct sim_disk *disk)
 {
-    struct file file = take(disk, SEG2);
+    struct golden_file file = golden_take(disk, SEG2);
 
     file.bytes = realloc(file.bytes, file.size + 4096);
     WAL__ASSERT(file.bytes != NULL);
     memset(file.bytes + file.size, 0x5a, 4096);
     file.size += 4096;
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 /* Writes both slots, the second one newer. */
 static void write_slots(struct sim_disk *disk, uint32_t version,
                         uint32_t incompat)
 {
-    struct file file = take(disk, ROOT "/MANIFEST");
+    struct golden_file file = golden_take(disk, ROOT "/MANIFEST");
     struct wal__manifest manifest;
     uint8_t *second = file.bytes + WAL__MANIFEST_SLOT_SIZE;
 
@@ -468,7 +545,7 @@ static void write_slots(struct sim_disk *disk, uint32_t version,
         wal__put32(second + 20, incompat);
         wal__put32(second + 60, wal__crc32(0, second, 60));
     }
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void damage_slot(struct sim_disk *disk)
@@ -536,14 +613,15 @@ static void damage_tail_index(struct sim_disk *disk)
 
 static void make_tail_index_stale(struct sim_disk *disk)
 {
-    struct file index = take(disk, ROOT "/index/0000000000000001.idx");
+    struct golden_file index =
+        golden_take(disk, ROOT "/index/0000000000000001.idx");
     struct maker maker;
 
     maker_open(&maker, disk);
     check(append(&maker, "alpha", "a6", WAL_DURABLE));
     check(wal__store_mark(maker.store, NULL));
     maker_kill(&maker);
-    put_back(&index);
+    golden_put_back(&index);
 }
 
 /* Writes the frames of a segment anew from an entry on, with the chain as it
@@ -551,7 +629,7 @@ static void make_tail_index_stale(struct sim_disk *disk)
 static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
                     uint8_t type)
 {
-    struct file file = take(disk, SEG1);
+    struct golden_file file = golden_take(disk, SEG1);
     uint64_t from = find_entry(disk, id);
     struct wal__segment_header header;
     struct wal__frame frame;
@@ -559,10 +637,8 @@ static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
     uint32_t chain = 0;
     uint64_t at;
 
-    check(wal__segment_header_decode(file.bytes, &header) == WAL__FMT_OK
-              ? WAL_OK
-              : WAL_ECORRUPT);
-    at = next_frame(&file, HEADER, &frame);
+    golden_header(&file, &header);
+    at = golden_next_frame(&file, HEADER, &frame);
     while (at != 0) {
         uint64_t next = at + wal__frame_span(frame.stored_size);
         uint8_t *payload = file.bytes + at + WAL__FRAME_SIZE;
@@ -580,9 +656,9 @@ static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
             wal__frame_encode(&frame, header.salt, at, file.bytes + at);
         }
         chain = wal__frame_chain(chain, &frame);
-        at = next_frame(&file, next, &frame);
+        at = golden_next_frame(&file, next, &frame);
     }
-    put_back(&file);
+    golden_put_back(&file);
 }
 
 static void make_hole(struct sim_disk *disk)
@@ -595,6 +671,16 @@ static void make_unknown_type(struct sim_disk *disk)
     rewrite(disk, "b4", 0, 77);
 }
 
+static struct sim_disk *make_version_0(void)
+{
+    struct sim_disk *disk = make_marked_with(false);
+
+    golden_lower(disk);
+    return disk;
+}
+
+/* --- the stores ----------------------------------------------------------- */
+
 /* One small store that is about to begin its second segment. */
 static struct sim_disk *make_full(void)
 {
@@ -602,7 +688,7 @@ static struct sim_disk *make_full(void)
     struct maker maker;
 
     maker_open(&maker, disk);
-    fill(&maker);
+    fill(&maker, true);
     check(append(&maker, "beta", "L1", WAL_DURABLE));
     maker_close(&maker);
     return disk;
@@ -626,6 +712,11 @@ static const struct {
     {"flipped_entry_below_watermark", make_marked, flip_payload_of_a3},
     {"flipped_header_below_watermark", make_marked, flip_header_of_b2},
     {"flipped_session_record", make_closed, flip_session_alpha},
+    {"flipped_document", make_marked, flip_doc_notes},
+    {"flipped_store_document", make_marked, flip_doc_config},
+    {"flipped_redact", make_marked, flip_redact},
+    {"flipped_tombstone", make_marked, flip_tombstone},
+    {"flipped_tombstone_with_index", make_closed, flip_tombstone},
     {"flipped_entry_in_unmarked_group", make_open, flip_payload_of_g2},
     {"flipped_entry_in_unpromised_group", make_open, append_written_and_flip},
     {"flipped_entry_in_sealed_segment", make_long_one, flip_entry_in_sealed},
@@ -654,6 +745,7 @@ static const struct {
     {"tail_index_stale", make_closed, make_tail_index_stale},
     {"damaged_manifest_slot", make_closed, damage_slot},
     {"both_manifest_slots", make_closed, damage_slots},
+    {"version_0", make_version_0, none},
     {"newer_version", make_closed, raise_version},
     {"unknown_incompat_bit", make_closed, set_incompat},
 };

@@ -27,7 +27,11 @@
 #include "tests/lib/golden.h"
 
 #define ROOT  "/store"
-#define SMALL "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 g1 g2"
+#define FIRST "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 g1 g2"
+/* Entries; versions of documents; and what else holds (read_facts). */
+#define ZETA  "z1 zr zd notes1 notes2 gone1 gone- kept hidden first"
+#define MORE  ZETA " d1 e1 deleted config1"
+#define SMALL FIRST " " MORE
 #define LONG  SMALL " L1 L2 L3 L4 L5 a6"
 #define OUT   "out"
 #define REAL  "store" /* in the file system */
@@ -39,13 +43,13 @@ struct expected {
     const char *content;
     enum wal_status open; /* what wal_open answers; if WAL_OK: */
     enum wal_tail tail;
-    const char *lost;    /* entries that cannot be read */
+    const char *lost;    /* of the content; cannot be read */
     const char *refused; /* sessions that take no append */
     /* What walcheck says. */
     int exit;
     const char *reason;     /* of its first damage; null: there is none */
     const char *sessions;   /* that the damage names */
-    const char *unsalvaged; /* entries; null: nothing is made */
+    const char *unsalvaged; /* content; null: nothing is made */
 };
 
 static const struct expected cases[] = {
@@ -61,6 +65,16 @@ static const struct expected cases[] = {
      "beta", 1, "acknowledged bytes are damaged", "beta", "b2"},
     {"flipped_session_record", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "acknowledged bytes are damaged", "alpha", ""},
+    {"flipped_document", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "notes2", "zeta", 1,
+     "acknowledged bytes are damaged", "zeta", "notes2"},
+    {"flipped_store_document", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "config1", "",
+     1, "acknowledged bytes are damaged", "#store", "config1"},
+    {"flipped_redact", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "hidden", "zeta", 1,
+     "acknowledged bytes are damaged", "zeta", ""},
+    {"flipped_tombstone", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "deleted", "delta",
+     1, "acknowledged bytes are damaged", "delta", "deleted"},
+    {"flipped_tombstone_with_index", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
+     "acknowledged bytes are damaged", "delta", ""},
     {"flipped_entry_in_unmarked_group", SMALL, WAL_OK, WAL_TAIL_AMBIGUOUS, "g2",
      "", 0, NULL, "", "g2"},
     {"flipped_entry_in_unpromised_group", SMALL, WAL_OK, WAL_TAIL_TORN, "", "",
@@ -77,7 +91,7 @@ static const struct expected cases[] = {
     {"hole_in_sequence", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "", "", 1,
      "records are missing here", "", ""},
     {"unknown_frame_type", SMALL, WAL_EVERSION, 0, "", "", 3,
-     "a frame of a newer format", "", "b4 a5 b5 g1 g2"},
+     "a frame of a newer format", "", "b4 a5 b5 g1 g2 " ZETA " d1 e1 config1"},
     {"zeroed_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was zeroed", "",
      "L2 L3 L4"},
     {"zeroed_last_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was zeroed", "",
@@ -121,6 +135,12 @@ static const struct expected cases[] = {
     {"unknown_incompat_bit", SMALL, WAL_EVERSION, 0, "", "", 3, NULL, "", NULL},
 };
 
+static const struct expected version_0 = {
+    .name = "version_0",
+    .content = FIRST,
+    .refused = "",
+};
+
 /* --- lists of words ------------------------------------------------------- */
 
 static bool has_word(const char *words, const char *word)
@@ -150,7 +170,12 @@ static const char *next_word(const char *at, char *word, size_t size)
 
 /* --- reading -------------------------------------------------------------- */
 
-static const char *const session_ids[] = {"alpha", "beta", "gamma"};
+static const char *const session_ids[] = {"alpha", "beta",    "gamma",
+                                          "zeta",  "epsilon", "delta"};
+
+enum {
+    SESSIONS = sizeof(session_ids) / sizeof(session_ids[0])
+};
 
 static struct wal_slice slice_of(const char *text)
 {
@@ -163,6 +188,13 @@ static void expect_text(struct wal_slice slice, const char *text)
     assert_memory_equal(slice.data, text, slice.size);
 }
 
+static void add_word(char *found, const char *word)
+{
+    assert_false(has_word(found, word));
+    strcat(found, found[0] == '\0' ? "" : " ");
+    strcat(found, word);
+}
+
 /* Checks an entry byte for byte, and adds its id to the list. */
 static void take_entry(const struct wal_entry *entry, char *found,
                        const char *session)
@@ -172,33 +204,29 @@ static void take_entry(const struct wal_entry *entry, char *found,
 
     assert_true(entry->id.size < sizeof(id));
     memcpy(id, entry->id.data, (size_t)entry->id.size);
-    if ((strcmp(session, "gamma") == 0 && id[0] == 'a') || id[0] == 'n') {
-        return; /* shared, or new */
+    if ((strcmp(session, "gamma") == 0 && id[0] == 'a') || id[0] == 'n' ||
+        strcmp(session, "delta") == 0 || strcmp(id, "z2") == 0) {
+        return; /* shared, new, or to be hidden */
     }
     payload = golden_payload(id);
     expect_text(entry->payload, payload);
-    expect_text(entry->type, "message");
+    expect_text(entry->type, golden_type(id));
     expect_text(entry->timestamp, GOLDEN_TIME);
-    assert_false(has_word(found, id));
-    strcat(found, found[0] == '\0' ? "" : " ");
-    strcat(found, id);
+    add_word(found, id);
     free(payload);
 }
 
-static void read_session(struct wal_store *store, const char *id, char *found)
+static void read_entries(struct wal_session *session, const char *id,
+                         char *found)
 {
     const struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
+        .flags = WAL_ITER_DELTAS,
     };
-    struct wal_session *session = NULL;
     struct wal_iter *iter = NULL;
-    enum wal_status status =
-        wal_session_open(store, slice_of(id), &session, NULL);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return;
-    }
     assert_int_equal(wal_iter_open(session, &options, &iter, NULL), WAL_OK);
     for (;;) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -213,10 +241,86 @@ static void read_session(struct wal_store *store, const char *id, char *found)
         }
     }
     wal_iter_close(iter);
+}
+
+/* The versions of the session's documents, or with null of the store's. */
+static void read_documents(struct wal_store *store, struct wal_session *session,
+                           char *found)
+{
+    const struct wal_docs_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_DOCS_HISTORY,
+    };
+    struct wal_docs *docs = NULL;
+    char word[32];
+
+    assert_int_equal(wal_docs_open(store, session, &options, &docs, NULL),
+                     WAL_OK);
+    for (;;) {
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        enum wal_status status = wal_docs_next(docs, &doc, NULL);
+
+        if (status == WAL_END) {
+            break;
+        }
+        assert_true(status == WAL_OK || status == WAL_ECORRUPT);
+        if (status == WAL_OK) {
+            const char *value = doc.value.data;
+            char mark = (doc.flags & WAL_DOC_DELETE) != 0 ? '-' : value[5];
+
+            snprintf(word, sizeof(word), "%.*s%c", (int)doc.key.size,
+                     (const char *)doc.key.data, mark);
+            add_word(found, word);
+        }
+    }
+    wal_docs_close(docs);
+}
+
+/* What is said of zeta beside its entries and documents. */
+static void read_facts(struct wal_session *zeta, char *found)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter = NULL;
+    char head[256] = "";
+
+    if (wal_head_get(zeta, 0, slice_of("kept"), head, NULL) == WAL_OK &&
+        strcmp(head, "z1") == 0) {
+        add_word(found, "kept");
+    }
+    assert_int_equal(wal_iter_open(zeta, NULL, &iter, NULL), WAL_OK);
+    if (wal_iter_get(iter, slice_of("z2"), &entry, NULL) == WAL_EREDACTED) {
+        add_word(found, "hidden");
+    }
+    wal_iter_close(iter);
+    assert_int_equal(wal_session_status(zeta, &info, NULL), WAL_OK);
+    if (info.first_text.size == strlen(GOLDEN_FIRST)) {
+        expect_text(info.first_text, GOLDEN_FIRST);
+        add_word(found, "first");
+    }
+}
+
+static void read_session(struct wal_store *store, const char *id, char *found)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(store, slice_of(id), &session, NULL);
+
+    if (status != WAL_OK) {
+        if (strcmp(id, "delta") == 0) {
+            add_word(found, "deleted");
+        }
+        return;
+    }
+    read_entries(session, id, found);
+    read_documents(store, session, found);
+    if (strcmp(id, "zeta") == 0) {
+        read_facts(session, found);
+    }
     wal_session_close(session);
 }
 
-/* The entries of the store are those of the content but the lost ones. */
+/* What is found in the store is the content but for what is lost. */
 static void expect_content(struct wal_store *store,
                            const struct expected *expected, const char *lost)
 {
@@ -224,9 +328,10 @@ static void expect_content(struct wal_store *store,
     char found[512] = "";
     char word[16];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < SESSIONS; i++) {
         read_session(store, session_ids[i], found);
     }
+    read_documents(store, NULL, found);
     while (*at != '\0') {
         at = next_word(at, word, sizeof(word));
         if (has_word(found, word) == has_word(lost, word)) {
@@ -250,7 +355,7 @@ static enum wal_status open_sim(struct sim_process *process,
 static void expect_appends(struct wal_store *store,
                            const struct expected *expected, const char *id)
 {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < SESSIONS; i++) {
         const struct wal_entry entry = {
             .struct_size = sizeof(entry),
             .id = slice_of(id),
@@ -261,9 +366,14 @@ static void expect_appends(struct wal_store *store,
         struct wal_session *session = NULL;
         enum wal_status status;
 
-        assert_int_equal(
-            wal_session_open(store, slice_of(session_ids[i]), &session, NULL),
-            WAL_OK);
+        status =
+            wal_session_open(store, slice_of(session_ids[i]), &session, NULL);
+        if (status == WAL_ENOTFOUND &&
+            (strcmp(session_ids[i], "delta") == 0 || expected == &version_0) &&
+            !refused) {
+            continue; /* deleted, or never there */
+        }
+        assert_int_equal(status, WAL_OK);
         status = wal_append(session, &entry, 1, NULL, NULL, NULL);
         if (status != (refused ? WAL_EDAMAGED : WAL_OK)) {
             fail_msg("%s: an append to %s answers %d", expected->name,
@@ -496,6 +606,104 @@ static void test_golden__walcheck(void **state)
     expect_salvaged(expected);
 }
 
+/* --- format version 0 ----------------------------------------------------- */
+
+static void dump(const char *name)
+{
+    const struct expected expected = {.name = name};
+    struct sim_disk *disk = load(&expected);
+
+    remove_files();
+    assert_true(sim_disk_dump(disk, ROOT, REAL));
+    sim_disk_destroy(disk);
+}
+
+static uint32_t version_of(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_store_status(store, &info, NULL), WAL_OK);
+    return info.format_version;
+}
+
+static void test_golden__version_0_is_read_and_refuses_appends(void **state)
+{
+    const struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .id = slice_of("n1"),
+        .type = slice_of("message"),
+        .payload = slice_of("{}"),
+    };
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    const char *const arguments[] = {"--json", REAL, NULL};
+    json_t *report;
+
+    (void)state;
+    dump("version_0");
+    assert_int_equal(wal_open(REAL, NULL, &store, NULL), WAL_OK);
+    assert_int_equal(version_of(store), 0);
+    expect_content(store, &version_0, "");
+    assert_int_equal(wal_session_open(store, slice_of("alpha"), &session, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
+                     WAL_EVERSION);
+    wal_session_close(session);
+    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_int_equal(run(arguments), 0);
+    report = json_load_file("output", 0, NULL);
+    assert_int_equal(
+        json_integer_value(json_object_get(report, "formatVersion")), 0);
+    json_decref(report);
+}
+
+/* Contents, titles and times are those that version 0 had. */
+static void expect_migrated(const char *path)
+{
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_open(path, NULL, &store, NULL), WAL_OK);
+    assert_int_equal(version_of(store), 1);
+    expect_content(store, &version_0, "");
+    assert_int_equal(wal_session_open(store, slice_of("alpha"), &session, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_session_status(session, &info, NULL), WAL_OK);
+    expect_text(info.title, "alpha");
+    assert_true(info.created_ms % 1000 == 0 && info.created_ms > 0);
+    wal_session_close(session);
+    expect_appends(store, &version_0, "n1");
+    assert_int_equal(wal_close(store, NULL), WAL_OK);
+}
+
+static void test_golden__version_0_is_migrated(void **state)
+{
+    struct wal_migration result = {.struct_size = sizeof(result)};
+    const char *const arguments[] = {REAL, NULL};
+
+    (void)state;
+    dump("version_0");
+    assert_int_equal(wal_store_migrate(REAL, NULL, &result, NULL), WAL_OK);
+    assert_int_equal(result.from, 0);
+    assert_int_equal(result.to, 1);
+    assert_int_equal(result.sessions, 3);
+    expect_migrated(REAL);
+    assert_int_equal(run(arguments), 0);
+    assert_int_equal(wal_store_migrate(REAL, NULL, &result, NULL), WAL_OK);
+    assert_int_equal(result.from, 1);
+}
+
+static void test_golden__version_0_is_salvaged(void **state)
+{
+    const char *const arguments[] = {"--salvage", OUT, REAL, NULL};
+
+    (void)state;
+    dump("version_0");
+    assert_int_equal(run(arguments), 0);
+    expect_migrated(OUT);
+}
+
 enum {
     CASES = sizeof(cases) / sizeof(cases[0]),
     NAME_SIZE = 128
@@ -504,19 +712,23 @@ enum {
 int main(void)
 {
     static char names[2 * CASES][NAME_SIZE];
-    struct CMUnitTest tests[2 * CASES];
+    struct CMUnitTest tests[2 * CASES + 3] = {
+        cmocka_unit_test(test_golden__version_0_is_read_and_refuses_appends),
+        cmocka_unit_test(test_golden__version_0_is_migrated),
+        cmocka_unit_test(test_golden__version_0_is_salvaged),
+    };
 
     for (size_t i = 0; i < CASES; i++) {
         snprintf(names[2 * i], NAME_SIZE, "test_golden__%s_is_recovered",
                  cases[i].name);
         snprintf(names[2 * i + 1], NAME_SIZE, "test_golden__%s_is_checked",
                  cases[i].name);
-        tests[2 * i] = (struct CMUnitTest){
+        tests[2 * i + 3] = (struct CMUnitTest){
             .name = names[2 * i],
             .test_func = test_golden__recovery,
             .initial_state = (void *)(uintptr_t)&cases[i],
         };
-        tests[2 * i + 1] = (struct CMUnitTest){
+        tests[2 * i + 4] = (struct CMUnitTest){
             .name = names[2 * i + 1],
             .test_func = test_golden__walcheck,
             .initial_state = (void *)(uintptr_t)&cases[i],

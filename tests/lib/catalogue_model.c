@@ -1,6 +1,6 @@
 /*
- * catalogue_model.c - a naive catalogue, the records that are applied to both,
- * and their comparison (catalogue_model.h). One thread, but for the checks.
+ * catalogue_model.c - a naive catalogue, and the records that are applied to
+ * both (catalogue_model.h). One thread.
  */
 #include "tests/lib/catalogue_model.h"
 
@@ -14,8 +14,6 @@
 
 #include "format/record.h"
 #include "format/segment_fmt.h"
-
-const uint8_t model_uuid[16] = "a store's uuid..";
 
 static uint64_t random_state;
 
@@ -59,6 +57,7 @@ static void finish(struct model_record *record,
     record->frame.session = session->numbers.number;
     record->frame.stored_size = (uint32_t)size;
     record->applied.frame = &record->frame;
+    record->applied.version = WAL__FORMAT_VERSION;
     record->applied.payload = (struct wal__span){record->payload, size};
 }
 
@@ -74,6 +73,7 @@ static void make_session(struct model_record *record,
     session->numbers.flags |= is_fork ? WAL__SUMMARY_FORK : 0;
     session->numbers.created_ms = (int64_t)random_u64();
     session->numbers.session_position = record->applied.position;
+    session->numbers.schema_version = 1 + model_random_below(3);
     sprintf(session->cwd, "/home/%u", model_random_below(6));
     sprintf(session->project, "project %u", model_random_below(5));
     sprintf(session->title, "%.*s", (int)model_random_below(30),
@@ -82,7 +82,7 @@ static void make_session(struct model_record *record,
     strcpy(session->parent_id, parents[model_random_below(3)]);
     made = (struct wal__session_record){
         .created_ms = session->numbers.created_ms,
-        .schema_version = 1,
+        .schema_version = session->numbers.schema_version,
         .flags = is_fork ? WAL__SESSION_RECORD_FORK : 0,
         .id = model_span(session->id),
         .cwd = model_span(session->cwd),
@@ -97,18 +97,43 @@ static void make_session(struct model_record *record,
            wal__session_record_size(&made));
 }
 
+/* One entry in three is a user's message. */
+static void make_payload(const struct model_record *record,
+                         struct model_session *session, char *payload)
+{
+    struct wal__summary *numbers = &session->numbers;
+    char text[MODEL_TEXT_SIZE];
+
+    if (model_random_below(3) > 0) {
+        strcpy(payload, "{\"role\":\"assistant\",\"content\":\"hello\"}");
+        return;
+    }
+    sprintf(text, "message %llu", (unsigned long long)record->frame.sequence);
+    sprintf(payload, "{\"role\":\"user\",\"content\":\"%s\"}", text);
+    if (record->frame.stream == 0 && numbers->first_sequence == 0 &&
+        numbers->entries < 64) {
+        numbers->first_sequence = record->frame.sequence;
+        numbers->first_owner = numbers->number;
+        strcpy(session->first_text, text);
+    }
+}
+
 static void make_entry(struct model_record *record,
                        struct model_session *session)
 {
     char id[MODEL_TEXT_SIZE];
-    struct wal__entry_record entry = {.payload = model_span("{\"a\":1}")};
+    char payload[2 * MODEL_TEXT_SIZE];
+    struct wal__entry_record entry;
 
+    memset(&entry, 0, sizeof(entry));
     sprintf(id, "entry-%0*llu", (int)model_random_below(45),
             (unsigned long long)record->frame.sequence);
     entry.id = model_span(id);
     record->frame.kind = WAL__KIND_MESSAGE;
     record->frame.stream = (uint8_t)model_random_below(2);
     record->frame.flags = model_random_below(3) > 0 ? WAL__FRAME_MOVES_HEAD : 0;
+    make_payload(record, session, payload);
+    entry.payload = model_span(payload);
     wal__entry_record_encode(&entry, record->payload);
     finish(record, session, WAL__FRAME_ENTRY, wal__entry_record_size(&entry));
     if (record->frame.stream != 0) {
@@ -121,36 +146,55 @@ static void make_entry(struct model_record *record,
     }
 }
 
+static void inherit(struct model_session *session,
+                    const struct model_session *source)
+{
+    uint64_t first = source->numbers.first_sequence;
+
+    if (first != 0 && first <= session->numbers.fork_sequence) {
+        session->numbers.first_sequence = first;
+        session->numbers.first_owner = source->numbers.first_owner;
+        session->first_text[0] = '\0';
+    }
+}
+
 static void make_fork(const struct model *model, struct model_record *record,
                       struct model_session *session)
 {
     const struct model_session *owner =
         &model->sessions[model_random_below(model->count)];
+    const struct model_session *source =
+        &model->sessions[model_random_below(model->count)];
     struct wal__fork_record fork;
 
-    if (owner->numbers.number == session->numbers.number) {
+    if (owner == session || source == session) {
         make_entry(record, session);
         return;
     }
-    record->frame.parent = record->frame.sequence - 1;
+    record->frame.parent = 1 + model_random_below((uint32_t)model->sequence);
     fork = (struct wal__fork_record){
         .inherited = model_random_below(100),
         .depth = model_random_below(9),
+        .source = source->numbers.number,
+        .owner = owner->numbers.number,
         .stream = (uint8_t)model_random_below(2),
         .source_id = model_span("any"),
-        .owner_id = model_span(owner->id),
+        .owner_id = model_span("some"),
         .entry_id = model_span("fork-point"),
     };
     wal__fork_record_encode(&fork, record->payload);
     finish(record, session, WAL__FRAME_FORK, wal__fork_record_size(&fork));
     session->numbers.flags |= WAL__SUMMARY_FORK;
     session->numbers.fork_sequence = record->frame.parent;
+    session->numbers.fork_record = record->frame.sequence;
     session->numbers.fork_owner = owner->numbers.number;
+    session->numbers.fork_source = source->numbers.number;
     session->numbers.inherited = fork.inherited;
     session->numbers.depth = fork.depth;
     if (fork.stream == 0) {
         session->numbers.head_sequence = record->frame.parent;
         strcpy(session->head_id, "fork-point");
+        inherit(session, source);
     }
 }
 
@@ -176,6 +220,115 @@ static void make_head(struct model_record *record,
     }
 }
 
+/* A document of the session, or of the store. */
+static void make_doc(struct model *model, struct model_record *record,
+                     struct model_session *session)
+{
+    bool is_deletion = model_random_below(3) == 0;
+    struct wal__doc_record doc = {
+        .key = model_span("key"),
+        .value = is_deletion ? (struct wal__span){NULL, 0} : model_span("{}"),
+    };
+
+    if (session == &model->store && session->numbers.number == 0) {
+        strcpy(session->id, "store");
+        session->numbers.number = WAL__STORE_NUMBER;
+        session->numbers.created_ms = record->applied.clock_ms;
+    }
+    wal__doc_record_encode(&doc, record->payload);
+    finish(record, session,
+           is_deletion ? WAL__FRAME_DOC_DELETE : WAL__FRAME_DOC,
+           wal__doc_record_size(&doc));
+    session->numbers.documents++;
+}
+
+/* Of the first user message, or of another entry. */
+static void make_redaction(struct model_record *record,
+                           struct model_session *session)
+{
+    const struct wal__summary *numbers = &session->numbers;
+    bool is_first = model_random_below(2) == 0 && numbers->first_sequence != 0;
+    struct wal__redact_record redact = {
+        .session = numbers->number,
+        .entry_id = model_span("redaction"),
+        .target_id = model_span("target"),
+    };
+
+    record->frame.parent =
+        is_first ? numbers->first_sequence : record->frame.sequence - 1;
+    wal__redact_record_encode(&redact, record->payload);
+    finish(record, session, WAL__FRAME_REDACT,
+           wal__redact_record_size(&redact));
+    if (numbers->first_owner == numbers->number &&
+        numbers->first_sequence == record->frame.parent) {
+        session->first_text[0] = '\0';
+    }
+}
+
+static void make_change(struct model *model, struct model_record *record,
+                        struct model_session *session)
+{
+    switch (model_random_below(20)) {
+    case 0:
+    case 1:
+        make_session(record, session);
+        break;
+    case 2:
+    case 3:
+        make_fork(model, record, session);
+        break;
+    case 4:
+        make_head(record, session);
+        break;
+    case 5:
+        finish(record, session, WAL__FRAME_ACCEPT, 0);
+        session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_DAMAGED;
+        break;
+    case 6:
+        make_doc(model, record, session);
+        break;
+    case 7:
+        make_redaction(record, session);
+        break;
+    case 8:
+        finish(record, session, WAL__FRAME_TOMBSTONE, 0);
+        session->numbers.flags |= WAL__SUMMARY_DELETED;
+        break;
+    default:
+        make_entry(record, session);
+        break;
+    }
+}
+
+bool model_is_deleted(const struct model_session *session)
+{
+    return (session->numbers.flags & WAL__SUMMARY_DELETED) != 0;
+}
+
+const struct model_session *model_find(const struct model *model,
+                                       const char *id)
+{
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (!model_is_deleted(&model->sessions[i]) &&
+            strcmp(model->sessions[i].id, id) == 0) {
+            return &model->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+/* A new id, or that of a session that was deleted. */
+static void choose_id(const struct model *model, char *id)
+{
+    const char *old = model->sessions[model_random_below(model->count)].id;
+
+    if (model_find(model, old) == NULL && old[0] != '\0') {
+        strcpy(id, old);
+    } else {
+        sprintf(id, "%x-session", model->last_session * 2654435761u);
+    }
+}
+
 void model_make_record(struct model *model, struct model_record *record)
 {
     struct model_session *session;
@@ -192,24 +345,14 @@ void model_make_record(struct model *model, struct model_record *record)
         memset(session, 0, sizeof(*session));
         model->last_session += 1 + model_random_below(5) / 4;
         session->numbers.number = model->last_session;
-        sprintf(session->id, "%x-session", model->last_session * 2654435761u);
+        choose_id(model, session->id);
         make_session(record, session);
+    } else if (model_random_below(20) == 0) {
+        session = &model->store;
+        make_doc(model, record, session);
     } else {
-        uint32_t choice = model_random_below(12);
-
         session = &model->sessions[model_random_below(model->count)];
-        if (choice == 0) {
-            make_session(record, session);
-        } else if (choice == 1) {
-            make_fork(model, record, session);
-        } else if (choice == 2) {
-            make_head(record, session);
-        } else if (choice == 3) {
-            finish(record, session, WAL__FRAME_ACCEPT, 0);
-            session->numbers.flags &= ~(uint32_t)WAL__SUMMARY_DAMAGED;
-        } else {
-            make_entry(record, session);
-        }
+        make_change(model, record, session);
     }
     session->numbers.updated_ms = record->applied.clock_ms;
     session->numbers.last_sequence = record->frame.sequence;
@@ -234,228 +377,6 @@ void model_step(struct model *model, struct wal__catalogue *catalogue)
     assert_int_equal(wal__catalogue_apply(catalogue, &record.applied), WAL_OK);
 }
 
-/* -------------------------------------------------------------- compare --- */
-
-bool model_is_text(struct wal__span span, const char *text)
-{
-    return span.size == strlen(text) &&
-           (span.size == 0 || memcmp(span.data, text, span.size) == 0);
-}
-
-bool model_is_same(const struct wal__summary *summary,
-                   const struct model_session *session)
-{
-    const struct wal__summary *wanted = &session->numbers;
-
-    return summary->number == wanted->number &&
-           summary->flags == wanted->flags &&
-           summary->session_position == wanted->session_position &&
-           summary->fork_sequence == wanted->fork_sequence &&
-           summary->fork_owner == wanted->fork_owner &&
-           summary->depth == wanted->depth &&
-           summary->created_ms == wanted->created_ms &&
-           summary->updated_ms == wanted->updated_ms &&
-           summary->last_sequence == wanted->last_sequence &&
-           summary->entries == wanted->entries &&
-           summary->inherited == wanted->inherited &&
-           summary->bytes == wanted->bytes &&
-           summary->head_sequence == wanted->head_sequence &&
-           summary->segment == wanted->segment && summary->first_posting == 0 &&
-           summary->posting_count == 0 &&
-           model_is_text(summary->id, session->id) &&
-           model_is_text(summary->head_id, session->head_id) &&
-           model_is_text(summary->parent_id, session->parent_id) &&
-           model_is_text(summary->cwd, session->cwd) &&
-           model_is_text(summary->project, session->project) &&
-           model_is_text(summary->title, session->title) &&
-           model_is_text(summary->source, session->source);
-}
-
-const struct model_filter model_filters[MODEL_FILTERS] = {
-    {"", "", "", "", ""},
-    {"/home/3", "", "", "", ""},
-    {"/home/none", "", "", "", ""},
-    {"", "project 2", "", "", ""},
-    {"", "", "3", "", ""},
-    {"", "", "", "claude:1", ""},
-    {"", "", "", "", "parent-2"},
-    {"/home/1", "project 1", "", "", "parent-1"},
-};
-
-static bool passes(const char *filter, const char *text)
-{
-    return filter[0] == '\0' || strcmp(filter, text) == 0;
-}
-
-static int compare_newest(const void *a, const void *b)
-{
-    const struct model_session *const *x = a;
-    const struct model_session *const *y = b;
-    uint64_t x_sequence = (*x)->numbers.last_sequence;
-    uint64_t y_sequence = (*y)->numbers.last_sequence;
-
-    return (x_sequence < y_sequence) - (x_sequence > y_sequence);
-}
-
-uint32_t model_list(const struct model *model,
-                    const struct model_filter *filter,
-                    const struct model_session **list)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < model->count; i++) {
-        const struct model_session *session = &model->sessions[i];
-
-        if (passes(filter->cwd, session->cwd) &&
-            passes(filter->project, session->project) &&
-            passes(filter->source, session->source) &&
-            passes(filter->parent_id, session->parent_id) &&
-            strncmp(filter->prefix, session->id, strlen(filter->prefix)) == 0) {
-            list[count++] = session;
-        }
-    }
-    qsort(list, count, sizeof(*list), compare_newest);
-    return count;
-}
-
-enum wal_status model_begin_list(struct wal__catalogue_cursor *cursor,
-                                 const struct wal__catalogue *catalogue,
-                                 const struct model_filter *texts)
-{
-    struct wal__catalogue_filter filter = {
-        .cwd = model_span(texts->cwd),
-        .project = model_span(texts->project),
-        .prefix = model_span(texts->prefix),
-        .source = model_span(texts->source),
-        .parent_id = model_span(texts->parent_id),
-    };
-
-    return wal__catalogue_cursor_init(cursor, catalogue, &filter);
-}
-
-enum wal_status model_check_list(const struct wal__catalogue *catalogue,
-                                 const struct model *model,
-                                 const struct model_filter *texts)
-{
-    const struct model_session *wanted[MODEL_SESSIONS];
-    uint32_t count = model_list(model, texts, wanted);
-    struct wal__catalogue_cursor cursor;
-    struct wal__summary summary;
-    enum wal_status status = model_begin_list(&cursor, catalogue, texts);
-    uint32_t at = 0;
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    while ((status = wal__catalogue_cursor_next(&cursor, catalogue,
-                                                &summary)) == WAL_OK) {
-        if (at == count || !model_is_same(&summary, wanted[at++])) {
-            status = WAL_END;
-            at = UINT32_MAX;
-            break;
-        }
-    }
-    wal__catalogue_cursor_deinit(&cursor);
-    if (status == WAL_END) {
-        return at == count ? WAL_OK : WAL_END;
-    }
-    return status;
-}
-
-enum wal_status model_check_session(const struct wal__catalogue *catalogue,
-                                    const struct model_session *session)
-{
-    struct wal__summary summary;
-    enum wal_status status =
-        wal__catalogue_get(catalogue, session->numbers.number, &summary);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (!model_is_same(&summary, session)) {
-        return WAL_END;
-    }
-    status = wal__catalogue_find(catalogue, model_span(session->id), &summary);
-    if (status != WAL_OK) {
-        return status;
-    }
-    return model_is_same(&summary, session) ? WAL_OK : WAL_END;
-}
-
-enum wal_status model_check(const struct wal__catalogue *catalogue,
-                            const struct model *model)
-{
-    enum wal_status status;
-
-    for (uint32_t i = 0; i < model->count; i++) {
-        status = model_check_session(catalogue, &model->sessions[i]);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
-    for (size_t i = 0; i < MODEL_FILTERS; i++) {
-        status = model_check_list(catalogue, model, &model_filters[i]);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
-    return WAL_OK;
-}
-
-void model_assert_same(const struct wal__catalogue *catalogue,
-                       const struct model *model)
-{
-    struct wal__summary summary;
-
-    assert_int_equal(model_check(catalogue, model), WAL_OK);
-    assert_int_equal(catalogue->session_count, model->count);
-    assert_int_equal(catalogue->last_session, model->last_session);
-    assert_int_equal(wal__catalogue_get(catalogue, 0, &summary), WAL_ENOTFOUND);
-    assert_int_equal(
-        wal__catalogue_get(catalogue, model->last_session + 1, &summary),
-        WAL_ENOTFOUND);
-    assert_int_equal(
-        wal__catalogue_find(catalogue, model_span("none"), &summary),
-        WAL_ENOTFOUND);
-}
-
-/* ------------------------------------------------------------- snapshot --- */
-
-enum wal_status model_take(void *ctx, const void *data, size_t size)
-{
-    struct model_sink *sink = ctx;
-
-    assert_int_equal(sink->bytes.size % MODEL_CHUNK, 0);
-    assert_true(size > 0 && size <= MODEL_CHUNK);
-    if (++sink->calls == sink->fail_at) {
-        return WAL_ENOSPACE;
-    }
-    return wal__buf_append(&sink->bytes, data, size);
-}
-
-const struct wal__catalogue_header model_header = {
-    .position = 0x123456789,
-    .last_sequence = 77,
-    .chain = 0xabcdef,
-    .uuid = "a store's uuid..",
-};
-
-struct wal__span model_write(const struct wal__catalogue *catalogue)
-{
-    struct model_sink sink = {.fail_at = 0};
-
-    wal__buf_init(&sink.bytes, &wal__heap_libc);
-    assert_int_equal(
-        wal__catalogue_write(catalogue, &model_header, model_take, &sink),
-        WAL_OK);
-    return (struct wal__span){sink.bytes.data, sink.bytes.size};
-}
-
-void model_free(struct wal__span bytes)
-{
-    free((void *)(uintptr_t)bytes.data);
-}
-
 enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,
                           const char *id)
 {
@@ -478,15 +399,4 @@ void model_begin(struct model *model, struct wal__catalogue *catalogue,
     while (steps-- > 0) {
         model_step(model, catalogue);
     }
-}
-
-struct wal__span model_roll(struct wal__catalogue *catalogue)
-{
-    struct wal__span bytes = model_write(catalogue);
-
-    wal__catalogue_deinit(catalogue);
-    assert_int_equal(wal__catalogue_adopt(catalogue, bytes, model_uuid),
-                     WAL_OK);
-    assert_int_equal(wal__catalogue_overlay_size(catalogue), 0);
-    return bytes;
 }

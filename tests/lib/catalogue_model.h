@@ -30,10 +30,12 @@ struct model_session {
     char project[MODEL_TEXT_SIZE];
     char title[MODEL_TEXT_SIZE];
     char source[MODEL_TEXT_SIZE];
+    char first_text[MODEL_TEXT_SIZE];
 };
 
 struct model {
     struct model_session sessions[MODEL_SESSIONS];
+    struct model_session store; /* number 0: it has no record yet */
     uint32_t count;
     uint32_t last_session;
     uint64_t sequence;
@@ -89,6 +91,15 @@ enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,
 bool model_is_same(const struct wal__summary *summary,
                    const struct model_session *session);
 
+bool model_is_deleted(const struct model_session *session);
+
+/* The session that is found by the id, or null. */
+const struct model_session *model_find(const struct model *model,
+                                       const char *id);
+
+/* How many are not deleted. */
+uint32_t model_visible_count(const struct model *model);
+
 /* The model's sessions that pass, newest first. */
 uint32_t model_list(const struct model *model,
                     const struct model_filter *filter,
@@ -103,6 +114,7 @@ enum wal_status model_check_list(const struct wal__catalogue *catalogue,
                                  const struct model *model,
                                  const struct model_filter *texts);
 enum wal_status model_check_session(const struct wal__catalogue *catalogue,
+                                    const struct model *model,
                                     const struct model_session *session);
 
 /* Everything that can be asked. */

@@ -39,7 +39,7 @@ LAYERS = {
     "tools/check_": FORMAT + ["tools/"],
     # --frames shows segments as they are, also where no store opens.
     "tools/walcat_frames": FORMAT + ["tools/walcat", "tools/check_", "tools/"],
-    "tools/walcheck": FORMAT + ["tools/check_", "tools/"],
+    "tools/walcheck": FORMAT + ["format/jsonl/", "tools/check_", "tools/"],
     "tools/walconv": FORMAT + ["format/jsonl/", "tools/"],
     "bench/": [API],
 }

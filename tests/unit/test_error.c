@@ -54,6 +54,7 @@ static void test_error__every_field_is_filled(void **state)
     assert_int_equal(error.offset, 77);
     assert_string_equal(error.file, "/a/b");
     assert_string_equal(error.text, "read: bad 3");
+    assert_string_equal(error.actual, "");
 }
 
 static void test_error__null_error_and_null_file(void **state)
@@ -91,6 +92,7 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
         offsetof(struct wal_error, offset),
         offsetof(struct wal_error, file),
         offsetof(struct wal_error, text),
+        offsetof(struct wal_error, actual),
         sizeof(struct wal_error),
     };
     size_t whole = 0;
@@ -98,7 +100,7 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
     for (uint32_t size = 0; size <= sizeof(struct wal_error) + 8; size++) {
         struct wal_error error = marked(size);
 
-        while (whole < 6 && ends[whole + 1] <= size) {
+        while (whole < 7 && ends[whole + 1] <= size) {
             whole++;
         }
         (void)wal__fail(&error, WAL_EIO, 5, "file", 77, "text");
@@ -107,8 +109,11 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
         if (whole > 0) {
             assert_int_equal(error.status, WAL_EIO);
         }
-        if (whole == 6) {
+        if (whole >= 6) {
             assert_string_equal(error.text, "text");
+        }
+        if (whole == 7) {
+            assert_string_equal(error.actual, "");
         }
     }
 }
@@ -141,17 +146,80 @@ static void test_error__copy_keeps_the_size_of_its_target(void **state)
     assert_untouched(&to, offsetof(struct wal_error, file));
 }
 
+static void test_error__actual_is_set_and_terminated(void **state)
+{
+    (void)state;
+    struct wal_error error = marked(sizeof(error));
+
+    (void)wal__fail(&error, WAL_EHEAD, 0, "file", 0, "the head is at e-17");
+    wal__error_actual(&error, "e-17, and more", 4);
+    assert_string_equal(error.actual, "e-17");
+    wal__error_actual(&error, error.text + 15, 3);
+    assert_string_equal(error.actual, "e-1");
+    wal__error_actual(&error, NULL, 0);
+    assert_string_equal(error.actual, "");
+    assert_int_equal(error.status, WAL_EHEAD);
+    assert_string_equal(error.text, "the head is at e-17");
+    wal__error_actual(NULL, "e-17", 4);
+}
+
+static void test_error__actual_is_cut_at_its_end(void **state)
+{
+    (void)state;
+    struct wal_error error = marked(sizeof(error));
+    char text[2 * sizeof(error.actual)];
+
+    memset(text, 'x', sizeof(text));
+    wal__error_actual(&error, text, sizeof(error.actual) - 1);
+    assert_int_equal(strlen(error.actual), sizeof(error.actual) - 1);
+    wal__error_actual(&error, text, sizeof(text));
+    assert_int_equal(strlen(error.actual), sizeof(error.actual) - 1);
+}
+
+static void test_error__actual_outside_struct_size_is_left_alone(void **state)
+{
+    (void)state;
+    const uint32_t end = (uint32_t)(offsetof(struct wal_error, actual) +
+                                    sizeof(((struct wal_error *)NULL)->actual));
+
+    for (uint32_t size = 0; size < end; size++) {
+        struct wal_error error = marked(size);
+
+        wal__error_actual(&error, "e-17", 4);
+        assert_int_equal(error.struct_size, size);
+        assert_untouched(&error, sizeof(error.struct_size));
+    }
+
+    struct wal_error error = marked(end);
+
+    wal__error_actual(&error, "e-17", 4);
+    assert_string_equal(error.actual, "e-17");
+}
+
+static void test_error__a_later_failure_clears_actual(void **state)
+{
+    (void)state;
+    struct wal_error error = marked(sizeof(error));
+    struct wal_error copy = marked(sizeof(copy));
+
+    wal__error_actual(&error, "e-17", 4);
+    wal__error_copy(&copy, &error);
+    assert_string_equal(copy.actual, "e-17");
+    (void)wal__fail(&error, WAL_EIO, 5, "file", 0, "read");
+    assert_string_equal(error.actual, "");
+}
+
 static void test_status__every_status_has_its_own_text(void **state)
 {
     (void)state;
-    const char *unknown = wal_status_text(WAL_ESKIPPED - 1);
+    const char *unknown = wal_status_text(WAL_EREDACTED - 1);
 
     assert_string_equal(unknown, wal_status_text(WAL_END + 1));
     assert_string_equal(unknown, wal_status_text(INT32_MIN));
     assert_string_equal(unknown, wal_status_text(INT32_MAX));
-    for (int32_t a = WAL_ESKIPPED; a <= WAL_END; a++) {
+    for (int32_t a = WAL_EREDACTED; a <= WAL_END; a++) {
         assert_string_not_equal(wal_status_text(a), unknown);
-        for (int32_t b = WAL_ESKIPPED; b < a; b++) {
+        for (int32_t b = WAL_EREDACTED; b < a; b++) {
             assert_string_not_equal(wal_status_text(a), wal_status_text(b));
         }
     }
@@ -225,6 +293,10 @@ int main(void)
         cmocka_unit_test(test_error__only_whole_fields_within_struct_size),
         cmocka_unit_test(test_error__arguments_may_point_into_the_error),
         cmocka_unit_test(test_error__copy_keeps_the_size_of_its_target),
+        cmocka_unit_test(test_error__actual_is_set_and_terminated),
+        cmocka_unit_test(test_error__actual_is_cut_at_its_end),
+        cmocka_unit_test(test_error__actual_outside_struct_size_is_left_alone),
+        cmocka_unit_test(test_error__a_later_failure_clears_actual),
         cmocka_unit_test(test_status__every_status_has_its_own_text),
         cmocka_unit_test(test_status__version_is_three_numbers),
         cmocka_unit_test(test_assert__a_broken_invariant_aborts_and_is_named),

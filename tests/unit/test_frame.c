@@ -133,9 +133,10 @@ static void assert_same(const struct wal__frame *a, const struct wal__frame *b)
 static struct wal__frame a_random_frame(void)
 {
     static const uint8_t types[] = {
-        WAL__FRAME_OPEN,  WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
-        WAL__FRAME_FORK,  WAL__FRAME_HEAD,    WAL__FRAME_COMMIT,
-        WAL__FRAME_INDEX, WAL__FRAME_SEAL,    200,
+        WAL__FRAME_OPEN,       WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
+        WAL__FRAME_FORK,       WAL__FRAME_HEAD,    WAL__FRAME_DOC,
+        WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,  WAL__FRAME_COMMIT,
+        WAL__FRAME_INDEX,      WAL__FRAME_SEAL,    200,
     };
     struct wal__frame frame = an_entry((uint32_t)(random_u64() % 1000));
 
@@ -325,7 +326,7 @@ static void test_frame__unknown_type_must_be_ignorable(void **state)
     (void)state;
     for (int type = 1; type < 256; type++) {
         struct wal__frame frame = an_entry(0);
-        int is_known = type <= 5 || (type >= 12 && type <= 15);
+        int is_known = type <= 9 || (type >= 12 && type <= 15);
 
         frame.type = (uint8_t)type;
         if (!wal__frame_is_sequenced(frame.type)) {
@@ -400,6 +401,8 @@ static void test_frame__payload_is_bounded_by_its_type(void **state)
         {WAL__FRAME_ENTRY, 18u << 20}, {WAL__FRAME_FORK, 2u << 20},
         {WAL__FRAME_HEAD, 2u << 20},   {WAL__FRAME_COMMIT, 2u << 20},
         {WAL__FRAME_INDEX, 64u << 20}, {WAL__FRAME_SEAL, 2u << 20},
+        {WAL__FRAME_DOC, 18u << 20},   {WAL__FRAME_DOC_DELETE, 2u << 20},
+        {WAL__FRAME_REDACT, 2u << 20}, {WAL__FRAME_TOMBSTONE, 0},
         {WAL__FRAME_ACCEPT, 0},        {200, 2u << 20},
     };
 
@@ -420,6 +423,20 @@ static void test_frame__payload_is_bounded_by_its_type(void **state)
         frame.stored_size = UINT32_MAX;
         frame.raw_size = UINT32_MAX;
         assert_int_equal(decode_header(frame, UINT64_MAX), WAL__FMT_FIELD);
+    }
+}
+
+static void test_frame__types_have_names(void **state)
+{
+    static const char *const names[] = {
+        "UNKNOWN", "OPEN",       "SESSION", "ENTRY",     "FORK",    "HEAD",
+        "DOC",     "DOC_DELETE", "REDACT",  "TOMBSTONE", "UNKNOWN", "UNKNOWN",
+        "COMMIT",  "INDEX",      "SEAL",    "ACCEPT",    "UNKNOWN",
+    };
+
+    (void)state;
+    for (uint8_t type = 0; type < sizeof(names) / sizeof(names[0]); type++) {
+        assert_string_equal(wal__frame_type_name(type), names[type]);
     }
 }
 
@@ -513,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_frame__raw_size_is_the_stored_size_without_lz4),
         cmocka_unit_test(test_frame__raw_size_is_bounded_with_lz4),
         cmocka_unit_test(test_frame__payload_is_bounded_by_its_type),
+        cmocka_unit_test(test_frame__types_have_names),
         cmocka_unit_test(test_frame__payload_and_padding_end_in_the_segment),
         cmocka_unit_test(test_frame__parent_is_before_its_child),
         cmocka_unit_test(test_frame__unsequenced_frame_has_no_sequence),

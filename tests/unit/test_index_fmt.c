@@ -72,7 +72,7 @@ static struct wal__summary random_summary(size_t text_max)
 {
     struct wal__summary summary = {
         .number = (uint32_t)random_u64() | 1,
-        .flags = (uint32_t)random_u64() % 4,
+        .flags = (uint32_t)random_u64() % 8,
         .session_position = random_u64(),
         .fork_sequence = random_u64(),
         .fork_owner = (uint32_t)random_u64(),
@@ -85,6 +85,12 @@ static struct wal__summary random_summary(size_t text_max)
         .bytes = random_u64(),
         .head_sequence = random_u64(),
         .segment = random_u64(),
+        .first_sequence = random_u64(),
+        .fork_record = random_u64(),
+        .first_owner = (uint32_t)random_u64(),
+        .fork_source = (uint32_t)random_u64(),
+        .documents = (uint32_t)random_u64(),
+        .schema_version = (uint32_t)random_u64(),
         .id = random_text(1, WAL__ID_MAX),
         .head_id = random_text(0, WAL__ID_MAX),
         .parent_id = random_text(0, WAL__ID_MAX),
@@ -92,6 +98,7 @@ static struct wal__summary random_summary(size_t text_max)
         .project = random_text(0, text_max),
         .title = random_text(0, text_max),
         .source = random_text(0, text_max),
+        .first_text = random_text(0, WAL__SUMMARY_FIRST_MAX),
     };
 
     summary.id_hash = wal__id_hash(summary.id.data, summary.id.size);
@@ -118,6 +125,7 @@ static void assert_summary_equal(const struct wal__summary *a,
     assert_span_equal(a->project, b->project);
     assert_span_equal(a->title, b->title);
     assert_span_equal(a->source, b->source);
+    assert_span_equal(a->first_text, b->first_text);
 }
 
 static uint8_t *allocate(size_t size)
@@ -165,6 +173,12 @@ static void test_index_fmt__summary_lies_as_specified(void **state)
         .flags = WAL__SUMMARY_DAMAGED,
         .head_sequence = 7,
         .segment = 9,
+        .first_sequence = 10,
+        .fork_record = 11,
+        .first_owner = 12,
+        .fork_source = 13,
+        .documents = 14,
+        .schema_version = 15,
         .id = {(const uint8_t *)"i", 1},
         .head_id = {(const uint8_t *)"hh", 2},
         .parent_id = {(const uint8_t *)"ppp", 3},
@@ -172,16 +186,19 @@ static void test_index_fmt__summary_lies_as_specified(void **state)
         .project = {(const uint8_t *)"rrrrr", 5},
         .title = {(const uint8_t *)"tttttt", 6},
         .source = {(const uint8_t *)"sssssss", 7},
+        .first_text = {(const uint8_t *)"ffffffff", 8},
     };
-    uint8_t at[WAL__SUMMARY_SIZE];
-    uint8_t texts[28];
+    uint8_t at[160];
+    uint8_t texts[36];
 
     (void)state;
     wal__summary_encode(&summary, 0x55, at, texts);
     assert_memory_equal(at, "\4\3\2\1\2\0\0\0", 8);
     assert_memory_equal(at + 88, "\7\0\0\0\0\0\0\0\11\0\0\0\0\0\0\0", 16);
-    assert_memory_equal(at + 112, "\x55\0\0\0\1\2\3\0\4\0\5\0\6\0\7\0", 16);
-    assert_memory_equal(texts, "ihhpppccccrrrrrttttttsssssss", 28);
+    assert_memory_equal(at + 112, "\x55\0\0\0\1\2\3\10\4\0\5\0\6\0\7\0", 16);
+    assert_memory_equal(at + 128, "\12\0\0\0\0\0\0\0\13\0\0\0\0\0\0\0", 16);
+    assert_memory_equal(at + 144, "\14\0\0\0\15\0\0\0\16\0\0\0\17\0\0\0", 16);
+    assert_memory_equal(texts, "ihhpppccccrrrrrttttttsssssssffffffff", 36);
 }
 
 /* Decodes a valid summary of which `size` bytes at `offset` were set. */
@@ -206,8 +223,9 @@ static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
     (void)state;
     assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
     assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(4, 4, 3), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 4), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 7), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 8), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 62), WAL__FMT_OK);
     assert_int_equal(decode_with(112, 4, 63), WAL__FMT_FIELD);
     assert_int_equal(decode_with(112, 4, 64), WAL__FMT_FIELD);
@@ -216,7 +234,8 @@ static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
     assert_int_equal(decode_with(117, 1, 62), WAL__FMT_OK);
     assert_int_equal(decode_with(117, 1, 63), WAL__FMT_FIELD);
     assert_int_equal(decode_with(118, 1, 255), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(119, 1, 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(119, 1, 62), WAL__FMT_OK);
+    assert_int_equal(decode_with(119, 1, 63), WAL__FMT_FIELD);
     for (size_t offset = 120; offset < 128; offset += 2) {
         assert_int_equal(decode_with(offset, 2, 62), WAL__FMT_OK);
         assert_int_equal(decode_with(offset, 2, 63), WAL__FMT_FIELD);
@@ -247,6 +266,14 @@ test_index_fmt__summary_text_over_its_limit_is_rejected(void **state)
             wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
                                 &read),
             WAL__FMT_FIELD);
+    }
+    for (size_t size = 160; size <= 161; size++) {
+        wal__summary_encode(&summary, 0, at, text);
+        at[119] = (uint8_t)size;
+        assert_int_equal(
+            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
+                                &read),
+            size == 160 ? WAL__FMT_OK : WAL__FMT_FIELD);
     }
 }
 
@@ -346,7 +373,7 @@ static void test_index_fmt__index_comes_back(void **state)
     struct wal__summary read;
 
     (void)state;
-    assert_int_equal(sample.size, 112 + SESSIONS * 128 + POSTINGS * 32 +
+    assert_int_equal(sample.size, 112 + SESSIONS * 160 + POSTINGS * 32 +
                                       sample.header.text_size);
     assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
     assert_int_equal(index.header.id, sample.header.id);
@@ -359,7 +386,7 @@ static void test_index_fmt__index_comes_back(void **state)
     assert_int_equal(index.header.last_session, sample.header.last_session);
     assert_memory_equal(index.header.uuid, sample.header.uuid, 16);
     assert_ptr_equal(index.summaries, sample.bytes + 112);
-    assert_ptr_equal(index.postings, index.summaries + SESSIONS * 128);
+    assert_ptr_equal(index.postings, index.summaries + SESSIONS * 160);
     assert_ptr_equal(index.texts.data, index.postings + POSTINGS * 32);
     assert_int_equal(index.texts.size, sample.header.text_size);
     for (uint32_t i = 0; i < SESSIONS; i++) {
@@ -462,7 +489,9 @@ static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
 static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
 {
     (void)state;
-    assert_int_equal(decode_header_with(8, 2), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(8, 1), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(8, 2), WAL__FMT_OK);
+    assert_int_equal(decode_header_with(8, 3), WAL__FMT_VERSION);
     assert_int_equal(decode_header_with(12, POSTINGS + 1), WAL__FMT_FIELD);
     assert_int_equal(decode_header_with(12, SESSIONS - 1), WAL__FMT_FIELD);
     assert_int_equal(decode_header_with(12, SESSIONS + 1), WAL__FMT_SHORT);
@@ -514,6 +543,10 @@ static void test_index_fmt__catalogue_header_comes_back(void **state)
             .uuid = "fedcba987654321",
             .table_crc = (uint32_t)random_u64(),
         };
+
+        header.hidden_count =
+            (uint32_t)(random_u64() % ((uint64_t)header.session_count + 1));
+
         struct wal__catalogue_header read;
         uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
 
@@ -530,6 +563,8 @@ static void test_index_fmt__catalogue_header_comes_back(void **state)
         assert_int_equal(read.last_session, header.last_session);
         assert_memory_equal(read.uuid, header.uuid, 16);
         assert_int_equal(read.table_crc, header.table_crc);
+        assert_int_equal(read.hidden_count, header.hidden_count);
+        assert_int_equal(wal__get32(at + 68), header.hidden_count);
     }
 }
 
@@ -552,15 +587,32 @@ static void test_index_fmt__catalogue_header_faults_are_rejected(void **state)
             wal__catalogue_header_decode((struct wal__span){at, size}, &header),
             WAL__FMT_SHORT);
     }
-    at[8] = 2;
+}
+
+/* Decodes a header of three sessions with one byte set and its CRC right. */
+static enum wal__fmt decode_catalogue_with(size_t offset, uint8_t value)
+{
+    struct wal__catalogue_header header = {.session_count = 3};
+    uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+
+    wal__catalogue_header_encode(&header, at);
+    at[offset] = value;
     wal__put32(at + 124, wal__crc32(0, at, 124));
-    assert_int_equal(wal__catalogue_header_decode(bytes, &header),
-                     WAL__FMT_VERSION);
-    at[8] = 1;
-    at[123] = 1;
-    wal__put32(at + 124, wal__crc32(0, at, 124));
-    assert_int_equal(wal__catalogue_header_decode(bytes, &header),
-                     WAL__FMT_FIELD);
+    return wal__catalogue_header_decode((struct wal__span){at, sizeof(at)},
+                                        &header);
+}
+
+static void
+test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
+{
+    (void)state;
+    assert_int_equal(decode_catalogue_with(8, 1), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(68, 3), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(68, 4), WAL__FMT_FIELD);
+    assert_int_equal(decode_catalogue_with(72, 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_catalogue_with(123, 1), WAL__FMT_FIELD);
 }
 
 static void test_index_fmt__catalogue_sections_begin_on_pages(void **state)
@@ -574,12 +626,13 @@ static void test_index_fmt__catalogue_sections_begin_on_pages(void **state)
     (void)state;
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_OK);
     assert_int_equal(layout.summaries, 4096);
-    assert_int_equal(layout.by_id, 4096 * 34);
-    assert_int_equal(layout.by_recent, 4096 * 36);
-    assert_int_equal(layout.by_cwd, 4096 * 38);
-    assert_int_equal(layout.texts, 4096 * 40);
-    assert_int_equal(layout.table, 4096 * 42);
-    assert_int_equal(layout.size, 4096 * 42 + 42 * 4);
+    /* 1,025 summaries of 160 bytes end 160 bytes into the 41st page. */
+    assert_int_equal(layout.by_id, 4096 * 42);
+    assert_int_equal(layout.by_recent, 4096 * 44);
+    assert_int_equal(layout.by_cwd, 4096 * 46);
+    assert_int_equal(layout.texts, 4096 * 48);
+    assert_int_equal(layout.table, 4096 * 50);
+    assert_int_equal(layout.size, 4096 * 50 + 50 * 4);
 }
 
 static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
@@ -592,7 +645,7 @@ static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
 
     (void)state;
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_OK);
-    assert_true(layout.size > (uint64_t)UINT32_MAX * 141);
+    assert_true(layout.size > (uint64_t)UINT32_MAX * 173);
     header.text_size++;
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_FIELD);
     header.text_size = UINT64_MAX;
@@ -619,6 +672,8 @@ int main(void)
             test_index_fmt__postings_beyond_the_index_are_rejected),
         cmocka_unit_test(test_index_fmt__catalogue_header_comes_back),
         cmocka_unit_test(test_index_fmt__catalogue_header_faults_are_rejected),
+        cmocka_unit_test(
+            test_index_fmt__catalogue_field_out_of_range_is_rejected),
         cmocka_unit_test(test_index_fmt__catalogue_sections_begin_on_pages),
         cmocka_unit_test(test_index_fmt__catalogue_layout_bounds_texts),
     };

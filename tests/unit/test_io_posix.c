@@ -1,5 +1,6 @@
 /*
- * test_io_posix.c - tests of engine/io/io_posix and host on the real system.
+ * test_io_posix.c - tests of engine/io/io_posix and host on the real system:
+ * what every table does (io_cases.h), and what this one does besides.
  * Every test runs in an empty directory of its own, which is the current one.
  */
 #include <setjmp.h>
@@ -21,10 +22,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "engine/io/io.h"
+#include "tests/lib/io_cases.h"
 
 static const struct wal__io *const io = &wal__io_posix;
 
@@ -61,6 +61,7 @@ static int enter(void **state)
         return -1;
     }
     fallocate_errno = 0;
+    io_case_use(io);
     *state = &place;
     return 0;
 }
@@ -85,87 +86,7 @@ static int leave(void **state)
     return result;
 }
 
-static struct wal__file *open_file(const char *path, int flags)
-{
-    struct wal__file *file = NULL;
-    int sys_errno = 0;
-
-    assert_int_equal(io->open(NULL, path, flags, &file, &sys_errno), WAL_OK);
-    assert_non_null(file);
-    return file;
-}
-
-static void assert_open_fails(const char *path, int flags,
-                              enum wal_status status, int error)
-{
-    struct wal__file *file = NULL;
-    int sys_errno = 0;
-
-    assert_int_equal(io->open(NULL, path, flags, &file, &sys_errno), status);
-    assert_int_equal(sys_errno, error);
-    assert_null(file);
-}
-
-static void put(struct wal__file *file, const char *text, uint64_t offset)
-{
-    char copy[256];
-    struct iovec iov = {copy, strlen(text)};
-    int sys_errno = 0;
-
-    assert_true(iov.iov_len <= sizeof(copy));
-    memcpy(copy, text, iov.iov_len);
-    assert_int_equal(wal__io_write_full(io, file, &iov, 1, offset, &sys_errno),
-                     WAL_OK);
-}
-
-static struct wal__io_stat stat_file(struct wal__file *file)
-{
-    struct wal__io_stat st = {0};
-    int sys_errno = 0;
-
-    assert_int_equal(io->stat(NULL, file, &st, &sys_errno), WAL_OK);
-    return st;
-}
-
 /* ------------------------------------------------------------- files --- */
-
-static void test_io_posix__open_follows_its_flags(void **state)
-{
-    (void)state;
-    struct wal__file *file;
-    char byte;
-    size_t got = 0;
-    struct iovec iov = {&byte, 1};
-    int sys_errno = 0;
-
-    assert_open_fails("a", 0, WAL_ENOTFOUND, ENOENT);
-    assert_open_fails("a", WAL__IO_WRITE, WAL_ENOTFOUND, ENOENT);
-    file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE);
-    put(file, "hello", 0);
-    io->close(NULL, file);
-    assert_open_fails("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                      WAL_EEXISTS, EEXIST);
-
-    file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    assert_int_equal(stat_file(file).size, 5);
-    io->close(NULL, file);
-
-    file = open_file("a", 0);
-    assert_int_equal(io->pread(NULL, file, &byte, 1, 4, &got, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(got, 1);
-    assert_int_equal(byte, 'o');
-    got = 99;
-    assert_int_equal(io->pwritev(NULL, file, &iov, 1, 0, &got, &sys_errno),
-                     WAL_EIO);
-    assert_int_equal(sys_errno, EBADF);
-    assert_int_equal(got, 99);
-    io->close(NULL, file);
-
-    file = open_file("a", WAL__IO_WRITE | WAL__IO_TRUNCATE);
-    assert_int_equal(stat_file(file).size, 0);
-    io->close(NULL, file);
-}
 
 static void test_io_posix__what_is_made_is_private(void **state)
 {
@@ -174,7 +95,7 @@ static void test_io_posix__what_is_made_is_private(void **state)
     int sys_errno = 0;
     struct stat st;
 
-    io->close(NULL, open_file("a", WAL__IO_WRITE | WAL__IO_CREATE));
+    io->close(NULL, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
     assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
     (void)umask(old);
     assert_int_equal(stat("a", &st), 0);
@@ -191,7 +112,7 @@ static void test_io_posix__descriptors_are_closed_on_exec(void **state)
 
     /* The lowest free number is the next one given out. */
     assert_int_equal(close(before), 0);
-    file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     assert_true((fcntl(before, F_GETFD) & FD_CLOEXEC) != 0);
     io->close(NULL, file);
     assert_int_equal(fcntl(before, F_GETFD), -1);
@@ -207,110 +128,15 @@ static void test_io_posix__only_regular_files_open(void **state)
     assert_int_equal(close(before), 0);
     assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
     assert_int_equal(mkfifo("f", 0600), 0);
-    assert_open_fails("d", 0, WAL_EIO, EISDIR);
-    assert_open_fails("d", WAL__IO_WRITE, WAL_EIO, EISDIR);
-    assert_open_fails("f", 0, WAL_EIO, EINVAL);
-    assert_open_fails("f", WAL__IO_WRITE, WAL_EIO, EINVAL);
+    io_case_open_fails("d", 0, WAL_EIO, EISDIR);
+    io_case_open_fails("d", WAL__IO_WRITE, WAL_EIO, EISDIR);
+    io_case_open_fails("f", 0, WAL_EIO, EINVAL);
+    io_case_open_fails("f", WAL__IO_WRITE, WAL_EIO, EINVAL);
 
     /* No descriptor is left open. */
     after = open(".", O_RDONLY | O_CLOEXEC);
     assert_int_equal(after, before);
     assert_int_equal(close(after), 0);
-}
-
-static void test_io_posix__a_file_as_a_folder_is_not_found(void **state)
-{
-    (void)state;
-    struct wal__io_stat st;
-    int sys_errno = 0;
-
-    io->close(NULL, open_file("a", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_open_fails("a/b", 0, WAL_ENOTFOUND, ENOTDIR);
-    assert_int_equal(io->path_stat(NULL, "a/b", &st, &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(sys_errno, ENOTDIR);
-}
-
-static void test_io_posix__more_pieces_than_the_system_takes(void **state)
-{
-    (void)state;
-    enum {
-        count = 3000
-    };
-    static uint8_t data[count * 3];
-    static uint8_t back[count * 3 + 1];
-    static struct iovec iov[count];
-    struct wal__file *file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    size_t got = 0;
-    int sys_errno = 0;
-
-    for (size_t i = 0; i < sizeof(data); i++) {
-        data[i] = (uint8_t)(i * 13);
-    }
-    for (size_t i = 0; i < count; i++) {
-        iov[i] = (struct iovec){data + i * 3, 3};
-    }
-    assert_int_equal(wal__io_write_full(io, file, iov, count, 100, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(
-        wal__io_read_full(io, file, back, sizeof(back), 100, &got, &sys_errno),
-        WAL_OK);
-    assert_int_equal(got, sizeof(data));
-    assert_memory_equal(back, data, sizeof(data));
-    assert_int_equal(io->sync(NULL, file, &sys_errno), WAL_OK);
-    io->close(NULL, file);
-}
-
-static void test_io_posix__offsets_beyond_the_system_are_refused(void **state)
-{
-    (void)state;
-    struct wal__file *file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    char byte = 0;
-    size_t got = 0;
-    int sys_errno = 0;
-
-    assert_int_equal(
-        io->pread(NULL, file, &byte, 1, UINT64_MAX, &got, &sys_errno), WAL_EIO);
-    assert_int_equal(sys_errno, EINVAL);
-    assert_int_equal(io->allocate(NULL, file, UINT64_MAX, &sys_errno), WAL_EIO);
-    assert_int_equal(stat_file(file).size, 0);
-    io->close(NULL, file);
-}
-
-/* Both ways of allocating keep what is there and put zeros behind it. */
-static void check_allocate(const char *path)
-{
-    struct wal__file *file = open_file(path, WAL__IO_WRITE | WAL__IO_CREATE);
-    static uint8_t back[200000];
-    size_t got = 0;
-    int sys_errno = 0;
-
-    put(file, "hello", 0);
-    assert_int_equal(io->allocate(NULL, file, 0, &sys_errno), WAL_OK);
-    assert_int_equal(stat_file(file).size, 5);
-    assert_int_equal(io->allocate(NULL, file, 150001, &sys_errno), WAL_OK);
-    assert_int_equal(stat_file(file).size, 150001);
-    assert_int_equal(io->sync(NULL, file, &sys_errno), WAL_OK);
-    assert_true(stat_file(file).allocated >= 150001);
-    assert_int_equal(
-        wal__io_read_full(io, file, back, sizeof(back), 0, &got, &sys_errno),
-        WAL_OK);
-    assert_int_equal(got, 150001);
-    assert_memory_equal(back, "hello", 5);
-    for (size_t i = 5; i < got; i++) {
-        assert_int_equal(back[i], 0);
-    }
-
-    /* Never shorter. */
-    assert_int_equal(io->allocate(NULL, file, 100, &sys_errno), WAL_OK);
-    assert_int_equal(stat_file(file).size, 150001);
-    io->close(NULL, file);
-}
-
-static void test_io_posix__allocate_reserves_zeros(void **state)
-{
-    (void)state;
-    check_allocate("a");
 }
 
 static void test_io_posix__allocate_writes_where_it_must(void **state)
@@ -320,159 +146,25 @@ static void test_io_posix__allocate_writes_where_it_must(void **state)
     int sys_errno = 0;
 
     fallocate_errno = EOPNOTSUPP;
-    check_allocate("a");
+    io_case_check_allocate("a");
     fallocate_errno = ENOSYS;
-    check_allocate("b");
+    io_case_check_allocate("b");
 
     /* Other failures are failures. */
     fallocate_errno = ENOSPC;
-    file = open_file("c", WAL__IO_WRITE | WAL__IO_CREATE);
+    file = io_case_open("c", WAL__IO_WRITE | WAL__IO_CREATE);
     assert_int_equal(io->allocate(NULL, file, 4096, &sys_errno), WAL_ENOSPACE);
     assert_int_equal(sys_errno, ENOSPC);
-    assert_int_equal(stat_file(file).size, 0);
-    io->close(NULL, file);
-}
-
-static void test_io_posix__stat_tells_files_apart(void **state)
-{
-    (void)state;
-    struct wal__file *a = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    struct wal__file *b = open_file("b", WAL__IO_WRITE | WAL__IO_CREATE);
-    struct wal__io_stat by_path = {0};
-    struct wal__io_stat by_file;
-    int sys_errno = 0;
-
-    put(a, "hello", 1000);
-    by_file = stat_file(a);
-    assert_int_equal(io->path_stat(NULL, "a", &by_path, &sys_errno), WAL_OK);
-    assert_int_equal(by_file.size, 1005);
-    assert_int_equal(by_path.size, 1005);
-    assert_false(by_path.is_directory);
-    assert_true(by_path.inode == by_file.inode);
-    assert_true(by_path.device == by_file.device);
-    assert_true(by_file.inode != stat_file(b).inode);
-    assert_int_equal(io->path_stat(NULL, ".", &by_path, &sys_errno), WAL_OK);
-    assert_true(by_path.is_directory);
-    by_path.size = 4711;
-    assert_int_equal(io->path_stat(NULL, "x", &by_path, &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(by_path.size, 4711);
-    io->close(NULL, a);
-    io->close(NULL, b);
-}
-
-static void test_io_posix__a_map_sees_writes_and_outlives_the_file(void **state)
-{
-    (void)state;
-    struct wal__file *file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    struct wal__file *reader;
-    void *view = NULL;
-    void *page = NULL;
-    char back[5];
-    size_t got = 0;
-    int sys_errno = 0;
-
-    assert_int_equal(io->allocate(NULL, file, 8192, &sys_errno), WAL_OK);
-    reader = open_file("a", 0);
-    assert_int_equal(io->map(NULL, reader, 8192, false, &view, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(io->map(NULL, file, 8192, true, &page, &sys_errno),
-                     WAL_OK);
-    put(file, "hello", 5000);
-    assert_memory_equal((char *)view + 5000, "hello", 5);
-    memcpy((char *)page + 100, "world", 5);
-    assert_memory_equal((char *)view + 100, "world", 5);
-    assert_int_equal(io->pread(NULL, reader, back, 5, 100, &got, &sys_errno),
-                     WAL_OK);
-    assert_memory_equal(back, "world", 5);
-
-    io->close(NULL, file);
-    io->close(NULL, reader);
-    assert_int_equal(io->unlink(NULL, "a", &sys_errno), WAL_OK);
-    assert_memory_equal((char *)view + 5000, "hello", 5);
-    io->unmap(NULL, view, 8192);
-    io->unmap(NULL, page, 8192);
-}
-
-static void test_io_posix__maps_that_cannot_be(void **state)
-{
-    (void)state;
-    struct wal__file *file;
-    void *at = NULL;
-    int sys_errno = 0;
-
-    io->close(NULL, open_file("a", WAL__IO_WRITE | WAL__IO_CREATE));
-    file = open_file("a", 0);
-    assert_int_equal(io->map(NULL, file, 4096, true, &at, &sys_errno),
-                     WAL_EREADONLY);
-    assert_int_equal(sys_errno, EACCES);
-    assert_int_equal(io->map(NULL, file, 0, false, &at, &sys_errno), WAL_EIO);
-    assert_int_equal(sys_errno, EINVAL);
-    assert_null(at);
+    assert_int_equal(io_case_stat(file).size, 0);
     io->close(NULL, file);
 }
 
 /* ------------------------------------------------------------- locks --- */
 
-static enum wal_status lock(struct wal__file *file, uint64_t offset,
-                            enum wal__io_lock mode)
-{
-    int sys_errno = 0;
-    enum wal_status status = io->lock(NULL, file, offset, mode, &sys_errno);
-
-    assert_true((status == WAL_OK) == (sys_errno == 0));
-    return status;
-}
-
-static void test_io_posix__locks_belong_to_the_open_file(void **state)
-{
-    (void)state;
-    struct wal__file *a = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    struct wal__file *b = open_file("a", WAL__IO_WRITE);
-
-    assert_int_equal(lock(a, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    assert_int_equal(lock(b, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_ELOCKED);
-    assert_int_equal(lock(b, 3, WAL__IO_SHARED), WAL_ELOCKED);
-    assert_int_equal(lock(a, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-
-    /* One byte only. */
-    assert_int_equal(lock(b, 2, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    assert_int_equal(lock(b, 4, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    assert_int_equal(lock(a, 4, WAL__IO_SHARED), WAL_ELOCKED);
-
-    /* Another's unlock changes nothing. */
-    assert_int_equal(lock(b, 3, WAL__IO_UNLOCK), WAL_OK);
-    assert_int_equal(lock(b, 3, WAL__IO_SHARED), WAL_ELOCKED);
-    assert_int_equal(lock(a, 3, WAL__IO_UNLOCK), WAL_OK);
-    assert_int_equal(lock(b, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-
-    /* Closing frees, but not by closing some other handle of the file. */
-    io->close(NULL, open_file("a", WAL__IO_WRITE));
-    assert_int_equal(lock(a, 3, WAL__IO_SHARED), WAL_ELOCKED);
-    io->close(NULL, b);
-    assert_int_equal(lock(a, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    io->close(NULL, a);
-}
-
-static void test_io_posix__shared_locks_go_together(void **state)
-{
-    (void)state;
-    struct wal__file *a = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    struct wal__file *b = open_file("a", WAL__IO_WRITE);
-
-    assert_int_equal(lock(a, 0, WAL__IO_SHARED), WAL_OK);
-    assert_int_equal(lock(b, 0, WAL__IO_SHARED), WAL_OK);
-    assert_int_equal(lock(b, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_ELOCKED);
-    assert_int_equal(lock(a, 0, WAL__IO_UNLOCK), WAL_OK);
-    assert_int_equal(lock(b, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    io->close(NULL, a);
-    io->close(NULL, b);
-}
-
 static void test_io_posix__a_killed_process_frees_its_locks(void **state)
 {
     (void)state;
-    struct wal__file *file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     int ready[2];
     int how;
     char byte;
@@ -496,104 +188,15 @@ static void test_io_posix__a_killed_process_frees_its_locks(void **state)
     (void)close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     (void)close(ready[0]);
-    assert_int_equal(lock(file, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(file, 0, WAL__IO_EXCLUSIVE_LOCK),
+                     WAL_ELOCKED);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(lock(file, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
+    assert_int_equal(io_case_lock(file, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
     io->close(NULL, file);
 }
 
 /* ------------------------------------------------------------- names --- */
-
-static void test_io_posix__directories(void **state)
-{
-    (void)state;
-    int sys_errno = 0;
-
-    assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
-    assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_EEXISTS);
-    assert_int_equal(sys_errno, EEXIST);
-    assert_int_equal(io->make_directory(NULL, "x/y", &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(io->sync_directory(NULL, "d", &sys_errno), WAL_OK);
-    assert_int_equal(io->sync_directory(NULL, "x", &sys_errno), WAL_ENOTFOUND);
-    io->close(NULL, open_file("a", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->sync_directory(NULL, "a", &sys_errno), WAL_ENOTFOUND);
-    assert_int_equal(sys_errno, ENOTDIR);
-}
-
-struct names {
-    int seen[3];
-    int count;
-    int stop_at;
-};
-
-static enum wal_status note_name(void *arg, const char *name)
-{
-    struct names *names = arg;
-
-    names->count++;
-    if (names->count == names->stop_at) {
-        return WAL_ECONFLICT;
-    }
-    assert_int_equal(strlen(name), 1);
-    assert_in_range(name[0], 'a', 'c');
-    names->seen[name[0] - 'a']++;
-    return WAL_OK;
-}
-
-static void test_io_posix__list_gives_every_name_once(void **state)
-{
-    (void)state;
-    struct names names = {0};
-    int sys_errno = 0;
-
-    io->close(NULL, open_file("a", WAL__IO_WRITE | WAL__IO_CREATE));
-    io->close(NULL, open_file("b", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->make_directory(NULL, "c", &sys_errno), WAL_OK);
-    assert_int_equal(io->list(NULL, ".", note_name, &names, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(names.count, 3);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(names.seen[i], 1);
-    }
-
-    /* The callback ends it. */
-    names = (struct names){.stop_at = 2};
-    sys_errno = 5;
-    assert_int_equal(io->list(NULL, ".", note_name, &names, &sys_errno),
-                     WAL_ECONFLICT);
-    assert_int_equal(sys_errno, 0);
-    assert_int_equal(names.count, 2);
-
-    names = (struct names){0};
-    assert_int_equal(io->list(NULL, "c", note_name, &names, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(io->list(NULL, "x", note_name, &names, &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(io->list(NULL, "a", note_name, &names, &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(names.count, 0);
-}
-
-static void test_io_posix__rename_replaces_and_unlink_removes(void **state)
-{
-    (void)state;
-    struct wal__file *file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
-    struct wal__io_stat st;
-    int sys_errno = 0;
-
-    put(file, "hello", 0);
-    io->close(NULL, file);
-    io->close(NULL, open_file("b", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->rename(NULL, "a", "b", &sys_errno), WAL_OK);
-    assert_int_equal(io->path_stat(NULL, "a", &st, &sys_errno), WAL_ENOTFOUND);
-    assert_int_equal(io->path_stat(NULL, "b", &st, &sys_errno), WAL_OK);
-    assert_int_equal(st.size, 5);
-    assert_int_equal(io->rename(NULL, "a", "b", &sys_errno), WAL_ENOTFOUND);
-    assert_int_equal(io->unlink(NULL, "b", &sys_errno), WAL_OK);
-    assert_int_equal(io->unlink(NULL, "b", &sys_errno), WAL_ENOTFOUND);
-}
 
 static void test_io_posix__file_systems_are_told_apart(void **state)
 {
@@ -619,40 +222,6 @@ static void test_io_posix__file_systems_are_told_apart(void **state)
 }
 
 /* -------------------------------------------- clocks, identity, chance --- */
-
-static void test_io_posix__clocks(void **state)
-{
-    (void)state;
-    uint64_t before = io->ticks_ns(NULL);
-    int64_t now = io->now_ms(NULL);
-
-    assert_true(now > INT64_C(1600000000000));
-    /* time() may lag behind by a tick of the kernel. */
-    assert_in_range(time(NULL) - now / 1000 + 1, 0, 3);
-    assert_int_equal(usleep(2000), 0);
-    assert_true(io->ticks_ns(NULL) - before >= 2000000);
-}
-
-static void test_io_posix__random_fills_all_it_is_given(void **state)
-{
-    (void)state;
-    static uint8_t a[70000];
-    static uint8_t b[70000];
-    size_t zeros = 0;
-
-    io->random(NULL, a, sizeof(a));
-    io->random(NULL, b, sizeof(b) - 100);
-    assert_memory_not_equal(a, b, 32);
-    assert_memory_not_equal(a + sizeof(a) - 132, b + sizeof(b) - 132, 32);
-    for (size_t i = 0; i < sizeof(a); i++) {
-        zeros += a[i] == 0;
-    }
-    /* 273 are expected. */
-    assert_in_range(zeros, 100, 600);
-    for (size_t i = sizeof(b) - 100; i < sizeof(b); i++) {
-        assert_int_equal(b[i], 0);
-    }
-}
 
 static void test_io_posix__boot_id_is_the_systems(void **state)
 {
@@ -790,22 +359,10 @@ test_io_posix__no_descriptor_left_is_not_a_dead_process(void **state)
 
 /* ------------------------------------------------------------ waiting --- */
 
-static void test_io_posix__a_wait_ends(void **state)
-{
-    (void)state;
-    uint32_t word = 1;
-    uint64_t before = io->ticks_ns(NULL);
-
-    /* The word is another already. */
-    io->wait(NULL, &word, 2, UINT64_MAX);
-    io->wait(NULL, &word, 1, 20000000);
-    assert_in_range(io->ticks_ns(NULL) - before, 19000000, 10000000000);
-}
-
 static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
 {
     (void)state;
-    struct wal__file *file = open_file("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     void *ours = NULL;
     void *theirs = NULL;
     int sys_errno = 0;
@@ -848,35 +405,20 @@ static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_io_posix__open_follows_its_flags),
         TEST(test_io_posix__what_is_made_is_private),
         TEST(test_io_posix__descriptors_are_closed_on_exec),
         TEST(test_io_posix__only_regular_files_open),
-        TEST(test_io_posix__a_file_as_a_folder_is_not_found),
-        TEST(test_io_posix__more_pieces_than_the_system_takes),
-        TEST(test_io_posix__offsets_beyond_the_system_are_refused),
-        TEST(test_io_posix__allocate_reserves_zeros),
         TEST(test_io_posix__allocate_writes_where_it_must),
-        TEST(test_io_posix__stat_tells_files_apart),
-        TEST(test_io_posix__a_map_sees_writes_and_outlives_the_file),
-        TEST(test_io_posix__maps_that_cannot_be),
-        TEST(test_io_posix__locks_belong_to_the_open_file),
-        TEST(test_io_posix__shared_locks_go_together),
         TEST(test_io_posix__a_killed_process_frees_its_locks),
-        TEST(test_io_posix__directories),
-        TEST(test_io_posix__list_gives_every_name_once),
-        TEST(test_io_posix__rename_replaces_and_unlink_removes),
         TEST(test_io_posix__file_systems_are_told_apart),
-        TEST(test_io_posix__clocks),
-        TEST(test_io_posix__random_fills_all_it_is_given),
         TEST(test_io_posix__boot_id_is_the_systems),
         TEST(test_io_posix__a_process_has_one_start),
         TEST(test_io_posix__a_zombie_and_a_dead_process_are_none),
         TEST(test_io_posix__a_process_lives_as_long_as_a_thread),
         TEST(test_io_posix__no_descriptor_left_is_not_a_dead_process),
-        TEST(test_io_posix__a_wait_ends),
         TEST(test_io_posix__a_wake_crosses_processes_and_maps),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return io_cases_run("io_posix, as every table", enter, leave) +
+           cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 
 #include "format/bytes.h"
 #include "format/record.h"
+#include "format/segment_fmt.h"
 
 enum {
     ROUNDS = 1000
@@ -124,7 +125,14 @@ static enum wal__fmt decode_session(struct wal__span payload)
 {
     struct wal__session_record out;
 
-    return wal__session_record_decode(payload, &out);
+    return wal__session_record_decode(payload, WAL__FORMAT_VERSION, &out);
+}
+
+static enum wal__fmt decode_session_0(struct wal__span payload)
+{
+    struct wal__session_record out;
+
+    return wal__session_record_decode(payload, 0, &out);
 }
 
 static enum wal__fmt decode_entry(struct wal__span payload)
@@ -353,7 +361,9 @@ static void session_round_trip(void)
     struct wal__session_record read;
     struct wal__span payload = make_session(&session);
 
-    assert_int_equal(wal__session_record_decode(payload, &read), WAL__FMT_OK);
+    assert_int_equal(
+        wal__session_record_decode(payload, WAL__FORMAT_VERSION, &read),
+        WAL__FMT_OK);
     assert_true(read.created_ms == session.created_ms);
     assert_int_equal(read.schema_version, session.schema_version);
     assert_int_equal(read.flags, session.flags);
@@ -441,6 +451,132 @@ static void test_record__session_without_id_is_rejected(void **state)
     (void)state;
     assert_int_equal(decode_session(payload), WAL__FMT_FIELD);
     free_block(payload);
+}
+
+/* SESSION of version 0; it is not written, so the tests do. */
+
+enum {
+    SESSION_0_FIXED = 28
+};
+
+static struct wal__span
+make_session_0(const struct wal__session_record *session, int64_t created_s)
+{
+    const struct wal__span texts[] = {session->id, session->cwd,
+                                      session->project, session->parent_id,
+                                      session->source};
+    size_t size = SESSION_0_FIXED + session->metadata.size;
+    uint8_t *block;
+    uint8_t *at;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        size += texts[i].size;
+    }
+    block = new_block(size);
+    memset(block, 0, SESSION_0_FIXED);
+    wal__put64(block, (uint64_t)created_s);
+    wal__put32(block + 8, session->flags);
+    wal__put32(block + 24, (uint32_t)session->metadata.size);
+    at = block + SESSION_0_FIXED;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        wal__put16(block + 12 + 2 * i, (uint16_t)texts[i].size);
+        if (texts[i].size > 0) {
+            memcpy(at, texts[i].data, texts[i].size);
+        }
+        at += texts[i].size;
+    }
+    if (session->metadata.size > 0) {
+        memcpy(at, session->metadata.data, session->metadata.size);
+    }
+    return (struct wal__span){block, size};
+}
+
+static void session_0_is_read(void)
+{
+    struct wal__session_record session = {
+        .flags = (uint32_t)(random_u64() % 2),
+        .id = random_text(1, WAL__ID_MAX),
+        .cwd = random_text(0, WAL__TEXT_MAX),
+        .project = random_text(0, WAL__TEXT_MAX),
+        .parent_id = random_text(0, WAL__ID_MAX),
+        .source = random_text(0, WAL__TEXT_MAX),
+        .metadata = random_text(0, WAL__TEXT_MAX),
+    };
+    int64_t created_s = (int64_t)(random_u64() % (1u << 31)) - (1 << 30);
+    struct wal__session_record read;
+    struct wal__span payload = make_session_0(&session, created_s);
+
+    assert_int_equal(wal__session_record_decode(payload, 0, &read),
+                     WAL__FMT_OK);
+    assert_true(read.created_ms == created_s * 1000);
+    assert_int_equal(read.schema_version, 0);
+    assert_int_equal(read.flags, session.flags);
+    assert_same_text(read.id, session.id);
+    assert_same_text(read.cwd, session.cwd);
+    assert_same_text(read.project, session.project);
+    assert_int_equal(read.title.size, 0);
+    assert_same_text(read.parent_id, session.parent_id);
+    assert_same_text(read.source, session.source);
+    assert_same_text(read.metadata, session.metadata);
+    free_block(payload);
+}
+
+static void test_record__session_of_version_0_is_read(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        session_0_is_read();
+    }
+}
+
+static void test_record__session_of_version_0_is_checked(void **state)
+{
+    struct wal__session_record session = {
+        .id = {pool, 3},
+        .source = {pool, 5},
+        .metadata = {pool, 2},
+    };
+    struct wal__span payload = make_session_0(&session, 1);
+
+    (void)state;
+    assert_size_is_exact(decode_session_0, payload, SESSION_0_FIXED);
+    assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 1),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 2),
+                     WAL__FMT_FIELD);
+    for (size_t offset = 12; offset < 22; offset += 2) {
+        assert_int_equal(decode_with(decode_session_0, payload, offset, 2, 9),
+                         WAL__FMT_FIELD);
+    }
+    assert_int_equal(decode_with(decode_session_0, payload, 22, 1, 1),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_session_0, payload, 23, 1, 1),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_session_0, payload, 24, 4, UINT32_MAX),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__session_of_version_0_fits_milliseconds(void **state)
+{
+    static const struct {
+        int64_t created_s;
+        enum wal__fmt expected;
+    } cases[] = {
+        {INT64_MAX / 1000, WAL__FMT_OK},
+        {INT64_MAX / 1000 + 1, WAL__FMT_FIELD},
+        {INT64_MIN / 1000, WAL__FMT_OK},
+        {INT64_MIN / 1000 - 1, WAL__FMT_FIELD},
+    };
+    struct wal__session_record session = {.id = {pool, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wal__span payload = make_session_0(&session, cases[i].created_s);
+
+        assert_int_equal(decode_session_0(payload), cases[i].expected);
+        free_block(payload);
+    }
 }
 
 /* ENTRY */
@@ -599,6 +735,8 @@ static void fork_round_trip(void)
     struct wal__fork_record fork = {
         .inherited = random_u64(),
         .depth = (uint32_t)(random_u64() % (WAL__LINEAGE_MAX + 1)),
+        .source = (uint32_t)random_u64() | 1,
+        .owner = (uint32_t)random_u64() | 1,
         .stream = (uint8_t)random_u64(),
         .source_id = random_text(1, 255),
         .owner_id = random_text(1, 255),
@@ -613,6 +751,8 @@ static void fork_round_trip(void)
     assert_int_equal(wal__fork_record_decode(payload, &read), WAL__FMT_OK);
     assert_true(read.inherited == fork.inherited);
     assert_int_equal(read.depth, fork.depth);
+    assert_int_equal(read.source, fork.source);
+    assert_int_equal(read.owner, fork.owner);
     assert_int_equal(read.stream, fork.stream);
     assert_same_text(read.source_id, fork.source_id);
     assert_same_text(read.owner_id, fork.owner_id);
@@ -630,21 +770,25 @@ static void test_record__fork_round_trip(void **state)
 
 static void test_record__fork_is_checked(void **state)
 {
-    uint8_t block[] = {9, 0, 0, 0, 0, 0, 0,   0,   1,  0,
-                       0, 0, 1, 1, 1, 0, 'a', 'b', 'c'};
+    uint8_t block[] = {9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,   0,   2,  0,
+                       0, 0, 3, 0, 0, 0, 1, 1, 1, 0, 'a', 'b', 'c'};
     struct wal__span payload = {block, sizeof(block)};
 
     (void)state;
-    assert_size_is_exact(decode_fork, payload, 16);
+    assert_size_is_exact(decode_fork, payload, 24);
     assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65535),
                      WAL__FMT_OK);
     assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65536),
                      WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 12, 2, 0x0200),
+    assert_int_equal(decode_with(decode_fork, payload, 12, 4, 0),
                      WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 12, 2, 0x0002),
+    assert_int_equal(decode_with(decode_fork, payload, 16, 4, 0),
                      WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 14, 1, 255),
+    assert_int_equal(decode_with(decode_fork, payload, 20, 2, 0x0200),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 20, 2, 0x0002),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 22, 1, 255),
                      WAL__FMT_FIELD);
 }
 
@@ -855,15 +999,20 @@ static void test_record__failed_decode_leaves_the_output(void **state)
     struct wal__span payload = {zeros, sizeof(zeros)};
     struct wal__entry_record entry = {.form = 9};
     struct wal__session_record session = {.schema_version = 9};
+    struct wal__fork_record fork = {.depth = 9};
     struct wal__commit commit = {.epoch = 9};
 
     (void)state;
     assert_int_equal(wal__entry_record_decode(payload, &entry), WAL__FMT_FIELD);
-    assert_int_equal(wal__session_record_decode(payload, &session),
+    assert_int_equal(wal__session_record_decode(payload, 0, &session),
                      WAL__FMT_FIELD);
+    assert_int_equal(wal__session_record_decode(payload, 1, &session),
+                     WAL__FMT_FIELD);
+    assert_int_equal(wal__fork_record_decode(payload, &fork), WAL__FMT_FIELD);
     assert_int_equal(wal__commit_decode(payload, &commit), WAL__FMT_FIELD);
     assert_int_equal(entry.form, 9);
     assert_int_equal(session.schema_version, 9);
+    assert_int_equal(fork.depth, 9);
     assert_int_equal(commit.epoch, 9);
 }
 
@@ -879,6 +1028,9 @@ int main(void)
         cmocka_unit_test(test_record__session_is_checked),
         cmocka_unit_test(test_record__session_texts_are_bounded),
         cmocka_unit_test(test_record__session_without_id_is_rejected),
+        cmocka_unit_test(test_record__session_of_version_0_is_read),
+        cmocka_unit_test(test_record__session_of_version_0_is_checked),
+        cmocka_unit_test(test_record__session_of_version_0_fits_milliseconds),
         cmocka_unit_test(test_record__entry_round_trip),
         cmocka_unit_test(test_record__entry_is_checked),
         cmocka_unit_test(test_record__entry_without_id_is_rejected),

@@ -159,6 +159,22 @@ static void test_manifest__newer_store_is_named(void **state)
     assert_int_equal(read.generation, 77);
 }
 
+static void test_manifest__version_0_is_read(void **state)
+{
+    struct wal__manifest manifest = a_manifest();
+    struct wal__manifest read;
+    uint8_t slot[WAL__MANIFEST_SLOT_SIZE];
+
+    (void)state;
+    manifest.version = 0;
+    wal__manifest_encode(&manifest, slot);
+    assert_int_equal(wal__manifest_decode(slot, &read), WAL__FMT_OK);
+    assert_int_equal(read.version, 0);
+    assert_true(read.generation == 5);
+    manifest.features.incompat = 1;
+    assert_int_equal(recode_manifest(manifest), WAL__FMT_FEATURES);
+}
+
 static void test_manifest__fields_are_bounded(void **state)
 {
     struct wal__manifest manifest = a_manifest();
@@ -269,6 +285,23 @@ static void test_segment_header__torn_copy_does_not_hide_a_version(void **state)
     assert_true(read.id == 77);
     header.version = 1;
     assert_int_equal(recode_header(header), WAL__FMT_FEATURES);
+}
+
+static void test_segment_header__version_0_is_read(void **state)
+{
+    struct wal__segment_header header = a_header();
+    struct wal__segment_header read;
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
+
+    (void)state;
+    header.version = 0;
+    wal__segment_header_encode(&header, bytes);
+    assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_OK);
+    assert_int_equal(wal__segment_header_copies(bytes), 2);
+    assert_int_equal(read.version, 0);
+    assert_true(read.id == 9);
+    header.version = UINT32_MAX;
+    assert_int_equal(recode_header(header), WAL__FMT_VERSION);
 }
 
 static void test_segment_header__fields_are_bounded(void **state)
@@ -435,12 +468,14 @@ int main(void)
         cmocka_unit_test(test_manifest__round_trip),
         cmocka_unit_test(test_manifest__every_flipped_bit_is_rejected),
         cmocka_unit_test(test_manifest__newer_store_is_named),
+        cmocka_unit_test(test_manifest__version_0_is_read),
         cmocka_unit_test(test_manifest__fields_are_bounded),
         cmocka_unit_test(test_segment_header__round_trip_of_both_copies),
         cmocka_unit_test(test_segment_header__one_copy_is_enough),
         cmocka_unit_test(test_segment_header__zeros_were_never_written),
         cmocka_unit_test(
             test_segment_header__torn_copy_does_not_hide_a_version),
+        cmocka_unit_test(test_segment_header__version_0_is_read),
         cmocka_unit_test(test_segment_header__fields_are_bounded),
         cmocka_unit_test(test_trailer__round_trip),
         cmocka_unit_test(test_trailer__every_flipped_bit_is_rejected),

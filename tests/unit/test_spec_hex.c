@@ -18,6 +18,7 @@
 
 #include "format/crc32.h"
 #include "format/frame.h"
+#include "format/index_fmt.h"
 #include "format/record.h"
 #include "format/segment_fmt.h"
 
@@ -226,8 +227,9 @@ static void test_spec_hex__session_frame(void **state)
     assert_true(frame.sequence == 1);
     assert_true(frame.parent == 0);
     assert_true(frame.id_hash == wal__id_hash("s-1", 3));
-    assert_int_equal(wal__session_record_decode(payload, &session),
-                     WAL__FMT_OK);
+    assert_int_equal(
+        wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session),
+        WAL__FMT_OK);
     assert_true(session.created_ms == CREATED_MS);
     assert_int_equal(session.schema_version, 1);
     assert_int_equal(session.flags, 0);
@@ -283,6 +285,8 @@ static void test_spec_hex__fork_payload(void **state)
     assert_int_equal(wal__fork_record_decode(payload, &fork), WAL__FMT_OK);
     assert_true(fork.inherited == 12);
     assert_int_equal(fork.depth, 1);
+    assert_int_equal(fork.source, 1);
+    assert_int_equal(fork.owner, 1);
     assert_int_equal(fork.stream, 0);
     assert_text(fork.source_id, "s-1");
     assert_text(fork.owner_id, "s-1");
@@ -307,6 +311,79 @@ static void test_spec_hex__head_payload(void **state)
     assert_int_equal(wal__head_record_size(&head), payload.size);
     wal__head_record_encode(&head, again);
     assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__doc_payload(void **state)
+{
+    struct example example = find_example("doc-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__doc_record doc;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(wal__doc_record_decode(payload, &doc), WAL__FMT_OK);
+    assert_true(doc.modified_ms == CREATED_MS);
+    assert_text(doc.key, "notes/plan");
+    assert_text(doc.value, "{\"step\":1}");
+    assert_int_equal(wal__doc_record_size(&doc), payload.size);
+    wal__doc_record_encode(&doc, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__doc_delete_payload(void **state)
+{
+    struct example example = find_example("doc-delete-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__doc_record doc;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(wal__doc_record_decode(payload, &doc), WAL__FMT_OK);
+    assert_true(doc.modified_ms == CREATED_MS);
+    assert_text(doc.key, "notes/plan");
+    assert_text(doc.value, "");
+    assert_int_equal(wal__doc_record_size(&doc), payload.size);
+    wal__doc_record_encode(&doc, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__redact_payload(void **state)
+{
+    struct example example = find_example("redact-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__redact_record redact;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(wal__redact_record_decode(payload, &redact), WAL__FMT_OK);
+    assert_int_equal(redact.session, 1);
+    assert_text(redact.entry_id, "r-1");
+    assert_text(redact.target_id, "e-1");
+    assert_text(redact.reason, "secret");
+    assert_int_equal(wal__redact_record_size(&redact), payload.size);
+    wal__redact_record_encode(&redact, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+static void test_spec_hex__session_of_version_0(void **state)
+{
+    struct example example = find_example("session-0-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__session_record session;
+
+    (void)state;
+    assert_int_equal(wal__session_record_decode(payload, 0, &session),
+                     WAL__FMT_OK);
+    assert_true(session.created_ms == CREATED_MS);
+    assert_int_equal(session.schema_version, 0);
+    assert_int_equal(session.flags, 0);
+    assert_text(session.id, "s-1");
+    assert_text(session.cwd, "/work");
+    assert_text(session.project, "");
+    assert_text(session.title, "");
+    assert_text(session.parent_id, "");
+    assert_text(session.source, "");
+    assert_text(session.metadata, "{\"title\":\"Demo\"}");
 }
 
 static void test_spec_hex__commit_frame(void **state)
@@ -407,6 +484,15 @@ static void test_spec_hex__seal_payload(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
+/* Of the INDEX frame: one session of two records, whose id, head, cwd, title
+ * and first text are those of the examples. */
+static uint64_t index_span(void)
+{
+    size_t text_size = strlen("s-1e-1/workDemohello");
+
+    return wal__frame_span((uint32_t)wal__index_size(1, 2, text_size));
+}
+
 static void test_spec_hex__trailer(void **state)
 {
     struct example example = find_example("trailer");
@@ -419,7 +505,7 @@ static void test_spec_hex__trailer(void **state)
         wal__trailer_decode(example.bytes, SALT, TRAILER_OFFSET, &trailer),
         WAL__FMT_OK);
     assert_true(trailer.id == 1);
-    assert_true(trailer.seal_offset == 5040);
+    assert_true(trailer.seal_offset == GROUP_END + index_span());
     assert_true(trailer.index_offset == GROUP_END);
     assert_true(trailer.end == GROUP_END);
     assert_true(trailer.last_sequence == 2);
@@ -438,6 +524,10 @@ int main(void)
         cmocka_unit_test(test_spec_hex__entry_frame),
         cmocka_unit_test(test_spec_hex__fork_payload),
         cmocka_unit_test(test_spec_hex__head_payload),
+        cmocka_unit_test(test_spec_hex__doc_payload),
+        cmocka_unit_test(test_spec_hex__doc_delete_payload),
+        cmocka_unit_test(test_spec_hex__redact_payload),
+        cmocka_unit_test(test_spec_hex__session_of_version_0),
         cmocka_unit_test(test_spec_hex__commit_frame),
         cmocka_unit_test(test_spec_hex__frames_are_one_group),
         cmocka_unit_test(test_spec_hex__seal_payload),

@@ -150,7 +150,6 @@ static void test_append__types_with_and_without_a_code(void **state)
                                         "runtime_init",
                                         "compaction",
                                         "custom",
-                                        "redaction",
                                         "messages",
                                         "m",
                                         "\xf0\x9f\x98\x80"};

@@ -457,16 +457,19 @@ static void test_iter__wrong_use_is_refused(void **state)
     (void)state;
     struct bench bench = begin();
     struct wal_iter_options good = {.struct_size = sizeof(good)};
-    struct wal_iter_options bad[5] = {good, good, good, good, good};
+    struct wal_iter_options bad[7] = {good, good, good, good, good, good, good};
     struct wal_entry entry = {.struct_size = 1};
     struct wal_iter *iter = NULL;
 
     bad[0].struct_size = 0;
     bad[1].mode = 2;
-    bad[2].flags = 4;
+    bad[2].flags = 16;
     bad[3].stream = 256;
     bad[4].up_to = kit_text("\xff");
-    for (int i = 0; i < 5; i++) {
+    bad[5].head = kit_text("\xff");
+    bad[6].head = kit_text("main");
+    bad[6].up_to = kit_text("a");
+    for (int i = 0; i < 7; i++) {
         assert_int_equal(wal_iter_open(bench.session, &bad[i], &iter, NULL),
                          WAL_EINVAL);
     }

@@ -1,5 +1,6 @@
 /*
- * test_store_list.c - tests of listing sessions.
+ * test_store_list.c - tests of listing sessions: filters, lineage, deletion,
+ * and what a list says of each.
  */
 #include "tests/lib/store_kit.h"
 
@@ -156,6 +157,12 @@ static void test_list__describes_each_session(void **state)
     assert_int_equal(info.created_ms, whole.created_ms);
     assert_int_equal(info.updated_ms, whole.updated_ms);
     assert_int_equal(info.last_sequence, whole.last_sequence);
+    assert_int_equal(info.schema_version, whole.schema_version);
+    assert_int_equal(info.schema_version, 1);
+    assert_int_equal(info.documents, 0);
+    assert_int_equal(info.metadata_version, 0);
+    assert_int_equal(whole.metadata_version, 1);
+    kit_expect(whole.metadata, "{\"m\":1}");
     wal_list_close(list);
     wal_session_close(session);
     kit_close(store);
@@ -216,10 +223,13 @@ static void test_list__wrong_use_is_refused(void **state)
     struct wal_list_options options = {.struct_size = 4};
     struct wal_session_info info = {.struct_size = 4};
     struct wal_list *list = NULL;
+    char cursor[WAL_CURSOR_SIZE];
 
     assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
     options.struct_size = sizeof(options);
     options.flags = 1;
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    options.flags = 2;
     assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
     options.flags = 0;
     options.cwd = kit_text("\xff");
@@ -230,8 +240,255 @@ static void test_list__wrong_use_is_refused(void **state)
     assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
     assert_int_equal(wal_list_next(list, &info, NULL), WAL_EINVAL);
     assert_int_equal(wal_list_next(NULL, &info, NULL), WAL_EINVAL);
+    assert_int_equal(wal_list_cursor(list, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_list_cursor(NULL, cursor, NULL), WAL_EINVAL);
     wal_list_close(list);
     wal_list_close(NULL);
+    kit_close(store);
+}
+
+/* -------------------------------------------------------------- lineage --- */
+
+static const char *lineage(struct wal_store *store, const char *of)
+{
+    struct wal_list_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_LIST_LINEAGE,
+                                       .of = kit_text(of)};
+
+    return listed(store, &options);
+}
+
+static void test_list__lineage_by_forks_and_parents(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+    struct wal_session *fork;
+
+    add(store, "root", "", "", "", "nobody");
+    add(store, "child", "", "", "", "root");
+    session = kit_session(store, "child");
+    kit_append(session, "e", NULL);
+    fork = kit_fork(session, NULL, "fork");
+    wal_session_close(kit_fork(fork, NULL, "again"));
+    wal_session_close(fork);
+    wal_session_close(session);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(lineage(store, "again"), "fork child root");
+        assert_string_equal(lineage(store, "fork"), "child root");
+        assert_string_equal(lineage(store, "child"), "root");
+        assert_string_equal(lineage(store, "root"), "");
+        store = reopen(store);
+    }
+    kit_close(store);
+}
+
+static void test_list__lineage_ends_where_it_repeats(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+
+    add(store, "a", "", "", "", "c");
+    add(store, "b", "", "", "", "a");
+    add(store, "c", "", "", "", "b");
+    add(store, "self", "", "", "", "self");
+    add(store, "d", "", "", "", "self");
+    assert_string_equal(lineage(store, "a"), "c b");
+    assert_string_equal(lineage(store, "self"), "");
+    assert_string_equal(lineage(store, "d"), "self");
+    kit_close(store);
+}
+
+static void test_list__lineage_of_what_is_not_there(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_list_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_LIST_LINEAGE,
+                                       .of = kit_text("x")};
+    struct wal_error error = KIT_ERROR;
+    struct wal_list *list = NULL;
+
+    assert_int_equal(wal_list_open(store, &options, &list, &error),
+                     WAL_ENOTFOUND);
+    kit_told(&error, WAL_ENOTFOUND, "\"x\"");
+    add(store, "x", "", "", "", "");
+    options.cwd = kit_text("/");
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    options.cwd.size = 0;
+    options.prefix = kit_text("a");
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    options.prefix.size = 0;
+    options.flags = 0;
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    options.flags = WAL_LIST_LINEAGE;
+    options.of.size = 0;
+    assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_EINVAL);
+    assert_null(list);
+    kit_close(store);
+}
+
+/* ----------------------------------------------------------- first text --- */
+
+static void say(struct wal_session *session, const char *id, const char *text)
+{
+    char payload[128];
+    struct wal_entry entry;
+
+    (void)snprintf(payload, sizeof(payload),
+                   "{\"role\":\"user\",\"content\":\"%s\"}", text);
+    entry = kit_entry(id, NULL, payload);
+    assert_int_equal(kit_try(session, &entry, NULL, NULL), WAL_OK);
+}
+
+static void check_first_texts(struct wal_store *store)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session;
+    struct wal_list *list = NULL;
+
+    assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wal_list_next(list, &info, NULL), WAL_OK);
+        kit_expect(info.first_text, i == 0 ? "elsewhere" : "hello");
+    }
+    wal_list_close(list);
+    session = kit_session(store, "late");
+    info = kit_info(session);
+    kit_expect(info.first_text, "hello");
+    kit_expect(info.id, "late");
+    wal_session_close(session);
+}
+
+/* A fork shows what it shares. */
+static void test_list__first_text_of_forks(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *fork;
+
+    kit_append(session, "a", NULL);
+    say(session, "b", "hello");
+    say(session, "c", "again");
+    fork = kit_fork(session, "c", "late");
+    say(fork, "d", "more");
+    wal_session_close(fork);
+    fork = kit_fork(session, "a", "early");
+    say(fork, "e", "elsewhere");
+    wal_session_close(fork);
+    wal_session_close(session);
+    check_first_texts(store);
+    store = reopen(store);
+    check_first_texts(store);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------------- deletion --- */
+
+static void add_many(struct wal_store *store, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        add(store, id, "", "", "", "");
+    }
+}
+
+static void delete_session(struct wal_store *store, const char *id)
+{
+    struct wal_session *session = kit_session(store, id);
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+    char told[64];
+
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    (void)snprintf(told, sizeof(told), "session \"%s\" was deleted", id);
+    assert_int_equal(wal_session_status(session, &info, &error), WAL_ENOTFOUND);
+    kit_told(&error, WAL_ENOTFOUND, told);
+    wal_session_close(session);
+}
+
+static void check_count(struct wal_store *store, uint64_t count)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_store_status(store, &info, NULL), WAL_OK);
+    assert_int_equal(info.sessions, count);
+}
+
+static void test_list__deleted_sessions_are_not_listed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+
+    add_many(store, 4);
+    delete_session(store, "s2");
+    assert_string_equal(listed(store, NULL), "s3 s1 s0");
+    check_count(store, 3);
+    add(store, "s2", "", "", "", "");
+    assert_string_equal(listed(store, NULL), "s2 s3 s1 s0");
+    delete_session(store, "s0");
+    store = reopen(store);
+    assert_string_equal(listed(store, NULL), "s2 s3 s1");
+    check_count(store, 3);
+    kit_close(store);
+}
+
+static void test_list__deleted_since_the_opening_is_left_out(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+
+    add_many(store, 4);
+    assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_OK);
+    delete_session(store, "s2");
+    delete_session(store, "s0");
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_OK);
+    kit_expect(info.id, "s1");
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_END);
+    wal_list_close(list);
+    kit_close(store);
+}
+
+/* They are told to be, and their text is still the fork's. */
+static void test_list__lineage_has_the_deleted(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_list_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_LIST_LINEAGE,
+                                       .of = kit_text("fork")};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *fork;
+    struct wal_list *list = NULL;
+
+    say(session, "a", "hello");
+    fork = kit_fork(session, "a", "fork");
+    wal_session_close(session);
+    delete_session(store, "s");
+    add(store, "s", "", "", "", ""); /* another one */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wal_list_open(store, &options, &list, NULL), WAL_OK);
+        assert_int_equal(wal_list_next(list, &info, NULL), WAL_OK);
+        kit_expect(info.id, "s");
+        assert_int_equal(info.number, 1);
+        assert_int_equal(info.flags, WAL_SESSION_DELETED);
+        assert_int_equal(wal_list_next(list, &info, NULL), WAL_END);
+        wal_list_close(list);
+        info = kit_info(fork);
+        assert_int_equal(info.flags, WAL_SESSION_FORK);
+        kit_expect(info.first_text, "hello");
+        wal_session_close(fork);
+        store = reopen(store);
+        fork = kit_session(store, "fork");
+    }
+    wal_session_close(fork);
     kit_close(store);
 }
 
@@ -244,6 +501,13 @@ int main(void)
         KIT_TEST(test_list__describes_each_session),
         KIT_TEST(test_list__while_appending),
         KIT_TEST(test_list__wrong_use_is_refused),
+        KIT_TEST(test_list__lineage_by_forks_and_parents),
+        KIT_TEST(test_list__lineage_ends_where_it_repeats),
+        KIT_TEST(test_list__lineage_of_what_is_not_there),
+        KIT_TEST(test_list__first_text_of_forks),
+        KIT_TEST(test_list__deleted_sessions_are_not_listed),
+        KIT_TEST(test_list__deleted_since_the_opening_is_left_out),
+        KIT_TEST(test_list__lineage_has_the_deleted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,73 @@
+/*
+ * documents.h - the documents that one session sees, or the store's own: each
+ * key with its versions, newest first (SPEC.md 5.8). Built from postings; a
+ * key's text is read only when documents are put in order.
+ *
+ * The hash of a key stands for it: who adds a key refuses one whose hash is
+ * taken by another text.
+ *
+ * The caller's lock: one writer, or any readers.
+ */
+#ifndef WAL_INDEX_DOCUMENTS_H
+#define WAL_INDEX_DOCUMENTS_H
+
+#include <stdbool.h>
+
+#include "agentwal.h"
+#include "engine/base/heap.h"
+#include "engine/base/map.h"
+#include "format/index_fmt.h"
+
+struct wal__doc_version {
+    uint64_t sequence;
+    uint64_t position;
+    uint32_t before; /* rank + 1 of the version before; 0: none */
+    bool deleted;
+};
+
+struct wal__document {
+    uint64_t key_hash;
+    uint32_t newest;   /* rank of its newest version */
+    uint32_t key_size; /* 0: not read yet */
+    uint8_t *key;      /* heap */
+};
+
+struct wal__documents {
+    const struct wal__heap *heap;
+    struct wal__document *items;
+    uint32_t count;
+    uint32_t capacity;
+    struct wal__doc_version *versions; /* ascending by sequence */
+    uint32_t version_count;
+    uint32_t version_capacity;
+    struct wal__map by_hash; /* key hash -> rank in items */
+};
+
+void wal__documents_init(struct wal__documents *documents,
+                         const struct wal__heap *heap);
+void wal__documents_deinit(struct wal__documents *documents);
+
+/* Adds a DOC or DOC_DELETE, in log order; others are nothing. State is as
+ * before on failure. */
+enum wal_status wal__documents_add(struct wal__documents *documents,
+                                   const struct wal__posting *posting,
+                                   uint64_t position) WAL_MUST_USE;
+
+/* The document of a key, also when it is deleted; or null. */
+struct wal__document *
+wal__documents_find(const struct wal__documents *documents, uint64_t key_hash);
+
+/* The newest version of a document, and the one before a version or null. */
+const struct wal__doc_version *
+wal__documents_newest(const struct wal__documents *documents,
+                      const struct wal__document *document);
+const struct wal__doc_version *
+wal__documents_before(const struct wal__documents *documents,
+                      const struct wal__doc_version *version);
+
+/* Keeps the text of a document's key. */
+enum wal_status wal__documents_name(struct wal__documents *documents,
+                                    struct wal__document *document,
+                                    struct wal__span key) WAL_MUST_USE;
+
+#endif

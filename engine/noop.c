@@ -1,0 +1,351 @@
+/*
+ * noop.c - persistence off (SPEC.md 5.11): a handle knows what it was given,
+ * everything else is empty. Invariant: arguments are refused as by a store
+ * that keeps them, so that a program behaves alike with both. Readers are made
+ * where the others are, and left empty. Any thread.
+ */
+#include "engine/noop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/session/batch.h"
+#include "engine/session/create.h"
+#include "engine/session/text.h"
+
+/* A session's handle, and what it was given; the texts are in handle.info. */
+struct noop_session {
+    struct wal_session handle; /* first: it is freed by wal__session_free */
+    struct wal_session_info known;
+};
+
+static enum wal_status no_memory(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+/* --- store -------------------------------------------------------------- */
+
+enum wal_status wal__noop_open(const struct wal__heap *heap,
+                               const struct wal__io *io,
+                               struct wal_store **store,
+                               struct wal_error *error)
+{
+    struct wal_store *opened = wal__heap_zalloc(heap, sizeof(*opened));
+
+    if (opened == NULL) {
+        return no_memory(error);
+    }
+    opened->core.noop = true;
+    opened->core.env.heap = heap;
+    opened->core.env.io = io; /* for the clock and made-up ids */
+    /* Who waits for an operation, done though it is, asks them. */
+    opened->core.log.env = &opened->core.env;
+    opened->core.committer.log = &opened->core.log;
+    *store = opened;
+    return WAL_OK;
+}
+
+void wal__noop_close(struct wal_store *store)
+{
+    wal__heap_free(store->core.env.heap, store);
+}
+
+void wal__noop_store_status(struct wal_store_info *info)
+{
+    *info = (struct wal_store_info){.struct_size = sizeof(*info)};
+}
+
+void wal__noop_migrate(uint32_t to, struct wal_migration *result)
+{
+    if (result != NULL) {
+        *result = (struct wal_migration){
+            .struct_size = sizeof(*result), .from = to, .to = to};
+    }
+}
+
+enum wal_status wal__noop_not_found(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                     "persistence is off: nothing was kept");
+}
+
+/* --- sessions ----------------------------------------------------------- */
+
+static const struct wal_session_info *
+known_of(const struct wal_session *session)
+{
+    return &((const struct noop_session *)(const void *)session)->known;
+}
+
+/* Puts a text behind the others; room was reserved. */
+static struct wal_slice keep(struct wal__buf *texts, struct wal__span text)
+{
+    struct wal_slice slice = {texts->data + texts->size, text.size};
+
+    if (text.size > 0) {
+        memcpy(texts->data + texts->size, text.data, text.size);
+        texts->size += text.size;
+    }
+    return slice;
+}
+
+static enum wal_status keep_texts(struct noop_session *made,
+                                  const struct wal__session_record *record)
+{
+    struct wal__buf *texts = &made->handle.info;
+    struct wal_session_info *known = &made->known;
+    uint8_t *room;
+
+    if (wal__buf_reserve(texts, wal__session_record_size(record), &room) !=
+        WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    known->id = keep(texts, record->id);
+    known->cwd = keep(texts, record->cwd);
+    known->project = keep(texts, record->project);
+    known->title = keep(texts, record->title);
+    known->parent_id = keep(texts, record->parent_id);
+    known->source = keep(texts, record->source);
+    known->metadata = keep(texts, record->metadata);
+    known->schema_version = record->schema_version;
+    known->created_ms = record->created_ms;
+    known->updated_ms = record->created_ms;
+    return WAL_OK;
+}
+
+/* A handle on what the record says, with an id made up where it has none. */
+static enum wal_status make_session(struct wal__core *core,
+                                    struct wal__session_record *record,
+                                    uint32_t flags,
+                                    struct wal_session **session,
+                                    struct wal_error *error)
+{
+    struct noop_session *made = wal__heap_zalloc(core->env.heap, sizeof(*made));
+    char id[WAL__UUID_TEXT];
+
+    if (made == NULL) {
+        return no_memory(error);
+    }
+    made->handle.core = core;
+    pthread_mutex_init(&made->handle.info_mutex, NULL);
+    wal__buf_init(&made->handle.info, core->env.heap);
+    made->known.struct_size = sizeof(made->known);
+    made->known.flags = flags;
+    if (record->id.size == 0) {
+        wal__text_uuid(&core->env, id);
+        record->id.data = (const uint8_t *)id;
+        record->id.size = sizeof(id);
+    }
+    if (keep_texts(made, record) != WAL_OK) {
+        wal__session_free(&made->handle);
+        return no_memory(error);
+    }
+    *session = &made->handle;
+    return WAL_OK;
+}
+
+/* The options as a record, checked; null: none. */
+static enum wal_status read_options(const struct wal__core *core,
+                                    const struct wal_session_options *options,
+                                    struct wal__session_record *record,
+                                    struct wal_error *error)
+{
+    const struct wal_session_options none = {.struct_size = sizeof(none)};
+    const struct wal_session_options *given = options == NULL ? &none : options;
+    enum wal_status status = wal__new_session_record(given, record, error);
+
+    record->created_ms = given->created_ms != 0
+                             ? given->created_ms
+                             : core->env.io->now_ms(core->env.io->ctx);
+    return status;
+}
+
+enum wal_status
+wal__noop_session_create(struct wal__core *core,
+                         const struct wal_session_options *options,
+                         struct wal_session **session, struct wal_error *error)
+{
+    struct wal__session_record record = {0};
+    enum wal_status status = read_options(core, options, &record, error);
+
+    return status == WAL_OK ? make_session(core, &record, 0, session, error)
+                            : status;
+}
+
+enum wal_status wal__noop_session_open(struct wal__core *core,
+                                       struct wal__span id,
+                                       struct wal_session **session,
+                                       struct wal_error *error)
+{
+    struct wal__session_record record = {.id = id, .schema_version = 1};
+
+    if (id.size == 0) {
+        return wal__noop_not_found(error);
+    }
+    return make_session(core, &record, 0, session, error);
+}
+
+static void inherit(struct wal__span *text, struct wal_slice from)
+{
+    if (text->size == 0) {
+        *text = (struct wal__span){from.data, (size_t)from.size};
+    }
+}
+
+enum wal_status
+wal__noop_session_fork(struct wal_session *source, struct wal_slice at,
+                       const struct wal_session_options *options,
+                       struct wal_session **fork, struct wal_error *error)
+{
+    const struct wal_session_info *from = known_of(source);
+    struct wal__session_record record = {0};
+    struct wal__span ignored;
+    enum wal_status status =
+        wal__text_check(at, WAL__ID_MAX, "fork point's id", &ignored, error);
+
+    if (status == WAL_OK) {
+        status = read_options(source->core, options, &record, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    inherit(&record.cwd, from->cwd);
+    inherit(&record.project, from->project);
+    inherit(&record.title, from->title);
+    inherit(&record.metadata, from->metadata);
+    record.parent_id = (struct wal__span){0};
+    inherit(&record.parent_id, from->id);
+    if (options == NULL || options->schema_version == 0) {
+        record.schema_version = from->schema_version;
+    }
+    return make_session(source->core, &record, WAL_SESSION_FORK, fork, error);
+}
+
+void wal__noop_session_status(const struct wal_session *session,
+                              struct wal_session_info *info)
+{
+    *info = *known_of(session);
+}
+
+/* What wal__batch_add_change checks without knowing the session. */
+static enum wal_status check_change(const struct wal_session_change *change,
+                                    struct wal_error *error)
+{
+    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
+                           WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
+                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
+    const struct {
+        uint32_t field;
+        const struct wal_slice *text;
+        const char *what;
+    } texts[] = {
+        {WAL_CHANGE_TITLE, &change->title, "title"},
+        {WAL_CHANGE_CWD, &change->cwd, "cwd"},
+        {WAL_CHANGE_PROJECT, &change->project, "project id"},
+    };
+    struct wal__span ignored;
+    enum wal_status status = WAL_OK;
+
+    if (change->struct_size != sizeof(*change) ||
+        (change->fields & ~known) != 0 ||
+        ((change->fields & WAL_CHANGE_SCHEMA) != 0 &&
+         change->schema_version == 0)) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the change's struct_size, fields or schema version "
+                         "are not valid");
+    }
+    if ((change->fields & WAL_CHANGE_METADATA) != 0 &&
+        change->metadata.size > 0) {
+        status = wal__text_check_json(change->metadata, WAL__METADATA_MAX, true,
+                                      "metadata", &ignored, error);
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (status == WAL_OK && (change->fields & texts[i].field) != 0) {
+            status = wal__text_check(*texts[i].text, WAL__TEXT_MAX,
+                                     texts[i].what, &ignored, error);
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__noop_session_update(struct wal_session *session,
+                                         wal_update_fn *fn, void *ctx,
+                                         struct wal_error *error)
+{
+    struct wal_session_info now = *known_of(session);
+    struct wal_session_change change = {.struct_size = sizeof(change)};
+    int32_t answer = fn(ctx, &now, &change);
+
+    if (answer != 0) {
+        return wal__fail(error, WAL_ECALLBACK, answer, NULL, 0,
+                         "the caller's function answered %d", answer);
+    }
+    return check_change(&change, error);
+}
+
+/* --- batches ------------------------------------------------------------ */
+
+/* The batch without its change, which is one of a session that is there. */
+static enum wal_status make_op(struct wal_session *session,
+                               const struct wal_batch *batch,
+                               const struct wal_append_options *options,
+                               struct wal__op **op, struct wal_error *error)
+{
+    struct wal_batch rest = *batch;
+    enum wal_status status;
+
+    if (batch->change == NULL || batch->entry_count > 0 ||
+        batch->document_count > 0 || batch->head_count > 0) {
+        rest.change = NULL;
+        return wal__batch_create(session, &rest, options, false, op, error);
+    }
+    *op = wal__batch_op(session->core, session->number, 0);
+    status = *op == NULL ? no_memory(error) : WAL_OK;
+    return status;
+}
+
+enum wal_status wal__noop_submit(struct wal_session *session,
+                                 const struct wal_batch *batch,
+                                 const struct wal_append_options *options,
+                                 struct wal__op **op, struct wal_error *error)
+{
+    enum wal_status status =
+        batch->change == NULL ? WAL_OK : check_change(batch->change, error);
+
+    if (status == WAL_OK) {
+        status = make_op(session, batch, options, op, error);
+    }
+    if (status == WAL_OK) {
+        (*op)->durability = WAL_DURABLE;
+        (*op)->result.appended = batch->entry_count;
+        atomic_store(&(*op)->state, WAL__OP_DONE);
+    }
+    return status;
+}
+
+enum wal_status wal__noop_session_compact(
+    struct wal_session *session, const struct wal_compact_options *options,
+    struct wal_session **fork, struct wal_append_result *result,
+    struct wal_error *error)
+{
+    const struct wal_slice head = {NULL, 0};
+    struct wal__span first_kept;
+    struct wal__buf payload;
+    enum wal_status status;
+
+    wal__buf_init(&payload, session->core->env.heap);
+    status = wal__compaction_payload(options, &first_kept, &payload, error);
+    wal__buf_deinit(&payload);
+    if (status == WAL_OK) {
+        status =
+            wal__noop_session_fork(session, head, options->into, fork, error);
+    }
+    if (status == WAL_OK && result != NULL) {
+        *result = (struct wal_append_result){.struct_size = sizeof(*result),
+                                             .appended = 1};
+        wal__text_uuid(&session->core->env, result->last_id);
+    }
+    return status;
+}

@@ -1,0 +1,381 @@
+/*
+ * batch.c - a batch as the caller hands it in becomes an operation (SPEC.md
+ * 5.2): everything is checked, encoded and checksummed in the caller's thread.
+ */
+#include "engine/session/batch.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/session/text.h"
+#include "format/crc32.h"
+
+enum {
+    BATCH_MAX = 32 * 1024 * 1024,
+    DOCS_MAX = 64 * 1024
+};
+
+static void release(struct wal__op *op)
+{
+    struct wal__batch *batch = op->subject;
+
+    if (batch == NULL) {
+        return;
+    }
+    wal__buf_deinit(&batch->texts);
+    wal__map_deinit(&batch->keys);
+    wal__heap_free(op->heap, batch->entries);
+    wal__heap_free(op->heap, batch->redacts);
+    wal__heap_free(op->heap, batch->docs);
+    wal__heap_free(op->heap, batch->heads);
+    wal__heap_free(op->heap, batch);
+}
+
+struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
+{
+    const struct wal__op_frame *at = &op->frames[frame];
+    struct wal__span span = {op->bytes.data + at->offset + WAL__FRAME_SIZE,
+                             at->frame.stored_size};
+
+    return span;
+}
+
+struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
+                              uint32_t entry_count)
+{
+    struct wal__op *op = wal__op_create(core->env.heap);
+    struct wal__batch *batch;
+
+    if (op == NULL) {
+        return NULL;
+    }
+    op->release = release;
+    op->resolve = wal__batch_resolve;
+    batch = wal__heap_zalloc(core->env.heap, sizeof(*batch));
+    if (batch == NULL) {
+        wal__op_release(op);
+        return NULL;
+    }
+    op->subject = batch;
+    batch->core = core;
+    batch->session = session;
+    batch->entry_count = entry_count;
+    wal__buf_init(&batch->texts, core->env.heap);
+    wal__map_init(&batch->keys, core->env.heap);
+    if (entry_count > 0) {
+        batch->entries = wal__heap_zalloc(
+            core->env.heap, entry_count * sizeof(batch->entries[0]));
+        if (batch->entries == NULL) {
+            wal__op_release(op);
+            return NULL;
+        }
+    }
+    return op;
+}
+
+/* --- documents ---------------------------------------------------------- */
+
+static enum wal_status check_doc(const struct wal_doc *doc,
+                                 struct wal__doc_record *record,
+                                 struct wal_error *error)
+{
+    const uint32_t known = WAL_DOC_EXPECT | WAL_DOC_DELETE | WAL_DOC_STORE;
+    enum wal_status status;
+
+    if (doc->struct_size != sizeof(*doc) || (doc->flags & ~known) != 0) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the document's struct_size or flags are not valid");
+    }
+    status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key",
+                             &record->key, error);
+    if (status == WAL_OK && record->key.size == 0) {
+        status =
+            wal__fail(error, WAL_EINVAL, 0, NULL, 0, "a document needs a key");
+    }
+    if (status == WAL_OK && (doc->flags & WAL_DOC_DELETE) == 0) {
+        status = wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false,
+                                      "document", &record->value, error);
+    }
+    return status;
+}
+
+/* Takes note of the key of the document added last; each is there once. */
+static enum wal_status note_key(struct wal__op *op, struct wal__span key,
+                                struct wal_error *error)
+{
+    struct wal__batch *batch = op->subject;
+    const struct wal__batch_doc *item = &batch->docs[batch->doc_count];
+    uint64_t hash = op->frames[item->frame].frame.id_hash;
+    uint32_t cursor = 0;
+    uint32_t other;
+
+    while (wal__map_find(&batch->keys, hash, &cursor, &other)) {
+        if (batch->docs[other].number == item->number &&
+            op->frames[batch->docs[other].frame].frame.id_hash == hash) {
+            return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                             "the key \"%.*s\" is in the batch twice",
+                             (int)key.size, (const char *)key.data);
+        }
+    }
+    if (wal__map_add(&batch->keys, hash, batch->doc_count) != WAL_OK) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    batch->doc_count++;
+    return WAL_OK;
+}
+
+static enum wal_status add_doc(struct wal__op *op, const struct wal_doc *doc,
+                               struct wal_error *error)
+{
+    struct wal__batch *batch = op->subject;
+    struct wal__batch_doc *item = &batch->docs[batch->doc_count];
+    const struct wal__io *io = batch->core->env.io;
+    struct wal__doc_record record = {0};
+    struct wal__op_frame *frame;
+    uint8_t *payload;
+    enum wal_status status = check_doc(doc, &record, error);
+    uint64_t size = wal__doc_record_size(&record);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (op->bytes.size + size > BATCH_MAX) {
+        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                         "the batch is larger than %d bytes", BATCH_MAX);
+    }
+    record.modified_ms = io->now_ms(io->ctx);
+    if (wal__op_add(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    wal__doc_record_encode(&record, payload);
+    item->frame = op->frame_count - 1;
+    item->number =
+        (doc->flags & WAL_DOC_STORE) != 0 ? WAL__STORE_NUMBER : batch->session;
+    item->flags = doc->flags;
+    item->expected = doc->version;
+    frame->frame.type = (doc->flags & WAL_DOC_DELETE) != 0
+                            ? WAL__FRAME_DOC_DELETE
+                            : WAL__FRAME_DOC;
+    frame->frame.session = item->number;
+    frame->frame.id_hash = wal__id_hash(record.key.data, record.key.size);
+    return note_key(op, record.key, error);
+}
+
+/* --- heads -------------------------------------------------------------- */
+
+static enum wal_status check_head(const struct wal_head *head,
+                                  struct wal__head_record *record,
+                                  struct wal_error *error)
+{
+    static const struct wal__span main_name = {(const uint8_t *)"main", 4};
+    enum wal_status status;
+
+    if (head->struct_size != sizeof(*head) ||
+        (head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
+        head->stream >= WAL__BATCH_STREAMS) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the head's struct_size, flags or stream are not "
+                         "valid");
+    }
+    status = wal__text_check(head->name, WAL__ID_MAX, "head's name",
+                             &record->name, error);
+    if (status == WAL_OK) {
+        status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id",
+                                 &record->entry_id, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(head->note, WAL__TEXT_MAX, "head's note",
+                                 &record->note, error);
+    }
+    if (record->name.size == 0) {
+        record->name = main_name;
+    }
+    return status;
+}
+
+static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
+                                struct wal_error *error)
+{
+    struct wal__batch *batch = op->subject;
+    struct wal__batch_head *item = &batch->heads[batch->head_count];
+    struct wal__head_record record = {0};
+    struct wal__op_frame *frame;
+    struct wal__span expected;
+    uint8_t *payload;
+    enum wal_status status = check_head(head, &record, error);
+
+    if (status == WAL_OK) {
+        status = wal__text_check(head->expected, WAL__ID_MAX,
+                                 "expected entry's id", &expected, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    item->flags = head->flags;
+    item->expected_offset = (uint32_t)batch->texts.size;
+    item->expected_size = (uint8_t)expected.size;
+    if (wal__buf_append(&batch->texts, expected.data, expected.size) !=
+            WAL_OK ||
+        wal__op_add(op, (uint32_t)wal__head_record_size(&record), &frame,
+                    &payload) != WAL_OK) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    wal__head_record_encode(&record, payload);
+    item->frame = op->frame_count - 1;
+    frame->frame.type = WAL__FRAME_HEAD;
+    frame->frame.stream = (uint8_t)head->stream;
+    frame->frame.session = batch->session;
+    frame->frame.id_hash = wal__id_hash(record.name.data, record.name.size);
+    for (uint32_t i = 0; i < batch->head_count; i++) {
+        const struct wal__frame *other =
+            &op->frames[batch->heads[i].frame].frame;
+
+        if (other->stream == frame->frame.stream &&
+            other->id_hash == frame->frame.id_hash) {
+            return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                             "the head \"%.*s\" is in the batch twice",
+                             (int)record.name.size,
+                             (const char *)record.name.data);
+        }
+    }
+    batch->head_count++;
+    return WAL_OK;
+}
+
+/* --- the whole ---------------------------------------------------------- */
+
+static enum wal_status check_options(const struct wal_append_options *options,
+                                     struct wal__op *op,
+                                     struct wal_error *error)
+{
+    const uint32_t known = WAL_APPEND_EXPECT | WAL_APPEND_NO_WAIT;
+    struct wal__batch *batch = op->subject;
+    struct wal__span expected;
+    enum wal_status status;
+
+    if (options == NULL) {
+        return WAL_OK;
+    }
+    if (options->struct_size != sizeof(*options) ||
+        options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the append's options are not valid");
+    }
+    op->durability = options->durability;
+    batch->expect = (options->flags & WAL_APPEND_EXPECT) != 0;
+    status = wal__text_check(options->expected_tail, WAL__ID_MAX,
+                             "expected tail", &expected, error);
+    if (status == WAL_OK && expected.size > 0) {
+        batch->expected_size = (uint16_t)expected.size;
+        memcpy(batch->expected, expected.data, expected.size);
+    }
+    return status;
+}
+
+static enum wal_status check_batch(const struct wal_batch *batch,
+                                   struct wal_error *error)
+{
+    if (batch->struct_size != sizeof(*batch) ||
+        (batch->entry_count > 0 && batch->entries == NULL) ||
+        (batch->document_count > 0 && batch->documents == NULL) ||
+        (batch->head_count > 0 && batch->heads == NULL)) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the batch has a wrong struct_size, or a count "
+                         "without an address");
+    }
+    if (batch->entry_count == 0 && batch->document_count == 0 &&
+        batch->head_count == 0 && batch->change == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "there is nothing to append");
+    }
+    if (batch->document_count > DOCS_MAX ||
+        batch->head_count > WAL__HEADS_MAX) {
+        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                         "the batch has %u documents and %u heads; %d and %d "
+                         "are possible",
+                         batch->document_count, batch->head_count, DOCS_MAX,
+                         WAL__HEADS_MAX);
+    }
+    return WAL_OK;
+}
+
+/* Room for what is beyond the frames of documents and heads. */
+static enum wal_status reserve_parts(struct wal__batch *batch,
+                                     const struct wal_batch *given,
+                                     struct wal_error *error)
+{
+    const struct wal__heap *heap = batch->core->env.heap;
+
+    if (given->document_count > 0) {
+        batch->docs = wal__heap_zalloc(heap, given->document_count *
+                                                 sizeof(batch->docs[0]));
+    }
+    if (given->head_count > 0) {
+        batch->heads =
+            wal__heap_zalloc(heap, given->head_count * sizeof(batch->heads[0]));
+    }
+    if ((given->document_count > 0 && batch->docs == NULL) ||
+        (given->head_count > 0 && batch->heads == NULL)) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    return WAL_OK;
+}
+
+static enum wal_status add_parts(struct wal__op *op,
+                                 const struct wal_batch *given,
+                                 struct wal_error *error)
+{
+    enum wal_status status = reserve_parts(op->subject, given, error);
+
+    if (status == WAL_OK) {
+        status = wal__batch_add_entries(op, given->entries, given->entry_count,
+                                        error);
+    }
+    for (uint32_t i = 0; i < given->document_count && status == WAL_OK; i++) {
+        status = add_doc(op, &given->documents[i], error);
+    }
+    for (uint32_t i = 0; i < given->head_count && status == WAL_OK; i++) {
+        status = add_head(op, &given->heads[i], error);
+    }
+    if (status == WAL_OK && given->change != NULL) {
+        status = wal__batch_add_change(op, given->change, error);
+    }
+    return status;
+}
+
+enum wal_status wal__batch_create(struct wal_session *session,
+                                  const struct wal_batch *given,
+                                  const struct wal_append_options *options,
+                                  bool migrates, struct wal__op **op,
+                                  struct wal_error *error)
+{
+    struct wal__batch *batch;
+    struct wal__op *created;
+    enum wal_status status = check_batch(given, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    created = wal__batch_op(session->core, session->number, given->entry_count);
+    if (created == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    batch = created->subject;
+    batch->migrates = migrates;
+    status = check_options(options, created, error);
+    if (status == WAL_OK) {
+        status = add_parts(created, given, error);
+    }
+    if (status != WAL_OK) {
+        wal__op_release(created);
+        return status;
+    }
+    wal__op_finish(created);
+    created->demand.sessions = 2 + batch->redact_count;
+    created->demand.texts +=
+        session->text_size +
+        (uint64_t)batch->redact_count * WAL__SUMMARY_TEXT_MAX;
+    *op = created;
+    return WAL_OK;
+}

@@ -1,0 +1,159 @@
+/*
+ * batch.h - what one atomic operation on a session was asked for, and how it
+ * is decided under the lease (SPEC.md 5.2).
+ *
+ * The frames of an operation stand in this order: entries, a REDACT for each
+ * entry that is a redaction, documents, heads, and the session's record. Each
+ * part is encoded in the caller's thread; resolving it gives the frames their
+ * parents and sessions, or leaves them out.
+ *
+ * Invariant: resolving changes nothing but the operation itself.
+ */
+#ifndef WAL_SESSION_BATCH_H
+#define WAL_SESSION_BATCH_H
+
+#include "engine/session/session.h"
+
+enum {
+    WAL__BATCH_STREAMS = 256,
+    WAL__HEADS_MAX = 4096
+};
+
+/* An entry, beyond its frame, which has the same rank. */
+struct wal__batch_entry {
+    uint64_t id_hash;
+    uint32_t flags;         /* enum wal_entry_flag */
+    uint32_t parent_offset; /* of the parent's id in `texts` */
+    uint8_t parent_size;    /* 0: none given */
+    bool timed;             /* the caller gave the time */
+};
+
+/* A REDACT frame and the entry that asks for it. */
+struct wal__batch_redact {
+    uint32_t frame;
+    uint32_t entry;
+    bool required; /* its target must be there */
+};
+
+struct wal__batch_doc {
+    uint32_t frame;
+    uint32_t number;   /* of the session, or WAL__STORE_NUMBER */
+    uint32_t flags;    /* enum wal_doc_flag */
+    uint64_t expected; /* version */
+    uint64_t version;  /* out, of what was there already */
+};
+
+struct wal__batch_head {
+    uint32_t frame;
+    uint32_t flags;           /* enum wal_head_flag */
+    uint32_t expected_offset; /* of the expected entry's id in `texts` */
+    uint8_t expected_size;
+};
+
+struct wal__batch {
+    struct wal__core *core;
+    uint32_t session;
+    bool expect;
+    bool migrates; /* whatever schema the session has, and what it lost */
+    uint16_t expected_size;
+    uint8_t expected[WAL__ID_MAX];
+    struct wal__batch_entry *entries;
+    struct wal__batch_redact *redacts;
+    struct wal__batch_doc *docs;
+    struct wal__batch_head *heads;
+    uint32_t entry_count;
+    uint32_t redact_count;
+    uint32_t doc_count;
+    uint32_t head_count;
+    /* The session's record. */
+    bool changes;
+    bool conditional;         /* the caller expects a version */
+    uint32_t change_frame;    /* valid when `changes` */
+    uint64_t change_position; /* of the record that it takes the place of */
+    uint64_t expected_version;
+    struct wal__buf texts; /* ids of parents and expected entries */
+    struct wal__map keys;  /* hash of a document's key -> its rank */
+    /* Answers that callers ask for beyond the operation's result. */
+    char previous_head[256]; /* of the last head given */
+};
+
+/* The batch as it is decided. */
+struct wal__decision {
+    struct wal__core *core;
+    struct wal__op *op;
+    struct wal__batch *batch;
+    struct wal__branch_slot *slot;
+    struct wal__map in_batch; /* id hash -> entry; of larger batches */
+    uint64_t *sequences;      /* of each entry, new or found */
+    uint64_t sequence;        /* the room for that of a batch of one */
+    uint64_t next;
+    uint64_t known[WAL__BATCH_STREAMS / 64]; /* a bit for each head known */
+    uint64_t heads[WAL__BATCH_STREAMS];
+};
+
+#define WAL__NO_ENTRY UINT32_MAX
+
+/* append.c: adds the entries to the operation. */
+enum wal_status wal__batch_add_entries(struct wal__op *op,
+                                       const struct wal_entry *entries,
+                                       uint32_t count,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* batch.c: an operation for a batch, not submitted. `migrates` as above. */
+enum wal_status wal__batch_create(struct wal_session *session,
+                                  const struct wal_batch *batch,
+                                  const struct wal_append_options *options,
+                                  bool migrates, struct wal__op **op,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* An operation with an empty subject and room for so many entries. */
+struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
+                              uint32_t entry_count);
+
+/* change.c: the session's record with the change in it, as the operation's
+ * last frame; nothing when it changes nothing. */
+enum wal_status wal__batch_add_change(struct wal__op *op,
+                                      const struct wal_session_change *change,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* resolve.c: decides under the lease; ctx is the core. */
+enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
+
+/* Whether the session takes writes of this caller; WAL_ENOTFOUND when it was
+ * deleted, WAL_EDAMAGED, WAL_ESCHEMA. */
+enum wal_status wal__session_check(struct wal__core *core, uint32_t number,
+                                   bool migrates, struct wal__summary *summary,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* A frame's payload as it stands in the operation. */
+struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
+
+/* An earlier entry of the batch with this id, or WAL__NO_ENTRY. */
+uint32_t wal__decision_find(const struct wal__decision *decision,
+                            struct wal__span id);
+
+/* An entry by its id, in the batch or in what the session sees: its sequence
+ * and stream. WAL_ENOTFOUND. */
+enum wal_status wal__decision_entry(struct wal__decision *decision,
+                                    struct wal__span id,
+                                    struct wal__found *found) WAL_MUST_USE;
+
+/* The id of the entry with this sequence, terminated; empty for 0 and for one
+ * that was lost. */
+void wal__decision_name(struct wal__decision *decision, uint32_t stream,
+                        uint64_t sequence, char out[256]);
+
+/* reference.c: what an entry's payload names must be there: checked when its
+ * parent is known; and who owns a redaction's target. */
+enum wal_status wal__resolve_reference(struct wal__decision *decision,
+                                       uint32_t entry) WAL_MUST_USE;
+enum wal_status
+wal__resolve_redacts(struct wal__decision *decision) WAL_MUST_USE;
+
+/* resolve_parts.c */
+enum wal_status wal__resolve_docs(struct wal__decision *decision) WAL_MUST_USE;
+enum wal_status wal__resolve_heads(struct wal__decision *decision) WAL_MUST_USE;
+enum wal_status
+wal__resolve_change(struct wal__decision *decision) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * docs.h - reading documents in the order of their keys (SPEC.md 5.8).
+ */
+#ifndef WAL_SESSION_DOCS_H
+#define WAL_SESSION_DOCS_H
+
+#include "engine/session/session.h"
+
+/* A version that is given, and which document it is of. */
+struct wal__docs_item {
+    size_t key_offset; /* in `keys` */
+    uint32_t key_size;
+    bool deleted;
+    uint64_t sequence;
+    uint64_t position;
+};
+
+struct wal_docs {
+    struct wal__core *core;
+    uint32_t number;       /* of the session, or WAL__STORE_NUMBER */
+    uint32_t flags;        /* enum wal_docs_flag */
+    struct wal__buf items; /* of struct wal__docs_item, in order */
+    struct wal__buf keys;
+    size_t next;
+    struct wal__buf scratch;
+};
+
+enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
+                               const struct wal_docs_options *options,
+                               struct wal_docs **docs,
+                               struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__docs_next(struct wal_docs *docs, struct wal_doc *doc,
+                               struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__docs_get(struct wal_docs *docs, struct wal__span key,
+                              uint64_t version, struct wal_doc *doc,
+                              struct wal_error *error) WAL_MUST_USE;
+void wal__docs_close(struct wal_docs *docs);
+
+#endif

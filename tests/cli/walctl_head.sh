@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# walctl head, redact, compact-session and delete; heads and what is hidden in
+# walcat.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+ids() {
+    walcat "$@" | python3 -c '
+import json, sys
+print(*(json.loads(line)["id"] for line in sys.stdin))'
+}
+message() {
+    printf '{"id":"%s","type":"message"%s,"payload":{"role":"user","content":"%s"}}\n' "$@"
+}
+
+walctl init "$store"
+walctl create "$store" --id s >/dev/null
+code 1 walctl head "$store" s main
+same "" "$(walctl head "$store" s)" "heads of an empty session"
+{
+    message a '' 'first of all'
+    message b '' second
+    message c '' third
+    message d ',"parentId":"b"' 'another way'
+} | walctl append "$store" s >/dev/null
+
+# Listing, showing and moving.
+same c "$(walctl head "$store" s main)" "the head main"
+walctl head --json "$store" s main |
+    json 'rows == [{"name": "main", "entryId": "c"}]'
+code 1 walctl head "$store" s try
+same "" "$(walctl head "$store" s try d --note 'to be tried')" "a new head"
+same d "$(walctl head "$store" s try b)" "what a head was before"
+walctl head --json "$store" s try d |
+    json 'rows == [{"name": "try", "entryId": "d", "previous": "b"}]'
+walctl head --json "$store" s | json '
+    [(r["name"], r["stream"], r["entryId"]) for r in rows]
+    == [("main", 0, "c"), ("try", 0, "d")]
+    and rows[1]["version"] > rows[0]["version"] and rows[0]["note"] is None'
+walctl head "$store" s | grep -q '^try  d$' || fail "the list of heads"
+walctl show --json "$store" s |
+    json 'rows[0]["heads"] == {"main": "c", "try": "d"}'
+code 1 walctl head "$store" s try none
+code 1 walctl head "$store" s try a --expect b
+json 'rows == [{"conflict": {"expected": "b", "actual": "d"}}]' "$work/stdout"
+code 1 walctl head "$store" s new a --expect b
+json 'rows == [{"conflict": {"expected": "b", "actual": ""}}]' "$work/stdout"
+code 0 walctl head "$store" s new a --expect ''
+code 0 walctl head "$store" s new '' --expect a
+code 1 walctl head "$store" s new
+code 2 walctl head "$store" s try --expect d
+code 2 walctl head "$store" s --note why
+code 2 walctl head "$store" s '' a
+code 2 walctl head "$store" s main a more
+code 2 walctl head "$store" s main --stream 256
+code 1 walctl head "$store" none
+
+# Branches of heads, and the tree.
+same "a b d" "$(ids "$store" s --branch try)" "branch of a head"
+same "a b c" "$(ids "$store" s --branch main)" "branch of main"
+same "a b" "$(ids "$store" s --branch b)" "branch of an entry"
+code 1 walcat "$store" s --branch none
+code 1 walcat "$store" s --up-to try
+walctl head "$store" s also d >/dev/null
+walcat --tree "$store" s >"$work/tree"
+grep -q '^├─ c .*<- main$' "$work/tree" || fail "main in the tree"
+grep -q '^└─ d .*<- also, try$' "$work/tree" || fail "two heads of an entry"
+
+# Moving main is going back: what is appended then goes under it.
+same c "$(walctl head "$store" s main b)" "going back"
+message e '' 'once more' | walctl append "$store" s >/dev/null
+same "a b e" "$(ids "$store" s)" "after going back"
+
+# Deltas are left out, and their children are lifted.
+printf '%s\n' '{"id":"x1","type":"message_delta_batch","payload":[1]}' \
+    '{"id":"f","type":"note","payload":{"text":"after"}}' |
+    walctl append "$store" s >/dev/null
+same "a b e f" "$(ids "$store" s)" "without deltas"
+same "a b e x1 f" "$(ids "$store" s --deltas)" "with deltas"
+walcat "$store" s | json 'rows[-1]["parentId"] == "e"'
+walcat "$store" s --deltas | json 'rows[-1]["parentId"] == "x1"'
+
+# Redaction.
+walctl redact "$store" s b --reason 'a secret' >"$work/result"
+json 'rows[0]["sessionId"] == "s" and rows[0]["appendedCount"] == 1
+    and len(rows[0]["lastAppendedEntryId"]) > 0' "$work/result"
+by=$(field lastAppendedEntryId "$work/result")
+same "a e f $by" "$(ids "$store" s)" "without the redacted entry"
+if walcat "$store" s --all --deltas --redacted | grep -q second; then
+    fail "redacted content was printed"
+fi
+walcat "$store" s --redacted | json "
+    [r for r in rows if r['id'] == 'b'][0]['payload'] ==
+    {'redactedBy': '$by', 'reason': 'a secret'}"
+walcat --tree "$store" s >"$work/tree"
+grep -q '^b  message  \[redacted\] a secret$' "$work/tree" ||
+    fail "a redacted entry in the tree"
+walcat --text --redacted "$store" s | grep -q '^\[redacted\] a secret$' ||
+    fail "a redacted entry as text"
+code 1 walctl redact "$store" s none
+code 2 walctl redact "$store" s
+walctl redact "$store" s a >/dev/null
+walctl show --json "$store" s | json 'rows[0]["firstText"] is None'
+
+# Compaction.
+message g '' 'kept' | walctl append "$store" s >/dev/null
+printf 'All that was "said".\n' |
+    walctl compact-session "$store" s --first-kept g >"$work/result"
+json 'rows[0]["sessionId"] == "s" and rows[0]["appendedCount"] == 1' \
+    "$work/result"
+by=$(field lastAppendedEntryId "$work/result")
+same "g $by" "$(ids "$store" s --since-compaction)" "since the compaction"
+walcat "$store" s --tail 1 | json '
+    rows[0]["type"] == "compaction_summary"
+    and rows[0]["payload"]["firstKeptEntryId"] == "g"
+    and rows[0]["payload"]["summary"] == "All that was \"said\"."'
+printf 'shorter' |
+    walctl compact-session "$store" s --first-kept g --new t >"$work/result"
+json 'rows[0]["sessionId"] == "t" and rows[0]["appendedCount"] == 1' \
+    "$work/result"
+by=$(field lastAppendedEntryId "$work/result")
+walctl show --json "$store" t | json "rows[0]['parentId'] == 's'
+    and rows[0]['lineage'] == ['s'] and rows[0]['head'] == '$by'"
+walctl show --json "$store" s | json "rows[0]['head'] != '$by'"
+code 1 walctl compact-session "$store" s --first-kept none <<<text
+code 1 walctl compact-session "$store" s --first-kept g --new t <<<text
+code 2 walctl compact-session "$store" s <<<text
+code 2 walctl compact-session "$store" s --first-kept g --new '' <<<text
+
+# Deleting.
+before=$(walcat "$store" t)
+code 0 walctl delete "$store" s
+code 1 walctl show "$store" s
+code 1 walctl delete "$store" s
+walctl list --json "$store" | json '[r["sessionId"] for r in rows] == ["t"]'
+same "$before" "$(walcat "$store" t)" "a fork of a deleted session"
+walctl show --json "$store" t | json 'rows[0]["lineage"] == ["s"]'
+walctl create "$store" --id s >/dev/null
+same "" "$(walcat "$store" s)" "a new session of the same id"
+code 0 walcheck "$store"

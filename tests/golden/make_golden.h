@@ -1,0 +1,47 @@
+/*
+ * make_golden.h - what the makers of golden files share: the bytes of a store's
+ * files, to be changed and put back.
+ */
+#ifndef WAL_TESTS_MAKE_GOLDEN_H
+#define WAL_TESTS_MAKE_GOLDEN_H
+
+#include "format/frame.h"
+#include "format/segment_fmt.h"
+#include "tests/sim/sim_io.h"
+
+#define ROOT "/store"
+#define LOG  ROOT "/log/"
+#define SEG1 LOG "0000000000000001.seg"
+#define SEG2 LOG "0000000000000002.seg"
+#define SEG3 LOG "0000000000000003.seg"
+#define SEG4 LOG "0000000000000004.seg"
+
+enum {
+    HEADER = WAL__SEGMENT_HEADER_SIZE,
+    SECTOR = SIM_SECTOR_SIZE
+};
+
+struct golden_file {
+    struct sim_disk *disk;
+    const char *path;
+    uint8_t *bytes;
+    size_t size;
+};
+
+/* Reads a file whole. */
+struct golden_file golden_take(struct sim_disk *disk, const char *path);
+/* Writes it, and frees the bytes. */
+void golden_put_back(struct golden_file *file);
+
+/* A segment's header, and its next frame at or behind `at`: its offset, or
+ * 0. */
+void golden_header(const struct golden_file *file,
+                   struct wal__segment_header *header);
+uint64_t golden_next_frame(const struct golden_file *file, uint64_t at,
+                           struct wal__frame *frame);
+
+/* Writes a store of one segment, without files in index/, as format version 0
+ * had it. */
+void golden_lower(struct sim_disk *disk);
+
+#endif

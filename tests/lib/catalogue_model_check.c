@@ -1,0 +1,278 @@
+/*
+ * catalogue_model_check.c - the catalogue compared with its model, and its
+ * snapshots (catalogue_model.h). One thread, but for the checks.
+ */
+#include "tests/lib/catalogue_model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+const uint8_t model_uuid[16] = "a store's uuid..";
+
+/* -------------------------------------------------------------- compare --- */
+
+bool model_is_text(struct wal__span span, const char *text)
+{
+    return span.size == strlen(text) &&
+           (span.size == 0 || memcmp(span.data, text, span.size) == 0);
+}
+
+bool model_is_same(const struct wal__summary *summary,
+                   const struct model_session *session)
+{
+    const struct wal__summary *wanted = &session->numbers;
+
+    return summary->number == wanted->number &&
+           summary->flags == wanted->flags &&
+           summary->session_position == wanted->session_position &&
+           summary->fork_sequence == wanted->fork_sequence &&
+           summary->fork_owner == wanted->fork_owner &&
+           summary->depth == wanted->depth &&
+           summary->created_ms == wanted->created_ms &&
+           summary->updated_ms == wanted->updated_ms &&
+           summary->last_sequence == wanted->last_sequence &&
+           summary->entries == wanted->entries &&
+           summary->inherited == wanted->inherited &&
+           summary->bytes == wanted->bytes &&
+           summary->head_sequence == wanted->head_sequence &&
+           summary->segment == wanted->segment && summary->first_posting == 0 &&
+           summary->posting_count == 0 &&
+           summary->first_sequence == wanted->first_sequence &&
+           summary->first_owner == wanted->first_owner &&
+           summary->fork_record == wanted->fork_record &&
+           summary->fork_source == wanted->fork_source &&
+           summary->documents == wanted->documents &&
+           summary->schema_version == wanted->schema_version &&
+           model_is_text(summary->first_text, session->first_text) &&
+           model_is_text(summary->id, session->id) &&
+           model_is_text(summary->head_id, session->head_id) &&
+           model_is_text(summary->parent_id, session->parent_id) &&
+           model_is_text(summary->cwd, session->cwd) &&
+           model_is_text(summary->project, session->project) &&
+           model_is_text(summary->title, session->title) &&
+           model_is_text(summary->source, session->source);
+}
+
+const struct model_filter model_filters[MODEL_FILTERS] = {
+    {"", "", "", "", ""},
+    {"/home/3", "", "", "", ""},
+    {"/home/none", "", "", "", ""},
+    {"", "project 2", "", "", ""},
+    {"", "", "3", "", ""},
+    {"", "", "", "claude:1", ""},
+    {"", "", "", "", "parent-2"},
+    {"/home/1", "project 1", "", "", "parent-1"},
+};
+
+static bool passes(const char *filter, const char *text)
+{
+    return filter[0] == '\0' || strcmp(filter, text) == 0;
+}
+
+static int compare_newest(const void *a, const void *b)
+{
+    const struct model_session *const *x = a;
+    const struct model_session *const *y = b;
+    uint64_t x_sequence = (*x)->numbers.last_sequence;
+    uint64_t y_sequence = (*y)->numbers.last_sequence;
+
+    return (x_sequence < y_sequence) - (x_sequence > y_sequence);
+}
+
+uint32_t model_visible_count(const struct model *model)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->count; i++) {
+        count += !model_is_deleted(&model->sessions[i]);
+    }
+    return count;
+}
+
+uint32_t model_list(const struct model *model,
+                    const struct model_filter *filter,
+                    const struct model_session **list)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct model_session *session = &model->sessions[i];
+
+        if (!model_is_deleted(session) && passes(filter->cwd, session->cwd) &&
+            passes(filter->project, session->project) &&
+            passes(filter->source, session->source) &&
+            passes(filter->parent_id, session->parent_id) &&
+            strncmp(filter->prefix, session->id, strlen(filter->prefix)) == 0) {
+            list[count++] = session;
+        }
+    }
+    qsort(list, count, sizeof(*list), compare_newest);
+    return count;
+}
+
+enum wal_status model_begin_list(struct wal__catalogue_cursor *cursor,
+                                 const struct wal__catalogue *catalogue,
+                                 const struct model_filter *texts)
+{
+    struct wal__catalogue_filter filter = {
+        .cwd = model_span(texts->cwd),
+        .project = model_span(texts->project),
+        .prefix = model_span(texts->prefix),
+        .source = model_span(texts->source),
+        .parent_id = model_span(texts->parent_id),
+    };
+
+    return wal__catalogue_cursor_init(cursor, catalogue, &filter);
+}
+
+enum wal_status model_check_list(const struct wal__catalogue *catalogue,
+                                 const struct model *model,
+                                 const struct model_filter *texts)
+{
+    const struct model_session *wanted[MODEL_SESSIONS];
+    uint32_t count = model_list(model, texts, wanted);
+    struct wal__catalogue_cursor cursor;
+    struct wal__summary summary;
+    enum wal_status status = model_begin_list(&cursor, catalogue, texts);
+    uint32_t at = 0;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    while ((status = wal__catalogue_cursor_next(&cursor, catalogue,
+                                                &summary)) == WAL_OK) {
+        if (at == count || !model_is_same(&summary, wanted[at++])) {
+            status = WAL_END;
+            at = UINT32_MAX;
+            break;
+        }
+    }
+    wal__catalogue_cursor_deinit(&cursor);
+    if (status == WAL_END) {
+        return at == count ? WAL_OK : WAL_END;
+    }
+    return status;
+}
+
+enum wal_status model_check_session(const struct wal__catalogue *catalogue,
+                                    const struct model *model,
+                                    const struct model_session *session)
+{
+    const struct model_session *found = model_find(model, session->id);
+    struct wal__summary summary;
+    enum wal_status status =
+        wal__catalogue_get(catalogue, session->numbers.number, &summary);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!model_is_same(&summary, session)) {
+        return WAL_END;
+    }
+    status = wal__catalogue_find(catalogue, model_span(session->id), &summary);
+    if (found == NULL) {
+        return status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND ? WAL_END : status;
+    }
+    return model_is_same(&summary, found) ? WAL_OK : WAL_END;
+}
+
+enum wal_status model_check(const struct wal__catalogue *catalogue,
+                            const struct model *model)
+{
+    enum wal_status status;
+
+    if (model->store.numbers.number != 0) {
+        status = model_check_session(catalogue, model, &model->store);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        status = model_check_session(catalogue, model, &model->sessions[i]);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    for (size_t i = 0; i < MODEL_FILTERS; i++) {
+        status = model_check_list(catalogue, model, &model_filters[i]);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    return WAL_OK;
+}
+
+void model_assert_same(const struct wal__catalogue *catalogue,
+                       const struct model *model)
+{
+    struct wal__summary summary;
+
+    assert_int_equal(model_check(catalogue, model), WAL_OK);
+    assert_int_equal(catalogue->session_count,
+                     model->count + (model->store.numbers.number != 0));
+    assert_int_equal(wal__catalogue_visible_count(catalogue),
+                     model_visible_count(model));
+    assert_int_equal(catalogue->last_session, model->last_session);
+    assert_int_equal(wal__catalogue_get(catalogue, 0, &summary), WAL_ENOTFOUND);
+    assert_int_equal(
+        wal__catalogue_get(catalogue, model->last_session + 1, &summary),
+        WAL_ENOTFOUND);
+    assert_int_equal(
+        wal__catalogue_find(catalogue, model_span("none"), &summary),
+        WAL_ENOTFOUND);
+}
+
+/* ------------------------------------------------------------- snapshot --- */
+
+enum wal_status model_take(void *ctx, const void *data, size_t size)
+{
+    struct model_sink *sink = ctx;
+
+    assert_int_equal(sink->bytes.size % MODEL_CHUNK, 0);
+    assert_true(size > 0 && size <= MODEL_CHUNK);
+    if (++sink->calls == sink->fail_at) {
+        return WAL_ENOSPACE;
+    }
+    return wal__buf_append(&sink->bytes, data, size);
+}
+
+const struct wal__catalogue_header model_header = {
+    .position = 0x123456789,
+    .last_sequence = 77,
+    .chain = 0xabcdef,
+    .uuid = "a store's uuid..",
+};
+
+struct wal__span model_write(const struct wal__catalogue *catalogue)
+{
+    struct model_sink sink = {.fail_at = 0};
+
+    wal__buf_init(&sink.bytes, &wal__heap_libc);
+    assert_int_equal(
+        wal__catalogue_write(catalogue, &model_header, model_take, &sink),
+        WAL_OK);
+    return (struct wal__span){sink.bytes.data, sink.bytes.size};
+}
+
+void model_free(struct wal__span bytes)
+{
+    free((void *)(uintptr_t)bytes.data);
+}
+
+struct wal__span model_roll(struct wal__catalogue *catalogue)
+{
+    struct wal__span bytes = model_write(catalogue);
+
+    wal__catalogue_deinit(catalogue);
+    assert_int_equal(wal__catalogue_adopt(catalogue, bytes, model_uuid),
+                     WAL_OK);
+    assert_int_equal(wal__catalogue_overlay_size(catalogue), 0);
+    return bytes;
+}

@@ -1,0 +1,36 @@
+/*
+ * io_cases.h - tests that hold for every table of io.h, and calls that must
+ * succeed on the one under test.
+ */
+#ifndef WAL_TESTS_LIB_IO_CASES_H
+#define WAL_TESTS_LIB_IO_CASES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/io/io.h"
+
+/* Sets the table under test, before each test. */
+void io_case_use(const struct wal__io *table);
+
+struct wal__file *io_case_open(const char *path, int flags);
+void io_case_open_fails(const char *path, int flags, enum wal_status status,
+                        int error);
+/* Writes a text of 256 bytes at most. */
+void io_case_put(struct wal__file *file, const char *text, uint64_t offset);
+struct wal__io_stat io_case_stat(struct wal__file *file);
+enum wal_status io_case_lock(struct wal__file *file, uint64_t offset,
+                             enum wal__io_lock mode);
+/* Allocating keeps what is there and puts zeros behind it. */
+void io_case_check_allocate(const char *path);
+
+/* Runs the tests, each between enter, which sets the table and an empty
+ * current directory, and leave. How many failed. */
+int io_cases_run(const char *group, CMFixtureFunction enter,
+                 CMFixtureFunction leave);
+
+#endif

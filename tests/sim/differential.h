@@ -1,0 +1,200 @@
+/*
+ * differential.h - the engine and the reference take the same operations, and
+ * every answer is compared (reference.h). The engine runs on a simulated disk:
+ * it is closed and opened again, killed, and loses power.
+ *
+ * An operation calls the engine first, then the reference with the same
+ * arguments: what the engine makes up, ids and times, is told to the reference.
+ * Everything follows from the seed.
+ *
+ * One thread. A comparison that fails prints seed, step and operation.
+ */
+#ifndef WAL_TESTS_SIM_DIFFERENTIAL_H
+#define WAL_TESTS_SIM_DIFFERENTIAL_H
+
+#include "tests/lib/arena_heap.h"
+#include "tests/sim/reference.h"
+#include "tests/sim/sim_io.h"
+
+enum {
+    DIFFERENTIAL_SESSIONS = 1024, /* numbers in one store, at most */
+    DIFFERENTIAL_STREAMS = 3,     /* that operations use */
+    DIFFERENTIAL_STATUSES = 29,   /* WAL_END to the lowest */
+    DIFFERENTIAL_BATCH = 6        /* entries of a batch, at most */
+};
+
+struct differential_text;
+
+/* How often things occurred, over all runs. */
+struct differential_counts {
+    uint64_t statuses[DIFFERENTIAL_STATUSES];
+    uint64_t lost; /* operations that losses of power took */
+    uint64_t checks;
+    uint64_t records;
+};
+
+struct differential {
+    uint64_t seed;
+    uint64_t step;
+    uint64_t dice;
+    const char *operation; /* that is under way */
+    struct differential_counts *counts;
+    struct sim_disk *disk;
+    struct sim_process *process;
+    struct arena_heap arena;
+    struct wal_store *store;                            /* null: closed */
+    struct wal_session *handles[DIFFERENTIAL_SESSIONS]; /* by number */
+    struct reference *ref;
+    uint32_t schema_version; /* of the opening */
+    uint32_t open_flags;
+    uint32_t group_align;
+    uint32_t made; /* ids given so far */
+    int64_t earliest_ms;
+    struct wal_error error;          /* the engine's */
+    struct wal_error wanted;         /* the reference's */
+    struct differential_text *texts; /* of the operation under way */
+};
+
+/* An operation, and how often it is taken. */
+struct differential_operation {
+    const char *name;
+    void (*run)(struct differential *run);
+    uint32_t weight;
+};
+
+extern const struct differential_operation differential_operations[];
+extern const uint32_t differential_operation_count;
+
+/* differential.c: a store and its life ---------------------------------- */
+
+/* A new store on a new disk, open. */
+void differential_init(struct differential *run, uint64_t seed,
+                       struct differential_counts *counts);
+/* Closes, opens and compares once more, and frees everything. */
+void differential_deinit(struct differential *run);
+/* Frees everything after a comparison failed. */
+void differential_open(struct differential *run, uint32_t flags);
+void differential_close(struct differential *run);
+void differential_kill(struct differential *run);
+/* What the operations below begin and end with: the clock, the errors, the
+ * texts. */
+void differential_begin(struct differential *run, const char *operation);
+void differential_end(struct differential *run);
+/* The engine was called: the reference is, next. */
+void differential_turn(struct differential *run);
+
+_Noreturn void differential_fail(const struct differential *run,
+                                 const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Both answers; also what `actual` says where that is promised. True: WAL_OK. */
+bool differential_agree(struct differential *run, enum wal_status engine,
+                        enum wal_status reference);
+
+/* A session's handle; null when there is none to be had: it is deleted. */
+struct wal_session *differential_handle(struct differential *run,
+                                        uint32_t number);
+/* Takes a handle that the engine gave for a session. */
+void differential_keep(struct differential *run, uint32_t number,
+                       struct wal_session *session);
+/* A session; now and then one that is deleted, with a handle that is left. 0:
+ * there is none. */
+uint32_t differential_session(struct differential *run);
+
+/* differential_texts.c: what operations are given ----------------------- */
+
+uint32_t differential_roll(struct differential *run, uint32_t sides);
+/* True one time in so many. */
+bool differential_chance(struct differential *run, uint32_t in);
+struct wal_slice differential_text(struct differential *run, const char *format,
+                                   ...) __attribute__((format(printf, 2, 3)));
+struct wal_slice differential_slice(const char *text);
+/* So many bytes that are no text at all. */
+struct wal_slice differential_noise(struct differential *run, uint32_t size,
+                                    int byte);
+void differential_free_texts(struct differential *run);
+struct wal_slice differential_new_id(struct differential *run);
+struct wal_slice differential_json(struct differential *run);
+/* An entry that can be appended: new, whatever its type. */
+void differential_entry(struct differential *run, uint32_t number,
+                        struct wal_entry *entry);
+struct wal_slice differential_entry_id(struct differential *run,
+                                       uint32_t number);
+void differential_head(struct differential *run, uint32_t number,
+                       struct wal_head *head);
+void differential_doc(struct differential *run, uint32_t number, bool is_store,
+                      struct wal_doc *doc);
+struct wal_slice differential_key(struct differential *run);
+void differential_change(struct differential *run, uint32_t number,
+                         struct wal_session_change *change);
+void differential_session_options(struct differential *run,
+                                  struct wal_session_options *options);
+
+/* differential_check.c: comparing --------------------------------------- */
+
+void differential_check_session(struct differential *run, uint32_t number);
+void differential_check_read(struct differential *run, uint32_t number,
+                             const struct wal_iter_options *options);
+void differential_check_get(struct differential *run, uint32_t number,
+                            struct wal_slice id, uint32_t flags);
+void differential_check_list(struct differential *run,
+                             const struct wal_list_options *options,
+                             uint32_t page);
+void differential_check_heads(struct differential *run, uint32_t number);
+void differential_check_docs(struct differential *run, uint32_t number,
+                             const struct wal_docs_options *options);
+void differential_check_doc_get(struct differential *run, uint32_t number,
+                                struct wal_slice key, uint64_t version);
+/* Everything that can be asked. */
+void differential_check_all(struct differential *run);
+void differential_check_slice(struct differential *run, const char *what,
+                              struct wal_slice engine,
+                              struct wal_slice reference);
+void differential_check_number(struct differential *run, const char *what,
+                               uint64_t engine, uint64_t reference);
+
+/* The operations, by file ------------------------------------------------ */
+
+/* differential_session.c */
+void differential_create(struct differential *run);
+void differential_open_session(struct differential *run);
+void differential_latest(struct differential *run);
+void differential_resume(struct differential *run);
+void differential_fork(struct differential *run);
+void differential_delete(struct differential *run);
+
+/* differential_change.c */
+void differential_update(struct differential *run);
+void differential_update_often(struct differential *run);
+void differential_migrate(struct differential *run);
+
+/* differential_append.c */
+void differential_append(struct differential *run);
+void differential_append_refused(struct differential *run);
+void differential_append_again(struct differential *run);
+void differential_batch(struct differential *run);
+void differential_redact(struct differential *run);
+void differential_compact(struct differential *run);
+
+/* differential_parts.c */
+void differential_move_head(struct differential *run);
+void differential_get_head(struct differential *run);
+void differential_put_doc(struct differential *run);
+void differential_delete_doc(struct differential *run);
+
+/* differential_read.c */
+void differential_iterate(struct differential *run);
+void differential_get(struct differential *run);
+void differential_list(struct differential *run);
+void differential_get_doc(struct differential *run);
+void differential_scan_docs(struct differential *run);
+void differential_check(struct differential *run);
+
+/* differential_life.c */
+void differential_sync(struct differential *run);
+void differential_mark(struct differential *run);
+void differential_reopen(struct differential *run);
+void differential_die(struct differential *run);
+void differential_lose_power(struct differential *run);
+void differential_read_only(struct differential *run);
+
+#endif

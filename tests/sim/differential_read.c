@@ -1,0 +1,142 @@
+/*
+ * differential_read.c - operations that read (differential.h).
+ */
+#include <string.h>
+
+#include "tests/sim/differential.h"
+
+void differential_iterate(struct differential *run)
+{
+    struct wal_iter_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+
+    if (number == 0) {
+        return;
+    }
+    options.mode = differential_chance(run, 4) ? WAL_ITER_ALL : WAL_ITER_BRANCH;
+    options.flags = differential_roll(run, 16);
+    if (options.mode == WAL_ITER_ALL) {
+        options.flags &= ~(uint32_t)WAL_ITER_SINCE_COMPACTION;
+    }
+    if (differential_chance(run, 4)) {
+        options.stream = differential_roll(run, DIFFERENTIAL_STREAMS);
+    }
+    if (options.mode == WAL_ITER_BRANCH) {
+        switch (differential_roll(run, 6)) {
+        case 0:
+        case 1:
+            options.up_to = differential_entry_id(run, number);
+            break;
+        case 2:
+            options.head = differential_slice("left");
+            break;
+        case 3:
+            options.head = differential_slice("main");
+            break;
+        default:
+            break;
+        }
+    }
+    if (differential_chance(run, 4)) {
+        options.skip = differential_roll(run, 12);
+    }
+    differential_check_read(run, number, &options);
+}
+
+void differential_get(struct differential *run)
+{
+    uint32_t number = differential_session(run);
+    uint32_t flags = differential_chance(run, 2) ? WAL_ITER_REDACTED : 0;
+    struct wal_slice id;
+
+    if (number == 0) {
+        return;
+    }
+    if (differential_chance(run, 2)) {
+        flags |= WAL_ITER_DELTAS;
+    }
+    id = differential_entry_id(run, number);
+    if (id.size == 0 || differential_chance(run, 10)) {
+        id = differential_slice("no entry");
+    }
+    differential_check_get(run, number, id, flags);
+}
+
+void differential_list(struct differential *run)
+{
+    struct wal_list_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+    struct reference_info info;
+
+    if (differential_chance(run, 5) && number != 0 &&
+        reference_session_status(run->ref, number, &info) == WAL_OK) {
+        options.flags = WAL_LIST_LINEAGE;
+        options.of = info.info.id;
+        differential_check_list(run, &options, 0);
+        return;
+    }
+    if (differential_chance(run, 12)) {
+        options.flags = WAL_LIST_LINEAGE;
+        options.of = differential_slice("nobody");
+    } else if (differential_chance(run, 2)) {
+        options.cwd =
+            differential_text(run, "/work/%u", differential_roll(run, 5));
+    } else if (differential_chance(run, 3)) {
+        options.project =
+            differential_text(run, "p%u", differential_roll(run, 4));
+    } else if (differential_chance(run, 3)) {
+        options.prefix =
+            differential_text(run, "id-%u", differential_roll(run, 10));
+    } else if (differential_chance(run, 3)) {
+        options.source =
+            differential_text(run, "from/%u", differential_roll(run, 4));
+    } else if (number != 0 &&
+               reference_session_status(run->ref, number, &info) == WAL_OK) {
+        options.parent = info.info.id;
+    }
+    differential_check_list(run, &options, differential_roll(run, 4));
+}
+
+/* A document, a version that it had, or one that it had not. */
+void differential_get_doc(struct differential *run)
+{
+    struct wal_slice key = differential_key(run);
+    uint32_t number = differential_session(run);
+    uint64_t version = 0;
+
+    if (number == 0 || differential_chance(run, 4)) {
+        number = REFERENCE_STORE;
+    }
+    if (differential_chance(run, 2)) {
+        struct reference_doc now;
+
+        version = differential_roll(
+            run, (uint32_t)reference_last_sequence(run->ref) + 3);
+        if (differential_chance(run, 2) &&
+            reference_doc_get(run->ref, number, key, 0, &now) == WAL_OK) {
+            version = now.doc.version;
+        }
+    }
+    differential_check_doc_get(run, number, key, version);
+}
+
+void differential_scan_docs(struct differential *run)
+{
+    struct wal_docs_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+
+    if (number == 0 || differential_chance(run, 4)) {
+        number = REFERENCE_STORE;
+    }
+    options.flags = differential_roll(run, 4);
+    if (differential_chance(run, 2)) {
+        options.prefix =
+            differential_text(run, "a/%u", differential_roll(run, 12));
+    }
+    differential_check_docs(run, number, &options);
+}
+
+void differential_check(struct differential *run)
+{
+    differential_check_all(run);
+}

@@ -1,0 +1,131 @@
+/*
+ * reference_change.c - changing what a session says about itself by a function
+ * of what that is, and bringing it to a schema version (reference.h).
+ */
+#include <string.h>
+
+#include "tests/sim/reference_parts.h"
+
+enum {
+    ROUNDS = 1000
+};
+
+/* Asks the function once and writes what it said, unless something was written
+ * meanwhile: then *again. `to` is the version of a step of a migration, or
+ * 0. */
+static enum wal_status ask(struct reference *ref, uint32_t number,
+                           wal_update_fn *fn, void *ctx, uint32_t to,
+                           bool *again, struct wal_error *error)
+{
+    struct wal_session_change change = {.struct_size = sizeof(change)};
+    uint64_t version = ref_sequence(ref, ref_session_now(ref, number));
+    uint64_t before;
+    struct reference_info now;
+    enum wal_status status = reference_session_status(ref, number, &now);
+    int32_t answer = 0;
+
+    if (status == WAL_OK && fn != NULL) {
+        answer = fn(ctx, &now.info, &change);
+    }
+    if (answer != 0) {
+        if (error != NULL) {
+            error->status = WAL_ECALLBACK;
+            error->sys_errno = answer;
+        }
+        return WAL_ECALLBACK;
+    }
+    if (to != 0) {
+        change.fields |= WAL_CHANGE_SCHEMA;
+        change.schema_version = to;
+    }
+    if (status == WAL_OK) {
+        status = ref_check_change(ref, number, &change, error);
+    }
+    if (status == WAL_OK && reference_is_deleted(ref, number)) {
+        status = WAL_ENOTFOUND;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    *again = ref_sequence(ref, ref_session_now(ref, number)) != version;
+    if (!*again) {
+        before = ref->count;
+        ref_change(ref, number, &change);
+        status = ref_end(ref, before, true, WAL_OK);
+    }
+    return status;
+}
+
+static enum wal_status ask_often(struct reference *ref, uint32_t number,
+                                 wal_update_fn *fn, void *ctx, uint32_t to,
+                                 struct wal_error *error)
+{
+    bool again = true;
+
+    for (uint32_t i = 0; i < ROUNDS && again; i++) {
+        enum wal_status status = WAL_OK;
+
+        if (to == 0) {
+            status = ref_check_writable(ref, number, error);
+        }
+        if (status == WAL_OK) {
+            status = ask(ref, number, fn, ctx, to, &again, error);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    if (again) {
+        return ref_refuse_number(
+            error, WAL_ESTALE, ref_sequence(ref, ref_session_now(ref, number)));
+    }
+    return WAL_OK;
+}
+
+enum wal_status reference_session_update(struct reference *ref, uint32_t number,
+                                         wal_update_fn *fn, void *ctx,
+                                         struct wal_error *error)
+{
+    return ask_often(ref, number, fn, ctx, 0, error);
+}
+
+static uint32_t schema_of(const struct reference *ref, uint32_t number)
+{
+    return ref_session_now(ref, number)->session_says->says.schema_version;
+}
+
+/* One version at a time; without a function the steps up to 1 are known. */
+enum wal_status reference_session_migrate(struct reference *ref,
+                                          uint32_t number, uint32_t to,
+                                          wal_update_fn *fn, void *ctx,
+                                          struct wal_migration *result,
+                                          struct wal_error *error)
+{
+    uint32_t from;
+
+    if (reference_is_deleted(ref, number)) {
+        return WAL_ENOTFOUND;
+    }
+    from = schema_of(ref, number);
+    if (from > to) {
+        return ref_refuse_number(error, WAL_ESCHEMA, from);
+    }
+    while (schema_of(ref, number) < to) {
+        uint32_t version = schema_of(ref, number);
+        enum wal_status status;
+
+        if (fn == NULL && version >= 1) {
+            return ref_refuse_number(error, WAL_ESCHEMA, version);
+        }
+        status = ask_often(ref, number, fn, ctx, version + 1, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    if (result != NULL) {
+        result->from = from;
+        result->to = to;
+        result->sessions = from < to;
+    }
+    return WAL_OK;
+}

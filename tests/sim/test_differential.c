@@ -1,0 +1,154 @@
+/*
+ * test_differential.c - the engine against a plain model of the whole interface
+ * (reference.h): the same random operations, closing, dying and losing power
+ * at random, and the same answers.
+ *
+ * AGENTWAL_SEED and AGENTWAL_STEPS repeat one run; AGENTWAL_LONG makes a
+ * million operations.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/differential.h"
+#include "tests/sim/workload.h"
+
+enum {
+    OPERATIONS = 64,
+    STEPS_OF_STORE = 2500 /* then a new store is begun */
+};
+
+/* What a run is to meet: every answer that the operations can get. */
+static const int statuses[] = {
+    WAL_OK,        WAL_END,     WAL_EINVAL,    WAL_ENOTFOUND, WAL_EEXISTS,
+    WAL_ECONFLICT, WAL_ETOOBIG, WAL_EREADONLY, WAL_ENOPARENT, WAL_EBADJSON,
+    WAL_EHEAD,     WAL_ESTALE,  WAL_ECALLBACK, WAL_ESCHEMA,   WAL_EREDACTED};
+
+struct tally {
+    struct differential_counts counts;
+    uint64_t operations[OPERATIONS];
+    uint64_t stores;
+};
+
+static uint32_t choose(struct differential *run)
+{
+    uint32_t total = 0;
+    uint32_t roll;
+    uint32_t i = 0;
+
+    for (uint32_t j = 0; j < differential_operation_count; j++) {
+        total += differential_operations[j].weight;
+    }
+    roll = differential_roll(run, total);
+    while (roll >= differential_operations[i].weight) {
+        roll -= differential_operations[i].weight;
+        i++;
+    }
+    return i;
+}
+
+/* One store from its making on. */
+static void run_store(uint64_t seed, uint64_t steps, struct tally *tally)
+{
+    struct differential *run = calloc(1, sizeof(*run));
+
+    assert_non_null(run);
+    differential_init(run, seed, &tally->counts);
+    for (run->step = 1; run->step <= steps; run->step++) {
+        uint32_t i = choose(run);
+
+        differential_begin(run, differential_operations[i].name);
+        differential_operations[i].run(run);
+        differential_end(run);
+        tally->operations[i]++;
+    }
+    differential_deinit(run);
+    free(run);
+    tally->stores++;
+}
+
+/* Stores of the seeds from `seed` on. */
+static void run_many(uint64_t seed, uint64_t steps, struct tally *tally)
+{
+    while (steps > 0) {
+        uint64_t next = steps < STEPS_OF_STORE ? steps : STEPS_OF_STORE;
+
+        run_store(seed, next, tally);
+        steps -= next;
+        seed += 1000;
+    }
+}
+
+static void print_tally(const struct tally *tally)
+{
+    for (uint32_t i = 0; i < differential_operation_count; i++) {
+        print_message("%10" PRIu64 "  %s\n", tally->operations[i],
+                      differential_operations[i].name);
+    }
+    for (int i = 0; i < DIFFERENTIAL_STATUSES; i++) {
+        if (tally->counts.statuses[i] > 0) {
+            print_message("%10" PRIu64 "  %s\n", tally->counts.statuses[i],
+                          wal_status_text(WAL_END - i));
+        }
+    }
+    print_message("%" PRIu64 " stores, %" PRIu64 " records at their ends, "
+                  "%" PRIu64 " records lost with the power, %" PRIu64
+                  " whole comparisons\n",
+                  tally->stores, tally->counts.records, tally->counts.lost,
+                  tally->counts.checks);
+}
+
+/* Everything happened. */
+static void check_tally(const struct tally *tally)
+{
+    for (uint32_t i = 0; i < differential_operation_count; i++) {
+        if (tally->operations[i] == 0) {
+            fail_msg("never: %s", differential_operations[i].name);
+        }
+    }
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        if (tally->counts.statuses[WAL_END - statuses[i]] == 0) {
+            fail_msg("never answered: %s", wal_status_text(statuses[i]));
+        }
+    }
+    assert_true(tally->counts.lost > 0);
+}
+
+static void test_differential__engine_and_reference_agree(void **state)
+{
+    const char *seed = getenv("AGENTWAL_SEED");
+    const char *steps = getenv("AGENTWAL_STEPS");
+    uint64_t seeds = workload_is_long() ? 10 : 4;
+    uint64_t each = workload_is_long() ? 100000 : 1500;
+    struct tally tally = {0};
+
+    (void)state;
+    if (steps != NULL && *steps != '\0') {
+        each = strtoull(steps, NULL, 10);
+    }
+    if (seed != NULL && *seed != '\0') {
+        run_many(strtoull(seed, NULL, 10), each, &tally);
+        print_tally(&tally);
+        return;
+    }
+    for (uint64_t i = 1; i <= seeds; i++) {
+        print_message("seed %" PRIu64 ", %" PRIu64 " steps\n", i, each);
+        run_many(i, each, &tally);
+    }
+    print_tally(&tally);
+    check_tally(&tally);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_differential__engine_and_reference_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

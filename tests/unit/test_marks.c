@@ -1,0 +1,269 @@
+/*
+ * test_marks.c - tests of what is said about a session's entries beside the
+ * tree: deltas, redactions, named heads.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "engine/index/marks.h"
+#include "format/crc32.h"
+#include "format/frame.h"
+#include "format/record.h"
+#include "tests/lib/faulty_heap.h"
+
+static void add(struct wal__marks *marks, uint8_t type, uint8_t kind,
+                uint64_t sequence, uint64_t parent)
+{
+    struct wal__posting posting = {
+        .type = type, .kind = kind, .sequence = sequence, .parent = parent};
+
+    assert_int_equal(wal__marks_add(marks, &posting, sequence * 100), WAL_OK);
+}
+
+static void delta(struct wal__marks *marks, uint64_t sequence)
+{
+    add(marks, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE_DELTA_BATCH, sequence, 0);
+}
+
+static void redact(struct wal__marks *marks, uint64_t sequence, uint64_t target)
+{
+    add(marks, WAL__FRAME_REDACT, 0, sequence, target);
+}
+
+static void head(struct wal__marks *marks, uint64_t name, uint8_t stream,
+                 uint64_t sequence, uint64_t target)
+{
+    struct wal__posting posting = {.type = WAL__FRAME_HEAD,
+                                   .stream = stream,
+                                   .id_hash = name,
+                                   .sequence = sequence,
+                                   .parent = target};
+
+    assert_int_equal(wal__marks_add(marks, &posting, sequence * 100), WAL_OK);
+}
+
+static void test_marks__of_nothing(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    assert_false(wal__marks_is_delta(&marks, 1));
+    assert_null(wal__marks_redaction(&marks, 1));
+    assert_null(wal__marks_head(&marks, 0, 1));
+    assert_int_equal(wal__marks_next_delta(&marks, 0), UINT64_MAX);
+    assert_int_equal(wal__marks_next_redacted(&marks, 0), UINT64_MAX);
+    wal__marks_deinit(&marks);
+    wal__marks_deinit(&marks);
+    marks = (struct wal__marks){0};
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__other_records_say_nothing(void **state)
+{
+    (void)state;
+    static const uint8_t types[] = {WAL__FRAME_SESSION,   WAL__FRAME_FORK,
+                                    WAL__FRAME_DOC,       WAL__FRAME_DOC_DELETE,
+                                    WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT};
+    struct wal__marks marks;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    for (uint64_t i = 0; i < sizeof(types); i++) {
+        add(&marks, types[i], WAL__KIND_MESSAGE_DELTA_BATCH, i + 5, 2);
+    }
+    add(&marks, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE, 20, 2);
+    add(&marks, WAL__FRAME_ENTRY, WAL__KIND_REDACTION, 21, 2);
+    assert_int_equal(marks.delta_count, 0);
+    assert_int_equal(marks.redaction_count, 0);
+    assert_int_equal(marks.head_count, 0);
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__deltas_are_found_by_sequence(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    for (uint64_t i = 1; i <= 100; i++) {
+        delta(&marks, i * 3);
+    }
+    for (uint64_t i = 0; i <= 300; i++) {
+        assert_int_equal(wal__marks_is_delta(&marks, i), i % 3 == 0 && i > 0);
+        assert_int_equal(wal__marks_next_delta(&marks, i),
+                         i == 0 ? 3 : (i + 2) / 3 * 3);
+    }
+    assert_int_equal(wal__marks_next_delta(&marks, 301), UINT64_MAX);
+    assert_int_equal(wal__marks_next_redacted(&marks, 1), UINT64_MAX);
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__redactions_in_any_order_of_targets(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+    const struct wal__redaction *found;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    for (uint64_t i = 0; i < 100; i++) {
+        redact(&marks, 1000 + i, 2 + i * 37 % 101 * 2);
+    }
+    for (uint64_t i = 0; i < 100; i++) {
+        found = wal__marks_redaction(&marks, 2 + i * 37 % 101 * 2);
+        assert_non_null(found);
+        assert_int_equal(found->position, (1000 + i) * 100);
+        assert_null(wal__marks_redaction(&marks, 3 + i * 2));
+    }
+    for (uint32_t i = 1; i < marks.redaction_count; i++) {
+        assert_true(marks.redactions[i - 1].target <
+                    marks.redactions[i].target);
+    }
+    assert_int_equal(marks.redaction_count, 100);
+    assert_int_equal(wal__marks_next_redacted(&marks, 0), 2);
+    assert_int_equal(wal__marks_next_redacted(&marks, 3), 4);
+    assert_int_equal(wal__marks_next_redacted(&marks, 4), 4);
+    assert_int_equal(wal__marks_next_redacted(&marks, 203), UINT64_MAX);
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__first_redaction_of_an_entry_is_told(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    redact(&marks, 10, 4);
+    redact(&marks, 11, 2);
+    redact(&marks, 12, 4);
+    assert_int_equal(marks.redaction_count, 2);
+    assert_int_equal(wal__marks_redaction(&marks, 4)->position, 1000);
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__last_record_of_a_head_counts(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+    const struct wal__named_head *found;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    head(&marks, 77, 0, 10, 3);
+    head(&marks, 77, 1, 11, 4);
+    head(&marks, 78, 0, 12, 5);
+    head(&marks, 77, 0, 13, 6);
+    found = wal__marks_head(&marks, 0, 77);
+    assert_int_equal(found->target, 6);
+    assert_int_equal(found->version, 13);
+    assert_int_equal(found->position, 1300);
+    found = wal__marks_head(&marks, 1, 77);
+    assert_int_equal(found->target, 4);
+    assert_int_equal(found->stream, 1);
+    assert_int_equal(wal__marks_head(&marks, 0, 78)->target, 5);
+    assert_null(wal__marks_head(&marks, 2, 77));
+    assert_null(wal__marks_head(&marks, 0, 79));
+    assert_int_equal(marks.head_count, 3);
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__removed_head_is_gone_until_it_is_set_again(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    head(&marks, 77, 0, 10, 3);
+    head(&marks, 78, 0, 11, 4);
+    head(&marks, 79, 0, 12, 5);
+    head(&marks, 77, 0, 13, 0);
+    head(&marks, 80, 0, 14, 0);
+    assert_null(wal__marks_head(&marks, 0, 77));
+    assert_null(wal__marks_head(&marks, 0, 80));
+    assert_int_equal(wal__marks_head(&marks, 0, 78)->target, 4);
+    assert_int_equal(wal__marks_head(&marks, 0, 79)->target, 5);
+    assert_int_equal(marks.head_count, 2);
+    head(&marks, 79, 0, 15, 0);
+    head(&marks, 78, 0, 16, 0);
+    assert_int_equal(marks.head_count, 0);
+    head(&marks, 77, 0, 17, 6);
+    assert_int_equal(wal__marks_head(&marks, 0, 77)->version, 17);
+    wal__marks_deinit(&marks);
+}
+
+static void test_marks__main_without_an_entry_stays(void **state)
+{
+    (void)state;
+    struct wal__marks marks;
+    uint64_t name = wal__id_hash("main", 4);
+
+    wal__marks_init(&marks, &wal__heap_libc);
+    head(&marks, name, 2, 10, 0);
+    assert_int_equal(wal__marks_head(&marks, 2, name)->target, 0);
+    assert_int_equal(wal__marks_head(&marks, 2, name)->version, 10);
+    assert_null(wal__marks_head(&marks, 0, name));
+    wal__marks_deinit(&marks);
+}
+
+/* Each kind of record, at counts where room has to be made. */
+static void add_one(struct wal__marks *marks, uint64_t i,
+                    struct faulty_heap *faulty)
+{
+    struct wal__posting postings[3] = {
+        {.type = WAL__FRAME_ENTRY, .kind = WAL__KIND_MESSAGE_DELTA_BATCH},
+        {.type = WAL__FRAME_REDACT, .parent = 1000 - i},
+        {.type = WAL__FRAME_HEAD, .id_hash = i, .parent = 3}};
+
+    for (uint64_t k = 0; k < 3; k++) {
+        struct wal__marks before = *marks;
+
+        postings[k].sequence = 2000 + i * 3 + k;
+        faulty_heap_fail(faulty, 1, false);
+        if (wal__marks_add(marks, &postings[k], 1) == WAL_ENOMEM) {
+            assert_memory_equal(&before, marks, sizeof(before));
+            assert_int_equal(wal__marks_add(marks, &postings[k], 1), WAL_OK);
+        }
+        faulty_heap_fail(faulty, 0, false);
+    }
+}
+
+static void test_marks__without_memory_nothing_changes(void **state)
+{
+    (void)state;
+    struct faulty_heap faulty;
+    struct wal__marks marks;
+
+    faulty_heap_init(&faulty, &wal__heap_libc);
+    wal__marks_init(&marks, &faulty.heap);
+    for (uint64_t i = 1; i <= 40; i++) {
+        add_one(&marks, i, &faulty);
+    }
+    assert_int_equal(faulty.failures, 3 * 4); /* at 0, 8, 16, 32 */
+    assert_int_equal(marks.delta_count, 40);
+    assert_int_equal(marks.redaction_count, 40);
+    assert_int_equal(marks.head_count, 40);
+    assert_int_equal(marks.redactions[0].target, 960);
+    wal__marks_deinit(&marks);
+    assert_int_equal(faulty.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_marks__of_nothing),
+        cmocka_unit_test(test_marks__other_records_say_nothing),
+        cmocka_unit_test(test_marks__deltas_are_found_by_sequence),
+        cmocka_unit_test(test_marks__redactions_in_any_order_of_targets),
+        cmocka_unit_test(test_marks__first_redaction_of_an_entry_is_told),
+        cmocka_unit_test(test_marks__last_record_of_a_head_counts),
+        cmocka_unit_test(
+            test_marks__removed_head_is_gone_until_it_is_set_again),
+        cmocka_unit_test(test_marks__main_without_an_entry_stays),
+        cmocka_unit_test(test_marks__without_memory_nothing_changes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,485 @@
+/*
+ * test_store_redacted.c - tests of redacted entries, also of those that are
+ * redacted while an iterator is open.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tests/lib/reading.h"
+
+/* -------------------------------------------------------- redactions --- */
+
+static void test_redacted__entries_are_gone_for_every_reader(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_session *fork;
+
+    kit_append_all(reading.session, "a b c d");
+    fork = kit_fork(reading.session, "c", "f");
+    kit_append_all(fork, "e g");
+    reading_redact(reading.session, "b", "");
+    reading_redact(fork, "a", "");
+    reading_redact(fork, "e", "");
+    for (int round = 0; round < 3; round++) {
+        kit_branch(reading.session, "c d");
+        kit_all(reading.session, "c d");
+        kit_branch(fork, "c g");
+        kit_all(fork, "c g");
+        kit_parent(reading.session, "c", "");
+        kit_parent(fork, "g", "c");
+        assert_string_equal(reading_ids(fork, 0, WAL_ITER_REDACTED),
+                            "a b c e g");
+        assert_string_equal(reading_ids(fork, 1, WAL_ITER_REDACTED),
+                            "a b c e g");
+        wal_session_close(fork);
+        reading_again(&reading, round == 0 ? 0 : WAL_OPEN_PREAD);
+        fork = kit_session(reading.store, "f");
+    }
+    wal_session_close(fork);
+    reading_finish(&reading);
+}
+
+/* What a redacted entry is given as. */
+static void check_told(const struct wal_entry *entry, const char *payload)
+{
+    kit_expect(entry->payload, payload);
+    assert_int_equal(entry->meta.size, 0);
+    assert_true((entry->flags & WAL_ENTRY_REDACTED) != 0);
+    assert_true((entry->flags & WAL_ENTRY_LINE) == 0);
+    kit_expect(entry->type, "note");
+    kit_expect(entry->timestamp, "then");
+    kit_expect(entry->run_id, "run");
+}
+
+static void append_marked(struct wal_session *session, const char *id,
+                          uint32_t flags)
+{
+    struct wal_entry entry = kit_entry(id, NULL, "{\"secret\":1}");
+
+    entry.type = kit_text("note");
+    entry.timestamp = kit_text("then");
+    entry.run_id = kit_text("run");
+    entry.meta = kit_text("{\"key\":2}");
+    entry.flags = flags;
+    assert_int_equal(kit_try(session, &entry, NULL, NULL), WAL_OK);
+}
+
+static void test_redacted__who_and_why_is_told(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter;
+
+    append_marked(reading.session, "a", 0);
+    append_marked(reading.session, "b\\", WAL_ENTRY_LINE);
+    kit_append_all(reading.session, "c");
+    reading_redact(reading.session, "a", "a \\\"key\\\"\\n\xc3\xa9");
+    reading_redact(reading.session, "b\\\\", "");
+    for (int round = 0; round < 2; round++) {
+        iter = reading_open(reading.session, 0, WAL_ITER_REDACTED);
+        assert_int_equal(wal_iter_remaining(iter), 3);
+        assert_int_equal(wal_iter_next(iter, &entry, NULL), WAL_OK);
+        kit_expect(entry.id, "a");
+        check_told(&entry, "{\"redactedBy\":\"xa\","
+                           "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
+        assert_int_equal(wal_iter_next(iter, &entry, NULL), WAL_OK);
+        kit_expect(entry.id, "b\\");
+        kit_expect(entry.parent_id, "a");
+        check_told(&entry, "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
+        assert_int_equal(wal_iter_get(iter, kit_text("a"), &entry, NULL),
+                         WAL_OK);
+        check_told(&entry, "{\"redactedBy\":\"xa\","
+                           "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
+        assert_int_equal(wal_iter_next(iter, &entry, NULL), WAL_OK);
+        kit_expect(entry.payload, "{\"id\":\"c\"}");
+        assert_int_equal(entry.flags, 0);
+        reading_end(iter);
+        reading_again(&reading, WAL_OPEN_PREAD);
+    }
+    reading_finish(&reading);
+}
+
+static void test_redacted__twice_the_first_is_told(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_session *fork;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter;
+
+    kit_append_all(reading.session, "a");
+    fork = kit_fork(reading.session, "a", "f");
+    reading_redact(fork, "a", "one");
+    reading_redact(reading.session, "a", "two");
+    iter = reading_open(reading.session, 0, WAL_ITER_REDACTED);
+    assert_int_equal(wal_iter_next(iter, &entry, NULL), WAL_OK);
+    kit_expect(entry.payload, "{\"redactedBy\":\"xa\",\"reason\":\"one\"}");
+    reading_end(iter);
+    wal_session_close(fork);
+    reading_finish(&reading);
+}
+
+static void test_redacted__entries_keep_their_places(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_iter_options options = {.struct_size = sizeof(options),
+                                       .up_to = kit_text("c")};
+    struct wal_session *fork;
+
+    kit_append_all(reading.session, "a b c");
+    reading_redact(reading.session, "c", "");
+    reading_redact(reading.session, "xc", "");
+    assert_string_equal(kit_read(reading.session, &options), "a b");
+    kit_append(reading.session, "d", NULL);
+    kit_parent(reading.session, "d", "b");
+    kit_append(reading.session, "e", "c");
+    kit_all(reading.session, "a b d e");
+    fork = kit_fork(reading.session, "c", "f");
+    kit_branch(fork, "a b");
+    kit_append_all(fork, "g");
+    kit_branch(fork, "a b g");
+    kit_parent(fork, "g", "b");
+    wal_session_close(fork);
+    reading_finish(&reading);
+}
+
+/* ------------------------------------------------- redacted on the way --- */
+
+static void test_open_iterator__obeys_redactions_at_once(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+
+    kit_append_all(reading.session, "a b c d e f");
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        struct wal_iter *iter = reading_open(reading.session, mode, 0);
+        struct wal_iter *told =
+            reading_open(reading.session, mode, WAL_ITER_REDACTED);
+
+        if (mode == 0) {
+            reading_next(iter, "a", "", 0);
+            reading_next(iter, "b", "a", 1);
+            reading_next(told, "a", "", 0);
+            reading_redact(reading.session, "c", "");
+            reading_redact(reading.session, "b", "");
+            kit_append_all(reading.session, "later");
+            reading_next(iter, "d", "a", 3);
+            assert_int_equal(wal_iter_remaining(iter), 2);
+            reading_redact(reading.session, "f", "");
+        } else {
+            reading_next(iter, "a", "", 0);
+            reading_next(iter, "d", "a", 3);
+            reading_next(told, "a", "", 0);
+            reading_redact(reading.session, "later", "");
+        }
+        reading_next(iter, "e", "d", 4);
+        reading_end(iter);
+        reading_next(told, "b", "a", 1);
+        reading_next(told, "c", "b", 2);
+        reading_next(told, "d", "c", 3);
+        wal_iter_close(told);
+    }
+    reading_finish(&reading);
+}
+
+static void test_open_iterator__tells_of_a_redaction_since(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter;
+
+    kit_append_all(reading.session, "a b c");
+    iter = reading_open(reading.session, 0, WAL_ITER_REDACTED);
+    reading_next(iter, "a", "", 0);
+    reading_redact(reading.session, "b", "why");
+    reading_redact(reading.session, "a", "");
+    assert_int_equal(wal_iter_get(iter, kit_text("a"), &entry, NULL), WAL_OK);
+    assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
+    assert_int_equal(wal_iter_next(iter, &entry, NULL), WAL_OK);
+    kit_expect(entry.parent_id, "a");
+    kit_expect(entry.payload, "{\"redactedBy\":\"xb\",\"reason\":\"why\"}");
+    reading_next(iter, "c", "b", 2);
+    reading_end(iter);
+    reading_finish(&reading);
+}
+
+static void test_open_iterator__when_all_that_is_left_goes(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_iter *iter;
+
+    kit_append_all(reading.session, "a b c");
+    iter = reading_open(reading.session, 0, 0);
+    reading_next(iter, "a", "", 0);
+    reading_redact(reading.session, "b", "");
+    reading_redact(reading.session, "c", "");
+    reading_end(iter);
+    reading_finish(&reading);
+}
+
+/* Another handle on the store is as another process. */
+static void
+test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_session *session = kit_session(other, "s");
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter;
+    char last[16];
+
+    for (int i = 0; i < 600; i++) {
+        (void)snprintf(last, sizeof(last), "e%d", i);
+        kit_append(reading.session, last, NULL);
+    }
+    iter = reading_open(reading.session, 0, 0);
+    reading_next(iter, "e0", "", 0);
+    reading_redact(session, "e300", "");
+    reading_redact(session, "e599", "");
+    for (int i = 1; i < 599; i++) {
+        if (i == 300) {
+            continue;
+        }
+        (void)snprintf(last, sizeof(last), "e%d", i);
+        assert_int_equal(wal_iter_next(iter, &entry, NULL), WAL_OK);
+        kit_expect(entry.id, last);
+    }
+    reading_end(iter);
+    wal_session_close(session);
+    kit_close(other);
+    reading_finish(&reading);
+}
+
+/* ----------------------------------------------------------- at random --- */
+
+enum {
+    COUNT = 700,
+    ROUNDS = 40
+};
+
+/* The session as it must be seen: a branch of stream 0, in order. */
+struct model {
+    bool delta[COUNT];
+    bool redacted[COUNT];
+    uint64_t random;
+};
+
+static bool hides(const struct model *model, int i, uint32_t flags)
+{
+    return (model->delta[i] && (flags & WAL_ITER_DELTAS) == 0) ||
+           (model->redacted[i] && (flags & WAL_ITER_REDACTED) == 0);
+}
+
+static void plant(struct model *model, struct reading *reading)
+{
+    struct wal_session *fork;
+    char id[16];
+
+    for (int i = 0; i < COUNT; i++) {
+        if (i == COUNT / 2) {
+            (void)snprintf(id, sizeof(id), "%d", i - 1);
+            fork = kit_fork(reading->session, id, "f");
+            reading_deltas(reading->session, "unseen");
+            wal_session_close(reading->session);
+            reading->session = fork;
+        }
+        (void)snprintf(id, sizeof(id), "%d", i);
+        /* Stretches of deltas, and of none. */
+        model->delta[i] =
+            kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
+        reading_append(reading->session, id, NULL,
+                       model->delta[i] ? "message_delta_batch" : "message",
+                       "{}");
+        if (i % 90 == 0) { /* a run of its own, off the branch */
+            struct wal_entry entry = kit_entry(NULL, id, "{}");
+
+            entry.flags = WAL_ENTRY_HEAD_KEEP;
+            assert_int_equal(kit_try(reading->session, &entry, NULL, NULL),
+                             WAL_OK);
+        }
+    }
+}
+
+/* The entry is the next one behind `at` that is not hidden; its place. */
+static int check_entry(const struct model *model, const struct wal_entry *entry,
+                       int at, uint32_t flags)
+{
+    char id[16];
+    int above;
+
+    do {
+        at++;
+        assert_in_range(at, 0, COUNT - 1);
+    } while (hides(model, at, flags));
+    (void)snprintf(id, sizeof(id), "%d", at);
+    kit_expect(entry->id, id);
+    assert_int_equal(entry->depth, at);
+    assert_int_equal((entry->flags & WAL_ENTRY_REDACTED) != 0,
+                     model->redacted[at]);
+    for (above = at - 1; above >= 0 && hides(model, above, flags); above--) {
+    }
+    (void)snprintf(id, sizeof(id), "%d", above);
+    kit_expect(entry->parent_id, above < 0 ? "" : id);
+    return at;
+}
+
+static uint64_t count_left(const struct model *model, int at, uint32_t flags)
+{
+    uint64_t count = 0;
+
+    for (at = at + 1; at < COUNT; at++) {
+        count += !hides(model, at, flags);
+    }
+    return count;
+}
+
+/* Reads a branch while some of it is redacted. */
+static void read_on(struct model *model, struct wal_session *session,
+                    uint32_t flags)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter = reading_open(session, 0, flags);
+    enum wal_status status;
+    int at = -1;
+
+    assert_int_equal(wal_iter_remaining(iter), count_left(model, at, flags));
+    for (;;) {
+        if (kit_random(&model->random) % 100 == 0) {
+            int target = (int)(kit_random(&model->random) % COUNT);
+            char id[16];
+
+            (void)snprintf(id, sizeof(id), "%d", target);
+            reading_redact(session, id, "");
+            model->redacted[target] = true;
+        }
+        status = wal_iter_next(iter, &entry, NULL);
+        if (status != WAL_OK) {
+            break;
+        }
+        at = check_entry(model, &entry, at, flags);
+        assert_int_equal(wal_iter_remaining(iter),
+                         count_left(model, at, flags));
+    }
+    assert_int_equal(status, WAL_END);
+    assert_int_equal(count_left(model, at, flags), 0);
+    wal_iter_close(iter);
+}
+
+static void test_random__branches_while_entries_are_redacted(void **state)
+{
+    (void)state;
+    struct model model = {.random = kit_seed()};
+    struct reading reading = reading_begin();
+
+    plant(&model, &reading);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        read_on(&model, reading.session, round % 4 * WAL_ITER_DELTAS);
+        if (round == ROUNDS / 2) {
+            wal_session_close(reading.session);
+            kit_close(reading.store);
+            reading.store = kit_open("store", WAL_OPEN_PREAD);
+            reading.session = kit_session(reading.store, "f");
+        }
+    }
+    reading_finish(&reading);
+}
+
+/* ---------------------------------------------------------- threads --- */
+
+enum {
+    REDACTIONS = 300
+};
+
+struct racing {
+    struct wal_session *session;
+    _Atomic uint32_t acknowledged; /* entries 0 to this one are redacted */
+};
+
+static void *redact_all(void *arg)
+{
+    struct racing *racing = arg;
+
+    for (uint32_t i = 0; i < REDACTIONS; i++) {
+        struct wal_entry entry;
+        struct wal_append_options options = {.struct_size = sizeof(options),
+                                             .durability = WAL_WRITTEN};
+        char payload[64];
+
+        (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%u\"}",
+                       i);
+        entry = kit_entry(NULL, NULL, payload);
+        entry.type = kit_text("redaction");
+        if (wal_append(racing->session, &entry, 1, &options, NULL, NULL) !=
+            WAL_OK) {
+            break;
+        }
+        atomic_store(&racing->acknowledged, i + 1);
+    }
+    return NULL;
+}
+
+static void test_threads__redacted_before_the_call_is_not_given(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct racing racing = {.session = reading.session};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    uint32_t before = 0;
+    pthread_t thread;
+
+    for (int i = 0; i < REDACTIONS; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "%d", i);
+        kit_append(reading.session, id, NULL);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, redact_all, &racing), 0);
+    while (before < REDACTIONS) {
+        struct wal_iter_options options = {
+            .struct_size = sizeof(options),
+            .mode = before % 2,
+            .up_to = kit_text(before % 2 == 0 ? "299" : NULL)};
+        struct wal_iter *iter = NULL;
+        uint32_t given = 0;
+        bool more;
+
+        assert_int_equal(wal_iter_open(reading.session, &options, &iter, NULL),
+                         WAL_OK);
+        do {
+            before = atomic_load(&racing.acknowledged);
+            more = wal_iter_next(iter, &entry, NULL) == WAL_OK &&
+                   !kit_is(entry.type, "redaction");
+            if (more) {
+                given = (uint32_t)strtoul(entry.id.data, NULL, 10);
+                assert_true(given >= before);
+            }
+        } while (more && given + 1 < REDACTIONS);
+        wal_iter_close(iter);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    reading_finish(&reading);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_redacted__entries_are_gone_for_every_reader),
+        KIT_TEST(test_redacted__who_and_why_is_told),
+        KIT_TEST(test_redacted__twice_the_first_is_told),
+        KIT_TEST(test_redacted__entries_keep_their_places),
+        KIT_TEST(test_open_iterator__obeys_redactions_at_once),
+        KIT_TEST(test_open_iterator__tells_of_a_redaction_since),
+        KIT_TEST(test_open_iterator__when_all_that_is_left_goes),
+        KIT_TEST(test_open_iterator__redaction_elsewhere_is_seen_by_block),
+        KIT_TEST(test_random__branches_while_entries_are_redacted),
+        KIT_TEST(test_threads__redacted_before_the_call_is_not_given),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/*
+ * walctl_command - what the commands have in common: how they begin, what
+ * they read, and the results that several of them print.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli_json.h"
+#include "tools/walctl.h"
+
+int walctl_begin(struct cli *cli, int argc, char **argv,
+                 const struct cli_option *options, int least, int most,
+                 uint32_t flags, struct wal_store **store)
+{
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, least, most);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_open(cli, cli->items[1], flags, store);
+    }
+    return code;
+}
+
+char *walctl_input(const struct cli *cli, size_t most, const char *advice,
+                   size_t *size)
+{
+    char *input = NULL;
+    size_t capacity = 0;
+    size_t got;
+
+    *size = 0;
+    do {
+        if (*size == capacity) {
+            capacity = capacity > 0 ? capacity * 2 : 65536;
+            input = cli_grow(input, capacity);
+        }
+        got = fread(input + *size, 1, capacity - *size, stdin);
+        *size += got;
+    } while (got > 0 && *size <= most);
+    if (ferror(stdin)) {
+        cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
+    } else if (*size > most) {
+        cli_error(cli, CLI_FAILED, "standard input", "too large%s", advice);
+    } else {
+        return input;
+    }
+    free(input);
+    return NULL;
+}
+
+int walctl_print_id(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_status(session, &info, &error);
+    struct cli_json json;
+
+    if (status == WAL_OK && cli->json) {
+        cli_json_init(&json, stdout);
+        cli_json_open(&json, '{');
+        cli_json_key(&json, "sessionId");
+        cli_json_text(&json, info.id);
+        cli_json_close(&json, '}');
+        cli_json_line(&json);
+    } else if (status == WAL_OK) {
+        fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
+        putchar('\n');
+    }
+    wal_session_close(session);
+    return status == WAL_OK ? CLI_DONE : cli_fail(cli, NULL, status, &error);
+}
+
+void walctl_print_appended(struct wal_session *session,
+                           const struct wal_append_result *result)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct cli_json json;
+
+    if (wal_session_status(session, &info, NULL) != WAL_OK) {
+        info.id.size = 0;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, info.id);
+    cli_json_key(&json, "lastAppendedEntryId");
+    cli_json_optional(&json, cli_slice(result->last_id));
+    cli_json_key(&json, "appendedCount");
+    cli_json_number(&json, result->appended);
+    cli_json_key(&json, "duplicateCount");
+    cli_json_number(&json, result->duplicates);
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+    fflush(stdout);
+}
+
+void walctl_print_conflict(struct wal_slice expected, struct wal_slice actual)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "conflict");
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "expected");
+    cli_json_text(&json, expected);
+    cli_json_key(&json, "actual");
+    cli_json_text(&json, actual);
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+    fflush(stdout);
+}

@@ -1,0 +1,122 @@
+/*
+ * walctl_compact - the commands that leave content out of what is read:
+ * compact-session and redact.
+ *
+ * Invariant: nothing in the log is destroyed; the result is printed after it
+ * is durable.
+ *
+ * Threads: one.
+ */
+#include <stdlib.h>
+
+#include "tools/walctl.h"
+
+/* More than any summary that would be taken. */
+#define SUMMARY_MAX ((size_t)16 << 20)
+
+static int compact(const struct cli *cli, struct wal_session *session,
+                   const struct wal_compact_options *options)
+{
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *fork = NULL;
+    enum wal_status status =
+        wal_session_compact(session, options, &fork, &result, &error);
+
+    if (status != WAL_OK) {
+        return cli_fail(cli, cli->items[2], status, &error);
+    }
+    walctl_print_appended(fork != NULL ? fork : session, &result);
+    wal_session_close(fork);
+    return CLI_DONE;
+}
+
+static int check(const struct cli *cli, const char *first_kept, const char *id)
+{
+    if (first_kept == NULL) {
+        return cli_error(cli, CLI_USAGE, "--first-kept", "is needed");
+    }
+    if (id != NULL && id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, "--new", "is empty");
+    }
+    return CLI_GO_ON;
+}
+
+int walctl_compact_session(struct cli *cli, int argc, char **argv)
+{
+    const char *first_kept = NULL;
+    const char *id = NULL;
+    const struct cli_option options[] = {
+        {.name = "first-kept", .value = &first_kept},
+        {.name = "new", .value = &id},
+        {.name = NULL},
+    };
+    struct wal_session_options into = {.struct_size = sizeof(into)};
+    struct wal_compact_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    size_t size = 0;
+    char *summary;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 3, 3);
+    }
+    if (code == CLI_GO_ON) {
+        code = check(cli, first_kept, id);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_open(cli, cli->items[1], 0, &store);
+    }
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    code = cli_session(cli, store, cli->items[2], &session);
+    if (code != CLI_GO_ON) {
+        return cli_close(cli, cli->items[1], store, code);
+    }
+    summary = walctl_input(cli, SUMMARY_MAX, " for a summary", &size);
+    if (summary != NULL) {
+        /* The newline that ends the last line is the shell's. */
+        size -= size > 0 && summary[size - 1] == '\n';
+        into.id = cli_slice(id);
+        wanted.first_kept = cli_slice(first_kept);
+        wanted.summary = (struct wal_slice){summary, size};
+        wanted.into = id != NULL ? &into : NULL;
+    }
+    code = summary != NULL ? compact(cli, session, &wanted) : CLI_FAILED;
+    free(summary);
+    wal_session_close(session);
+    return cli_close(cli, cli->items[1], store, code);
+}
+
+int walctl_redact(struct cli *cli, int argc, char **argv)
+{
+    const char *reason = NULL;
+    const struct cli_option options[] = {
+        {.name = "reason", .value = &reason},
+        {.name = NULL},
+    };
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = walctl_begin(cli, argc, argv, options, 4, 4, 0, &store);
+
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    code = cli_session(cli, store, cli->items[2], &session);
+    if (code == CLI_GO_ON) {
+        status = wal_session_redact(session, cli_slice(cli->items[3]),
+                                    cli_slice(reason), &result, &error);
+        code = status == WAL_OK ? CLI_DONE
+                                : cli_fail(cli, cli->items[3], status, &error);
+        if (status == WAL_OK) {
+            walctl_print_appended(session, &result);
+        }
+        wal_session_close(session);
+    }
+    return cli_close(cli, cli->items[1], store, code);
+}

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/check.h"
+#include "engine/noop.h"
 #include "engine/session/session.h"
 #include "engine/store.h"
 
@@ -70,11 +71,13 @@ static enum wal_status check(const char *path,
                              const struct wal_migration *result,
                              struct wal_error *error)
 {
-    if (path == NULL ||
+    bool noop = options != NULL && (options->flags & WAL_OPEN_NOOP) != 0;
+
+    if ((path == NULL && !noop) ||
         (options != NULL &&
          (options->struct_size != sizeof(*options) ||
-          (options->flags & (WAL_OPEN_CREATE | WAL_OPEN_READ_ONLY |
-                             WAL_OPEN_NOOP | WAL_OPEN_MEMORY)) != 0))) {
+          (options->flags &
+           (WAL_OPEN_CREATE | WAL_OPEN_READ_ONLY | WAL_OPEN_MEMORY)) != 0))) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "the path or the options for migrating are not "
                          "valid");
@@ -98,6 +101,10 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
 
     if (status != WAL_OK) {
         return status;
+    }
+    if (options != NULL && (options->flags & WAL_OPEN_NOOP) != 0) {
+        wal__noop_migrate(WAL__FORMAT_VERSION, result);
+        return WAL_OK;
     }
     core = wal__heap_zalloc(heap, sizeof(*core));
     if (core == NULL) {

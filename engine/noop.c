@@ -29,6 +29,7 @@ static enum wal_status no_memory(struct wal_error *error)
 
 enum wal_status wal__noop_open(const struct wal__heap *heap,
                                const struct wal__io *io,
+                               const struct wal_open_options *options,
                                struct wal_store **store,
                                struct wal_error *error)
 {
@@ -38,6 +39,7 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
         return no_memory(error);
     }
     opened->core.noop = true;
+    opened->core.schema_version = options->schema_version;
     opened->core.env.heap = heap;
     opened->core.env.io = io; /* for the clock and made-up ids */
     /* Who waits for an operation, done though it is, asks them. */
@@ -147,19 +149,14 @@ static enum wal_status make_session(struct wal__core *core,
 }
 
 /* The options as a record, checked; null: none. */
-static enum wal_status read_options(const struct wal__core *core,
-                                    const struct wal_session_options *options,
+static enum wal_status read_options(const struct wal_session_options *options,
                                     struct wal__session_record *record,
                                     struct wal_error *error)
 {
     const struct wal_session_options none = {.struct_size = sizeof(none)};
-    const struct wal_session_options *given = options == NULL ? &none : options;
-    enum wal_status status = wal__new_session_record(given, record, error);
 
-    record->created_ms = given->created_ms != 0
-                             ? given->created_ms
-                             : core->env.io->now_ms(core->env.io->ctx);
-    return status;
+    return wal__new_session_record(options == NULL ? &none : options, record,
+                                   error);
 }
 
 enum wal_status
@@ -168,8 +165,11 @@ wal__noop_session_create(struct wal__core *core,
                          struct wal_session **session, struct wal_error *error)
 {
     struct wal__session_record record = {0};
-    enum wal_status status = read_options(core, options, &record, error);
+    enum wal_status status = read_options(options, &record, error);
 
+    if (status == WAL_OK) {
+        status = wal__new_session_defaults(core, &record, error);
+    }
     return status == WAL_OK ? make_session(core, &record, 0, session, error)
                             : status;
 }
@@ -179,12 +179,14 @@ enum wal_status wal__noop_session_open(struct wal__core *core,
                                        struct wal_session **session,
                                        struct wal_error *error)
 {
-    struct wal__session_record record = {.id = id, .schema_version = 1};
+    struct wal__session_record record = {.id = id};
+    enum wal_status status = wal__new_session_defaults(core, &record, error);
 
-    if (id.size == 0) {
-        return wal__noop_not_found(error);
+    if (status == WAL_OK && id.size == 0) {
+        status = wal__noop_not_found(error);
     }
-    return make_session(core, &record, 0, session, error);
+    return status == WAL_OK ? make_session(core, &record, 0, session, error)
+                            : status;
 }
 
 static void inherit(struct wal__span *text, struct wal_slice from)
@@ -206,7 +208,7 @@ wal__noop_session_fork(struct wal_session *source, struct wal_slice at,
         wal__text_check(at, WAL__ID_MAX, "fork point's id", &ignored, error);
 
     if (status == WAL_OK) {
-        status = read_options(source->core, options, &record, error);
+        status = read_options(options, &record, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -217,10 +219,13 @@ wal__noop_session_fork(struct wal_session *source, struct wal_slice at,
     inherit(&record.metadata, from->metadata);
     record.parent_id = (struct wal__span){0};
     inherit(&record.parent_id, from->id);
-    if (options == NULL || options->schema_version == 0) {
+    if (record.schema_version == 0) {
         record.schema_version = from->schema_version;
     }
-    return make_session(source->core, &record, WAL_SESSION_FORK, fork, error);
+    status = wal__new_session_defaults(source->core, &record, error);
+    return status == WAL_OK ? make_session(source->core, &record,
+                                           WAL_SESSION_FORK, fork, error)
+                            : status;
 }
 
 void wal__noop_session_status(const struct wal_session *session,

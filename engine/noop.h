@@ -11,6 +11,7 @@
 
 enum wal_status wal__noop_open(const struct wal__heap *heap,
                                const struct wal__io *io,
+                               const struct wal_open_options *options,
                                struct wal_store **store,
                                struct wal_error *error) WAL_MUST_USE;
 void wal__noop_close(struct wal_store *store);

@@ -26,9 +26,8 @@ static enum wal_status check_open(const char *path,
                            WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
     const uint32_t pathless = WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
 
-    if (store == NULL ||
-        (path == NULL &&
-         (options == NULL || (options->flags & pathless) == 0))) {
+    if (store == NULL || (path == NULL && (options == NULL ||
+                                           (options->flags & pathless) == 0))) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "the path or the place for the handle is null");
     }
@@ -73,7 +72,7 @@ wal__store_open(const char *path, const struct wal_open_options *options,
         core_options.open = *options;
     }
     if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
-        return wal__noop_open(heap, io, store, error);
+        return wal__noop_open(heap, io, &core_options.open, store, error);
     }
     opened = wal__heap_zalloc(heap, sizeof(*opened));
     if (opened == NULL) {

@@ -212,12 +212,15 @@ static void put_text(const struct listing *listing, const struct found *found)
     const struct wal__frame *frame = &found->frame;
     struct name names[NAMES_MAX];
     size_t count = names_of(listing, found, names);
+    char session[16] = "store";
 
-    printf("%10" PRIu64 " %-10s %9" PRIu64 " %10" PRIu32 " %6d %9" PRIu64
-           " %9" PRIu32 " %9" PRIu32 "  %s",
-           found->offset, found->type, frame->sequence, frame->session,
-           frame->stream, frame->parent, frame->stored_size, frame->raw_size,
-           found->state);
+    if (frame->session != WAL__STORE_NUMBER) {
+        snprintf(session, sizeof(session), "%" PRIu32, frame->session);
+    }
+    printf("%10" PRIu64 " %-10s %9" PRIu64 " %8s %6d %9" PRIu64 " %9" PRIu32
+           " %9" PRIu32 "  %s",
+           found->offset, found->type, frame->sequence, session, frame->stream,
+           frame->parent, frame->stored_size, frame->raw_size, found->state);
     for (size_t i = 0; i < count; i++) {
         printf("  %s ", names[i].key);
         cli_print(stdout,
@@ -235,7 +238,7 @@ static void put(const struct listing *listing, const struct found *found)
     } else if (found->frame.type != WAL__FRAME_NONE) {
         put_text(listing, found);
     } else {
-        printf("%10" PRIu64 " %-10s %9s %10s %6s %9s %9" PRIu64 " %9s  %s\n",
+        printf("%10" PRIu64 " %-10s %9s %8s %6s %9s %9" PRIu64 " %9s  %s\n",
                found->offset, found->type, "-", "-", "-", "-", found->size, "-",
                found->state);
     }
@@ -426,7 +429,7 @@ static int put_header(struct listing *listing)
                "  salt %016" PRIx64 "  align %" PRIu32 "\n",
                listing->name, header->version, header->id, header->capacity,
                header->salt, header->group_align);
-        printf("%10s %-10s %9s %10s %6s %9s %9s %9s  %s\n", "offset", "type",
+        printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
                "sequence", "session", "stream", "parent", "stored", "raw",
                "state");
         return CLI_DONE;

@@ -267,6 +267,12 @@ void salvage_flush(struct salvage *salvage)
     }
     session = salvage_session(salvage, salvage->waiting_session);
     if (session->handle == NULL || session->deleted) {
+        if (session->deleted) {
+            salvage_note(salvage, session->id, "",
+                         "%zu entries that stand behind the session's deletion "
+                         "are left out",
+                         count);
+        }
         drop_waiting(salvage); /* it is noted that there is no session */
         return;
     }

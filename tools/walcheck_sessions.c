@@ -92,7 +92,8 @@ static struct salvage_session *add_session(struct salvage *salvage,
 /* The texts of a session, as they were read. */
 struct texts {
     struct wal_session_options options;
-    char name[32];                /* of one without a header */
+    char name[32];                /* of one without a header, or whose id
+                                   * another one has */
     uint8_t title[WAL__TEXT_MAX]; /* out of its metadata */
     bool known;                   /* its header is */
     bool from_index;
@@ -144,13 +145,13 @@ static void read_texts(const struct salvage *salvage, uint32_t number,
         check_model_find(&salvage->store->model, number);
 
     *texts = (struct texts){.known = true};
+    snprintf(texts->name, sizeof(texts->name), "salvaged-%" PRIu32, number);
     if (salvage->header.number == number) {
         read_record(texts, &salvage->header.record);
     } else if (known != NULL && known->has_record) {
         read_record(texts, &known->record);
         texts->from_index = known->from_index;
     } else {
-        snprintf(texts->name, sizeof(texts->name), "salvaged-%" PRIu32, number);
         texts->options = (struct wal_session_options){
             .struct_size = sizeof(texts->options),
             .id = cli_slice(texts->name),
@@ -210,6 +211,35 @@ static void update_fork(struct salvage *salvage,
 
 /* --- making --------------------------------------------------------------- */
 
+/* Makes a session, with `source` as a fork of it at an entry; under another
+ * name when its id is another's, whose deletion may be lost. */
+static enum wal_status make(struct salvage *salvage, struct wal_session *source,
+                            const char *at, struct texts *texts,
+                            struct wal_session **handle,
+                            struct wal_error *error)
+{
+    enum wal_status status = WAL_EEXISTS;
+    char *id = cli_copy(texts->options.id.data, texts->options.id.size);
+
+    for (int i = 0; i < 2 && status == WAL_EEXISTS; i++) {
+        if (i > 0) {
+            texts->options.id = cli_slice(texts->name);
+        }
+        status = source == NULL
+                     ? wal_session_create(salvage->out, &texts->options, handle,
+                                          error)
+                     : wal_session_fork(source, cli_slice(at), &texts->options,
+                                        handle, error);
+    }
+    if (status == WAL_OK && texts->known &&
+        texts->options.id.data == texts->name) {
+        salvage_note(salvage, texts->name, "",
+                     "the session's id, %s, is that of another session", id);
+    }
+    free(id);
+    return status;
+}
+
 static void create(struct salvage *salvage, struct salvage_session *session)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -217,8 +247,7 @@ static void create(struct salvage *salvage, struct salvage_session *session)
     struct texts texts;
 
     read_texts(salvage, session->number, &texts);
-    status = wal_session_create(salvage->out, &texts.options, &session->handle,
-                                &error);
+    status = make(salvage, NULL, "", &texts, &session->handle, &error);
     session->id = cli_copy(texts.options.id.data, texts.options.id.size);
     if (status != WAL_OK) {
         salvage_note(salvage, session->id, "", "the session cannot be made: %s",
@@ -311,8 +340,8 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
     }
     read_texts(salvage, frame->session, &texts);
     texts.options.parent_id = (struct wal_slice){NULL, 0};
-    if (wal_session_fork(session->handle, cli_slice(at == NULL ? "" : at),
-                         &texts.options, &handle, &error) == WAL_OK) {
+    if (make(salvage, session->handle, at == NULL ? "" : at, &texts, &handle,
+             &error) == WAL_OK) {
         session = add_session(salvage, frame->session);
         session->handle = handle;
         session->id = cli_copy(texts.options.id.data, texts.options.id.size);

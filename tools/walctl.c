@@ -20,7 +20,7 @@ static const char help[] =
     "         [--durability durable|written|queued] < entries.jsonl\n"
     "                                 append entries, a JSON object a line\n"
     "  list STORE [--cwd DIR] [--project ID] [--limit N] [--cursor]\n"
-    "       [--after CURSOR]          sessions, newest first, or a page of them\n"
+    "       [--after CURSOR]          sessions, newest first\n"
     "  latest STORE [--cwd DIR]       id of the newest session\n"
     "  show STORE SESSION             all about a session\n"
     "  meta STORE SESSION [--merge JSON]\n"

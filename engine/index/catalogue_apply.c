@@ -183,8 +183,7 @@ static void apply_redact(struct change *change)
 {
     struct wal__summary *summary = &change->summary;
 
-    if (summary->first_owner == summary->number &&
-        summary->first_sequence == change->record->frame->parent) {
+    if (summary->first_sequence == change->record->frame->parent) {
         summary->first_text.size = 0;
     }
 }

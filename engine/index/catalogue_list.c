@@ -31,8 +31,7 @@ static bool begins(struct wal__span prefix, struct wal__span id)
 static bool matches(const struct wal__catalogue_filter *filter,
                     const struct wal__summary *summary)
 {
-    return !wal__summary_is_hidden(summary) &&
-           passes(filter->cwd, summary->cwd) &&
+    return passes(filter->cwd, summary->cwd) &&
            passes(filter->project, summary->project) &&
            passes(filter->source, summary->source) &&
            passes(filter->parent_id, summary->parent_id) &&

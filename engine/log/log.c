@@ -412,9 +412,10 @@ void wal__log_close(struct wal__log *log)
 }
 
 /* A frame's bytes by pread, into scratch. */
-static const uint8_t *read_bytes(const struct wal__segment *segment,
-                                 uint64_t offset, struct wal__buf *scratch,
-                                 uint64_t size, struct wal_error *error)
+static enum wal_status read_bytes(const struct wal__segment *segment,
+                                  uint64_t offset, struct wal__buf *scratch,
+                                  uint64_t size, const uint8_t **bytes,
+                                  struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
     enum wal_status status;
@@ -424,28 +425,33 @@ static const uint8_t *read_bytes(const struct wal__segment *segment,
 
     scratch->size = 0;
     if (wal__buf_reserve(scratch, size, &at) != WAL_OK) {
-        wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-        return NULL;
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
     status = wal__io_read_full(io, segment->file, at, size, offset, &got, &err);
     if (status != WAL_OK || got < size) {
-        wal__fail(error, WAL_EIO, err, segment->path, offset,
-                  "cannot read a record");
-        return NULL;
+        return wal__fail(error, WAL_EIO, err, segment->path, offset,
+                         "cannot read a record");
     }
-    return at;
+    *bytes = at;
+    return WAL_OK;
 }
 
-static const uint8_t *locate(struct wal__segment *segment, uint64_t offset,
-                             struct wal__buf *scratch, struct wal_error *error)
+static enum wal_status locate(struct wal__segment *segment, uint64_t offset,
+                              struct wal__buf *scratch, const uint8_t **bytes,
+                              struct wal_error *error)
 {
     const uint8_t *map;
 
     if (segment->env->no_maps) {
-        return read_bytes(segment, offset, scratch, WAL__FRAME_SIZE, error);
+        return read_bytes(segment, offset, scratch, WAL__FRAME_SIZE, bytes,
+                          error);
     }
     map = wal__segment_map(segment, error);
-    return map == NULL ? NULL : map + offset;
+    if (map == NULL) {
+        return WAL_EIO;
+    }
+    *bytes = map + offset;
+    return WAL_OK;
 }
 
 /* A frame of the group being built, or null. Only its builder knows positions
@@ -483,6 +489,7 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
         wal__log_segment(log, wal__position_segment(position));
     const uint8_t *pending = locate_pending(log, position);
     const uint8_t *at = pending;
+    enum wal_status status = WAL_OK;
     enum wal__fmt fmt;
 
     if (segment == NULL ||
@@ -491,20 +498,21 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                          "an index names a place that is not in the log");
     }
     if (pending == NULL) {
-        at = locate(segment, offset, scratch, error);
+        status = locate(segment, offset, scratch, &at, error);
     }
-    if (at == NULL) {
-        return WAL_EIO;
+    if (status != WAL_OK) {
+        return status;
     }
     fmt = wal__frame_decode(at, segment->header.capacity - offset,
                             segment->header.salt, offset, frame);
     if (fmt == WAL__FMT_OK) {
         if (pending == NULL && segment->env->no_maps) {
-            at = read_bytes(segment, offset, scratch,
-                            wal__frame_span(frame->stored_size), error);
+            status =
+                read_bytes(segment, offset, scratch,
+                           wal__frame_span(frame->stored_size), &at, error);
         }
-        if (at == NULL) {
-            return WAL_EIO;
+        if (status != WAL_OK) {
+            return status;
         }
         at += WAL__FRAME_SIZE;
         fmt = wal__frame_check_data(frame, at);

@@ -25,6 +25,18 @@ static void posting_of(const struct wal__applied *record,
     posting->id_hash = record->frame->id_hash;
 }
 
+/* Bytes that the record may add to the session's summary. */
+static uint64_t texts_of(const struct wal__applied *record)
+{
+    struct wal__session_record session;
+
+    if (wal__session_record_decode(record->payload, record->version,
+                                   &session) != WAL__FMT_OK) {
+        return record->payload.size;
+    }
+    return record->payload.size - session.metadata.size;
+}
+
 static enum wal_status apply_to_tail(struct wal__core *core,
                                      const struct wal__applied *record,
                                      const struct wal__posting *posting)
@@ -42,7 +54,7 @@ static enum wal_status apply_to_tail(struct wal__core *core,
         return WAL_ENOMEM;
     }
     if (record->frame->type == WAL__FRAME_SESSION) {
-        core->tail_texts += record->payload.size;
+        core->tail_texts += texts_of(record);
     }
     return WAL_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/session/batch.h"
+#include "engine/session/heads.h"
 #include "engine/session/text.h"
 #include "format/crc32.h"
 
@@ -63,7 +64,7 @@ static enum wal_status read_present(struct wal__core *core, uint32_t number,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__catalogue_get(&core->catalogue, number, &summary);
+    status = wal__session_find(core, number, &summary, error);
     present->position = status == WAL_OK ? summary.session_position : 0;
     if (status == WAL_OK && present->position == 0) {
         from_summary(&summary, &present->record);
@@ -196,7 +197,7 @@ static enum wal_status add_record(struct wal__op *op,
     frame->frame.type = WAL__FRAME_SESSION;
     frame->frame.session = batch->session;
     frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
-    op->demand.texts += size;
+    op->demand.texts += size - record->metadata.size;
     batch->changes = true;
     batch->change_frame = op->frame_count - 1;
     batch->change_position = present->position;

@@ -167,7 +167,7 @@ enum wal_status wal__new_session_op(struct wal__core *core,
     frame->frame.type = WAL__FRAME_SESSION;
     frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
     created->subject = made;
-    created->demand.texts = size;
+    created->demand.texts = size - record->metadata.size;
     *op = created;
     return WAL_OK;
 }

@@ -75,7 +75,8 @@ static enum wal_status take(struct wal_iter *iter,
     return status;
 }
 
-/* Fills the block, which is empty; what is not loaded ends it, unless it may be loaded. */
+/* Fills the block, which is empty; what is not loaded ends it, unless it may
+ * be loaded. */
 static enum wal_status take_parts(struct wal_iter *iter, bool loading,
                                   struct wal_error *error)
 {

@@ -89,11 +89,9 @@ enum wal_status wal__session_migrate(struct wal_session *session, uint32_t to,
 
 /* describe.c: fills info from a summary; texts are copied to `texts`, which
  * is emptied first. State lock. */
-enum wal_status
-wal__session_describe(const struct wal__core *core,
-                      const struct wal__summary *summary,
-                      struct wal__buf *texts,
-                      struct wal_session_info *info) WAL_MUST_USE;
+enum wal_status wal__session_describe(
+    const struct wal__core *core, const struct wal__summary *summary,
+    struct wal__buf *texts, struct wal_session_info *info) WAL_MUST_USE;
 enum wal_status wal__session_status(struct wal_session *session,
                                     struct wal_session_info *info,
                                     struct wal_error *error) WAL_MUST_USE;

@@ -42,21 +42,37 @@ static void put_digits(char *out, int count, int value)
     }
 }
 
+/* The date so many days after 1970-01-01. Years are counted from March, in eras
+ * of 400, so that a leap day is the last of its year. */
+static void put_date(char *out, int64_t days)
+{
+    int64_t since = days + 719468; /* 0000-03-01 */
+    int day = (int)(since % 146097);
+    int year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    int month;
+
+    day -= 365 * year + year / 4 - year / 100;
+    month = (5 * day + 2) / 153;
+    day -= (153 * month + 2) / 5;
+    year += month >= 10;
+    put_digits(out, 4, year + (int)(since / 146097) * 400);
+    put_digits(out + 5, 2, month < 10 ? month + 3 : month - 9);
+    put_digits(out + 8, 2, day + 1);
+}
+
+/* Without the C library, which reads the time zone's file to tell UTC. */
 void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
 {
     int64_t now = env->io->now_ms(env->io->ctx);
-    time_t seconds = (time_t)(now / 1000);
-    struct tm tm;
+    int second;
 
-    memset(&tm, 0, sizeof(tm));
-    (void)!gmtime_r(&seconds, &tm);
+    now = now < 0 ? 0 : now;
+    second = (int)(now / 1000 % 86400);
     memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
-    put_digits(out, 4, tm.tm_year + 1900);
-    put_digits(out + 5, 2, tm.tm_mon + 1);
-    put_digits(out + 8, 2, tm.tm_mday);
-    put_digits(out + 11, 2, tm.tm_hour);
-    put_digits(out + 14, 2, tm.tm_min);
-    put_digits(out + 17, 2, tm.tm_sec);
+    put_date(out, now / 86400000);
+    put_digits(out + 11, 2, second / 3600);
+    put_digits(out + 14, 2, second / 60 % 60);
+    put_digits(out + 17, 2, second % 60);
     put_digits(out + 20, 3, (int)(now % 1000));
 }
 

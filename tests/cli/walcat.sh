@@ -79,9 +79,20 @@ for _ in $(seq 100); do
     [ "$(wc -l <"$work/follow")" -ge 4 ] && break
     sleep 0.05
 done
+# What is hidden meanwhile moves nothing that comes behind it.
+walctl redact "$store" s c >/dev/null
+walctl redact "$store" s f >/dev/null
+printf '%s\n' '{"id":"x","type":"message_delta_batch","payload":1}' \
+    '{"id":"g","type":"t","payload":1}' | walctl append "$store" s >/dev/null
+for _ in $(seq 100); do
+    [ "$(wc -l <"$work/follow")" -ge 7 ] && break
+    sleep 0.05
+done
 kill "$follower"
 wait "$follower" || true
-json '[r["id"] for r in rows] == ["a", "b", "c", "f"]' "$work/follow"
+json '[r["id"] for r in rows][:4] == ["a", "b", "c", "f"]
+    and [r["type"] for r in rows][4:] == ["redaction", "redaction", "t"]
+    and rows[6]["parentId"] == rows[5]["id"]' "$work/follow"
 
 # A reader that goes away ends it quietly.
 for n in $(seq 2000); do

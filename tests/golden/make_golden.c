@@ -624,13 +624,15 @@ static void make_tail_index_stale(struct sim_disk *disk)
     golden_put_back(&index);
 }
 
-/* Writes the frames of a segment anew from an entry on, with the chain as it
- * must be: the sequence numbers `gap` higher, or the entry's type another. */
-static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
-                    uint8_t type)
+/* Alters a frame; its checksums follow. */
+typedef void alter(struct wal__frame *frame, uint8_t *payload);
+
+/* Writes the frames of a segment anew from one on, with checksums and chain as
+ * they must be: that one altered, or the sequence numbers `gap` higher. */
+static void rewrite(struct sim_disk *disk, uint64_t from, uint64_t gap,
+                    alter *alter_frame)
 {
     struct golden_file file = golden_take(disk, SEG1);
-    uint64_t from = find_entry(disk, id);
     struct wal__segment_header header;
     struct wal__frame frame;
     uint64_t first = 0; /* sequence number that changes */
@@ -644,7 +646,10 @@ static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
         uint8_t *payload = file.bytes + at + WAL__FRAME_SIZE;
 
         if (at >= from) {
-            frame.type = at == from && type != 0 ? type : frame.type;
+            if (at == from && alter_frame != NULL) {
+                alter_frame(&frame, payload);
+                frame.data_crc = wal__crc32(0, payload, frame.stored_size);
+            }
             first = first == 0 ? frame.sequence : first;
             frame.sequence += frame.sequence != 0 ? gap : 0;
             frame.parent += frame.parent >= first ? gap : 0;
@@ -663,12 +668,71 @@ static void rewrite(struct sim_disk *disk, const char *id, uint64_t gap,
 
 static void make_hole(struct sim_disk *disk)
 {
-    rewrite(disk, "b4", 2, 0);
+    rewrite(disk, find_entry(disk, "b4"), 2, NULL);
+}
+
+static void alter_type(struct wal__frame *frame, uint8_t *payload)
+{
+    (void)payload;
+    frame->type = 77;
 }
 
 static void make_unknown_type(struct sim_disk *disk)
 {
-    rewrite(disk, "b4", 0, 77);
+    rewrite(disk, find_entry(disk, "b4"), 0, alter_type);
+}
+
+static void alter_parent(struct wal__frame *frame, uint8_t *payload)
+{
+    (void)payload;
+    frame->parent--;
+}
+
+static void lower_doc_parent(struct sim_disk *disk)
+{
+    rewrite(disk, find_last(disk, SEG1, WAL__FRAME_DOC, "notes"), 0,
+            alter_parent);
+}
+
+/* z1 stands right before z2. */
+static void lower_redact_parent(struct sim_disk *disk)
+{
+    rewrite(disk, find(disk, SEG1, WAL__FRAME_REDACT, "zr"), 0, alter_parent);
+}
+
+static void alter_fork_source(struct wal__frame *frame, uint8_t *payload)
+{
+    (void)frame;
+    wal__put32(payload + 12, 99);
+}
+
+static void raise_fork_source(struct sim_disk *disk)
+{
+    rewrite(disk, find_last(disk, SEG1, WAL__FRAME_FORK, NULL), 0,
+            alter_fork_source);
+}
+
+static void alter_session_id(struct wal__frame *frame, uint8_t *payload)
+{
+    memcpy(payload + 32, "alpha", 5);
+    frame->id_hash = wal__id_hash("alpha", 5);
+}
+
+static void take_id_of_alpha(struct sim_disk *disk)
+{
+    rewrite(disk, find(disk, SEG1, WAL__FRAME_SESSION, "gamma"), 0,
+            alter_session_id);
+}
+
+static void alter_session(struct wal__frame *frame, uint8_t *payload)
+{
+    (void)payload;
+    frame->session--; /* delta was made right before epsilon */
+}
+
+static void give_e1_to_delta(struct sim_disk *disk)
+{
+    rewrite(disk, find_entry(disk, "e1"), 0, alter_session);
 }
 
 static struct sim_disk *make_version_0(void)
@@ -725,6 +789,11 @@ static const struct {
     {"zeroed_sector", make_marked, zero_sector_of_a3},
     {"hole_in_sequence", make_marked, make_hole},
     {"unknown_frame_type", make_marked, make_unknown_type},
+    {"wrong_document_version", make_marked, lower_doc_parent},
+    {"wrong_redact_target", make_marked, lower_redact_parent},
+    {"wrong_fork_source", make_marked, raise_fork_source},
+    {"taken_session_id", make_marked, take_id_of_alpha},
+    {"entry_of_deleted_session", make_marked, give_e1_to_delta},
     {"zeroed_segment", make_long_one, zero_segment_2},
     {"zeroed_last_segment", make_long_one, zero_segment_3},
     {"missing_segment", make_long_one, remove_segment_2},

@@ -26,7 +26,7 @@ def read_header(path):
 def constants(text):
     """The members of all enums."""
     found = {}
-    for body in re.findall(r"enum \w+ \{(.*?)\}", text, flags=re.S):
+    for body in re.findall(r"enum (?:\w+ )?\{(.*?)\}", text, flags=re.S):
         for name, value in re.findall(r"(WAL_\w+) = ([^,\n]+)", body):
             found[name] = eval(value.replace("u", ""))
     return found
@@ -38,9 +38,12 @@ def structures(text):
     for name, body in re.findall(r"struct (wal_\w+) \{(.*?)\n\};", text, flags=re.S):
         fields = []
         for kind, field, count in re.findall(
-                r"(const void \*|struct wal_\w+ |\w+ )(\w+)(?:\[(\d+)\])?;", body):
+                r"(const (?:void|struct \w+) \*|struct wal_\w+ |\w+ )(\w+)"
+                r"(?:\[(\d+)\])?;", body):
             kind = kind.strip()
-            of = found[kind[7:]] if kind.startswith("struct ") else SCALARS[kind]
+            of = (ctypes.c_void_p if kind.endswith("*") else
+                  found[kind[7:]] if kind.startswith("struct ") else
+                  SCALARS[kind])
             fields.append((field, of * int(count) if count else of))
         found[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
     return found
@@ -51,20 +54,25 @@ class Library:
 
     def __init__(self, path, header):
         self.text = read_header(header)
-        self.names = set(re.findall(r"\b(wal_\w+)\(", self.text))
+        functions = re.sub(r"typedef [^;]*;", "", self.text)
+        self.names = set(re.findall(r"\b(wal_\w+)\(", functions))
         self.const = constants(self.text)
         self.structs = structures(self.text)
         self.library = ctypes.CDLL(path)
         self.called = set()
         self.error = self.new("wal_error")
 
-    def new(self, name, **fields):
+    def new(self, name, /, **fields):
         """A structure with its size set; text becomes a slice."""
         made = self.structs[name]()
         made.struct_size = ctypes.sizeof(made)
         for field, value in fields.items():
             if isinstance(value, str):
                 value = self.slice(value)
+            elif isinstance(value, (ctypes.Structure, ctypes.Array)) and \
+                    not isinstance(value, self.structs["wal_slice"]):
+                kept.append(value)
+                value = ctypes.addressof(value)
             setattr(made, field, value)
         return made
 
@@ -207,12 +215,193 @@ def check_list(wal, store, expected):
     wal.free("wal_list_close", handle)
 
 
+def check_types(wal):
+    name = wal.function("wal_entry_type_name", ctypes.c_char_p)
+    same(name(ctypes.c_uint32(wal.const["WAL_TYPE_REDACTION"])), b"redaction",
+         "name of a type")
+    same(name(ctypes.c_uint32(99)), None, "name of no type")
+
+
+def read_docs(wal, store, session, **options):
+    """Keys and values, in order."""
+    reader = ctypes.c_void_p()
+    doc = wal.new("wal_doc")
+    found = []
+    wal.call("wal_docs_open", store, session,
+             by_ref(wal.new("wal_docs_options", **options)), by_ref(reader))
+    end = wal.const["WAL_END"]
+    following = wal.function("wal_docs_next")
+    while following(reader, by_ref(doc), by_ref(wal.error)) != end:
+        found.append((text_of(doc.key), text_of(doc.value)))
+    wal.free("wal_docs_close", reader)
+    return found
+
+
+def check_documents(wal, store, session):
+    version = ctypes.c_uint64()
+    for key in ("part/2", "part/1", "other"):
+        wal.call("wal_doc_put", store, session,
+                 by_ref(wal.new("wal_doc", key=key, value='"%s"' % key)),
+                 by_ref(version))
+    first = version.value
+    stale = wal.new("wal_doc", key="other", value="1", version=first + 9,
+                    flags=wal.const["WAL_DOC_EXPECT"])
+    wal.call("wal_doc_put", store, session, by_ref(stale), None,
+             status="WAL_ESTALE")
+    same(wal.error.actual.decode(), str(first), "the present version")
+    same(read_docs(wal, store, session, prefix="part/"),
+         [("part/1", '"part/1"'), ("part/2", '"part/2"')], "documents")
+    wal.call("wal_doc_delete", store, session,
+             by_ref(wal.new("wal_doc", key="other")), None)
+    reader = ctypes.c_void_p()
+    doc = wal.new("wal_doc")
+    wal.call("wal_docs_open", store, session, None, by_ref(reader))
+    wal.call("wal_docs_get", reader, wal.slice("other"), ctypes.c_uint64(0),
+             by_ref(doc), status="WAL_ENOTFOUND")
+    wal.call("wal_docs_get", reader, wal.slice("other"),
+             ctypes.c_uint64(first), by_ref(doc))
+    same((text_of(doc.value), doc.version), ('"other"', first), "a version")
+    wal.free("wal_docs_close", reader)
+    wal.call("wal_doc_put", store, None,
+             by_ref(wal.new("wal_doc", key="k", value="[]")), None)
+    same(read_docs(wal, store, None), [("k", "[]")], "the store's documents")
+
+
+def check_heads(wal, session):
+    previous = ctypes.create_string_buffer(256)
+    wal.call("wal_head_move", session,
+             by_ref(wal.new("wal_head", entry_id="a", note="back")), previous)
+    same(previous.value, b"c", "the head before")
+    wrong = wal.new("wal_head", entry_id="b", expected="c",
+                    flags=wal.const["WAL_HEAD_EXPECT"])
+    wal.call("wal_head_move", session, by_ref(wrong), None, status="WAL_EHEAD")
+    same(wal.error.actual, b"a", "the present head")
+    wal.call("wal_head_move", session,
+             by_ref(wal.new("wal_head", entry_id="c")), None)
+    wal.call("wal_head_move", session,
+             by_ref(wal.new("wal_head", name="try", entry_id="b")), None)
+    wal.call("wal_head_get", session, ctypes.c_uint32(0), wal.slice("try"),
+             previous)
+    same(previous.value, b"b", "a named head")
+    heads = ctypes.c_void_p()
+    head = wal.new("wal_head")
+    wal.call("wal_heads_open", session, by_ref(heads))
+    for expected in (("main", "c"), ("try", "b")):
+        wal.call("wal_heads_next", heads, by_ref(head))
+        same((text_of(head.name), text_of(head.entry_id)), expected, "heads")
+    wal.call("wal_heads_next", heads, by_ref(head), status="WAL_END")
+    wal.free("wal_heads_close", heads)
+
+
+def check_batch(wal, session):
+    change = wal.new("wal_session_change", title="Batched",
+                     fields=wal.const["WAL_CHANGE_TITLE"])
+    batch = wal.new("wal_batch", entries=entries_of(wal, "d"), entry_count=1,
+                    documents=wal.new("wal_doc", key="b", value="2"),
+                    document_count=1, change=change,
+                    heads=wal.new("wal_head", name="try", entry_id="d"),
+                    head_count=1)
+    result = wal.new("wal_append_result")
+    wal.call("wal_batch_commit", session, by_ref(batch), None, by_ref(result))
+    same((result.appended, result.last_id), (1, b"d"), "batch")
+    ticket = ctypes.c_void_p()
+    wal.call("wal_batch_submit", session,
+             by_ref(wal.new("wal_batch", entries=entries_of(wal, "e"),
+                            entry_count=1)), None, by_ref(ticket))
+    wal.call("wal_ticket_wait", ticket, ctypes.c_int64(-1), by_ref(result))
+    wal.free("wal_ticket_destroy", ticket)
+
+
+def check_update(wal, session):
+    update = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p,
+        ctypes.POINTER(wal.structs["wal_session_info"]),
+        ctypes.POINTER(wal.structs["wal_session_change"]))
+
+    @update
+    def count(_, now, change):
+        same(text_of(now.contents.metadata), '{"a":1}', "metadata")
+        change.contents.metadata = wal.slice('{"a":2}')
+        change.contents.fields = wal.const["WAL_CHANGE_METADATA"]
+        return 0
+
+    @update
+    def refuse(_, now, change):
+        return 7
+
+    info = wal.new("wal_session_info")
+    wal.call("wal_session_update", session, count, None)
+    wal.call("wal_session_status", session, by_ref(info))
+    same((text_of(info.metadata), text_of(info.title)),
+         ('{"a":2}', "Batched"), "session")
+    wal.call("wal_session_update", session, refuse, None,
+             status="WAL_ECALLBACK")
+    same(wal.error.sys_errno, 7, "the function's answer")
+    result = wal.new("wal_migration")
+    wal.call("wal_session_migrate", session, ctypes.c_uint32(1), None, None,
+             by_ref(result))
+    same((getattr(result, "from"), result.to), (1, 1), "migration")
+
+
+def check_own_entries(wal, session):
+    result = wal.new("wal_append_result")
+    wal.call("wal_session_redact", session, wal.slice("a"),
+             wal.slice("a secret"), by_ref(result))
+    iterator = ctypes.c_void_p()
+    entry = wal.new("wal_entry")
+    wal.call("wal_iter_open", session, None, by_ref(iterator))
+    wal.call("wal_iter_next", iterator, by_ref(entry))
+    same(text_of(entry.id), "b", "the first entry that is not redacted")
+    wal.call("wal_iter_get", iterator, wal.slice("a"), by_ref(entry),
+             status="WAL_EREDACTED")
+    wal.free("wal_iter_close", iterator)
+    options = wal.new("wal_compact_options", first_kept="d", summary="a to c",
+                      into=wal.new("wal_session_options", id="compacted"))
+    fork = ctypes.c_void_p()
+    wal.call("wal_session_compact", session, by_ref(options), by_ref(fork),
+             by_ref(result))
+    same(result.appended, 1, "compaction")
+    wal.call("wal_session_delete", fork)
+    wal.free("wal_session_close", fork)
+
+
+def check_resume(wal, store):
+    session = ctypes.c_void_p()
+    wal.call("wal_session_latest", store, wal.slice(""), by_ref(session))
+    wal.free("wal_session_close", session)
+    options = wal.new("wal_resume_options", id="s",
+                      **{"from": wal.const["WAL_RESUME_ID"]})
+    wal.call("wal_session_resume", store, by_ref(options), by_ref(session),
+             status="WAL_EINVAL")
+    options.how = wal.const["WAL_RESUME_IN_PLACE"]
+    wal.call("wal_session_resume", store, by_ref(options), by_ref(session))
+    wal.free("wal_session_close", session)
+
+
+def check_pages(wal, store):
+    handle = ctypes.c_void_p()
+    info = wal.new("wal_session_info")
+    cursor = ctypes.create_string_buffer(wal.const["WAL_CURSOR_SIZE"])
+    wal.call("wal_list_open", store, None, by_ref(handle))
+    wal.call("wal_list_next", handle, by_ref(info))
+    first = text_of(info.id)
+    wal.call("wal_list_cursor", handle, cursor)
+    wal.free("wal_list_close", handle)
+    options = wal.new("wal_list_options", after=cursor.value.decode())
+    wal.call("wal_list_open", store, by_ref(options), by_ref(handle))
+    wal.call("wal_list_next", handle, by_ref(info))
+    same(text_of(info.id) != first, True, "the next page")
+    wal.free("wal_list_close", handle)
+
+
 def main():
     source, path = sys.argv[1:]
     wal = Library(path, os.path.join(source, "engine/include/agentwal.h"))
     check_constants(wal)
+    check_types(wal)
     with tempfile.TemporaryDirectory() as folder:
-        store = check_store(wal, os.path.join(folder, "store").encode())
+        where = os.path.join(folder, "store").encode()
+        store = check_store(wal, where)
         session = check_session(wal, store)
         check_append(wal, session)
         check_iter(wal, session, ["a", "b", "c"])
@@ -222,10 +411,21 @@ def main():
                  by_ref(fork))
         check_iter(wal, fork, ["a", "b"])
         check_list(wal, store, ["f", "s"])
+        check_documents(wal, store, session)
+        check_heads(wal, session)
+        check_batch(wal, session)
+        check_update(wal, session)
+        check_own_entries(wal, session)
+        check_resume(wal, store)
+        check_pages(wal, store)
+        wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
         wal.free("wal_session_close", fork)
         wal.free("wal_session_close", session)
         wal.call("wal_close", store)
+        result = wal.new("wal_migration")
+        wal.call("wal_store_migrate", where, None, by_ref(result))
+        same((getattr(result, "from"), result.to), (1, 1), "migration")
     same(sorted(wal.names - wal.called), [], "functions that are not called")
     same(sorted(wal.called - wal.names), [], "functions that are not declared")
     print("%d functions, %d structures" % (len(wal.called), len(wal.structs)))

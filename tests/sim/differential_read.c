@@ -18,6 +18,10 @@ void differential_iterate(struct differential *run)
     if (options.mode == WAL_ITER_ALL) {
         options.flags &= ~(uint32_t)WAL_ITER_SINCE_COMPACTION;
     }
+    /* Which compaction is the last one depends on where the reading ends. */
+    if ((options.flags & WAL_ITER_SINCE_COMPACTION) != 0) {
+        options.flags &= ~(uint32_t)WAL_ITER_DURABLE;
+    }
     if (differential_chance(run, 4)) {
         options.stream = differential_roll(run, DIFFERENTIAL_STREAMS);
     }

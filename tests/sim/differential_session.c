@@ -233,6 +233,6 @@ void differential_delete(struct differential *run)
     }
     status = wal_session_delete(session, &run->error);
     differential_turn(run);
-    (void)differential_agree(run, status,
-                             reference_session_delete(run->ref, number));
+    (void)differential_agree(
+        run, status, reference_session_delete(run->ref, number, &run->wanted));
 }

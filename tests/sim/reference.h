@@ -98,8 +98,8 @@ enum wal_status reference_session_migrate(struct reference *ref,
                                           wal_update_fn *fn, void *ctx,
                                           struct wal_migration *result,
                                           struct wal_error *error);
-enum wal_status reference_session_delete(struct reference *ref,
-                                         uint32_t number);
+enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
+                                         struct wal_error *error);
 enum wal_status
 reference_session_fork(struct reference *ref, uint32_t number,
                        struct wal_slice at,

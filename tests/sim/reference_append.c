@@ -18,6 +18,23 @@ enum {
 
 static const struct wal_slice nothing = {NULL, 0};
 
+/* A redaction says what it hides. */
+static bool names_target(const struct wal_entry *entry)
+{
+    struct wal_slice redaction =
+        ref_text(wal_entry_type_name(WAL_TYPE_REDACTION));
+    struct wal_slice id;
+
+    if (!reference_is_equal(entry->type, redaction)) {
+        return true;
+    }
+    if (!reference_member(entry->payload, "targetEntryId", &id)) {
+        return false;
+    }
+    reference_free(id);
+    return true;
+}
+
 /* What can be said of an entry without looking at the store. */
 enum wal_status ref_check_entry(const struct wal_entry *entry)
 {
@@ -43,6 +60,9 @@ enum wal_status ref_check_entry(const struct wal_entry *entry)
     }
     if (status == WAL_OK && (entry->flags & WAL_ENTRY_LINE) == 0) {
         status = ref_check_json(entry->payload, PAYLOAD_MAX, false);
+        if (status == WAL_OK && !names_target(entry)) {
+            status = WAL_EINVAL;
+        }
     }
     return status;
 }
@@ -143,7 +163,7 @@ enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
     uint64_t target;
 
     if (!reference_member(record->entry->payload, "targetEntryId", &id)) {
-        return is_line ? WAL_OK : ref_refuse(error, WAL_EINVAL, nothing);
+        return WAL_OK;
     }
     target = ref_entry_named(ref, record->session, id);
     reference_free(id);
@@ -174,7 +194,7 @@ static enum wal_status find_parent(const struct reference *ref, uint32_t number,
     } else if ((entry->flags & WAL_ENTRY_ROOT) != 0) {
         *parent = 0;
     } else {
-        *parent = ref_head(ref, number, entry->stream, nothing);
+        *parent = ref_head(ref, number, entry->stream, nothing, ref->count);
     }
     return WAL_OK;
 }
@@ -200,7 +220,7 @@ enum wal_status ref_append(struct reference *ref, uint32_t number,
                            const struct wal_entry *entry,
                            struct wal_error *error)
 {
-    uint64_t head = ref_head(ref, number, entry->stream, nothing);
+    uint64_t head = ref_head(ref, number, entry->stream, nothing, ref->count);
     uint64_t parent = 0;
     enum wal_status status = find_parent(ref, number, entry, &parent);
     struct ref_record *record;
@@ -213,8 +233,7 @@ enum wal_status ref_append(struct reference *ref, uint32_t number,
     record->stream = entry->stream;
     record->target = parent;
     record->entry = copy_entry(entry);
-    record->is_user_text =
-        ref_is_type(record, WAL_TYPE_MESSAGE) && ref_user_text(entry, text) > 0;
+    record->is_user_text = ref_user_text(entry, text) > 0;
     record->moves_head =
         (parent == head || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
         (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0;

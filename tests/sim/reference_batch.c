@@ -101,13 +101,14 @@ static enum wal_status check_call(const struct wal_batch *batch)
 
 /* ----------------------------------------------------------- conditions --- */
 
-/* Entries that are there already must be the same; *news tells whether any is
- * new. */
+/* Entries that are there already must be the same. The tail counts when one is
+ * new, or when there are none: *news. */
 static enum wal_status check_duplicates(const struct reference *ref,
                                         uint32_t number,
                                         const struct wal_batch *batch,
                                         bool *news, struct wal_error *error)
 {
+    *news = batch->entry_count == 0;
     for (uint32_t i = 0; i < batch->entry_count; i++) {
         const struct wal_entry *entry = &batch->entries[i];
         uint64_t there = ref_entry_named(ref, number, entry->id);
@@ -128,7 +129,7 @@ static enum wal_status check_tail(const struct reference *ref, uint32_t number,
 {
     uint32_t stream = batch->entry_count > 0 ? batch->entries[0].stream : 0;
     struct wal_slice tail =
-        ref_entry_id(ref, ref_head(ref, number, stream, nothing));
+        ref_entry_id(ref, ref_head(ref, number, stream, nothing, ref->count));
 
     if (options == NULL || (options->flags & WAL_APPEND_EXPECT) == 0 ||
         reference_is_equal(tail, options->expected_tail)) {
@@ -146,27 +147,6 @@ static enum wal_status check_tail(const struct reference *ref, uint32_t number,
 static uint32_t owner_of(const struct wal_doc *doc, uint32_t number)
 {
     return (doc->flags & WAL_DOC_STORE) != 0 ? REFERENCE_STORE : number;
-}
-
-/* Conditions are those of what was there before the batch. */
-static enum wal_status check_rest(const struct reference *ref, uint32_t number,
-                                  const struct wal_batch *batch,
-                                  struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; i < batch->document_count && status == WAL_OK; i++) {
-        const struct wal_doc *doc = &batch->documents[i];
-
-        status = ref_check_doc(ref, owner_of(doc, number), doc, error);
-    }
-    for (uint32_t i = 0; i < batch->head_count && status == WAL_OK; i++) {
-        status = ref_check_head(ref, number, &batch->heads[i], error);
-    }
-    if (status == WAL_OK && batch->change != NULL) {
-        status = ref_check_change(ref, number, batch->change, error);
-    }
-    return status;
 }
 
 /* -------------------------------------------------------------- writing --- */
@@ -211,15 +191,16 @@ static enum wal_status write_all(struct reference *ref, uint32_t number,
                                  struct wal_append_result *result,
                                  struct wal_error *error)
 {
+    uint64_t before = ref->count;
     enum wal_status status = write_entries(ref, number, batch, result, error);
 
     for (uint32_t i = 0; i < batch->document_count && status == WAL_OK; i++) {
         const struct wal_doc *doc = &batch->documents[i];
 
-        ref_put_doc(ref, owner_of(doc, number), doc);
+        status = ref_put_doc(ref, owner_of(doc, number), doc, error);
     }
     for (uint32_t i = 0; i < batch->head_count && status == WAL_OK; i++) {
-        status = ref_move_head(ref, number, &batch->heads[i], error);
+        status = ref_move_head(ref, number, &batch->heads[i], before, error);
     }
     if (status == WAL_OK && batch->change != NULL) {
         ref_change(ref, number, batch->change);
@@ -237,9 +218,15 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
     uint64_t before = ref->count;
     bool durable = options == NULL || options->durability == WAL_DURABLE;
     enum wal_status status = check_call(batch);
-    bool news = batch->document_count > 0 || batch->head_count > 0 ||
-                batch->change != NULL;
+    bool news = false;
 
+    if (status == WAL_OK && number != REFERENCE_STORE &&
+        reference_is_deleted(ref, number)) {
+        status = WAL_ENOTFOUND;
+    }
+    if (status == WAL_OK && batch->change != NULL) {
+        status = ref_check_change(ref, number, batch->change, error);
+    }
     if (status == WAL_OK) {
         status = ref_check_writable(ref, number, error);
     }
@@ -248,9 +235,6 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
     }
     if (status == WAL_OK && news) {
         status = check_tail(ref, number, batch, options, result, error);
-    }
-    if (status == WAL_OK && news) {
-        status = check_rest(ref, number, batch, error);
     }
     if (status == WAL_OK) {
         status = write_all(ref, number, batch, &told, error);
@@ -308,9 +292,10 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
     }
     if (status == WAL_OK) {
         kept = ref_entry_named(ref, into, options->first_kept);
-        status = ref_is_above(ref, kept, ref_head(ref, into, 0, nothing))
-                     ? WAL_OK
-                     : WAL_ENOTFOUND;
+        status =
+            ref_is_above(ref, kept, ref_head(ref, into, 0, nothing, ref->count))
+                ? WAL_OK
+                : WAL_ENOTFOUND;
     }
     if (status == WAL_OK) {
         status = write_all(ref, into, &batch, &told, error);

@@ -10,19 +10,17 @@ enum {
     ROUNDS = 1000
 };
 
-/* Asks the function once and writes what it said, unless something was written
- * meanwhile: then *again. `to` is the version of a step of a migration, or
- * 0. */
+/* Asks the function once and writes what it said, unless somebody changed the
+ * session meanwhile. `to` is the version of a step of a migration, or 0. */
 static enum wal_status ask(struct reference *ref, uint32_t number,
                            wal_update_fn *fn, void *ctx, uint32_t to,
-                           bool *again, struct wal_error *error)
+                           struct wal_error *error)
 {
     struct wal_session_change change = {.struct_size = sizeof(change)};
-    uint64_t version = ref_sequence(ref, ref_session_now(ref, number));
-    uint64_t before;
     struct reference_info now;
     enum wal_status status = reference_session_status(ref, number, &now);
     int32_t answer = 0;
+    uint64_t before;
 
     if (status == WAL_OK && fn != NULL) {
         answer = fn(ctx, &now.info, &change);
@@ -34,6 +32,8 @@ static enum wal_status ask(struct reference *ref, uint32_t number,
         }
         return WAL_ECALLBACK;
     }
+    change.fields |= WAL_CHANGE_EXPECT;
+    change.expected_version = now.info.metadata_version;
     if (to != 0) {
         change.fields |= WAL_CHANGE_SCHEMA;
         change.schema_version = to;
@@ -41,45 +41,26 @@ static enum wal_status ask(struct reference *ref, uint32_t number,
     if (status == WAL_OK) {
         status = ref_check_change(ref, number, &change, error);
     }
-    if (status == WAL_OK && reference_is_deleted(ref, number)) {
-        status = WAL_ENOTFOUND;
+    if (status == WAL_OK && to == 0) {
+        status = ref_check_writable(ref, number, error);
     }
-    if (status != WAL_OK) {
-        return status;
-    }
-    *again = ref_sequence(ref, ref_session_now(ref, number)) != version;
-    if (!*again) {
-        before = ref->count;
+    before = ref->count;
+    if (status == WAL_OK) {
         ref_change(ref, number, &change);
-        status = ref_end(ref, before, true, WAL_OK);
     }
-    return status;
+    return ref_end(ref, before, true, status);
 }
 
 static enum wal_status ask_often(struct reference *ref, uint32_t number,
                                  wal_update_fn *fn, void *ctx, uint32_t to,
                                  struct wal_error *error)
 {
-    bool again = true;
+    enum wal_status status = WAL_ESTALE;
 
-    for (uint32_t i = 0; i < ROUNDS && again; i++) {
-        enum wal_status status = WAL_OK;
-
-        if (to == 0) {
-            status = ref_check_writable(ref, number, error);
-        }
-        if (status == WAL_OK) {
-            status = ask(ref, number, fn, ctx, to, &again, error);
-        }
-        if (status != WAL_OK) {
-            return status;
-        }
+    for (uint32_t i = 0; i < ROUNDS && status == WAL_ESTALE; i++) {
+        status = ask(ref, number, fn, ctx, to, error);
     }
-    if (again) {
-        return ref_refuse_number(
-            error, WAL_ESTALE, ref_sequence(ref, ref_session_now(ref, number)));
-    }
-    return WAL_OK;
+    return status;
 }
 
 enum wal_status reference_session_update(struct reference *ref, uint32_t number,

@@ -10,11 +10,6 @@
 #include "engine/base/assert.h"
 #include "tests/sim/reference_parts.h"
 
-enum {
-    KEY_MAX = 1024,
-    VALUE_MAX = 16 * 1024 * 1024
-};
-
 /* Goes from a session to the one it was forked from, as that was then; false:
  * there is none. */
 static bool ascend(const struct reference *ref, uint32_t *number,
@@ -55,8 +50,7 @@ static bool is_deletion(const struct ref_record *record)
 
 /* ------------------------------------------------------------- writing --- */
 
-/* The version that stands is the newest one, also of a deletion: 0 says that
- * there is no document, whether there never was one or it was deleted. */
+/* 0 says that there is no document: there never was one, or it was deleted. */
 static uint64_t version_now(const struct reference *ref,
                             const struct ref_record *newest)
 {
@@ -64,36 +58,36 @@ static uint64_t version_now(const struct reference *ref,
                                                  : ref_sequence(ref, newest);
 }
 
-enum wal_status ref_check_doc(const struct reference *ref, uint32_t number,
-                              const struct wal_doc *doc,
-                              struct wal_error *error)
+/* A value that is there already is left, whatever version is expected. */
+enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
+                            const struct wal_doc *doc, struct wal_error *error)
 {
     const struct wal_slice none = {NULL, 0};
     const struct ref_record *newest =
         ref_document(ref, number, doc->key, ref->count);
+    bool deletes = (doc->flags & WAL_DOC_DELETE) != 0;
     uint64_t version = version_now(ref, newest);
+    struct ref_record *record;
 
+    if (!deletes && version != 0 &&
+        reference_is_equal(newest->doc->value, doc->value)) {
+        return WAL_OK;
+    }
     if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->version != version) {
         return ref_refuse_number(error, WAL_ESTALE, version);
     }
-    if ((doc->flags & WAL_DOC_DELETE) != 0 && version == 0) {
+    if (deletes && version == 0) {
         return ref_refuse(error, WAL_ENOTFOUND, none);
     }
-    return WAL_OK;
-}
-
-void ref_put_doc(struct reference *ref, uint32_t number,
-                 const struct wal_doc *doc)
-{
-    struct ref_record *record = ref_add(ref, REF_DOC, number);
-
+    record = ref_add(ref, REF_DOC, number);
     record->doc = calloc(1, sizeof(*record->doc));
     WAL__ASSERT(record->doc != NULL);
-    record->doc->flags = doc->flags & (WAL_DOC_DELETE | WAL_DOC_STORE);
+    record->doc->flags = doc->flags & WAL_DOC_DELETE;
     record->doc->key = ref_copy(doc->key);
-    if ((doc->flags & WAL_DOC_DELETE) == 0) {
+    if (!deletes) {
         record->doc->value = ref_copy(doc->value);
     }
+    return WAL_OK;
 }
 
 /* Of a session, as a batch with nothing else; of the store alike. */
@@ -106,11 +100,15 @@ static enum wal_status put(struct reference *ref, uint32_t number,
         .struct_size = sizeof(batch), .document_count = 1, .documents = &given};
     enum wal_status status;
 
+    if ((doc->flags & ~(uint32_t)WAL_DOC_EXPECT) != 0) {
+        return WAL_EINVAL;
+    }
     given.flags |= flags;
     given.flags |= number == REFERENCE_STORE ? WAL_DOC_STORE : 0;
     status = reference_batch(ref, number, &batch, NULL, NULL, error);
     if (status == WAL_OK && version != NULL) {
-        *version = ref->count;
+        *version =
+            ref_sequence(ref, ref_document(ref, number, doc->key, ref->count));
     }
     return status;
 }

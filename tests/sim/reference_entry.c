@@ -9,6 +9,10 @@
 #include "engine/base/assert.h"
 #include "tests/sim/reference_parts.h"
 
+enum {
+    FIRST_ENTRIES = 64 /* among which the first user message is looked for */
+};
+
 bool ref_sees(const struct reference *ref, uint32_t number, uint64_t sequence)
 {
     const struct ref_record *entry = ref_at(ref, sequence);
@@ -200,14 +204,20 @@ uint32_t ref_user_text(const struct wal_entry *entry, char out[160])
     return size;
 }
 
+/* Looked for among the first entries of the conversation only. */
 static uint64_t own_message(const struct reference *ref, uint32_t number)
 {
-    for (uint64_t i = 1; i <= ref->count; i++) {
+    uint32_t looked_at = 0;
+
+    for (uint64_t i = 1; i <= ref->count && looked_at < FIRST_ENTRIES; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == 0 && record->is_user_text) {
-            return i;
+            record->stream == 0) {
+            if (record->is_user_text) {
+                return i;
+            }
+            looked_at++;
         }
     }
     return 0;
@@ -231,7 +241,7 @@ static uint64_t first_message(const struct reference *ref, uint32_t number)
     first = own_message(ref, depth == 0 ? number : forks[depth - 1]->other);
     while (depth > 0) {
         fork = forks[--depth];
-        if (first == 0 || first > fork->target) {
+        if (first == 0 || first > fork->target || fork->stream != 0) {
             first = own_message(ref, fork->session);
         }
     }

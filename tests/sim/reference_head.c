@@ -13,11 +13,11 @@ static struct wal_slice name_of(struct wal_slice name)
 }
 
 uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
-                         uint32_t stream, struct wal_slice name)
+                         uint32_t stream, struct wal_slice name, uint64_t limit)
 {
     bool is_main = reference_is_equal(name_of(name), ref_text("main"));
 
-    for (uint64_t i = ref->count; i > 0; i--) {
+    for (uint64_t i = limit; i > 0; i--) {
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->session != number || record->stream != stream) {
@@ -37,9 +37,9 @@ uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
 }
 
 uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
-                  struct wal_slice name)
+                  struct wal_slice name, uint64_t limit)
 {
-    uint64_t setter = ref_head_setter(ref, number, stream, name);
+    uint64_t setter = ref_head_setter(ref, number, stream, name, limit);
 
     if (setter == 0) {
         return 0;
@@ -48,25 +48,31 @@ uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
                                                   : ref_at(ref, setter)->target;
 }
 
-enum wal_status ref_check_head(const struct reference *ref, uint32_t number,
-                               const struct wal_head *head,
-                               struct wal_error *error)
+/* Whether the head is there already, with this note or a note of no matter. */
+static bool is_there(const struct reference *ref, uint32_t number,
+                     const struct wal_head *head, uint64_t target)
 {
-    uint64_t now = ref_head(ref, number, head->stream, head->name);
+    uint64_t setter =
+        ref_head_setter(ref, number, head->stream, head->name, ref->count);
 
-    if ((head->flags & WAL_HEAD_EXPECT) != 0 &&
-        !reference_is_equal(ref_entry_id(ref, now), head->expected)) {
-        return ref_refuse(error, WAL_EHEAD, ref_entry_id(ref, now));
+    if (ref_head(ref, number, head->stream, head->name, ref->count) != target) {
+        return false;
     }
-    return WAL_OK;
+    return head->note.size == 0 ||
+           (setter != 0 && ref_at(ref, setter)->kind == REF_HEAD &&
+            reference_is_equal(ref_at(ref, setter)->head->note, head->note));
 }
 
-/* The entry must be one that the session sees, of the head's stream. */
+/* The entry must be one that the session sees, of the head's stream. What is
+ * expected is the head before the batch, of which there were `before` records;
+ * a head that is there already is left, whatever is expected. */
 enum wal_status ref_move_head(struct reference *ref, uint32_t number,
-                              const struct wal_head *head,
+                              const struct wal_head *head, uint64_t before,
                               struct wal_error *error)
 {
     const struct wal_slice none = {NULL, 0};
+    struct wal_slice old = ref_entry_id(
+        ref, ref_head(ref, number, head->stream, head->name, before));
     uint64_t target = 0;
     struct ref_record *record;
 
@@ -75,6 +81,13 @@ enum wal_status ref_move_head(struct reference *ref, uint32_t number,
         if (target == 0 || ref_at(ref, target)->stream != head->stream) {
             return ref_refuse(error, WAL_ENOTFOUND, none);
         }
+    }
+    if (is_there(ref, number, head, target)) {
+        return WAL_OK;
+    }
+    if ((head->flags & WAL_HEAD_EXPECT) != 0 &&
+        !reference_is_equal(old, head->expected)) {
+        return ref_refuse(error, WAL_EHEAD, old);
     }
     record = ref_add(ref, REF_HEAD, number);
     record->stream = head->stream;
@@ -92,8 +105,8 @@ enum wal_status reference_head_move(struct reference *ref, uint32_t number,
 {
     struct wal_batch batch = {
         .struct_size = sizeof(batch), .head_count = 1, .heads = head};
-    struct wal_slice before =
-        ref_entry_id(ref, ref_head(ref, number, head->stream, head->name));
+    struct wal_slice before = ref_entry_id(
+        ref, ref_head(ref, number, head->stream, head->name, ref->count));
     enum wal_status status =
         reference_batch(ref, number, &batch, NULL, NULL, error);
 
@@ -115,7 +128,7 @@ enum wal_status reference_head_get(const struct reference *ref, uint32_t number,
     if (reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
-    target = ref_head(ref, number, stream, name);
+    target = ref_head(ref, number, stream, name, ref->count);
     if (target == 0) {
         return WAL_ENOTFOUND;
     }
@@ -185,10 +198,11 @@ enum wal_status reference_heads(const struct reference *ref, uint32_t number,
 
         /* It counts where it is the last that set its head. */
         if (!head_of(ref_at(ref, i), number, head) ||
-            ref_head_setter(ref, number, head->stream, head->name) != i) {
+            ref_head_setter(ref, number, head->stream, head->name,
+                            ref->count) != i) {
             continue;
         }
-        target = ref_head(ref, number, head->stream, head->name);
+        target = ref_head(ref, number, head->stream, head->name, ref->count);
         if (target != 0) {
             head->entry_id = ref_entry_id(ref, target);
             head->version = i;

@@ -22,16 +22,15 @@ static uint64_t own_entries(const struct reference *ref, uint32_t number)
     return count;
 }
 
-/* The conversation's entries on the branch that a fork was made from. */
+/* The entries on the branch that a fork was made from, in the stream of the
+ * fork point. */
 static uint64_t inherited(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *fork = ref_fork_of(ref, number);
 
-    if (fork == NULL || fork->target == 0 ||
-        ref_at(ref, fork->target)->stream != 0) {
-        return 0;
-    }
-    return ref_depth(ref, fork->target) + 1;
+    return fork == NULL || fork->target == 0
+               ? 0
+               : ref_depth(ref, fork->target) + 1;
 }
 
 static uint64_t own_documents(const struct reference *ref, uint32_t number)
@@ -71,7 +70,8 @@ static void describe(const struct reference *ref, uint32_t number,
     out->info.parent_id = says->parent_id;
     out->info.source = says->source;
     out->info.metadata = says->metadata;
-    out->info.head = ref_entry_id(ref, ref_head(ref, number, 0, main));
+    out->info.head =
+        ref_entry_id(ref, ref_head(ref, number, 0, main, ref->count));
     out->info.created_ms = first->earliest_ms;
     out->created_latest_ms = first->latest_ms;
     if (says->created_ms != 0) {

@@ -100,7 +100,7 @@ enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
                                    struct wal_error *error);
 /* Its newest record. */
 uint64_t ref_last_record(const struct reference *ref, uint32_t number);
-/* Applies a change to what the session says. */
+/* A change of what the session says: whether it can be made, and making it. */
 enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
                                  const struct wal_session_change *change,
                                  struct wal_error *error);
@@ -153,17 +153,16 @@ enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
 
 /* reference_head.c ------------------------------------------------------ */
 
-/* The record that set a head last; 0: none. Empty name: main. */
+/* The record that set a head last, of the first `limit` ones; 0: none. Empty
+ * name: main. */
 uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
-                         uint32_t stream, struct wal_slice name);
-/* The entry that a head points to; 0: none. */
+                         uint32_t stream, struct wal_slice name,
+                         uint64_t limit);
+/* The entry that the head points to; 0: none. */
 uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
-                  struct wal_slice name);
-enum wal_status ref_check_head(const struct reference *ref, uint32_t number,
-                               const struct wal_head *head,
-                               struct wal_error *error);
+                  struct wal_slice name, uint64_t limit);
 enum wal_status ref_move_head(struct reference *ref, uint32_t number,
-                              const struct wal_head *head,
+                              const struct wal_head *head, uint64_t before,
                               struct wal_error *error);
 
 /* reference_document.c -------------------------------------------------- */
@@ -173,11 +172,8 @@ enum wal_status ref_move_head(struct reference *ref, uint32_t number,
 const struct ref_record *ref_document(const struct reference *ref,
                                       uint32_t number, struct wal_slice key,
                                       uint64_t limit);
-enum wal_status ref_check_doc(const struct reference *ref, uint32_t number,
-                              const struct wal_doc *doc,
-                              struct wal_error *error);
-void ref_put_doc(struct reference *ref, uint32_t number,
-                 const struct wal_doc *doc);
+enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
+                            const struct wal_doc *doc, struct wal_error *error);
 
 /* The sequence number of a record of the list. */
 static inline uint64_t ref_sequence(const struct reference *ref,

@@ -36,7 +36,8 @@ static enum wal_status branch(const struct reference *ref, uint32_t number,
 {
     bool is_main = options->head.size == 0 ||
                    reference_is_equal(options->head, ref_text("main"));
-    uint64_t end = ref_head(ref, number, options->stream, options->head);
+    uint64_t end =
+        ref_head(ref, number, options->stream, options->head, ref->count);
 
     if (end == 0 && !is_main) {
         return WAL_ENOTFOUND;
@@ -133,16 +134,18 @@ static void give(const struct reference *ref, uint64_t sequence, uint32_t flags,
     memset(out, 0, sizeof(*out));
     out->entry = *record->entry;
     out->entry.flags = record->entry->flags & WAL_ENTRY_LINE;
-    out->entry.flags |= record->target == 0 ? WAL_ENTRY_ROOT : 0;
     out->entry.sequence = sequence;
     out->entry.depth = ref_depth(ref, sequence);
     while (parent != 0 && is_hidden(ref, parent, flags)) {
         parent = ref_at(ref, parent)->target;
     }
+    out->entry.flags |= parent == 0 ? WAL_ENTRY_ROOT : 0;
     out->entry.parent_id = ref_entry_id(ref, parent);
     out->earliest_ms = record->earliest_ms;
     out->latest_ms = record->latest_ms;
     if (redact != NULL) {
+        /* What stands in its place is no line. */
+        out->entry.flags &= ~(uint32_t)WAL_ENTRY_LINE;
         out->entry.flags |= WAL_ENTRY_REDACTED;
         out->entry.payload = nothing;
         out->entry.meta = nothing;

@@ -102,6 +102,12 @@ uint64_t ref_last_record(const struct reference *ref, uint32_t number)
     return last;
 }
 
+/* Whether whoever opened the store writes sessions of this version. */
+static bool writes_schema(const struct reference *ref, uint32_t version)
+{
+    return ref->schema_version == 0 || ref->schema_version == version;
+}
+
 enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
                                    struct wal_error *error)
 {
@@ -114,7 +120,7 @@ enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
         return ref_refuse(error, WAL_ENOTFOUND, nothing);
     }
     version = ref_session_now(ref, number)->session_says->says.schema_version;
-    if (ref->schema_version != 0 && ref->schema_version != version) {
+    if (!writes_schema(ref, version)) {
         return ref_refuse_number(error, WAL_ESCHEMA, version);
     }
     return WAL_OK;
@@ -191,11 +197,15 @@ reference_session_create(struct reference *ref,
     if (status != WAL_OK) {
         return status;
     }
+    if (says.schema_version == 0) {
+        says.schema_version =
+            ref->schema_version != 0 ? ref->schema_version : 1;
+    }
+    if (!writes_schema(ref, says.schema_version)) {
+        return ref_refuse(error, WAL_ESCHEMA, nothing);
+    }
     if (ref_session_named(ref, options->id) != 0) {
         return ref_refuse(error, WAL_EEXISTS, options->id);
-    }
-    if (says.schema_version == 0) {
-        says.schema_version = 1;
     }
     say(ref, made, &says, false);
     *number = made;
@@ -207,7 +217,7 @@ static enum wal_status find_point(const struct reference *ref, uint32_t number,
                                   struct wal_slice at, uint64_t *point)
 {
     *point = at.size > 0 ? ref_entry_named(ref, number, at)
-                         : ref_head(ref, number, 0, nothing);
+                         : ref_head(ref, number, 0, nothing, ref->count);
     return at.size > 0 && *point == 0 ? WAL_ENOTFOUND : WAL_OK;
 }
 
@@ -234,24 +244,28 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
     if (status == WAL_OK && reference_is_deleted(ref, number)) {
         status = WAL_ENOTFOUND;
     }
-    if (status == WAL_OK && ref_session_named(ref, options->id) != 0) {
-        return ref_refuse(error, WAL_EEXISTS, options->id);
-    }
-    if (status == WAL_OK) {
-        status = find_point(ref, number, at, &point);
-    }
     if (status != WAL_OK) {
         return status;
     }
     source = &ref_session_now(ref, number)->session_says->says;
+    if (says.schema_version == 0) {
+        says.schema_version = source->schema_version;
+    }
+    if (!writes_schema(ref, says.schema_version)) {
+        return ref_refuse(error, WAL_ESCHEMA, nothing);
+    }
+    if (ref_session_named(ref, options->id) != 0) {
+        return ref_refuse(error, WAL_EEXISTS, options->id);
+    }
+    status = find_point(ref, number, at, &point);
+    if (status != WAL_OK) {
+        return status;
+    }
     inherit(&says.cwd, source->cwd);
     inherit(&says.project, source->project);
     inherit(&says.title, source->title);
     inherit(&says.metadata, source->metadata);
     says.parent_id = source->id;
-    if (says.schema_version == 0) {
-        says.schema_version = source->schema_version;
-    }
     say(ref, made, &says, true);
     record = ref_add(ref, REF_FORK, made);
     record->other = number;
@@ -273,15 +287,16 @@ reference_session_fork(struct reference *ref, uint32_t number,
     return ref_end(ref, before, true, status);
 }
 
-enum wal_status reference_session_delete(struct reference *ref, uint32_t number)
+enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
+                                         struct wal_error *error)
 {
     uint64_t before = ref->count;
+    enum wal_status status = ref_check_writable(ref, number, error);
 
-    if (reference_is_deleted(ref, number)) {
-        return WAL_ENOTFOUND;
+    if (status == WAL_OK) {
+        (void)ref_add(ref, REF_TOMBSTONE, number);
     }
-    (void)ref_add(ref, REF_TOMBSTONE, number);
-    return ref_end(ref, before, true, WAL_OK);
+    return ref_end(ref, before, true, status);
 }
 
 enum wal_status reference_session_resume(
@@ -325,14 +340,11 @@ enum wal_status reference_session_resume(
 
 /* -------------------------------------------------------------- changes --- */
 
-enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
-                                 const struct wal_session_change *change,
-                                 struct wal_error *error)
+static enum wal_status check_fields(const struct wal_session_change *change)
 {
     const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
                            WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
                            WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
-    uint64_t version = ref_sequence(ref, ref_session_now(ref, number));
     enum wal_status status = WAL_OK;
 
     if ((change->fields & ~known) != 0 ||
@@ -353,24 +365,17 @@ enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
     if (status == WAL_OK && (change->fields & WAL_CHANGE_PROJECT) != 0) {
         status = ref_check_text(change->project, TEXT_MAX);
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_EXPECT) != 0 &&
-        change->expected_version != version) {
-        return ref_refuse_number(error, WAL_ESTALE, version);
-    }
     return status;
 }
 
-/* Writes what the session says with the change in it; nothing when no field
- * is set. */
-void ref_change(struct reference *ref, uint32_t number,
-                const struct wal_session_change *change)
+/* What the session says with the change in it. */
+static struct wal_session_options
+changed(const struct reference *ref, uint32_t number,
+        const struct wal_session_change *change)
 {
-    const struct ref_session *now = ref_session_now(ref, number)->session_says;
-    struct wal_session_options says = now->says;
+    struct wal_session_options says =
+        ref_session_now(ref, number)->session_says->says;
 
-    if ((change->fields & ~(uint32_t)WAL_CHANGE_EXPECT) == 0) {
-        return;
-    }
     if ((change->fields & WAL_CHANGE_METADATA) != 0) {
         says.metadata = change->metadata;
     }
@@ -386,5 +391,47 @@ void ref_change(struct reference *ref, uint32_t number,
     if ((change->fields & WAL_CHANGE_SCHEMA) != 0) {
         says.schema_version = change->schema_version;
     }
-    say(ref, number, &says, now->is_fork);
+    return says;
+}
+
+/* Whether a change would leave the session as it is. */
+static bool changes_nothing(const struct reference *ref, uint32_t number,
+                            const struct wal_session_change *change)
+{
+    const struct wal_session_options *now =
+        &ref_session_now(ref, number)->session_says->says;
+    struct wal_session_options says = changed(ref, number, change);
+
+    return reference_is_equal(says.metadata, now->metadata) &&
+           reference_is_equal(says.title, now->title) &&
+           reference_is_equal(says.cwd, now->cwd) &&
+           reference_is_equal(says.project, now->project) &&
+           says.schema_version == now->schema_version;
+}
+
+/* A change that changes nothing is right, whatever version is expected. */
+enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
+                                 const struct wal_session_change *change,
+                                 struct wal_error *error)
+{
+    uint64_t version = ref_sequence(ref, ref_session_now(ref, number));
+    enum wal_status status = check_fields(change);
+
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_EXPECT) != 0 &&
+        change->expected_version != version &&
+        !changes_nothing(ref, number, change)) {
+        return ref_refuse_number(error, WAL_ESTALE, version);
+    }
+    return status;
+}
+
+void ref_change(struct reference *ref, uint32_t number,
+                const struct wal_session_change *change)
+{
+    struct wal_session_options says = changed(ref, number, change);
+
+    if (!changes_nothing(ref, number, change)) {
+        say(ref, number, &says,
+            ref_session_now(ref, number)->session_says->is_fork);
+    }
 }

@@ -474,7 +474,7 @@ static void test_catalogue_records__fork_takes_over_the_first(void **state)
     end(&kit);
 }
 
-/* ---------------------------------------------------------------- lineage --- */
+/* ------------------------------------------------------------ lineage --- */
 
 /* By number: the id may be another session's by now. */
 static void test_catalogue_records__fork_of_a_deleted_source(void **state)
@@ -518,7 +518,7 @@ static void test_catalogue_records__removed_head_is_none(void **state)
     end(&kit);
 }
 
-/* --------------------------------------------------------------- versions --- */
+/* ----------------------------------------------------------- versions --- */
 
 static void test_catalogue_records__schema_version_is_kept(void **state)
 {

@@ -5,6 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/io/io.h"
+#include "engine/store.h"
+#include "tests/lib/faulty_heap.h"
 #include "tests/lib/reading.h"
 
 /* -------------------------------------------------------- redactions --- */
@@ -256,6 +259,65 @@ test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
     reading_finish(&reading);
 }
 
+/* Calls again while there is no memory, each time allowing one allocation
+ * more. */
+static enum wal_status insist(struct faulty_heap *faulty, struct wal_iter *iter,
+                              struct wal_entry *entry)
+{
+    enum wal_status status = WAL_ENOMEM;
+
+    for (uint64_t nth = 1; status == WAL_ENOMEM; nth++) {
+        uint64_t left = wal_iter_remaining(iter);
+
+        faulty_heap_fail(faulty, nth, true);
+        status = wal_iter_next(iter, entry, NULL);
+        faulty_heap_fail(faulty, 0, false);
+        if (status == WAL_ENOMEM) {
+            assert_true(wal_iter_remaining(iter) <= left);
+        }
+    }
+    return status;
+}
+
+static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
+{
+    (void)state;
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags =
+                                           WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct faulty_heap faulty;
+    struct reading reading;
+
+    faulty_heap_init(&faulty, &wal__heap_libc);
+    assert_int_equal(wal__store_open("store", &options, &faulty.heap,
+                                     &wal__io_posix, &reading.store, NULL),
+                     WAL_OK);
+    reading.session = kit_create(reading.store, "s");
+    kit_append_all(reading.session, "a b c d e");
+    for (uint32_t told = 0; told < 2; told++) {
+        struct wal_iter *iter =
+            reading_open(reading.session, 0, told * WAL_ITER_REDACTED);
+        char given[32] = "";
+
+        reading_next(iter, "a", "", 0);
+        if (told == 0) {
+            reading_redact(reading.session, "b", "one");
+            reading_redact(reading.session, "d", "two");
+        }
+        while (insist(&faulty, iter, &entry) == WAL_OK) {
+            (void)strncat(given, entry.parent_id.data,
+                          (size_t)entry.parent_id.size);
+            (void)strncat(given, entry.id.data, (size_t)entry.id.size);
+        }
+        assert_string_equal(given, told == 0 ? "acce" : "abbccdde");
+        reading_end(iter);
+    }
+    reading_finish(&reading);
+    assert_true(faulty.failures > 0);
+    assert_int_equal(faulty.live, 0);
+}
+
 /* ----------------------------------------------------------- at random --- */
 
 enum {
@@ -477,6 +539,7 @@ int main(void)
         KIT_TEST(test_open_iterator__tells_of_a_redaction_since),
         KIT_TEST(test_open_iterator__when_all_that_is_left_goes),
         KIT_TEST(test_open_iterator__redaction_elsewhere_is_seen_by_block),
+        KIT_TEST(test_open_iterator__goes_on_when_there_is_memory_again),
         KIT_TEST(test_random__branches_while_entries_are_redacted),
         KIT_TEST(test_threads__redacted_before_the_call_is_not_given),
     };

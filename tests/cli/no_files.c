@@ -1,0 +1,326 @@
+/*
+ * no_files.c MODE: a program for no_files.sh. MODE is "noop" or "memory": it
+ * opens such a store, and between two lines on the standard error stream calls
+ * every function of agentwal.h. With a second argument the kernel ends it, by
+ * a filter of system calls, when one of those touches a file.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agentwal.h"
+
+static struct wal_error error = {.struct_size = sizeof(error)};
+static enum wal_status gone = WAL_OK; /* what looking for something answers */
+
+/* The line of a call that went wrong is the exit status's reason. */
+#define EXPECT(wanted, call) expect((wanted), (call), __LINE__)
+
+static void expect(enum wal_status wanted, enum wal_status status, int line)
+{
+    if (status != wanted) {
+        (void)fprintf(stderr, "line %d: %d, not %d: %s\n", line, (int)status,
+                      (int)wanted, error.text);
+        exit(1);
+    }
+}
+
+static struct wal_slice text(const char *from)
+{
+    return (struct wal_slice){from, strlen(from)};
+}
+
+static int32_t rename_it(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)ctx;
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = text("title");
+    return 0;
+}
+
+/* -------------------------------------------------------------- calls --- */
+
+static void write_entries(struct wal_session *session)
+{
+    const struct wal_entry entries[] = {
+        {.struct_size = sizeof(entries[0]),
+         .id = text("a"),
+         .type = text("message"),
+         .payload = text("{\"role\":\"user\",\"content\":\"hello\"}")},
+        {.struct_size = sizeof(entries[0]),
+         .type = text("message"),
+         .payload = text("{}")}};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_ticket *ticket = NULL;
+
+    EXPECT(WAL_OK, wal_append(session, entries, 2, NULL, &result, &error));
+    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
+         durability++) {
+        const struct wal_append_options options = {
+            .struct_size = sizeof(options), .durability = durability};
+
+        EXPECT(WAL_OK,
+               wal_append(session, &entries[1], 1, &options, NULL, &error));
+    }
+    EXPECT(WAL_OK, wal_submit(session, &entries[1], 1, NULL, &ticket, &error));
+    EXPECT(WAL_OK, wal_ticket_wait(ticket, -1, &result, &error));
+    wal_ticket_destroy(ticket);
+}
+
+static void write_batches(struct wal_session *session)
+{
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = text("b"), .value = text("1")};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .document_count = 1, .documents = &doc};
+    const struct wal_head head = {
+        .struct_size = sizeof(head), .name = text("h"), .entry_id = text("a")};
+    const struct wal_session_options into = {.struct_size = sizeof(into)};
+    struct wal_compact_options compact = {.struct_size = sizeof(compact),
+                                          .first_kept = text("a"),
+                                          .summary = text("short")};
+    struct wal_ticket *ticket = NULL;
+    struct wal_session *fork = NULL;
+    char previous[256];
+
+    EXPECT(WAL_OK, wal_batch_commit(session, &batch, NULL, NULL, &error));
+    EXPECT(WAL_OK, wal_batch_submit(session, &batch, NULL, &ticket, &error));
+    EXPECT(WAL_OK, wal_ticket_wait(ticket, -1, NULL, &error));
+    wal_ticket_destroy(ticket);
+    EXPECT(WAL_OK, wal_head_move(session, &head, previous, &error));
+    EXPECT(WAL_OK, wal_session_compact(session, &compact, NULL, NULL, &error));
+    compact.into = &into;
+    EXPECT(WAL_OK, wal_session_compact(session, &compact, &fork, NULL, &error));
+    wal_session_close(fork);
+    EXPECT(WAL_OK,
+           wal_session_redact(session, text("a"), text("why"), NULL, &error));
+}
+
+static void read_entries(struct wal_session *session)
+{
+    const struct wal_iter_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_ITER_REDACTED};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_iter *iter = NULL;
+    struct wal_heads *heads = NULL;
+    enum wal_status status;
+    char id[256];
+
+    EXPECT(WAL_OK, wal_iter_open(session, &options, &iter, &error));
+    EXPECT(gone, wal_iter_get(iter, text("a"), &entry, &error));
+    while (wal_iter_remaining(iter) > 0) {
+        EXPECT(WAL_OK, wal_iter_next(iter, &entry, &error));
+    }
+    EXPECT(WAL_END, wal_iter_next(iter, &entry, &error));
+    wal_iter_close(iter);
+    EXPECT(gone, wal_head_get(session, 0, text("h"), id, &error));
+    EXPECT(WAL_OK, wal_heads_open(session, &heads, &error));
+    do {
+        status = wal_heads_next(heads, &head, &error);
+    } while (status == WAL_OK);
+    EXPECT(WAL_END, status);
+    wal_heads_close(heads);
+}
+
+static void use_documents(struct wal_store *store, struct wal_session *session)
+{
+    const struct wal_doc put = {
+        .struct_size = sizeof(put), .key = text("k"), .value = text("{}")};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_docs *docs = NULL;
+    enum wal_status status;
+
+    EXPECT(WAL_OK, wal_doc_put(store, session, &put, NULL, &error));
+    EXPECT(WAL_OK, wal_docs_open(store, session, NULL, &docs, &error));
+    EXPECT(gone, wal_docs_get(docs, text("k"), 0, &doc, &error));
+    do {
+        status = wal_docs_next(docs, &doc, &error);
+    } while (status == WAL_OK);
+    EXPECT(WAL_END, status);
+    wal_docs_close(docs);
+    EXPECT(WAL_OK, wal_doc_delete(store, session, &put, NULL, &error));
+}
+
+static void use_sessions(struct wal_store *store, struct wal_session *session)
+{
+    const struct wal_resume_options resume = {.struct_size = sizeof(resume),
+                                              .from = WAL_RESUME_ID,
+                                              .how = WAL_RESUME_FORK,
+                                              .id = text("s")};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_migration migration = {.struct_size = sizeof(migration)};
+    struct wal_session *other = NULL;
+
+    EXPECT(WAL_OK, wal_session_status(session, &info, &error));
+    EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
+    EXPECT(WAL_OK,
+           wal_session_migrate(session, 1, NULL, NULL, &migration, &error));
+    EXPECT(WAL_OK, wal_session_open(store, text("s"), &other, &error));
+    wal_session_close(other);
+    EXPECT(WAL_OK, wal_session_resume(store, &resume, &other, &error));
+    wal_session_close(other);
+    other = NULL;
+    EXPECT(gone, wal_session_latest(store, text(""), &other, &error));
+    wal_session_close(other);
+    EXPECT(WAL_OK, wal_session_fork(session, text(""), NULL, &other, &error));
+    EXPECT(WAL_OK, wal_session_accept_damage(other, &error));
+    EXPECT(WAL_OK, wal_session_delete(other, &error));
+    wal_session_close(other);
+}
+
+static void use_store(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_session_info session = {.struct_size = sizeof(session)};
+    struct wal_list *list = NULL;
+    char cursor[WAL_CURSOR_SIZE];
+    enum wal_status status;
+
+    EXPECT(WAL_OK, wal_sync(store, &error));
+    EXPECT(WAL_OK, wal_store_status(store, &info, &error));
+    EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
+    EXPECT(WAL_OK, wal_list_open(store, NULL, &list, &error));
+    do {
+        status = wal_list_next(list, &session, &error);
+    } while (status == WAL_OK);
+    EXPECT(WAL_END, status);
+    EXPECT(WAL_OK, wal_list_cursor(list, cursor, &error));
+    wal_list_close(list);
+    if (wal_version()[0] == '\0' || wal_status_text(WAL_OK)[0] == '\0' ||
+        wal_entry_type_name(WAL_TYPE_MESSAGE) == NULL) {
+        exit(1);
+    }
+}
+
+static void call_everything(uint32_t flag)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flag};
+    const struct wal_session_options made = {.struct_size = sizeof(made),
+                                             .id = text("s")};
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+
+    EXPECT(flag == WAL_OPEN_NOOP ? WAL_OK : WAL_EINVAL,
+           wal_store_migrate("store", &options, NULL, &error));
+    EXPECT(WAL_OK, wal_open("store", &options, &store, &error));
+    EXPECT(WAL_OK, wal_session_create(store, &made, &session, &error));
+    write_entries(session);
+    write_batches(session);
+    read_entries(session);
+    use_documents(store, session);
+    use_documents(store, NULL);
+    use_sessions(store, session);
+    use_store(store);
+    wal_session_close(session);
+    EXPECT(WAL_OK, wal_close(store, &error));
+}
+
+/* ------------------------------------------------------------- filter --- */
+
+#define CALL(name)                                         \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define ARGUMENT(rank)                 \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
+             offsetof(struct seccomp_data, args[rank]))
+/* Allowed when the argument is this value only. */
+#define ONLY(name, rank, value)                                            \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), ARGUMENT(rank), \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1),                \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),                      \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+
+/* The calls by which a program comes to a file, its bytes or its name. */
+static void forbid_files(void)
+{
+    static struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ONLY(write, 0, STDERR_FILENO),
+        ONLY(mmap, 4, UINT32_MAX),
+        CALL(openat),
+        CALL(openat2),
+        CALL(read),
+        CALL(pread64),
+        CALL(readv),
+        CALL(preadv),
+        CALL(preadv2),
+        CALL(pwrite64),
+        CALL(writev),
+        CALL(pwritev),
+        CALL(pwritev2),
+        CALL(fsync),
+        CALL(fdatasync),
+        CALL(sync_file_range),
+        CALL(ftruncate),
+        CALL(fallocate),
+        CALL(fstat),
+        CALL(newfstatat),
+        CALL(statx),
+        CALL(statfs),
+        CALL(fstatfs),
+        CALL(faccessat),
+        CALL(mkdirat),
+        CALL(renameat2),
+        CALL(unlinkat),
+        CALL(getdents64),
+        CALL(fcntl),
+        CALL(flock),
+        CALL(memfd_create),
+#ifdef SYS_open /* the older ones, where they are */
+        CALL(open),
+        CALL(creat),
+        CALL(stat),
+        CALL(lstat),
+        CALL(access),
+        CALL(mkdir),
+        CALL(rename),
+        CALL(unlink),
+#endif
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {
+        .len = (unsigned short)(sizeof(filter) / sizeof(filter[0])),
+        .filter = filter,
+    };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                &program) != 0) {
+        (void)fprintf(stderr, "no filter: %s\n", strerror(errno));
+        exit(3);
+    }
+}
+
+static void say(const char *line)
+{
+    if (write(STDERR_FILENO, line, strlen(line)) != (ssize_t)strlen(line)) {
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        return 2;
+    }
+    gone = strcmp(argv[1], "noop") == 0 ? WAL_ENOTFOUND : WAL_OK;
+    if (argc > 2) {
+        forbid_files();
+    }
+    say("calls begin\n");
+    call_everything(gone == WAL_OK ? WAL_OPEN_MEMORY : WAL_OPEN_NOOP);
+    say("calls end\n");
+    _exit(0);
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# With WAL_OPEN_NOOP and WAL_OPEN_MEMORY no function of agentwal.h makes a
+# system call on a file (SPEC.md 5.11): the kernel ends the program otherwise,
+# and where processes may be traced, the trace says so too.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+source=$AGENTWAL_SOURCE/tests/cli/no_files.c
+header=$AGENTWAL_SOURCE/engine/include/agentwal.h
+# option NAME: from the build's cache.
+option() {
+    sed -n "s/^$1:[A-Z]*=//p" "$AGENTWAL_BUILD/CMakeCache.txt"
+}
+
+# Every function that the header declares is called.
+grep -v '^ \*\|^/\*\|^typedef' "$header" | grep -o '\bwal_[a-z_]*(' | sort -u \
+    >"$work/declared"
+[ "$(wc -l <"$work/declared")" -ge 40 ] || fail "too few functions found"
+while read -r name; do
+    grep -qF "$name" "$source" || fail "no_files.c does not call $name"
+done <"$work/declared"
+
+# The sanitizers' own runtimes look at /proc: their builds are watched by the
+# compiler's checks alone, the plain ones by the kernel.
+sanitize=$(option AGENTWAL_SANITIZE)
+flags=()
+case $sanitize in
+address) flags=("-fsanitize=address,undefined") ;;
+thread) flags=(-fsanitize=thread) ;;
+esac
+"$(option CMAKE_C_COMPILER)" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
+    "${flags[@]}" -I "$AGENTWAL_SOURCE/engine/include" "$source" \
+    -o "$work/no_files" -L "$AGENTWAL_BUILD/lib" -lagentwal \
+    -Wl,-rpath,"$AGENTWAL_BUILD/lib"
+
+for mode in noop memory; do
+    code 0 "$work/no_files" "$mode"
+    printf 'calls begin\ncalls end\n' | diff - "$work/stderr" >&2 ||
+        fail "$mode: calls went wrong"
+    [ ! -e store ] || fail "$mode: a store was made"
+done
+case $sanitize in
+address | thread) exit 0 ;;
+esac
+
+for mode in noop memory; do
+    code 0 "$work/no_files" "$mode" filtered
+done
+
+# traced MODE: the calls on files and descriptors between the two lines.
+traced() {
+    strace -f -qq -o "$work/trace" -e 'trace=%file,%desc' \
+        "$work/no_files" "$1" 2>"$work/stderr" || fail "$1, traced"
+    grep -q 'write(2, "calls begin' "$work/trace" &&
+        grep -q 'write(2, "calls end' "$work/trace" ||
+        fail "$1: the trace lacks its ends"
+    sed -n '/write(2, "calls begin/,/write(2, "calls end/p' "$work/trace" |
+        sed '1d; $d' | grep -v 'mmap(.*MAP_ANONYMOUS.*, -1, 0)'
+}
+
+if strace -qq -o /dev/null true 2>/dev/null; then
+    for mode in noop memory; do
+        if traced "$mode" >"$work/found"; then
+            fail "$mode: calls on files: $(cat "$work/found")"
+        fi
+    done
+else
+    printf 'no_files: tracing is not permitted; the filter has watched\n'
+fi

@@ -93,12 +93,23 @@ static enum wal_status try_commit(struct wal_session *session,
 }
 
 /* A change that expects nothing begins again when another came first. */
-static bool is_outrun(enum wal_status status, const struct wal_batch *batch,
+static bool is_outrun(enum wal_status status, const struct wal__op *op,
                       uint32_t round)
 {
-    return status == WAL_ESTALE && batch->change != NULL &&
-           (batch->change->fields & WAL_CHANGE_EXPECT) == 0 &&
-           round < ROUNDS_MAX;
+    const struct wal__batch *batch = op == NULL ? NULL : op->subject;
+
+    return status == WAL_ESTALE && batch != NULL && batch->outrun &&
+           !batch->conditional && round < ROUNDS_MAX;
+}
+
+/* Whether the batch may have to be made again: it is then waited for, since
+ * only the caller can do that. */
+static bool may_be_outrun(const struct wal_batch *batch,
+                          const struct wal_append_options *options)
+{
+    return options != NULL && options->durability == WAL_QUEUED &&
+           batch->change != NULL &&
+           (batch->change->fields & WAL_CHANGE_EXPECT) == 0;
 }
 
 /* The batch, and the operation it became, to be released; it may be null. */
@@ -109,13 +120,19 @@ static enum wal_status commit(struct wal_session *session,
                               struct wal__op **op, struct wal_error *error)
 {
     enum wal_status status = check_result(result, error);
+    struct wal_append_options written;
 
     if (status == WAL_OK) {
         status = wal__check_session(session, error);
     }
+    if (status == WAL_OK && may_be_outrun(batch, options)) {
+        written = *options;
+        written.durability = WAL_WRITTEN;
+        options = &written;
+    }
     for (uint32_t round = 0; status == WAL_OK; round++) {
         status = try_commit(session, batch, options, result, op, error);
-        if (!is_outrun(status, batch, round) &&
+        if (!is_outrun(status, *op, round) &&
             !wal__core_distrust(session->core, status)) {
             break;
         }

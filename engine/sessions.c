@@ -156,8 +156,7 @@ enum wal_status wal_session_accept_damage(struct wal_session *session,
 }
 
 static enum wal_status check_update(struct wal_session *session,
-                                    wal_update_fn *fn,
-                                    struct wal_error *error)
+                                    wal_update_fn *fn, struct wal_error *error)
 {
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
@@ -191,8 +190,8 @@ enum wal_status wal_session_migrate(struct wal_session *session, uint32_t to,
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK && result != NULL) {
-        status = wal__check_struct(result, result->struct_size,
-                                   sizeof(*result), error);
+        status = wal__check_struct(result, result->struct_size, sizeof(*result),
+                                   error);
     }
     if (status == WAL_OK && session->core->noop) {
         wal__noop_migrate(to, result);
@@ -217,8 +216,7 @@ enum wal_status wal_session_delete(struct wal_session *session,
 
 /* --- resuming ----------------------------------------------------------- */
 
-static enum wal_status find_latest(struct wal__core *core,
-                                   struct wal_slice cwd,
+static enum wal_status find_latest(struct wal__core *core, struct wal_slice cwd,
                                    struct wal_session **session,
                                    struct wal_error *error)
 {
@@ -279,7 +277,8 @@ static enum wal_status check_resume(const struct wal_resume_options *options,
                          "the options for resuming, or the place for the "
                          "handle, are not valid");
     }
-    if ((options->from != WAL_RESUME_ID && options->from != WAL_RESUME_LATEST) ||
+    if ((options->from != WAL_RESUME_ID &&
+         options->from != WAL_RESUME_LATEST) ||
         (options->how != WAL_RESUME_IN_PLACE &&
          options->how != WAL_RESUME_FORK)) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,

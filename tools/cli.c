@@ -56,6 +56,9 @@ static const char *hint(enum wal_status status)
     if (status == WAL_ENOTSTORE) {
         return "make one with: walctl init STORE";
     }
+    if (status == WAL_EVERSION) {
+        return "an older store takes writes after: walctl migrate STORE";
+    }
     if (status == WAL_ENETWORK) {
         return "accept it with --force-network-fs";
     }

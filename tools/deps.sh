@@ -26,6 +26,7 @@ libdeflate-dev      deps_module libdeflate
 libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
 shellcheck          deps_command shellcheck
+strace              deps_command strace
 "
 
 deps_command() {

@@ -179,7 +179,8 @@ struct wal_store_info {
  * (SPEC.md, Recovery). options may be null: open an existing store to read and
  * write. A directory that is not writable opens read-only by itself; so does a
  * store of an older format version, until wal_store_migrate. With
- * WAL_OPEN_NOOP or WAL_OPEN_MEMORY path may be null. On success *store is a handle to close with wal_close. Errors: WAL_ENOTSTORE,
+ * WAL_OPEN_NOOP or WAL_OPEN_MEMORY the path is ignored and may be null. On
+ * success *store is a handle to close with wal_close. Errors: WAL_ENOTSTORE,
  * WAL_EVERSION, WAL_ECORRUPT, WAL_ETORN, WAL_ELOCKED, WAL_ENETWORK, WAL_EIO,
  * WAL_ENOSPACE (only when creating), WAL_ENOMEM, WAL_EEXISTS.
  */
@@ -506,7 +507,7 @@ enum wal_entry_type {
     WAL_TYPE_COMPACTION = 12
 };
 
-/* The name of a type, as in wal_entry.type; null for other codes. Any thread. */
+/* The name of a type, as in wal_entry.type; null for other codes. */
 WAL_API const char *wal_entry_type_name(uint32_t type);
 
 enum wal_entry_flag {
@@ -579,9 +580,9 @@ struct wal_append_result {
  * result may be null; else set result->struct_size. Any thread.
  * Errors, with nothing written: WAL_ECONFLICT (result->actual_tail),
  * WAL_EEXISTS, WAL_ENOPARENT, WAL_EBADJSON, WAL_ETOOBIG, WAL_EINVAL,
- * WAL_EREADONLY, WAL_EDAMAGED, WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE, WAL_EBUSY, WAL_ELOCKED,
- * WAL_ENOMEM. WAL_EPOISONED and WAL_EIO: unknown; ask again by id.
- * SPEC.md, Appending.
+ * WAL_EREADONLY, WAL_EDAMAGED, WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE,
+ * WAL_EBUSY, WAL_ELOCKED, WAL_ENOMEM. WAL_EPOISONED and WAL_EIO: unknown; ask
+ * again by id. SPEC.md, Batches.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_append(struct wal_session *session, const struct wal_entry *entries,
@@ -635,10 +636,11 @@ struct wal_head {
 /*
  * Moves, makes or removes a head, durably. Nothing is lost: the entries stay,
  * and moving back undoes it. A head that is there already, with this note if
- * one is given, is left as it is, whatever was expected. previous, if not null, takes the entry id that
- * the head had, terminated by NUL. Errors, with nothing changed: WAL_EHEAD
- * (the present entry id in error->actual), WAL_ENOTFOUND for the entry,
- * WAL_ETOOBIG beyond 4,096 heads, and those of wal_append. Any thread.
+ * one is given, is left as it is, whatever was expected. previous, if not null,
+ * takes the entry id that the head had, terminated by NUL. Errors, with nothing
+ * changed: WAL_EHEAD (the present entry id in error->actual), WAL_ENOTFOUND for
+ * the entry, WAL_ETOOBIG beyond 4,096 heads, and those of wal_append. Any
+ * thread.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_head_move(struct wal_session *session,
                                                    const struct wal_head *head,
@@ -688,10 +690,10 @@ struct wal_doc {
 /*
  * Puts a document, or deletes it, durably; session null: of the store. The
  * versions before stay readable. A put of the value that is there already
- * writes nothing and succeeds, whatever was expected: so it may be sent again. *version, if not null, takes the new one.
- * Errors, with nothing changed: WAL_ESTALE (the present version in
- * error->actual), WAL_ENOTFOUND when there is nothing to delete, WAL_EBADJSON,
- * and those of wal_append. Any thread.
+ * writes nothing and succeeds, whatever was expected: so it may be sent again.
+ * *version, if not null, takes the newest one. Errors, with nothing changed:
+ * WAL_ESTALE (the present version in error->actual), WAL_ENOTFOUND when there
+ * is nothing to delete, WAL_EBADJSON, and those of wal_append. Any thread.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_doc_put(struct wal_store *store,
                                                  struct wal_session *session,

@@ -13,7 +13,8 @@
 
 enum {
     BATCH_MAX = 32 * 1024 * 1024,
-    DOCS_MAX = 64 * 1024
+    DOCS_MAX = 64 * 1024,
+    OWNERS_MAX = 1024
 };
 
 static void release(struct wal__op *op)
@@ -162,6 +163,16 @@ static enum wal_status add_doc(struct wal__op *op, const struct wal_doc *doc,
     return note_key(op, record.key, error);
 }
 
+static enum wal_status check_size(const struct wal__op *op,
+                                  struct wal_error *error)
+{
+    return op->bytes.size <= BATCH_MAX
+               ? WAL_OK
+               : wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                           "the batch has %zu bytes; %d are possible",
+                           op->bytes.size, BATCH_MAX);
+}
+
 /* --- heads -------------------------------------------------------------- */
 
 static enum wal_status check_head(const struct wal_head *head,
@@ -208,6 +219,9 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
     if (status == WAL_OK) {
         status = wal__text_check(head->expected, WAL__ID_MAX,
                                  "expected entry's id", &expected, error);
+    }
+    if (status == WAL_OK) {
+        status = check_size(op, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -344,6 +358,37 @@ static enum wal_status add_parts(struct wal__op *op,
     return status;
 }
 
+/* How many other sessions may own what the batch redacts: the ancestors. */
+static enum wal_status bound_owners(const struct wal__batch *batch,
+                                    uint32_t *owners, struct wal_error *error)
+{
+    struct wal__core *core = batch->core;
+    struct wal__summary summary;
+    enum wal_status status;
+
+    if (batch->redact_count == 0 || core->noop) {
+        return WAL_OK;
+    }
+    status = wal__core_read_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__catalogue_get(&core->catalogue, batch->session, &summary);
+    wal__core_unlock(core);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
+                         wal_status_text(status));
+    }
+    *owners = summary.depth < batch->redact_count ? summary.depth
+                                                  : batch->redact_count;
+    return *owners <= OWNERS_MAX
+               ? WAL_OK
+               : wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                           "the batch has redactions for up to %" PRIu32
+                           " sessions; %d are possible",
+                           *owners, OWNERS_MAX);
+}
+
 enum wal_status wal__batch_create(struct wal_session *session,
                                   const struct wal_batch *given,
                                   const struct wal_append_options *options,
@@ -352,6 +397,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
 {
     struct wal__batch *batch;
     struct wal__op *created;
+    uint32_t owners = 0;
     enum wal_status status = check_batch(given, error);
 
     if (status != WAL_OK) {
@@ -367,15 +413,20 @@ enum wal_status wal__batch_create(struct wal_session *session,
     if (status == WAL_OK) {
         status = add_parts(created, given, error);
     }
+    if (status == WAL_OK) {
+        status = check_size(created, error);
+    }
+    if (status == WAL_OK) {
+        status = bound_owners(batch, &owners, error);
+    }
     if (status != WAL_OK) {
         wal__op_release(created);
         return status;
     }
     wal__op_finish(created);
-    created->demand.sessions = 2 + batch->redact_count;
+    created->demand.sessions = 2 + owners;
     created->demand.texts +=
-        session->text_size +
-        (uint64_t)batch->redact_count * WAL__SUMMARY_TEXT_MAX;
+        session->text_size + (uint64_t)owners * WAL__SUMMARY_TEXT_MAX;
     *op = created;
     return WAL_OK;
 }

@@ -66,10 +66,12 @@ struct wal__batch {
     uint32_t doc_count;
     uint32_t head_count;
     /* The session's record. */
-    bool changes;
+    bool changes;             /* there is a frame for it */
+    bool compared;            /* a change was asked for, and compared with */
+    uint64_t change_position; /* the record that was newest then */
     bool conditional;         /* the caller expects a version */
+    bool outrun;              /* out: it is not the newest any more */
     uint32_t change_frame;    /* valid when `changes` */
-    uint64_t change_position; /* of the record that it takes the place of */
     uint64_t expected_version;
     struct wal__buf texts; /* ids of parents and expected entries */
     struct wal__map keys;  /* hash of a document's key -> its rank */
@@ -87,6 +89,8 @@ struct wal__decision {
     uint64_t *sequences;      /* of each entry, new or found */
     uint64_t sequence;        /* the room for that of a batch of one */
     uint64_t next;
+    uint32_t heads_made; /* but `main` */
+    uint32_t heads_removed;
     uint64_t known[WAL__BATCH_STREAMS / 64]; /* a bit for each head known */
     uint64_t heads[WAL__BATCH_STREAMS];
 };
@@ -132,10 +136,10 @@ struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
 uint32_t wal__decision_find(const struct wal__decision *decision,
                             struct wal__span id);
 
-/* An entry by its id, in the batch or in what the session sees: its sequence
- * and stream. WAL_ENOTFOUND. */
+/* An entry by its id, among those of the batch before the rank `before` or in
+ * what the session sees: its sequence and stream. WAL_ENOTFOUND. */
 enum wal_status wal__decision_entry(struct wal__decision *decision,
-                                    struct wal__span id,
+                                    struct wal__span id, uint32_t before,
                                     struct wal__found *found) WAL_MUST_USE;
 
 /* The id of the entry with this sequence, terminated; empty for 0 and for one

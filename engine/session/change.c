@@ -200,8 +200,6 @@ static enum wal_status add_record(struct wal__op *op,
     op->demand.texts += size - record->metadata.size;
     batch->changes = true;
     batch->change_frame = op->frame_count - 1;
-    batch->change_position = present->position;
-    batch->expected_version = present->version;
     return WAL_OK;
 }
 
@@ -231,10 +229,15 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
     if (status == WAL_OK && differs) {
         status = check_version(change, &present, error);
     }
-    if (status == WAL_OK && present.record.schema_version == 0) {
-        status = wal__fail(error, WAL_ESCHEMA, 0, NULL, 0,
-                           "the session has no schema version yet; migrate it");
+    if (status == WAL_OK && differs && present.record.schema_version == 0) {
+        wal__fail(error, WAL_ESCHEMA, 0, NULL, 0,
+                  "the session has no schema version yet; migrate it");
+        wal__error_actual(error, "0", 1);
+        status = WAL_ESCHEMA;
     }
+    batch->compared = true;
+    batch->change_position = present.position;
+    batch->expected_version = present.version;
     if (status == WAL_OK && differs) {
         status = add_record(op, &present, error);
     }

@@ -3,6 +3,7 @@
  * batch of records (SPEC.md 5.4, 5.10).
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -125,6 +126,20 @@ wal__new_session_record(const struct wal_session_options *options,
     return status;
 }
 
+static enum wal_status refuse_schema(uint32_t given, uint32_t written,
+                                     struct wal_error *error)
+{
+    char actual[16];
+    int size = snprintf(actual, sizeof(actual), "%" PRIu32, given);
+
+    wal__fail(error, WAL_ESCHEMA, 0, NULL, 0,
+              "the session would have schema version %s; %" PRIu32
+              " is written here",
+              actual, written);
+    wal__error_actual(error, actual, (size_t)size);
+    return WAL_ESCHEMA;
+}
+
 enum wal_status wal__new_session_defaults(const struct wal__core *core,
                                           struct wal__session_record *record,
                                           struct wal_error *error)
@@ -138,10 +153,8 @@ enum wal_status wal__new_session_defaults(const struct wal__core *core,
     }
     if (core->schema_version != 0 &&
         record->schema_version != core->schema_version) {
-        return wal__fail(error, WAL_ESCHEMA, 0, NULL, 0,
-                         "the session would have schema version %" PRIu32
-                         "; %" PRIu32 " is written here",
-                         record->schema_version, core->schema_version);
+        return refuse_schema(record->schema_version, core->schema_version,
+                             error);
     }
     return WAL_OK;
 }
@@ -234,13 +247,21 @@ enum wal_status wal__session_create(struct wal__core *core,
     return status;
 }
 
-/* --- one record without a payload ------------------------------------------ */
+/* --- one record without a payload ---------------------------------------- */
 
 static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
 {
-    (void)ctx;
-    op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
-    return WAL_OK;
+    uint32_t number = op->frames[0].frame.session;
+    struct wal__summary summary;
+    enum wal_status status = WAL_OK;
+
+    if (number != WAL__STORE_NUMBER) {
+        status = wal__session_check(ctx, number, true, &summary, &op->error);
+    }
+    if (status == WAL_OK) {
+        op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
+    }
+    return status;
 }
 
 /* A session is deleted whatever it lost. */

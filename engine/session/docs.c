@@ -34,26 +34,52 @@ static enum wal_status read_record(struct wal_docs *docs, uint64_t position,
     return status;
 }
 
-/* Makes the text of a document's key known. */
-static enum wal_status name(struct wal_docs *docs,
-                            struct wal__documents *documents,
-                            struct wal__document *document,
-                            struct wal_error *error)
+/* Makes the text of a document's key known: any version that can be read has
+ * it. */
+static enum wal_status read_key(struct wal_docs *docs,
+                                struct wal__documents *documents,
+                                struct wal__document *document,
+                                struct wal_error *error)
 {
-    const struct wal__doc_version *newest =
+    const struct wal__doc_version *version =
         wal__documents_newest(documents, document);
     struct wal__doc_record record;
     struct wal__frame frame;
     enum wal_status status;
 
-    if (document->key_size > 0) {
-        return WAL_OK;
-    }
-    status = read_record(docs, newest->position, newest->sequence, &frame,
-                         &record, error);
+    do {
+        status = read_record(docs, version->position, version->sequence, &frame,
+                             &record, error);
+        version = wal__documents_before(documents, version);
+    } while ((status == WAL_ECORRUPT || status == WAL_EIO) && version != NULL);
     return status == WAL_OK
                ? wal__documents_name(documents, document, record.key)
                : status;
+}
+
+/* A document whose key cannot be read comes before all others, and is told of
+ * when it is its turn. It may be an index that is damaged: that is looked into
+ * first. */
+static enum wal_status name(struct wal_docs *docs,
+                            struct wal__documents *documents,
+                            struct wal__document *document,
+                            struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status;
+
+    if (document->key_size > 0) {
+        return WAL_OK;
+    }
+    status = read_key(docs, documents, document, &own);
+    if (status == WAL_EIO ||
+        (status == WAL_ECORRUPT && docs->core->distrust)) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
 }
 
 /* Takes a version; its key stands at `offset` in keys. */
@@ -95,11 +121,12 @@ static enum wal_status take_document(struct wal_docs *docs,
     return status;
 }
 
+/* One whose key cannot be read may have any prefix. */
 static bool has_prefix(const struct wal__document *document,
                        struct wal__span prefix)
 {
-    return document->key_size >= prefix.size &&
-           (prefix.size == 0 ||
+    return document->key_size == 0 || prefix.size == 0 ||
+           (document->key_size >= prefix.size &&
             memcmp(document->key, prefix.data, prefix.size) == 0);
 }
 
@@ -110,7 +137,9 @@ static int compare(const void *left, const void *right, void *ctx)
     const struct wal__docs_item *a = left;
     const struct wal__docs_item *b = right;
     size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
-    int order = memcmp(keys + a->key_offset, keys + b->key_offset, size);
+    int order = size == 0 ? 0
+                          : memcmp(keys + a->key_offset, keys + b->key_offset,
+                                   size);
 
     if (order != 0) {
         return order;

@@ -217,12 +217,16 @@ static enum wal_status keep_record(struct wal_heads *heads,
 static enum wal_status add_item(struct wal_heads *heads, struct item *item,
                                 uint64_t target, struct wal_error *error)
 {
+    struct wal_error own = {.struct_size = sizeof(own)};
     struct wal__span id;
     enum wal_status status = read_id(heads->core, heads->session, item->stream,
-                                     target, &heads->scratch, &id, error);
+                                     target, &heads->scratch, &id, &own);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
     }
     if (status == WAL_OK) {
         status = keep(heads, id, &item->entry_id, &item->id_at, error);
@@ -350,6 +354,9 @@ static enum wal_status fill(struct wal_heads *heads, struct wal_error *error)
     if (status == WAL_OK) {
         status = collect(heads, error);
         wal__core_unlock(heads->core);
+    }
+    if (status == WAL_ENOMEM) {
+        wal__fail(error, status, 0, NULL, 0, "no memory");
     }
     return status;
 }

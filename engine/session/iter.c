@@ -204,8 +204,11 @@ static enum wal_status find_parent(struct wal_iter *iter,
         wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
         parent->id = record.id;
     }
+    if (status == WAL_ENOMEM) {
+        return wal__fail(error, status, 0, NULL, 0, "no memory");
+    }
     /* A parent that was lost leaves the id empty; the entry itself is whole. */
-    return status == WAL_ENOMEM ? status : WAL_OK;
+    return WAL_OK;
 }
 
 static void give(const struct wal__frame *frame,

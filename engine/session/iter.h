@@ -71,8 +71,9 @@ enum wal_status wal__iter_get(struct wal_iter *iter, struct wal__span id,
 /* iter_compaction.c: how many entries lie before where reading begins on the
  * path, which is struct wal__path_part in reading order; 0 without a
  * compaction. State lock for writing. */
-uint64_t wal__iter_compacted(struct wal_iter *iter,
-                             const struct wal__buf *path);
+enum wal_status wal__iter_compacted(struct wal_iter *iter,
+                                    const struct wal__buf *path, uint64_t *cut,
+                                    struct wal_error *error) WAL_MUST_USE;
 
 /*
  * iter_hidden.c. Those with a slot or a part need the state lock for writing.

@@ -3,38 +3,44 @@
  * (SPEC.md 5.5). A compaction counts whether it is hidden or not: what it kept
  * is part of the tree's shape. Under the state lock, for writing.
  */
+#include "engine/base/error.h"
 #include "engine/session/iter.h"
 #include "format/jsonl/json_scan.h"
 #include "format/jsonl/json_value.h"
 
 /* Depth on the path of the entry with this sequence; UINT64_MAX when it is
  * not on it. */
-static uint64_t depth_on_path(struct wal_iter *iter,
-                              const struct wal__buf *path, uint64_t sequence)
+static enum wal_status depth_on_path(struct wal_iter *iter,
+                                     const struct wal__buf *path,
+                                     uint64_t sequence, uint64_t *depth,
+                                     struct wal_error *error)
 {
     const struct wal__path_part *parts = (const void *)path->data;
     size_t count = path->size / sizeof(*parts);
-    uint64_t depth = 0;
+    uint64_t above = 0;
 
+    *depth = UINT64_MAX;
     for (size_t i = 0; i < count; i++) {
         struct wal__branch_slot *slot;
         const struct wal__stream *stream;
         uint32_t ordinal;
+        enum wal_status status =
+            wal__core_branch(iter->core, parts[i].session, &slot, error);
 
-        if (wal__core_branch(iter->core, parts[i].session, &slot, NULL) !=
-            WAL_OK) {
-            return UINT64_MAX;
+        if (status != WAL_OK) {
+            return status;
         }
         stream = wal__branch_stream(&slot->branch, iter->stream);
         if (stream != NULL &&
             wal__branch_find_sequence(stream, sequence, &ordinal) &&
             ordinal >= parts[i].first &&
             ordinal - parts[i].first < parts[i].count) {
-            return depth + ordinal - parts[i].first;
+            *depth = above + ordinal - parts[i].first;
+            return WAL_OK;
         }
-        depth += parts[i].count;
+        above += parts[i].count;
     }
-    return UINT64_MAX;
+    return WAL_OK;
 }
 
 static uint64_t count_parts(const struct wal__buf *path)
@@ -49,40 +55,47 @@ static uint64_t count_parts(const struct wal__buf *path)
     return total;
 }
 
-/* The newest compaction on the path: its depth and where it lies. */
-static bool last_compaction(struct wal_iter *iter, const struct wal__buf *path,
-                            uint64_t *depth, uint64_t *position)
+/* The newest compaction on the path: its depth and where it lies. Position 0:
+ * there is none. */
+static enum wal_status last_compaction(struct wal_iter *iter,
+                                       const struct wal__buf *path,
+                                       uint64_t *depth, uint64_t *position,
+                                       struct wal_error *error)
 {
     const struct wal__path_part *parts = (const void *)path->data;
     size_t count = path->size / sizeof(*parts);
     uint64_t above = count_parts(path);
 
+    *position = 0;
     while (count > 0) {
         const struct wal__path_part *part = &parts[--count];
         struct wal__stretch stretch = {part->first, part->count};
         struct wal__branch_slot *slot;
         const struct wal__stream *stream;
         uint32_t ordinal;
+        enum wal_status status =
+            wal__core_branch(iter->core, part->session, &slot, error);
 
-        above -= part->count;
-        if (wal__core_branch(iter->core, part->session, &slot, NULL) !=
-            WAL_OK) {
-            return false;
+        if (status != WAL_OK) {
+            return status;
         }
+        above -= part->count;
         stream = wal__branch_stream(&slot->branch, iter->stream);
         if (stream != NULL &&
             wal__branch_compaction(stream, &stretch, &ordinal)) {
             *depth = above + ordinal - part->first;
             *position = stream->entries[ordinal].position;
-            return true;
+            return WAL_OK;
         }
     }
-    return false;
+    return WAL_OK;
 }
 
-/* What the compaction's payload names as firstKeptEntryId. */
-static bool first_kept(struct wal_iter *iter, uint64_t position,
-                       struct wal__found *found)
+/* The entry that the compaction's payload names as firstKeptEntryId.
+ * WAL_ENOTFOUND when it names none that is there. */
+static enum wal_status first_kept(struct wal_iter *iter, uint64_t position,
+                                  struct wal__found *found,
+                                  struct wal_error *error)
 {
     struct wal__entry_record record;
     struct wal__json_token value;
@@ -91,36 +104,49 @@ static bool first_kept(struct wal_iter *iter, uint64_t position,
     struct wal__span id;
     uint8_t text[WAL__ID_MAX];
     size_t size = 0;
+    enum wal_status status = wal__log_read(
+        &iter->core->log, position, &iter->scratch, &frame, &payload, error);
 
-    if (wal__log_read(&iter->core->log, position, &iter->scratch, &frame,
-                      &payload, NULL) != WAL_OK ||
-        wal__entry_record_decode(payload, &record) != WAL__FMT_OK ||
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__entry_record_decode(payload, &record) != WAL__FMT_OK ||
         wal__json_find(record.payload.data, record.payload.size,
                        "firstKeptEntryId", &value) != WAL__JSON_OK ||
         value.kind != WAL__JSON_STRING ||
         wal__json_unescape(value.span, text, sizeof(text), &size, NULL) !=
             WAL__JSON_OK) {
-        return false;
+        return WAL_ENOTFOUND;
     }
     id.data = text;
     id.size = size;
-    return wal__core_find_id(iter->core, iter->session, id, found, NULL) ==
-           WAL_OK;
+    return wal__core_find_id(iter->core, iter->session, id, found, error);
 }
 
-uint64_t wal__iter_compacted(struct wal_iter *iter, const struct wal__buf *path)
+enum wal_status wal__iter_compacted(struct wal_iter *iter,
+                                    const struct wal__buf *path, uint64_t *cut,
+                                    struct wal_error *error)
 {
+    struct wal_error own = {.struct_size = sizeof(own)};
     struct wal__found found;
     uint64_t position = 0;
     uint64_t depth = 0;
+    uint64_t kept = UINT64_MAX;
+    enum wal_status status =
+        last_compaction(iter, path, &depth, &position, error);
 
-    if (!last_compaction(iter, path, &depth, &position)) {
-        return 0;
+    if (status == WAL_OK && position != 0) {
+        status = first_kept(iter, position, &found, &own);
+        if (status == WAL_OK) {
+            status = depth_on_path(iter, path, found.sequence, &kept, error);
+        } else if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
+            status = WAL_OK; /* the compaction itself is what it kept */
+        } else {
+            wal__error_copy(error, &own);
+        }
     }
-    if (first_kept(iter, position, &found)) {
-        uint64_t kept = depth_on_path(iter, path, found.sequence);
-
-        depth = kept < depth ? kept : depth;
+    if (status == WAL_OK) {
+        *cut = kept < depth ? kept : depth;
     }
-    return depth;
+    return status;
 }

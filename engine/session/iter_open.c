@@ -29,6 +29,26 @@ static void reverse(struct wal__buf *path)
     }
 }
 
+/* What a fork shares. Where the fork point was lost that is nothing: the
+ * session's own entries are left. */
+static enum wal_status add_shared(struct wal_iter *iter, uint64_t fork_point,
+                                  struct wal__buf *path,
+                                  struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status = wal__core_path(
+        iter->core, iter->session, iter->stream, fork_point, path, &own);
+
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    reverse(path);
+    return status;
+}
+
 static enum wal_status add_all(struct wal_iter *iter, struct wal__buf *path,
                                struct wal_error *error)
 {
@@ -38,18 +58,13 @@ static enum wal_status add_all(struct wal_iter *iter, struct wal__buf *path,
     enum wal_status status =
         wal__core_branch(iter->core, iter->session, &slot, error);
 
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (slot->branch.fork_sequence != 0 &&
+    if (status == WAL_OK && slot->branch.fork_sequence != 0 &&
         slot->branch.fork_stream == iter->stream) {
-        status = wal__core_path(iter->core, iter->session, iter->stream,
-                                slot->branch.fork_sequence, path, error);
-        reverse(path);
-    }
-    /* Where the fork point was lost, the session's own entries are left. */
-    if (status == WAL_OK || status == WAL_ENOTFOUND) {
-        status = wal__core_branch(iter->core, iter->session, &slot, error);
+        status = add_shared(iter, slot->branch.fork_sequence, path, error);
+        if (status == WAL_OK) {
+            /* Looking through ancestors may have dropped it. */
+            status = wal__core_branch(iter->core, iter->session, &slot, error);
+        }
     }
     if (status != WAL_OK) {
         return status;
@@ -214,7 +229,7 @@ static enum wal_status fill_parts(struct wal_iter *iter,
     }
     if (status == WAL_OK && !iter->all &&
         (iter->flags & WAL_ITER_SINCE_COMPACTION) != 0) {
-        cut = wal__iter_compacted(iter, &path);
+        status = wal__iter_compacted(iter, &path, &cut, error);
     }
     if (status == WAL_OK) {
         status = lay_out(iter, &path, cut, error);
@@ -307,7 +322,9 @@ enum wal_status wal__iter_open(struct wal_session *session,
     }
     if (status != WAL_OK) {
         wal__iter_close(opened);
-        return status;
+        return status == WAL_ENOMEM
+                   ? wal__fail(error, status, 0, NULL, 0, "no memory")
+                   : status;
     }
     *iter = opened;
     return WAL_OK;

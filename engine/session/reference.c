@@ -73,7 +73,7 @@ static enum wal_status check_compaction(struct wal__decision *decision,
         return refuse_member(decision, "compaction_summary",
                              "firstKeptEntryId");
     }
-    status = wal__decision_entry(decision, id, &found);
+    status = wal__decision_entry(decision, id, entry, &found);
     if (status == WAL_OK) {
         above = leave_batch(decision, entry, found.sequence, &on);
         if (!on && above != 0) {
@@ -92,6 +92,7 @@ static enum wal_status check_compaction(struct wal__decision *decision,
 }
 
 static enum wal_status check_branch_summary(struct wal__decision *decision,
+                                            uint32_t summary,
                                             struct wal__span payload)
 {
     struct wal__core *core = decision->core;
@@ -111,7 +112,7 @@ static enum wal_status check_branch_summary(struct wal__decision *decision,
     }
     status = wal__catalogue_find(&core->catalogue, session, &source);
     if (status == WAL_OK && source.number == decision->batch->session) {
-        status = wal__decision_entry(decision, entry, &found);
+        status = wal__decision_entry(decision, entry, summary + 1, &found);
     } else if (status == WAL_OK) {
         status = wal__core_find_id(core, source.number, entry, &found,
                                    &decision->op->error);
@@ -145,7 +146,7 @@ enum wal_status wal__resolve_reference(struct wal__decision *decision,
     }
     return kind == WAL__KIND_COMPACTION_SUMMARY
                ? check_compaction(decision, entry, record.payload)
-               : check_branch_summary(decision, record.payload);
+               : check_branch_summary(decision, entry, record.payload);
 }
 
 enum wal_status wal__resolve_redacts(struct wal__decision *decision)
@@ -168,7 +169,8 @@ enum wal_status wal__resolve_redacts(struct wal__decision *decision)
                                       &record) != WAL__FMT_OK) {
             return WAL_EINVAL;
         }
-        status = wal__decision_entry(decision, record.target_id, &found);
+        status = wal__decision_entry(decision, record.target_id,
+                                     batch->entry_count, &found);
         if (status == WAL_ENOTFOUND && !redact->required) {
             frame->skipped = true;
             continue;

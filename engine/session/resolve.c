@@ -96,12 +96,12 @@ static enum wal_status refuse_duplicate(struct wal__decision *decision,
 }
 
 enum wal_status wal__decision_entry(struct wal__decision *decision,
-                                    struct wal__span id,
+                                    struct wal__span id, uint32_t before,
                                     struct wal__found *found)
 {
     uint32_t item = wal__decision_find(decision, id);
 
-    if (item == WAL__NO_ENTRY) {
+    if (item >= before) {
         return wal__core_find_id(decision->core, decision->batch->session, id,
                                  found, &decision->op->error);
     }
@@ -118,16 +118,9 @@ static enum wal_status find_parent(struct wal__decision *decision,
                                    uint32_t item, uint64_t *sequence)
 {
     struct wal__span id = parent_of(decision->batch, item);
-    uint32_t earlier = wal__decision_find(decision, id);
     struct wal__found found;
-    enum wal_status status;
+    enum wal_status status = wal__decision_entry(decision, id, item, &found);
 
-    if (earlier != WAL__NO_ENTRY && earlier >= item) {
-        status = wal__core_find_id(decision->core, decision->batch->session, id,
-                                   &found, &decision->op->error);
-    } else {
-        status = wal__decision_entry(decision, id, &found);
-    }
     if (status == WAL_ENOTFOUND ||
         (status == WAL_OK &&
          found.stream != decision->op->frames[item].frame.stream)) {
@@ -182,6 +175,17 @@ static enum wal_status compare(struct wal__decision *decision, uint32_t item,
     return status;
 }
 
+/* Whether an item may be named within the batch: by another entry, by itself,
+ * or by a head. */
+static bool may_be_named(const struct wal__decision *decision, uint32_t item)
+{
+    const struct wal__batch *batch = decision->batch;
+
+    return batch->entry_count > 1 || batch->head_count > 0 ||
+           batch->redact_count > 0 ||
+           decision->op->frames[item].frame.kind == WAL__KIND_BRANCH_SUMMARY;
+}
+
 /* Whether the item is new; duplicates are compared and skipped. */
 static enum wal_status check_item(struct wal__decision *decision, uint32_t item)
 {
@@ -219,7 +223,7 @@ static enum wal_status check_item(struct wal__decision *decision, uint32_t item)
         decision->next++;
         status = WAL_OK;
     }
-    if (status == WAL_OK && (batch->entry_count > 1 || batch->head_count > 0)) {
+    if (status == WAL_OK && may_be_named(decision, item)) {
         status = wal__map_add(&decision->in_batch, hash, item);
     }
     return status;

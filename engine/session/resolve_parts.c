@@ -162,6 +162,10 @@ static enum wal_status resolve_doc(struct wal__decision *decision,
         newest = wal__documents_newest(&slot->documents, document);
         wal__buf_init(&scratch, op->heap);
         status = read_doc(decision, newest, &scratch, &there);
+        if (status == WAL_ECORRUPT && decision->core->distrust) {
+            there = (struct wal__doc_record){.key = given.key};
+            status = WAL_OK; /* a damaged version may be replaced */
+        }
         if (status == WAL_OK) {
             status = decide_known(decision, doc, &given, newest, &there);
         }
@@ -224,9 +228,12 @@ static enum wal_status find_head(struct wal__decision *decision,
         }
         present->before = named->target;
         present->now = named->target;
-        present->recorded = true;
+        present->recorded = status == WAL_OK;
+        if (status == WAL_ECORRUPT && decision->core->distrust) {
+            status = WAL_OK; /* where it points is known; its note is lost */
+        }
     }
-    if (status == WAL_OK && named != NULL &&
+    if (status == WAL_OK && present->recorded &&
         !spans_equal(present->record.name, given->name)) {
         status = wal__fail(&decision->op->error, WAL_EINVAL, 0, NULL, 0,
                            "the head's name cannot be told from another's; "
@@ -238,7 +245,8 @@ static enum wal_status find_head(struct wal__decision *decision,
         present->now = (decision->known[frame->stream / 64] & bit) != 0
                            ? decision->heads[frame->stream]
                            : present->before;
-        present->recorded = named != NULL && named->target == present->now &&
+        present->recorded = present->recorded &&
+                            named->target == present->now &&
                             named->version > present->now;
     }
     return status;
@@ -299,7 +307,8 @@ static enum wal_status find_target(struct wal__decision *decision,
     enum wal_status status = WAL_OK;
 
     if (given->entry_id.size > 0) {
-        status = wal__decision_entry(decision, given->entry_id, &found);
+        status = wal__decision_entry(decision, given->entry_id,
+                                     decision->batch->entry_count, &found);
         if (status == WAL_OK && found.stream != stream) {
             status = wal__fail(&decision->op->error, WAL_ENOTFOUND, 0, NULL, 0,
                                "the entry is in stream %u, not %u",
@@ -310,6 +319,30 @@ static enum wal_status find_target(struct wal__decision *decision,
         *target = found.sequence;
     }
     return status;
+}
+
+/* Whether the head is there already, with this note if one is given. A head
+ * that is removed keeps no note. */
+static bool is_there(const struct wal__head_record *given, uint64_t target,
+                     const struct present_head *present)
+{
+    if (present->now != target) {
+        return false;
+    }
+    return given->note.size == 0 || (target == 0 && !is_main(given)) ||
+           (present->recorded &&
+            spans_equal(given->note, present->record.note));
+}
+
+/* Counts a head that is made or removed; `main` is there always. */
+static void count_head(struct wal__decision *decision,
+                       const struct wal__head_record *given,
+                       const struct present_head *present)
+{
+    if (!is_main(given)) {
+        decision->heads_made += present->before == 0;
+        decision->heads_removed += given->entry_id.size == 0;
+    }
 }
 
 static enum wal_status resolve_head(struct wal__decision *decision,
@@ -336,24 +369,16 @@ static enum wal_status resolve_head(struct wal__decision *decision,
     if (status == WAL_OK) {
         wal__decision_name(decision, frame->frame.stream, present.before,
                            decision->batch->previous_head);
-        frame->skipped = present.now == target &&
-                         (given.note.size == 0 ||
-                          (present.recorded &&
-                           spans_equal(given.note, present.record.note)));
+        frame->skipped = is_there(&given, target, &present);
     }
     if (status == WAL_OK && !frame->skipped) {
         status = check_expected(decision, head, &given, present.before);
-    }
-    if (status == WAL_OK && !frame->skipped && present.before == 0 &&
-        decision->slot->marks.head_count >= WAL__HEADS_MAX) {
-        status = wal__fail(&decision->op->error, WAL_ETOOBIG, 0, NULL, 0,
-                           "the session has %d heads, and may have no more",
-                           WAL__HEADS_MAX);
     }
     wal__buf_deinit(&scratch);
     if (status == WAL_OK && !frame->skipped) {
         frame->frame.parent = target;
         decision->next++;
+        count_head(decision, &given, &present);
     }
     return status;
 }
@@ -365,6 +390,14 @@ enum wal_status wal__resolve_heads(struct wal__decision *decision)
     for (uint32_t i = 0; i < decision->batch->head_count && status == WAL_OK;
          i++) {
         status = resolve_head(decision, &decision->batch->heads[i]);
+    }
+    if (status == WAL_OK && decision->heads_made > decision->heads_removed &&
+        decision->slot->marks.head_count + decision->heads_made -
+                decision->heads_removed >
+            WAL__HEADS_MAX) {
+        status = wal__fail(&decision->op->error, WAL_ETOOBIG, 0, NULL, 0,
+                           "the session would have more than %d heads",
+                           WAL__HEADS_MAX);
     }
     return status;
 }
@@ -380,17 +413,21 @@ enum wal_status wal__resolve_change(struct wal__decision *decision)
     struct wal__buf scratch;
     enum wal_status status;
 
-    if (!batch->changes) {
+    batch->outrun = false;
+    if (!batch->compared) {
         return WAL_OK;
     }
-    decision->op->frames[batch->change_frame].frame.flags = 0;
+    if (batch->changes) {
+        decision->op->frames[batch->change_frame].frame.flags = 0;
+    }
     status = wal__catalogue_get(&decision->core->catalogue, batch->session,
                                 &summary);
     if (status != WAL_OK ||
         summary.session_position == batch->change_position) {
-        decision->next += status == WAL_OK;
+        decision->next += status == WAL_OK && batch->changes;
         return status;
     }
+    batch->outrun = true;
     wal__buf_init(&scratch, decision->op->heap);
     (void)!wal__log_read(&decision->core->log, summary.session_position,
                          &scratch, &frame, &payload, NULL);

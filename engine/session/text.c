@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/error.h"
 #include "format/jsonl/json_scan.h"

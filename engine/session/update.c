@@ -46,6 +46,9 @@ static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
     if (status != WAL_OK) {
         return status;
     }
+    if (schema_version != 0 && info.schema_version >= schema_version) {
+        return WAL_OK; /* another made the step meanwhile */
+    }
     answer = fn(ctx, &info, &change);
     if (answer != 0) {
         return wal__fail(error, WAL_ECALLBACK, answer, NULL, 0,

@@ -51,11 +51,12 @@ done
 traced() {
     strace -f -qq -o "$work/trace" -e 'trace=%file,%desc' \
         "$work/no_files" "$1" 2>"$work/stderr" || fail "$1, traced"
-    grep -q 'write(2, "calls begin' "$work/trace" &&
-        grep -q 'write(2, "calls end' "$work/trace" ||
-        fail "$1: the trace lacks its ends"
+    for line in begin end; do
+        grep -q "write(2, \"calls $line" "$work/trace" ||
+            fail "$1: the trace lacks its $line"
+    done
     sed -n '/write(2, "calls begin/,/write(2, "calls end/p' "$work/trace" |
-        sed '1d; $d' | grep -v 'mmap(.*MAP_ANONYMOUS.*, -1, 0)'
+        sed '1d; $d' | grep -v -e 'mmap(.*MAP_ANONYMOUS.*, -1, 0' -e '<... mmap resumed>'
 }
 
 if strace -qq -o /dev/null true 2>/dev/null; then

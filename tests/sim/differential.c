@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -65,8 +66,14 @@ bool differential_agree(struct differential *run, enum wal_status engine,
 
 static int64_t now_ms(const struct differential *run)
 {
-    const struct wal__io *io = sim_process_io(run->process);
+    const struct wal__io *io;
+    struct timespec now;
 
+    if (run->is_memory) {
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    io = sim_process_io(run->process);
     return io->now_ms(io->ctx);
 }
 
@@ -75,7 +82,7 @@ void differential_begin(struct differential *run, const char *operation)
     run->operation = operation;
     run->error = (struct wal_error){.struct_size = sizeof(run->error)};
     run->wanted = run->error;
-    if (run->process != NULL) {
+    if (run->process != NULL || run->is_memory) {
         run->earliest_ms = now_ms(run);
     }
 }
@@ -140,6 +147,7 @@ void differential_close(struct differential *run)
 {
     enum wal_status status;
 
+    differential_let_go(run, false);
     close_sessions(run);
     status = wal_close(run->store, &run->error);
     run->store = NULL;
@@ -154,6 +162,7 @@ void differential_close(struct differential *run)
 
 void differential_kill(struct differential *run)
 {
+    differential_let_go(run, true);
     sim_process_destroy(run->process);
     run->process = NULL;
     arena_heap_deinit(&run->arena);
@@ -161,11 +170,12 @@ void differential_kill(struct differential *run)
     memset(run->handles, 0, sizeof(run->handles));
 }
 
-void differential_init(struct differential *run, uint64_t seed,
+void differential_init(struct differential *run, uint64_t seed, bool is_memory,
                        struct differential_counts *counts)
 {
     memset(run, 0, sizeof(*run));
     run->seed = seed;
+    run->is_memory = is_memory;
     run->dice = seed * 2654435761u;
     run->counts = counts;
     run->disk = sim_disk_create(seed);
@@ -183,9 +193,11 @@ void differential_deinit(struct differential *run)
     differential_begin(run, "the end");
     differential_check_all(run);
     differential_close(run);
-    differential_open(run, 0);
-    differential_check_all(run);
-    differential_close(run);
+    if (!run->is_memory) {
+        differential_open(run, 0);
+        differential_check_all(run);
+        differential_close(run);
+    }
     run->counts->records += reference_last_sequence(run->ref);
     differential_free_texts(run);
     differential_kill(run);

@@ -12,6 +12,8 @@
 #ifndef WAL_TESTS_SIM_DIFFERENTIAL_H
 #define WAL_TESTS_SIM_DIFFERENTIAL_H
 
+#include <setjmp.h>
+
 #include "tests/lib/arena_heap.h"
 #include "tests/sim/reference.h"
 #include "tests/sim/sim_io.h"
@@ -30,7 +32,21 @@ struct differential_counts {
     uint64_t statuses[DIFFERENTIAL_STATUSES];
     uint64_t lost; /* operations that losses of power took */
     uint64_t checks;
+    uint64_t segments; /* of a store, at most */
     uint64_t records;
+};
+
+/* Readers that stay open, and what they are to give. */
+struct differential_held {
+    struct wal_iter *iter;
+    uint32_t flags;
+    struct reference_entry *entries;
+    uint32_t count;
+    uint32_t at;
+    struct wal_docs *docs;
+    struct reference_doc *wanted;
+    uint32_t doc_count;
+    uint32_t doc_at;
 };
 
 struct differential {
@@ -48,6 +64,10 @@ struct differential {
     uint32_t schema_version; /* of the opening */
     uint32_t open_flags;
     uint32_t group_align;
+    bool is_memory; /* the store is in memory: it lives once */
+    struct differential_held held;
+    jmp_buf death;
+    enum wal_status status;
     uint32_t made; /* ids given so far */
     int64_t earliest_ms;
     struct wal_error error;          /* the engine's */
@@ -67,12 +87,11 @@ extern const uint32_t differential_operation_count;
 
 /* differential.c: a store and its life ---------------------------------- */
 
-/* A new store on a new disk, open. */
-void differential_init(struct differential *run, uint64_t seed,
+/* A new store on a new disk, or in memory, open. */
+void differential_init(struct differential *run, uint64_t seed, bool is_memory,
                        struct differential_counts *counts);
 /* Closes, opens and compares once more, and frees everything. */
 void differential_deinit(struct differential *run);
-/* Frees everything after a comparison failed. */
 void differential_open(struct differential *run, uint32_t flags);
 void differential_close(struct differential *run);
 void differential_kill(struct differential *run);
@@ -131,6 +150,13 @@ void differential_session_options(struct differential *run,
 
 /* differential_check.c: comparing --------------------------------------- */
 
+void differential_check_entry(struct differential *run,
+                              const struct wal_entry *engine,
+                              const struct reference_entry *wanted);
+void differential_check_doc(struct differential *run,
+                            const struct wal_doc *engine,
+                            const struct reference_doc *wanted, bool keys);
+
 void differential_check_session(struct differential *run, uint32_t number);
 void differential_check_read(struct differential *run, uint32_t number,
                              const struct wal_iter_options *options);
@@ -171,7 +197,11 @@ void differential_migrate(struct differential *run);
 void differential_append(struct differential *run);
 void differential_append_refused(struct differential *run);
 void differential_append_again(struct differential *run);
+
+/* differential_batch.c */
 void differential_batch(struct differential *run);
+
+/* differential_made.c */
 void differential_redact(struct differential *run);
 void differential_compact(struct differential *run);
 
@@ -188,6 +218,16 @@ void differential_list(struct differential *run);
 void differential_get_doc(struct differential *run);
 void differential_scan_docs(struct differential *run);
 void differential_check(struct differential *run);
+
+/* differential_hold.c */
+void differential_hold_iter(struct differential *run);
+void differential_hold_docs(struct differential *run);
+/* Closes what is held; of a process that is dead, forgets it. */
+void differential_let_go(struct differential *run, bool dead);
+
+/* differential_death.c */
+void differential_die_writing(struct differential *run);
+void differential_lose_unsynced(struct differential *run);
 
 /* differential_life.c */
 void differential_sync(struct differential *run);

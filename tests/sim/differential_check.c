@@ -186,9 +186,9 @@ static void check_redacted(struct differential *run, struct wal_slice payload,
     reference_free(reason);
 }
 
-static void check_entry(struct differential *run,
-                        const struct wal_entry *engine,
-                        const struct reference_entry *wanted)
+void differential_check_entry(struct differential *run,
+                              const struct wal_entry *engine,
+                              const struct reference_entry *wanted)
 {
     const struct wal_entry *entry = &wanted->entry;
 
@@ -255,7 +255,7 @@ void differential_check_read(struct differential *run, uint32_t number,
     for (uint32_t i = 0; i < count; i++) {
         (void)differential_agree(run, wal_iter_next(iter, &entry, &run->error),
                                  WAL_OK);
-        check_entry(run, &entry, &entries[i]);
+        differential_check_entry(run, &entry, &entries[i]);
     }
     (void)differential_agree(run, wal_iter_next(iter, &entry, &run->error),
                              WAL_END);
@@ -286,7 +286,7 @@ void differential_check_get(struct differential *run, uint32_t number,
     if (differential_agree(
             run, wal_iter_get(iter, id, &entry, &run->error),
             reference_get(run->ref, number, id, flags, &wanted))) {
-        check_entry(run, &entry, &wanted);
+        differential_check_entry(run, &entry, &wanted);
     }
     wal_iter_close(iter);
 }
@@ -339,8 +339,9 @@ static bool owner_of(struct differential *run, uint32_t number,
     return number == REFERENCE_STORE || *session != NULL;
 }
 
-static void check_doc(struct differential *run, const struct wal_doc *engine,
-                      const struct reference_doc *wanted, bool keys)
+void differential_check_doc(struct differential *run,
+                            const struct wal_doc *engine,
+                            const struct reference_doc *wanted, bool keys)
 {
     const struct wal_doc *doc = &wanted->doc;
 
@@ -376,7 +377,8 @@ void differential_check_docs(struct differential *run, uint32_t number,
     for (uint32_t i = 0; i < count; i++) {
         (void)differential_agree(run, wal_docs_next(docs, &doc, &run->error),
                                  WAL_OK);
-        check_doc(run, &doc, &wanted[i], (options->flags & WAL_DOCS_KEYS) != 0);
+        differential_check_doc(run, &doc, &wanted[i],
+                               (options->flags & WAL_DOCS_KEYS) != 0);
     }
     (void)differential_agree(run, wal_docs_next(docs, &doc, &run->error),
                              WAL_END);
@@ -407,7 +409,7 @@ void differential_check_doc_get(struct differential *run, uint32_t number,
     if (differential_agree(
             run, wal_docs_get(docs, key, version, &doc, &run->error),
             reference_doc_get(run->ref, number, key, version, &wanted))) {
-        check_doc(run, &doc, &wanted, false);
+        differential_check_doc(run, &doc, &wanted, false);
     }
     wal_docs_close(docs);
 }
@@ -460,6 +462,9 @@ void differential_check_all(struct differential *run)
     differential_check_list(run, &list, 0);
     (void)differential_agree(
         run, wal_store_status(run->store, &info, &run->error), WAL_OK);
+    if (info.segments > run->counts->segments) {
+        run->counts->segments = info.segments;
+    }
     differential_check_number(run, "sessions of the store", info.sessions,
                               alive);
     differential_check_number(run, "the last sequence of the store",

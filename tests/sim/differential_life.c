@@ -33,12 +33,18 @@ void differential_sync(struct differential *run)
 
 void differential_mark(struct differential *run)
 {
+    if (run->is_memory) {
+        return;
+    }
     (void)differential_agree(run, wal__store_mark(run->store, &run->error),
                              WAL_OK);
 }
 
 void differential_reopen(struct differential *run)
 {
+    if (run->is_memory) {
+        return;
+    }
     differential_close(run);
     reference_sync(run->ref);
     open_again(run);
@@ -48,6 +54,9 @@ void differential_die(struct differential *run)
 {
     uint64_t last = reference_last_sequence(run->ref);
 
+    if (run->is_memory) {
+        return;
+    }
     differential_kill(run);
     differential_open(run, 0);
     differential_check_number(run, "the last sequence after a death",
@@ -69,6 +78,9 @@ void differential_lose_power(struct differential *run)
         .unsafe_overwrite =
             run->group_align != 0 && differential_chance(run, 2)};
 
+    if (run->is_memory) {
+        return;
+    }
     if (differential_chance(run, 8)) {
         differential_close(run);
         reference_sync(run->ref);
@@ -85,16 +97,17 @@ void differential_lose_power(struct differential *run)
 void differential_read_only(struct differential *run)
 {
     uint64_t last = reference_last_sequence(run->ref);
-    uint64_t durable = reference_durable_sequence(run->ref);
     struct wal_session *session = NULL;
 
+    if (run->is_memory) {
+        return;
+    }
     if (differential_chance(run, 2)) {
         differential_close(run);
         reference_sync(run->ref);
     } else {
         differential_kill(run);
     }
-    (void)durable;
     differential_open(run, WAL_OPEN_READ_ONLY);
     differential_check_number(run, "the last sequence to a reader",
                               reference_last_sequence(run->ref), last);

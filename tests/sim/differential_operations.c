@@ -29,12 +29,16 @@ const struct differential_operation differential_operations[] = {
     {"list sessions", differential_list, 20},
     {"get a document", differential_get_doc, 30},
     {"scan documents", differential_scan_docs, 20},
+    {"read on", differential_hold_iter, 40},
+    {"read documents on", differential_hold_docs, 20},
     {"compare everything", differential_check, 2},
     {"sync", differential_sync, 5},
     {"mark the tail", differential_mark, 3},
     {"close and open", differential_reopen, 5},
     {"die", differential_die, 4},
     {"lose power", differential_lose_power, 8},
+    {"die while writing", differential_die_writing, 8},
+    {"lose power behind appends", differential_lose_unsynced, 4},
     {"open to read only", differential_read_only, 3},
 };
 

@@ -36,6 +36,9 @@ void differential_iterate(struct differential *run)
             break;
         case 3:
             options.head = differential_slice("main");
+            options.up_to = differential_chance(run, 6)
+                                ? differential_slice("both")
+                                : options.up_to;
             break;
         default:
             break;
@@ -76,12 +79,14 @@ void differential_list(struct differential *run)
         reference_session_status(run->ref, number, &info) == WAL_OK) {
         options.flags = WAL_LIST_LINEAGE;
         options.of = info.info.id;
-        differential_check_list(run, &options, 0);
+        differential_check_list(run, &options, differential_roll(run, 3));
         return;
     }
     if (differential_chance(run, 12)) {
         options.flags = WAL_LIST_LINEAGE;
         options.of = differential_slice("nobody");
+    } else if (differential_chance(run, 12)) {
+        options.after = differential_slice("no cursor");
     } else if (differential_chance(run, 2)) {
         options.cwd =
             differential_text(run, "/work/%u", differential_roll(run, 5));

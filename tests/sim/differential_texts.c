@@ -177,6 +177,11 @@ static struct wal_slice quoted(struct differential *run, struct wal_slice id)
 
 #define SLICE(text) (int)(text).size, (const char *)(text).data
 
+static struct wal_slice type_name(uint32_t type)
+{
+    return differential_slice(wal_entry_type_name(type));
+}
+
 static struct wal_slice message(struct differential *run)
 {
     uint32_t filler = differential_roll(run, 300);
@@ -208,6 +213,46 @@ static struct wal_slice message(struct differential *run)
     }
 }
 
+/* Native entries that name others: most of these are there. */
+static void name_others(struct differential *run, uint32_t number,
+                        struct wal_entry *entry)
+{
+    uint32_t source = differential_session(run);
+    struct reference_info info;
+    struct wal_slice session = {NULL, 0};
+    struct wal_slice id;
+
+    switch (differential_roll(run, 4)) {
+    case 0:
+        entry->type = type_name(WAL_TYPE_COMPACTION_SUMMARY);
+        entry->parent_id = differential_entry_id(run, number);
+        id = quoted(run, entry->parent_id);
+        entry->payload =
+            differential_text(run, "{\"firstKeptEntryId\":%.*s}", SLICE(id));
+        break;
+    case 1:
+        if (source != 0 &&
+            reference_session_status(run->ref, source, &info) == WAL_OK) {
+            session = info.info.id;
+        }
+        session = quoted(run, session);
+        id = quoted(run, differential_entry_id(run, source));
+        entry->type = type_name(WAL_TYPE_BRANCH_SUMMARY);
+        entry->payload = differential_text(
+            run, "{\"sourceSessionId\":%.*s,\"sourceEntryId\":%.*s}",
+            SLICE(session), SLICE(id));
+        break;
+    default:
+        id = quoted(run, differential_entry_id(run, number));
+        entry->type = type_name(WAL_TYPE_REDACTION);
+        entry->payload = differential_text(
+            run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}", SLICE(id),
+            differential_roll(run, 9));
+        entry->flags |= differential_chance(run, 4) ? WAL_ENTRY_LINE : 0;
+        break;
+    }
+}
+
 /* A type and a payload that goes with it. */
 static void fill_content(struct differential *run, uint32_t number,
                          struct wal_entry *entry)
@@ -236,6 +281,9 @@ static void fill_content(struct differential *run, uint32_t number,
     case 5:
         entry->type = differential_slice("a type of its own");
         return;
+    case 7:
+        name_others(run, number, entry);
+        return;
     case 6:
         entry->flags |= WAL_ENTRY_LINE;
         entry->payload =
@@ -244,7 +292,7 @@ static void fill_content(struct differential *run, uint32_t number,
     default:
         break;
     }
-    entry->type = differential_slice(wal_entry_type_name(type));
+    entry->type = type_name(type);
 }
 
 /* Under the head, an entry that is there, or no entry. */
@@ -255,6 +303,9 @@ static void fill_parent(struct differential *run, uint32_t number,
         differential_roll(run, (uint32_t)reference_last_sequence(run->ref) + 1);
     struct wal_entry parent;
 
+    if (entry->parent_id.size > 0) {
+        return;
+    }
     switch (differential_roll(run, 12)) {
     case 0:
         entry->flags |= WAL_ENTRY_ROOT;
@@ -360,6 +411,12 @@ void differential_doc(struct differential *run, uint32_t number, bool is_store,
             doc->version = now.doc.version;
         }
     }
+    /* The same again: it is left, whatever version is expected. */
+    if (differential_chance(run, 8) &&
+        reference_doc_get(run->ref, owner, doc->key, 0, &now) == WAL_OK) {
+        doc->value = now.doc.value;
+        doc->version += doc->version != 0 && differential_chance(run, 2);
+    }
 }
 
 /* ------------------------------------------------------------ sessions --- */
@@ -418,7 +475,8 @@ void differential_change(struct differential *run, uint32_t number,
     }
     if (differential_chance(run, 2)) {
         change->fields |= WAL_CHANGE_TITLE;
-        change->title = differential_text(run, "title %u", ++run->made);
+        change->title =
+            differential_text(run, "title %u", differential_roll(run, 4));
     }
     if (differential_chance(run, 4)) {
         change->fields |= WAL_CHANGE_CWD;

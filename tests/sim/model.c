@@ -64,28 +64,79 @@ static const char *pattern(void)
     return bytes;
 }
 
-/* A payload is a JSON string, or for a line anything. */
-static uint8_t *make_payload(const struct ledger_entry *entry)
-{
-    uint8_t *bytes = malloc(entry->size);
-    bool line = (entry->flags & WAL_ENTRY_LINE) != 0;
+/* What stands around the letters of a payload: of a JSON string, of an object,
+ * or of a line, which may be anything. */
+struct frame {
+    char before[96];
+    const char *after;
+};
 
-    WAL__ASSERT(bytes != NULL && entry->size >= 2);
-    memcpy(bytes, pattern() + entry->seed % PATTERN_SHIFT, entry->size);
-    bytes[0] = line ? 0xff : '"';
-    bytes[entry->size - 1] = line ? '\n' : '"';
+static void fill_frame(const struct ledger *ledger,
+                       const struct ledger_entry *entry, struct frame *frame)
+{
+    bool line = (entry->flags & WAL_ENTRY_LINE) != 0;
+    size_t room = sizeof(frame->before);
+
+    frame->after = "\"}";
+    switch (entry->kind) {
+    case LEDGER_PLAIN:
+        (void)snprintf(frame->before, room, "%s", line ? "\xff" : "\"");
+        frame->after = line ? "\n" : "\"";
+        break;
+    case LEDGER_USER:
+        (void)snprintf(frame->before, room, "{\"role\":\"user\",\"content\":\"");
+        break;
+    case LEDGER_DELTA:
+        (void)snprintf(frame->before, room, "{\"delta\":\"");
+        break;
+    case LEDGER_COMPACTION:
+        (void)snprintf(frame->before, room,
+                       "{\"firstKeptEntryId\":\"e%05u\",\"summary\":\"",
+                       entry->refers);
+        break;
+    case LEDGER_BRANCH:
+        (void)snprintf(frame->before, room,
+                       "{\"sourceSessionId\":\"s%02u\","
+                       "\"sourceEntryId\":\"e%05u\",\"summary\":\"",
+                       ledger->entries[entry->refers].session, entry->refers);
+        break;
+    case LEDGER_REDACTION:
+        (void)snprintf(frame->before, room,
+                       "{\"targetEntryId\":\"e%05u\",\"reason\":\"",
+                       entry->refers);
+        break;
+    }
+}
+
+static const char *letters(uint32_t seed)
+{
+    return pattern() + seed % PATTERN_SHIFT;
+}
+
+static uint8_t *frame_letters(const struct frame *frame, uint32_t seed,
+                              uint32_t size)
+{
+    uint8_t *bytes = malloc(size);
+    size_t before = strlen(frame->before);
+    size_t after = strlen(frame->after);
+
+    WAL__ASSERT(bytes != NULL && size >= before + after);
+    memcpy(bytes, frame->before, before);
+    memcpy(bytes + before, letters(seed), size - before - after);
+    memcpy(bytes + size - after, frame->after, after);
     return bytes;
 }
 
-static bool is_payload(const struct ledger_entry *entry, struct wal_slice got)
+static bool is_framed(const struct frame *frame, uint32_t seed, uint32_t size,
+                      struct wal_slice got)
 {
     const uint8_t *bytes = got.data;
-    bool line = (entry->flags & WAL_ENTRY_LINE) != 0;
+    size_t before = strlen(frame->before);
+    size_t after = strlen(frame->after);
 
-    return got.size == entry->size && bytes[0] == (line ? 0xff : '"') &&
-           bytes[got.size - 1] == (line ? '\n' : '"') &&
-           memcmp(bytes + 1, pattern() + entry->seed % PATTERN_SHIFT + 1,
-                  entry->size - 2) == 0;
+    return got.size == size && memcmp(bytes, frame->before, before) == 0 &&
+           memcmp(bytes + before, letters(seed), size - before - after) == 0 &&
+           memcmp(bytes + size - after, frame->after, after) == 0;
 }
 
 struct wal_slice ledger_slice(const char *text)
@@ -109,9 +160,23 @@ void ledger_session_id(uint32_t session, char out[LEDGER_TEXT])
     (void)snprintf(out, LEDGER_TEXT, "s%02u", session);
 }
 
-static const char *type_of(uint32_t seed)
+static const char *type_of(const struct ledger_entry *entry)
 {
-    return seed % 3 == 0 ? "note.of.a.kind" : "message";
+    switch (entry->kind) {
+    case LEDGER_DELTA:
+        return "message_delta_batch";
+    case LEDGER_COMPACTION:
+        return "compaction_summary";
+    case LEDGER_BRANCH:
+        return "branch_summary";
+    case LEDGER_REDACTION:
+        return "redaction";
+    case LEDGER_PLAIN:
+        return entry->seed % 3 == 0 ? "note.of.a.kind" : "message";
+    case LEDGER_USER:
+        break;
+    }
+    return "message";
 }
 
 static void fill_texts(const struct ledger_entry *entry, uint32_t number,
@@ -136,8 +201,11 @@ void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
 {
     const struct ledger_entry *told = &ledger->entries[entry];
 
+    struct frame frame;
+
     fill_texts(told, entry, text);
-    text->payload = make_payload(told);
+    fill_frame(ledger, told, &frame);
+    text->payload = frame_letters(&frame, told->seed, told->size);
     *out = (struct wal_entry){
         .struct_size = sizeof(*out),
         .flags = told->flags |
@@ -145,7 +213,7 @@ void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
         .stream = told->stream,
         .id = ledger_slice(text->id),
         .parent_id = ledger_slice(text->parent),
-        .type = ledger_slice(type_of(told->seed)),
+        .type = ledger_slice(type_of(told)),
         .timestamp = ledger_slice("2026-01-01T00:00:00Z"),
         .run_id = ledger_slice(text->run),
         .payload = {text->payload, told->size},
@@ -168,19 +236,26 @@ uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session,
 
     WAL__ASSERT(batch < LEDGER_BATCHES && actor < LEDGER_ACTORS);
     ledger->batch_count++;
-    ledger->batches[batch] = (struct ledger_batch){
-        .session = session, .first = ledger->entry_count, .actor = actor};
+    ledger->batches[batch] =
+        (struct ledger_batch){.session = session,
+                              .first = ledger->entry_count,
+                              .first_part = ledger->part_count,
+                              .actor = actor};
     return batch;
 }
 
-uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor, uint32_t at)
+uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor,
+                            uint32_t source, uint32_t at)
 {
     uint32_t session = ledger->session_count;
 
     WAL__ASSERT(session < LEDGER_SESSIONS);
     ledger->session_count++;
-    ledger->sessions[session].at = at;
-    ledger->sessions[session].batch = ledger_add_batch(ledger, session, actor);
+    ledger->sessions[session] = (struct ledger_session){
+        .at = at,
+        .source = source,
+        .drop = LEDGER_NONE,
+        .batch = ledger_add_batch(ledger, session, actor)};
     return session;
 }
 
@@ -218,35 +293,74 @@ uint32_t ledger_entry_of(const struct ledger *ledger, struct wal_slice id)
     return strcmp(text, again) == 0 ? (uint32_t)number : LEDGER_NONE;
 }
 
+/* What stands in the place of a redacted entry's content. */
+static bool is_redacted(const struct ledger *ledger, uint32_t number,
+                        const struct wal_entry *entry)
+{
+    uint32_t by = ledger_redaction_of(ledger, entry);
+    struct frame frame = {.after = "\"}"};
+    struct frame given;
+    const struct ledger_entry *told;
+
+    if (by == LEDGER_NONE || ledger->entries[by].refers != number) {
+        return false;
+    }
+    told = &ledger->entries[by];
+    fill_frame(ledger, told, &given);
+    (void)snprintf(frame.before, sizeof(frame.before),
+                   "{\"redactedBy\":\"e%05u\",\"reason\":\"", by);
+    return entry->meta.size == 0 &&
+           is_framed(&frame, told->seed,
+                     (uint32_t)(told->size + strlen(frame.before) -
+                                strlen(given.before)),
+                     entry->payload);
+}
+
+uint32_t ledger_redaction_of(const struct ledger *ledger,
+                             const struct wal_entry *entry)
+{
+    static const char before[] = "{\"redactedBy\":\"";
+    const char *bytes = entry->payload.data;
+    struct wal_slice id = {bytes + sizeof(before) - 1, 6};
+    uint32_t number;
+
+    if (entry->payload.size < sizeof(before) + 6 ||
+        memcmp(bytes, before, sizeof(before) - 1) != 0) {
+        return LEDGER_NONE;
+    }
+    number = ledger_entry_of(ledger, id);
+    return number != LEDGER_NONE &&
+                   ledger->entries[number].kind == LEDGER_REDACTION
+               ? number
+               : LEDGER_NONE;
+}
+
 uint32_t ledger_identify(const struct ledger *ledger,
                          const struct wal_entry *entry, bool whole)
 {
     uint32_t number = ledger_entry_of(ledger, entry->id);
     const struct ledger_entry *told = &ledger->entries[number];
     struct ledger_text text;
+    struct frame frame;
 
     if (number == LEDGER_NONE || !whole) {
         return number;
     }
     fill_texts(told, number, &text);
+    fill_frame(ledger, told, &frame);
     if (entry->stream != told->stream ||
-        ((entry->flags ^ told->flags) & WAL_ENTRY_LINE) != 0 ||
-        !is_text(entry->type, type_of(told->seed)) ||
+        !is_text(entry->type, type_of(told)) ||
         !is_text(entry->timestamp, "2026-01-01T00:00:00Z") ||
-        !is_text(entry->run_id, text.run) || !is_text(entry->meta, text.meta) ||
-        !is_payload(told, entry->payload)) {
+        !is_text(entry->run_id, text.run)) {
+        return LEDGER_NONE;
+    }
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        return is_redacted(ledger, number, entry) ? number : LEDGER_NONE;
+    }
+    if (((entry->flags ^ told->flags) & WAL_ENTRY_LINE) != 0 ||
+        !is_text(entry->meta, text.meta) ||
+        !is_framed(&frame, told->seed, told->size, entry->payload)) {
         return LEDGER_NONE;
     }
     return number;
-}
-
-void ledger_settle(struct ledger *ledger, const struct ledger_view *view)
-{
-    for (uint32_t i = 0; i < ledger->batch_count; i++) {
-        struct ledger_batch *batch = &ledger->batches[i];
-        bool there = batch->count == 0 ? view->sessions[batch->session]
-                                       : view->entries[batch->first];
-
-        batch->state = there ? LEDGER_DURABLE : LEDGER_REFUSED;
-    }
 }

@@ -8,6 +8,13 @@
  * actor, under the parent that follows from what stands before it; and what
  * was promised must be there.
  *
+ * A batch is made of entries and parts: documents, heads, a change of what the
+ * session says about itself, its deletion. Every part carries its number in
+ * what it writes, so that a part that can be seen can be told. One that a later
+ * part took the place of cannot be: heads and changes go in by calls that wait,
+ * so that they take place in the order of their numbers. What moves `main` or
+ * removes a head is in a batch with a document, whose version tells its place.
+ *
  * One thread. A comparison that fails prints what ledger_say said last.
  */
 #ifndef WAL_TESTS_SIM_MODEL_H
@@ -21,10 +28,13 @@
 enum {
     LEDGER_ENTRIES = 4096,
     LEDGER_BATCHES = 2048,
+    LEDGER_PARTS = 1024,
+    LEDGER_NAMES = 3,      /* heads of a session beside `main` */
     LEDGER_SESSIONS = 24,
     LEDGER_STREAMS = 2,
     LEDGER_ACTORS = 2,
     LEDGER_TEXT = 24,
+    LEDGER_REASON = 4000, /* bytes that a redaction can have */
     LEDGER_PAYLOAD_MAX = 5 * 1024 * 1024
 };
 
@@ -44,6 +54,25 @@ enum ledger_parent {
     LEDGER_NAMED
 };
 
+enum ledger_kind {
+    LEDGER_PLAIN,
+    LEDGER_USER, /* a message of the user */
+    LEDGER_DELTA,
+    LEDGER_COMPACTION, /* refers to the first kept entry */
+    LEDGER_BRANCH,     /* refers to an entry of another session */
+    LEDGER_REDACTION   /* refers to its target */
+};
+
+enum ledger_part_kind {
+    LEDGER_PUT,    /* a document */
+    LEDGER_DELETE, /* the document that `target`, a part, put */
+    LEDGER_NAME,   /* moves the head `key` to the entry `target` */
+    LEDGER_UNNAME, /* removes it */
+    LEDGER_MAIN,   /* moves `main` of stream `key` to `target`, or removes it */
+    LEDGER_CHANGE, /* of metadata, title and cwd */
+    LEDGER_DROP    /* deletes the session */
+};
+
 /* What happened since the promises were made. */
 enum ledger_loss {
     LEDGER_KEPT, /* nothing, or processes were killed */
@@ -55,16 +84,30 @@ struct ledger_entry {
     uint32_t session;
     uint32_t stream;
     uint32_t flags; /* enum wal_entry_flag */
+    enum ledger_kind kind;
+    uint32_t refers; /* an entry, where the kind says so */
     enum ledger_parent parent_kind;
     uint32_t parent; /* LEDGER_NAMED: an entry */
     uint32_t size;   /* of the payload */
     uint32_t seed;   /* of the payload */
 };
 
+struct ledger_part {
+    uint32_t batch;
+    uint32_t session; /* LEDGER_NONE: the store's */
+    enum ledger_part_kind kind;
+    uint32_t key;
+    uint32_t target;
+    uint32_t size; /* LEDGER_PUT: of the value */
+};
+
+/* Without entries and parts it creates the session. */
 struct ledger_batch {
     uint32_t session;
     uint32_t first; /* entry */
-    uint32_t count; /* of entries; 0: it creates the session */
+    uint32_t count; /* of entries */
+    uint32_t first_part;
+    uint32_t part_count;
     uint32_t actor;
     uint32_t durability; /* enum wal_durability */
     enum ledger_state state;
@@ -75,15 +118,27 @@ struct ledger_batch {
 struct ledger_session {
     uint32_t batch; /* that creates it */
     uint32_t at;    /* entry it was forked at, or LEDGER_NONE */
+    uint32_t source; /* session it was forked from */
+    uint32_t drop;   /* part that deletes it, the newest, or LEDGER_NONE */
+    bool gone;       /* deleted for ever */
 };
 
 struct ledger {
     struct ledger_entry entries[LEDGER_ENTRIES];
     struct ledger_batch batches[LEDGER_BATCHES];
     struct ledger_session sessions[LEDGER_SESSIONS];
+    struct ledger_part parts[LEDGER_PARTS];
     uint32_t entry_count;
     uint32_t batch_count;
+    uint32_t part_count;
     uint32_t session_count;
+};
+
+/* Whether a part is there, as far as can be told. */
+enum ledger_sight {
+    LEDGER_UNKNOWN, /* something later stands in its place */
+    LEDGER_THERE,
+    LEDGER_ABSENT
 };
 
 /* What a store was seen to hold. */
@@ -92,6 +147,10 @@ struct ledger_view {
     bool sessions[LEDGER_SESSIONS];
     uint32_t parents[LEDGER_ENTRIES];
     uint32_t depths[LEDGER_ENTRIES];
+    uint64_t sequences[LEDGER_ENTRIES];
+    uint32_t redactions[LEDGER_ENTRIES]; /* that hides it, or LEDGER_NONE */
+    enum ledger_sight parts[LEDGER_PARTS];
+    uint64_t versions[LEDGER_PARTS]; /* of documents */
     uint32_t heads[LEDGER_SESSIONS][LEDGER_STREAMS];
     uint64_t digest; /* of everything that can be read */
 };
@@ -110,17 +169,28 @@ void ledger_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void ledger_fail(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* Adding; the state of a new batch is LEDGER_OPEN. */
-uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor, uint32_t at);
+/* Adding; the state of a new batch is LEDGER_OPEN. A session is forked from
+ * `source` at the entry `at`, or both are LEDGER_NONE. */
+uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor,
+                            uint32_t source, uint32_t at);
 uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session,
                           uint32_t actor);
 uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
                           const struct ledger_entry *entry);
+uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch,
+                         const struct ledger_part *part);
 
 /* The caller's view of an entry; the texts stay in *text. */
 void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
                        struct wal_entry *out, struct ledger_text *text);
+void ledger_fill_document(const struct ledger *ledger, uint32_t part,
+                          struct wal_doc *out, struct ledger_text *text);
+void ledger_fill_head(const struct ledger *ledger, uint32_t part,
+                      struct wal_head *out, struct ledger_text *text);
+void ledger_fill_change(uint32_t part, struct wal_session_change *out,
+                        struct ledger_text *text);
 void ledger_free_text(struct ledger_text *text);
+void ledger_key(uint32_t key, char out[LEDGER_TEXT]);
 void ledger_session_id(uint32_t session, char out[LEDGER_TEXT]);
 void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT]);
 struct wal_slice ledger_slice(const char *text);
@@ -129,8 +199,25 @@ struct wal_slice ledger_slice(const char *text);
  * `whole`, its content must be that of the entry too. */
 uint32_t ledger_identify(const struct ledger *ledger,
                          const struct wal_entry *entry, bool whole);
+/* The redaction that a redacted entry names, or LEDGER_NONE. */
+uint32_t ledger_redaction_of(const struct ledger *ledger,
+                             const struct wal_entry *entry);
 /* The entry with this id, or LEDGER_NONE. */
 uint32_t ledger_entry_of(const struct ledger *ledger, struct wal_slice id);
+
+/* The part that put this document, that wrote this note of a head, or that
+ * changed a session to this; LEDGER_NONE when none did. */
+uint32_t ledger_document_of(const struct ledger *ledger,
+                            const struct wal_doc *doc);
+uint32_t ledger_head_of(const struct ledger *ledger,
+                        const struct wal_head *head);
+uint32_t ledger_change_of(const struct ledger *ledger,
+                          const struct wal_session_info *info);
+/* Whether the session may be deleted, or is. */
+bool ledger_may_be_gone(const struct ledger *ledger, uint32_t session);
+/* Whether what stands in one session may come from the other. */
+bool ledger_descends(const struct ledger *ledger, uint32_t session,
+                     uint32_t from);
 
 /* Reads everything and compares; *view may be null. */
 void ledger_check(const struct ledger *ledger, struct wal_store *store,

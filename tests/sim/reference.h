@@ -161,6 +161,10 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
                                const struct wal_iter_options *options,
                                struct reference_entry **entries,
                                uint32_t *count);
+/* An entry that was given when a reader was opened, as it is now; false: it is
+ * hidden now. */
+bool reference_still(const struct reference *ref, uint64_t sequence,
+                     uint32_t flags, struct reference_entry *out);
 enum wal_status reference_get(const struct reference *ref, uint32_t number,
                               struct wal_slice id, uint32_t flags,
                               struct reference_entry *out);

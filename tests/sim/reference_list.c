@@ -28,9 +28,8 @@ static uint64_t inherited(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *fork = ref_fork_of(ref, number);
 
-    return fork == NULL || fork->target == 0
-               ? 0
-               : ref_depth(ref, fork->target) + 1;
+    return fork == NULL || fork->target == 0 ? 0
+                                             : ref_depth(ref, fork->target) + 1;
 }
 
 static uint64_t own_documents(const struct reference *ref, uint32_t number)
@@ -124,20 +123,46 @@ enum wal_status reference_session_latest(const struct reference *ref,
 
 /* ---------------------------------------------------------------- lists --- */
 
+/* What a session comes from: the one it was forked from, else the one that its
+ * parent id names; 0: none. */
+static uint32_t ancestor(const struct reference *ref, uint32_t number)
+{
+    const struct ref_record *fork = ref_fork_of(ref, number);
+
+    if (fork != NULL) {
+        return fork->other;
+    }
+    return ref_session_named(
+        ref, ref_session_now(ref, number)->session_says->says.parent_id);
+}
+
+static bool is_listed(const struct reference_info *list, uint32_t count,
+                      uint32_t number)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        found |= list[i].info.number == number;
+    }
+    return found;
+}
+
+/* Parent ids may lead round in a circle: it ends where it closes. */
 static enum wal_status list_lineage(const struct reference *ref,
                                     struct wal_slice of,
                                     struct reference_info *list,
                                     uint32_t *count)
 {
-    uint32_t number = ref_session_named(ref, of);
-    const struct ref_record *fork;
+    uint32_t first = ref_session_named(ref, of);
+    uint32_t number;
 
-    if (number == 0) {
+    if (first == 0) {
         return WAL_ENOTFOUND;
     }
-    for (fork = ref_fork_of(ref, number); fork != NULL;
-         fork = ref_fork_of(ref, fork->other)) {
-        describe(ref, fork->other, &list[*count]);
+    for (number = ancestor(ref, first);
+         number != 0 && number != first && !is_listed(list, *count, number);
+         number = ancestor(ref, number)) {
+        describe(ref, number, &list[*count]);
         *count += 1;
     }
     return WAL_OK;
@@ -187,7 +212,9 @@ enum wal_status reference_list(const struct reference *ref,
     uint32_t found = 0;
 
     WAL__ASSERT(list != NULL);
-    if ((options->flags & WAL_LIST_LINEAGE) != 0) {
+    if (options->after.size > 0) {
+        status = WAL_EINVAL; /* `after` stands for a cursor here */
+    } else if ((options->flags & WAL_LIST_LINEAGE) != 0) {
         status = list_lineage(ref, options->of, list, &found);
     } else {
         list_all(ref, options, after, list, &found);

@@ -164,6 +164,9 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
     uint64_t skip = options->skip;
     enum wal_status status = WAL_OK;
 
+    if (options->up_to.size > 0 && options->head.size > 0) {
+        return WAL_EINVAL;
+    }
     if (reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
@@ -195,6 +198,16 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
     free(path.items);
     *entries = list;
     return WAL_OK;
+}
+
+bool reference_still(const struct reference *ref, uint64_t sequence,
+                     uint32_t flags, struct reference_entry *out)
+{
+    if (is_hidden(ref, sequence, flags)) {
+        return false;
+    }
+    give(ref, sequence, flags, out);
+    return true;
 }
 
 enum wal_status reference_get(const struct reference *ref, uint32_t number,

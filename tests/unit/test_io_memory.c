@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -448,6 +449,33 @@ static void test_io_memory__tables_are_independent(void **state)
     wal__io_memory_destroy(NULL);
 }
 
+static void test_io_memory__destroying_unmaps_what_is_left(void **state)
+{
+    (void)state;
+    enum {
+        size = 64 << 20
+    };
+    struct wal__io *other = NULL;
+    struct wal__file *file = NULL;
+    unsigned char resident;
+    void *at = NULL;
+    int err = 0;
+
+    assert_int_equal(wal__io_memory_create(&heap.heap, &other), WAL_OK);
+    assert_int_equal(other->open(other->ctx, "a",
+                                 WAL__IO_WRITE | WAL__IO_CREATE, &file, &err),
+                     WAL_OK);
+    assert_int_equal(other->allocate(other->ctx, file, size, &err), WAL_OK);
+    assert_int_equal(other->map(other->ctx, file, size, true, &at, &err),
+                     WAL_OK);
+    other->unmap(other->ctx, at, size);
+    other->close(other->ctx, file);
+    assert_int_equal(mincore(at, page, &resident), 0);
+    wal__io_memory_destroy(other);
+    assert_int_equal(mincore(at, page, &resident), -1);
+    assert_int_equal(errno, ENOMEM);
+}
+
 static void test_io_memory__only_this_process_is_alive(void **state)
 {
     (void)state;
@@ -552,6 +580,7 @@ static void test_io_memory__a_forked_child_goes_on_reading(void **state)
 
         assert_true(child >= 0);
         if (child == 0) {
+            struct wal__io *own = NULL;
             char byte = 0;
             size_t got = 0;
             int err;
@@ -559,7 +588,9 @@ static void test_io_memory__a_forked_child_goes_on_reading(void **state)
             /* Ends a child that would wait for ever. */
             (void)alarm(60);
             (void)!io->pread(io->ctx, others.file, &byte, 1, 0, &got, &err);
-            _exit(byte == '0' ? 0 : 1);
+            (void)!wal__io_memory_create(&wal__heap_libc, &own);
+            wal__io_memory_destroy(own);
+            _exit(byte == '0' && own != NULL ? 0 : 1);
         }
         assert_int_equal(waitpid(child, &how, 0), child);
         assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
@@ -586,6 +617,7 @@ int main(void)
         TEST(test_io_memory__a_callback_may_change_the_directory),
         TEST(test_io_memory__is_no_network),
         TEST(test_io_memory__tables_are_independent),
+        TEST(test_io_memory__destroying_unmaps_what_is_left),
         TEST(test_io_memory__only_this_process_is_alive),
         TEST(test_io_memory__without_memory_nothing_changes),
         TEST(test_io_memory__threads_copy_while_a_file_grows),

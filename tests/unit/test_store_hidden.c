@@ -2,6 +2,9 @@
  * test_store_hidden.c - tests of what readers leave out: deltas, entries by
  * their id, what compactions kept, deleted sessions.
  */
+#include "engine/io/io.h"
+#include "engine/store.h"
+#include "tests/lib/faulty_heap.h"
 #include "tests/lib/reading.h"
 
 /* ------------------------------------------------------------ deltas --- */
@@ -170,6 +173,7 @@ static void test_compaction__around_hidden_entries(void **state)
     (void)state;
     struct reading reading = reading_begin();
     const uint32_t since = WAL_ITER_SINCE_COMPACTION;
+    struct wal_iter *iter;
     struct wal_iter_options options = {
         .struct_size = sizeof(options), .flags = since, .skip = 1};
 
@@ -180,6 +184,10 @@ static void test_compaction__around_hidden_entries(void **state)
                    "{\"firstKeptEntryId\":\"2\"}");
     kit_append_all(reading.session, "d");
     assert_string_equal(reading_ids(reading.session, 0, since), "b c k d");
+    iter = reading_open(reading.session, 0, since);
+    reading_next(iter, "b", "a", 3);
+    reading_next(iter, "c", "b", 4);
+    wal_iter_close(iter);
     assert_string_equal(kit_read(reading.session, &options), "c k d");
     reading_redact(reading.session, "b", "");
     assert_string_equal(reading_ids(reading.session, 0, since), "c k d");
@@ -190,6 +198,73 @@ static void test_compaction__around_hidden_entries(void **state)
     assert_string_equal(
         reading_ids(reading.session, 0, since | WAL_ITER_DELTAS), "2 c d");
     reading_finish(&reading);
+}
+
+/* ------------------------------------------------------------- memory --- */
+
+/* Opens while there is no memory, each time allowing one allocation more; what
+ * is given is all of it. */
+static void check_open(struct faulty_heap *faulty, struct wal_session *session,
+                       uint32_t mode, uint32_t flags, uint64_t count)
+{
+    struct wal_iter_options options = {
+        .struct_size = sizeof(options), .mode = mode, .flags = flags};
+    enum wal_status status = WAL_ENOMEM;
+
+    for (uint64_t nth = 1; status != WAL_OK; nth++) {
+        struct wal_error error = KIT_ERROR;
+        struct wal_iter *iter = NULL;
+
+        faulty_heap_fail(faulty, nth, true);
+        status = wal_iter_open(session, &options, &iter, &error);
+        faulty_heap_fail(faulty, 0, false);
+        assert_int_equal(error.status, status);
+        if (status == WAL_OK) {
+            assert_int_equal(wal_iter_remaining(iter), count);
+            wal_iter_close(iter);
+        } else {
+            assert_int_equal(status, WAL_ENOMEM);
+            assert_null(iter);
+        }
+    }
+}
+
+static void test_open__without_memory_is_whole_or_refused(void **state)
+{
+    (void)state;
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags =
+                                           WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+    struct faulty_heap faulty;
+    struct reading reading;
+    struct wal_session *fork;
+
+    faulty_heap_init(&faulty, &wal__heap_libc);
+    for (int round = 0; round < 5; round++) {
+        assert_int_equal(wal__store_open("store", &options, &faulty.heap,
+                                         &wal__io_posix, &reading.store, NULL),
+                         WAL_OK);
+        if (round == 0) {
+            reading.session = kit_create(reading.store, "s");
+            kit_append_all(reading.session, "a b c");
+            reading_deltas(reading.session, "1 2");
+            reading_append(reading.session, "k", NULL, "compaction",
+                           "{\"firstKeptEntryId\":\"b\"}");
+            kit_append_all(reading.session, "d");
+            fork = kit_fork(reading.session, "d", "f");
+            kit_append_all(fork, "e");
+            reading_redact(fork, "c", "");
+        } else {
+            reading.session = kit_session(reading.store, "s");
+            fork = kit_session(reading.store, "f");
+            check_open(&faulty, fork, round == 1, round == 2 ? 1 : 0,
+                       round == 2 ? 4 : 5);
+        }
+        wal_session_close(fork);
+        reading_finish(&reading);
+        assert_int_equal(faulty.live, 0);
+    }
+    assert_true(faulty.failures > 0);
 }
 
 /* ------------------------------------------------------------ deleted --- */
@@ -228,6 +303,7 @@ int main(void)
         KIT_TEST(test_deltas__beyond_the_durable_end),
         KIT_TEST(test_get__of_hidden_entries),
         KIT_TEST(test_compaction__around_hidden_entries),
+        KIT_TEST(test_open__without_memory_is_whole_or_refused),
         KIT_TEST(test_deleted__session_is_read_on_but_not_anew),
     };
 

@@ -6,7 +6,10 @@
 
 #include <limits.h>
 
+#include "engine/io/io.h"
 #include "engine/session/session.h"
+#include "engine/store.h"
+#include "tests/lib/faulty_heap.h"
 
 static void add(struct wal_store *store, const char *id, const char *cwd,
                 const char *parent)
@@ -278,6 +281,50 @@ static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
     }
 }
 
+/* A session that could not be told is told next time, not passed over. */
+static void test_list_pages__failed_allocation_passes_none_over(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 40
+    };
+    const struct wal_open_options create = {.struct_size = sizeof(create),
+                                            .flags = WAL_OPEN_CREATE,
+                                            .idle_mark_ms = 600000};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct faulty_heap heap;
+    struct wal_store *store = NULL;
+    struct wal_list *list = NULL;
+    int failures = 0;
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    assert_int_equal(wal__store_open("store", &create, &heap.heap,
+                                     &wal__io_posix, &store, NULL),
+                     WAL_OK);
+    add_many(store, COUNT);
+    assert_int_equal(wal_list_open(store, NULL, &list, NULL), WAL_OK);
+    for (int i = COUNT - 1; i >= 0; i--) {
+        enum wal_status status = WAL_ENOMEM;
+        char id[16];
+
+        /* Each is told only when all it takes could be had. */
+        for (uint64_t nth = 1; status == WAL_ENOMEM; nth++) {
+            faulty_heap_fail(&heap, nth, false);
+            status = wal_list_next(list, &info, NULL);
+            failures += status == WAL_ENOMEM;
+        }
+        faulty_heap_fail(&heap, 0, false);
+        assert_int_equal(status, WAL_OK);
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        kit_expect(info.id, id);
+    }
+    assert_int_equal(wal_list_next(list, &info, NULL), WAL_END);
+    assert_true(failures > 2);
+    wal_list_close(list);
+    kit_close(store);
+    assert_int_equal(heap.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +335,7 @@ int main(void)
         KIT_TEST(test_list_pages__after_that_is_no_cursor_is_refused),
         KIT_TEST(test_list_pages__lineage_in_pages),
         KIT_TEST(test_list_pages__goes_on_when_indexes_are_loaded_anew),
+        KIT_TEST(test_list_pages__failed_allocation_passes_none_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

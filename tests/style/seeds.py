@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Every row of README's tables of session stores names a test that exists.
+
+The tables stand under the heading "Moving from another session store"; the
+last column of a row names tests: functions of the C tests, or scripts of
+tests/cli, in backquotes.
+"""
+import glob
+import os
+import re
+import sys
+
+ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HEADING = "Moving from another session store"
+
+
+def known_tests():
+    found = set()
+    for path in glob.glob(os.path.join(ROOT, "tests", "*", "*.c")):
+        with open(path, encoding="utf-8") as file:
+            found |= set(re.findall(r"^static void (test_\w+)\(", file.read(),
+                                    flags=re.M))
+    for path in glob.glob(os.path.join(ROOT, "tests", "cli", "*.sh")):
+        found.add("tests/cli/" + os.path.basename(path))
+    return found
+
+
+def known_calls():
+    path = os.path.join(ROOT, "engine/include/agentwal.h")
+    with open(path, encoding="utf-8") as file:
+        return set(re.findall(r"\b(?:wal|WAL)_\w+", file.read()))
+
+
+def rows():
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        part = file.read().split("## %s\n" % HEADING)[1].split("\n## ")[0]
+    for line in part.split("\n"):
+        if line.startswith("|") and not re.match(r"\|[-| ]+\|$", line):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if cells[-1] != "test":
+                yield line, cells
+
+
+def main():
+    tests, calls, faults, count = known_tests(), known_calls(), [], 0
+    for line, cells in rows():
+        count += 1
+        named = re.findall(r"`([^`]+)`", cells[-1])
+        if len(cells) != 3 or not named:
+            faults.append("no test: %s" % line)
+        faults += ["no such test: %s" % name for name in named
+                   if name not in tests]
+        faults += ["no such call: %s" % name
+                   for name in re.findall(r"`((?:wal|WAL)_\w+)", cells[1])
+                   if name not in calls]
+    for fault in faults:
+        print(fault)
+    if count < 80:
+        print("only %d rows" % count)
+    sys.exit(bool(faults) or count < 80)
+
+
+main()

@@ -49,6 +49,24 @@ void *wal__heap_resize(const struct wal__heap *heap, void *at, size_t count,
     return heap->resize(heap->ctx, at, bytes == 0 ? 1 : bytes);
 }
 
+void *wal__heap_room(const struct wal__heap *heap, void *items, uint32_t count,
+                     uint32_t *capacity, size_t size)
+{
+    uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
+
+    if (count < *capacity) {
+        return items;
+    }
+    if (bigger < *capacity) {
+        return NULL;
+    }
+    items = wal__heap_resize(heap, items, bigger, size);
+    if (items != NULL) {
+        *capacity = bigger;
+    }
+    return items;
+}
+
 void wal__heap_free(const struct wal__heap *heap, void *at)
 {
     /* A zeroed struct has neither memory nor a heap. */

@@ -208,41 +208,22 @@ wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
 
 /* -------------------------------------------------------------- adding --- */
 
-/* The items, moved when there was no room for one more; null when there is no
- * memory. */
-static void *reserve_item(const struct wal__heap *heap, void *items,
-                          uint32_t count, uint32_t *capacity, size_t size)
-{
-    uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
-
-    if (count < *capacity) {
-        return items;
-    }
-    if (bigger < *capacity) {
-        return NULL;
-    }
-    items = wal__heap_resize(heap, items, bigger, size);
-    if (items != NULL) {
-        *capacity = bigger;
-    }
-    return items;
-}
-
 /* Room for one more entry, whatever it starts. */
 static enum wal_status reserve_entry(const struct wal__heap *heap,
                                      struct wal__stream *stream)
 {
     struct wal__branch_entry *entries =
-        reserve_item(heap, stream->entries, stream->entry_count,
-                     &stream->entry_capacity, sizeof(*entries));
+        wal__heap_room(heap, stream->entries, stream->entry_count,
+                       &stream->entry_capacity, sizeof(*entries));
 
     if (entries == NULL) {
         return WAL_ENOMEM;
     }
     stream->entries = entries;
 
-    struct wal__run *runs = reserve_item(heap, stream->runs, stream->run_count,
-                                         &stream->run_capacity, sizeof(*runs));
+    struct wal__run *runs =
+        wal__heap_room(heap, stream->runs, stream->run_count,
+                       &stream->run_capacity, sizeof(*runs));
 
     if (runs == NULL) {
         return WAL_ENOMEM;
@@ -250,8 +231,8 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
     stream->runs = runs;
 
     uint32_t *compactions =
-        reserve_item(heap, stream->compactions, stream->compaction_count,
-                     &stream->compaction_capacity, sizeof(*compactions));
+        wal__heap_room(heap, stream->compactions, stream->compaction_count,
+                       &stream->compaction_capacity, sizeof(*compactions));
 
     if (compactions == NULL) {
         return WAL_ENOMEM;

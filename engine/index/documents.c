@@ -31,51 +31,24 @@ void wal__documents_deinit(struct wal__documents *documents)
     wal__documents_init(documents, documents->heap);
 }
 
-static enum wal_status reserve_version(struct wal__documents *documents)
-{
-    uint32_t capacity =
-        documents->version_capacity == 0 ? 16 : documents->version_capacity * 2;
-    struct wal__doc_version *versions;
-
-    if (documents->version_count < documents->version_capacity) {
-        return WAL_OK;
-    }
-    versions = capacity < documents->version_capacity
-                   ? NULL
-                   : wal__heap_resize(documents->heap, documents->versions,
-                                      capacity, sizeof(*versions));
-    if (versions == NULL) {
-        return WAL_ENOMEM;
-    }
-    documents->versions = versions;
-    documents->version_capacity = capacity;
-    return WAL_OK;
-}
-
 /* A new document of this hash, with its first version to come. */
 static enum wal_status add_document(struct wal__documents *documents,
                                     uint64_t key_hash)
 {
+    struct wal__document *items =
+        wal__heap_room(documents->heap, documents->items, documents->count,
+                       &documents->capacity, sizeof(*items));
     enum wal_status status;
 
-    if (documents->count == documents->capacity) {
-        uint32_t capacity =
-            documents->capacity == 0 ? 16 : documents->capacity * 2;
-        struct wal__document *items = wal__heap_resize(
-            documents->heap, documents->items, capacity, sizeof(*items));
-
-        if (items == NULL) {
-            return WAL_ENOMEM;
-        }
-        documents->items = items;
-        documents->capacity = capacity;
+    if (items == NULL) {
+        return WAL_ENOMEM;
     }
+    documents->items = items;
     status = wal__map_add(&documents->by_hash, key_hash, documents->count);
     if (status != WAL_OK) {
         return status;
     }
-    documents->items[documents->count] =
-        (struct wal__document){.key_hash = key_hash};
+    items[documents->count] = (struct wal__document){.key_hash = key_hash};
     documents->count++;
     return WAL_OK;
 }
@@ -93,10 +66,13 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
         posting->type != WAL__FRAME_DOC_DELETE) {
         return WAL_OK;
     }
-    status = reserve_version(documents);
-    if (status != WAL_OK) {
-        return status;
+    version = wal__heap_room(documents->heap, documents->versions,
+                             documents->version_count,
+                             &documents->version_capacity, sizeof(*version));
+    if (version == NULL) {
+        return WAL_ENOMEM;
     }
+    documents->versions = version;
     document = wal__documents_find(documents, posting->id_hash);
     if (document != NULL) {
         before = document->newest + 1;
@@ -107,7 +83,7 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
         }
         document = &documents->items[documents->count - 1];
     }
-    version = &documents->versions[documents->version_count];
+    version += documents->version_count;
     version->sequence = posting->sequence;
     version->position = position;
     version->before = before;

@@ -27,23 +27,6 @@ void wal__marks_deinit(struct wal__marks *marks)
     wal__marks_init(marks, marks->heap);
 }
 
-/* The items with room for one more; null without memory. */
-static void *reserve(const struct wal__heap *heap, void *items, uint32_t count,
-                     uint32_t *capacity, size_t size)
-{
-    uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
-
-    if (count < *capacity) {
-        return items;
-    }
-    items =
-        bigger < *capacity ? NULL : wal__heap_resize(heap, items, bigger, size);
-    if (items != NULL) {
-        *capacity = bigger;
-    }
-    return items;
-}
-
 /* Rank of the first delta that is not below the sequence. */
 static uint32_t delta_rank(const struct wal__marks *marks, uint64_t sequence)
 {
@@ -84,8 +67,8 @@ static uint32_t redaction_rank(const struct wal__marks *marks,
 static enum wal_status add_delta(struct wal__marks *marks, uint64_t sequence)
 {
     uint64_t *deltas =
-        reserve(marks->heap, marks->deltas, marks->delta_count,
-                &marks->delta_capacity, sizeof(marks->deltas[0]));
+        wal__heap_room(marks->heap, marks->deltas, marks->delta_count,
+                       &marks->delta_capacity, sizeof(marks->deltas[0]));
 
     if (deltas == NULL) {
         return WAL_ENOMEM;
@@ -106,8 +89,9 @@ static enum wal_status add_redaction(struct wal__marks *marks, uint64_t target,
     if (at < marks->redaction_count && marks->redactions[at].target == target) {
         return WAL_OK;
     }
-    items = reserve(marks->heap, marks->redactions, marks->redaction_count,
-                    &marks->redaction_capacity, sizeof(*items));
+    items =
+        wal__heap_room(marks->heap, marks->redactions, marks->redaction_count,
+                       &marks->redaction_capacity, sizeof(*items));
     if (items == NULL) {
         return WAL_ENOMEM;
     }
@@ -156,8 +140,8 @@ static enum wal_status set_head(struct wal__marks *marks,
     }
     if (head == NULL) {
         struct wal__named_head *heads =
-            reserve(marks->heap, marks->heads, marks->head_count,
-                    &marks->head_capacity, sizeof(*heads));
+            wal__heap_room(marks->heap, marks->heads, marks->head_count,
+                           &marks->head_capacity, sizeof(*heads));
 
         if (heads == NULL) {
             return WAL_ENOMEM;

@@ -55,10 +55,7 @@ static enum wal_status read_present(struct wal__core *core, uint32_t number,
                                     struct present *present,
                                     struct wal_error *error)
 {
-    const struct wal__segment *segment;
     struct wal__summary summary;
-    struct wal__frame frame;
-    struct wal__span payload;
     enum wal_status status = wal__core_read_lock(core, error);
 
     if (status != WAL_OK) {
@@ -74,22 +71,8 @@ static enum wal_status read_present(struct wal__core *core, uint32_t number,
     if (status != WAL_OK || present->position == 0) {
         return status;
     }
-    status = wal__log_read(&core->log, present->position, &present->scratch,
-                           &frame, &payload, error);
-    segment =
-        wal__log_segment(&core->log, wal__position_segment(present->position));
-    if (status == WAL_OK &&
-        (segment == NULL ||
-         wal__session_record_decode(payload, segment->header.version,
-                                    &present->record) != WAL__FMT_OK)) {
-        status =
-            wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
-                      "the record of session %" PRIu32 " is damaged", number);
-    }
-    if (status == WAL_OK) {
-        present->version = frame.sequence;
-    }
-    return status;
+    return wal__core_session_record(core, present->position, &present->scratch,
+                                    &present->record, &present->version, error);
 }
 
 /* Sets a text of the record; *differs when it was another. */

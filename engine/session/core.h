@@ -22,6 +22,7 @@
 #include "engine/log/log.h"
 #include "engine/log/manifest.h"
 #include "engine/session/index_set.h"
+#include "format/record.h"
 
 /* What is known of a session in use; of the store's own documents too. */
 struct wal__branch_slot {
@@ -137,6 +138,15 @@ enum wal_status wal__core_postings(struct wal__core *core,
                                    const struct wal__summary *summary,
                                    wal__each_posting *each,
                                    void *ctx) WAL_MUST_USE;
+
+/* describe.c: a SESSION record, decoded by its segment's version, and its
+ * sequence number. Texts are in scratch, or in the segment's map. */
+enum wal_status wal__core_session_record(struct wal__core *core,
+                                         uint64_t position,
+                                         struct wal__buf *scratch,
+                                         struct wal__session_record *record,
+                                         uint64_t *sequence,
+                                         struct wal_error *error) WAL_MUST_USE;
 
 /* branches.c: a slot's next record. A failure leaves it in need of loading:
  * the indexes are then built again from the log. */

@@ -104,26 +104,18 @@ enum wal_status wal__session_describe(const struct wal__core *core,
     return describe(core, summary, (struct wal__span){NULL, 0}, texts, info);
 }
 
-/* The session's own record, which metadata come from; none when it was lost.
- * Its payload is in scratch, or in the segment's map. */
-static enum wal_status read_record(struct wal__core *core,
-                                   const struct wal__summary *summary,
-                                   struct wal__buf *scratch,
-                                   struct wal__span *metadata,
-                                   uint64_t *sequence, struct wal_error *error)
+enum wal_status wal__core_session_record(struct wal__core *core,
+                                         uint64_t position,
+                                         struct wal__buf *scratch,
+                                         struct wal__session_record *record,
+                                         uint64_t *sequence,
+                                         struct wal_error *error)
 {
-    uint64_t position = summary->session_position;
-    struct wal__session_record record;
     struct wal__frame frame;
     struct wal__span payload;
     enum wal_status status;
     uint32_t version;
 
-    *metadata = (struct wal__span){NULL, 0};
-    *sequence = 0;
-    if (position == 0) {
-        return WAL_OK;
-    }
     status =
         wal__log_read(&core->log, position, scratch, &frame, &payload, error);
     if (status != WAL_OK) {
@@ -132,12 +124,11 @@ static enum wal_status read_record(struct wal__core *core,
     version = wal__log_segment(&core->log, wal__position_segment(position))
                   ->header.version;
     if (frame.type != WAL__FRAME_SESSION ||
-        wal__session_record_decode(payload, version, &record) != WAL__FMT_OK) {
-        return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
-                         "the record of session %" PRIu32 " is damaged",
-                         summary->number);
+        wal__session_record_decode(payload, version, record) != WAL__FMT_OK) {
+        return wal__fail(
+            error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
+            "the record of session %" PRIu32 " is damaged", frame.session);
     }
-    *metadata = record.metadata;
     *sequence = frame.sequence;
     return WAL_OK;
 }
@@ -149,9 +140,9 @@ static enum wal_status tell_all(struct wal_session *session,
                                 struct wal_error *error)
 {
     struct wal__core *core = session->core;
+    struct wal__session_record record = {0};
     struct wal__summary summary;
-    struct wal__span metadata;
-    uint64_t sequence;
+    uint64_t sequence = 0;
     enum wal_status status =
         wal__catalogue_get(&core->catalogue, session->number, &summary);
 
@@ -160,13 +151,16 @@ static enum wal_status tell_all(struct wal_session *session,
                          "session \"%.*s\" was deleted", (int)summary.id.size,
                          (const char *)summary.id.data);
     }
-    if (status == WAL_OK) {
-        status =
-            read_record(core, &summary, scratch, &metadata, &sequence, error);
+    if (status == WAL_OK && summary.session_position != 0) {
+        status = wal__core_session_record(core, summary.session_position,
+                                          scratch, &record, &sequence, error);
         if (status != WAL_OK) {
             return status;
         }
-        status = describe(core, &summary, metadata, &session->info, info);
+    }
+    if (status == WAL_OK) {
+        status =
+            describe(core, &summary, record.metadata, &session->info, info);
     }
     if (status != WAL_OK) {
         return wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",

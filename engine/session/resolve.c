@@ -101,7 +101,9 @@ enum wal_status wal__decision_entry(struct wal__decision *decision,
 {
     uint32_t item = wal__decision_find(decision, id);
 
-    if (item >= before) {
+    /* One that was there before the batch may be another session's. */
+    if (item >= before ||
+        decision->sequences[item] < decision->op->next_sequence) {
         return wal__core_find_id(decision->core, decision->batch->session, id,
                                  found, &decision->op->error);
     }

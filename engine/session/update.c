@@ -16,6 +16,28 @@ enum {
     ROUNDS_MAX = 1000
 };
 
+/* Two that add one write the same: what is there already, as another made it
+ * since, is no answer to the function here, as it is to a batch sent again. */
+static enum wal_status check_outrun(const struct wal__op *op,
+                                    const struct wal_session_change *change,
+                                    struct wal_error *error)
+{
+    const struct wal__batch *batch = op->subject;
+    char actual[24];
+    int size;
+
+    if (batch->expected_version == change->expected_version) {
+        return WAL_OK;
+    }
+    size =
+        snprintf(actual, sizeof(actual), "%" PRIu64, batch->expected_version);
+    wal__fail(error, WAL_ESTALE, 0, NULL, 0,
+              "the metadata has version %s, not %" PRIu64, actual,
+              change->expected_version);
+    wal__error_actual(error, actual, (size_t)size);
+    return WAL_ESTALE;
+}
+
 static enum wal_status commit_change(struct wal_session *session,
                                      const struct wal_session_change *change,
                                      bool migrates, struct wal_error *error)
@@ -27,7 +49,10 @@ static enum wal_status commit_change(struct wal_session *session,
         wal__batch_create(session, &batch, NULL, migrates, &op, error);
 
     if (status == WAL_OK) {
-        status = wal__session_commit(session->core, op, error);
+        status = check_outrun(op, change, error);
+        if (status == WAL_OK) {
+            status = wal__session_commit(session->core, op, error);
+        }
         wal__op_release(op);
     }
     return status;

@@ -112,9 +112,14 @@ void differential_open(struct differential *run, uint32_t flags)
         arena_heap_init(&run->arena);
     }
     run->earliest_ms = now_ms(run);
-    status =
-        wal__store_open(ROOT, &options, &run->arena.heap,
-                        sim_process_io(run->process), &run->store, &run->error);
+    if (run->is_memory) {
+        options.flags = WAL_OPEN_MEMORY;
+        status = wal_open(NULL, &options, &run->store, &run->error);
+    } else {
+        status = wal__store_open(ROOT, &options, &run->arena.heap,
+                                 sim_process_io(run->process), &run->store,
+                                 &run->error);
+    }
     if (status == WAL_OK) {
         status = wal_store_status(run->store, &info, &run->error);
     }

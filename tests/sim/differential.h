@@ -30,7 +30,9 @@ struct differential_text;
 /* How often things occurred, over all runs. */
 struct differential_counts {
     uint64_t statuses[DIFFERENTIAL_STATUSES];
-    uint64_t lost; /* operations that losses of power took */
+    uint64_t lost;     /* records that losses of power took */
+    uint64_t deaths;   /* in the middle of a commit */
+    uint64_t survived; /* of these commits, so many are there */
     uint64_t checks;
     uint64_t segments; /* of a store, at most */
     uint64_t records;
@@ -105,7 +107,8 @@ void differential_turn(struct differential *run);
 _Noreturn void differential_fail(const struct differential *run,
                                  const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Both answers; also what `actual` says where that is promised. True: WAL_OK. */
+/* Both answers; and what `actual` says, where that is promised. True: both are
+ * WAL_OK. */
 bool differential_agree(struct differential *run, enum wal_status engine,
                         enum wal_status reference);
 

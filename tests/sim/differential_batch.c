@@ -8,8 +8,6 @@
 
 static const struct wal_slice nothing = {NULL, 0};
 
-/* --------------------------------------------------------------- batches --- */
-
 static void fill_docs(struct differential *run,
                       struct differential_given *given)
 {

@@ -44,6 +44,8 @@ void differential_die_writing(struct differential *run)
 {
     struct sim_power_loss loss = {.landing = SIM_LAND_ANY, .garbage = true};
     struct differential_given given;
+    uint64_t before = reference_last_sequence(run->ref);
+    uint64_t last;
     enum wal_status status;
     bool dead;
 
@@ -59,6 +61,7 @@ void differential_die_writing(struct differential *run)
     }
     status = reference_batch(run->ref, given.number, &given.batch,
                              &given.options, NULL, &run->wanted);
+    last = reference_last_sequence(run->ref);
     if (!dead) {
         (void)differential_agree(run, run->status, status);
         return;
@@ -69,6 +72,10 @@ void differential_die_writing(struct differential *run)
     }
     differential_open(run, 0);
     reference_sync(run->ref);
+    run->counts->deaths++;
+    run->counts->survived += status == WAL_OK &&
+                             reference_last_sequence(run->ref) == last &&
+                             last > before;
     differential_check_all(run);
 }
 

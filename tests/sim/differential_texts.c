@@ -217,16 +217,20 @@ static struct wal_slice message(struct differential *run)
 static void name_others(struct differential *run, uint32_t number,
                         struct wal_entry *entry)
 {
-    uint32_t source = differential_session(run);
+    uint32_t source =
+        differential_chance(run, 3) ? differential_session(run) : number;
     struct reference_info info;
     struct wal_slice session = {NULL, 0};
-    struct wal_slice id;
+    struct wal_slice id = differential_entry_id(run, source);
 
+    if (id.size == 0) {
+        return;
+    }
     switch (differential_roll(run, 4)) {
     case 0:
         entry->type = type_name(WAL_TYPE_COMPACTION_SUMMARY);
-        entry->parent_id = differential_entry_id(run, number);
-        id = quoted(run, entry->parent_id);
+        entry->parent_id = id;
+        id = quoted(run, id);
         entry->payload =
             differential_text(run, "{\"firstKeptEntryId\":%.*s}", SLICE(id));
         break;
@@ -235,15 +239,15 @@ static void name_others(struct differential *run, uint32_t number,
             reference_session_status(run->ref, source, &info) == WAL_OK) {
             session = info.info.id;
         }
-        session = quoted(run, session);
-        id = quoted(run, differential_entry_id(run, source));
+        session = quoted(run, session.size > 0 ? session : id);
+        id = quoted(run, id);
         entry->type = type_name(WAL_TYPE_BRANCH_SUMMARY);
         entry->payload = differential_text(
             run, "{\"sourceSessionId\":%.*s,\"sourceEntryId\":%.*s}",
             SLICE(session), SLICE(id));
         break;
     default:
-        id = quoted(run, differential_entry_id(run, number));
+        id = quoted(run, id);
         entry->type = type_name(WAL_TYPE_REDACTION);
         entry->payload = differential_text(
             run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}", SLICE(id),
@@ -281,14 +285,15 @@ static void fill_content(struct differential *run, uint32_t number,
     case 5:
         entry->type = differential_slice("a type of its own");
         return;
-    case 7:
-        name_others(run, number, entry);
-        return;
     case 6:
         entry->flags |= WAL_ENTRY_LINE;
         entry->payload =
             differential_noise(run, 1 + differential_roll(run, 60), 'x');
         break;
+    case 7:
+        entry->type = type_name(type);
+        name_others(run, number, entry);
+        return;
     default:
         break;
     }

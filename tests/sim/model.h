@@ -101,7 +101,7 @@ struct ledger_part {
     uint32_t size; /* LEDGER_PUT: of the value */
 };
 
-/* Without entries and parts it creates the session. */
+/* Without entries and parts it creates the session, or came to nothing. */
 struct ledger_batch {
     uint32_t session;
     uint32_t first; /* entry */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/base/assert.h"
-#include "tests/sim/model.h"
+#include "tests/sim/model_reading.h"
 
 static bool is_text(struct wal_slice slice, const char *text)
 {
@@ -14,23 +14,24 @@ static bool is_text(struct wal_slice slice, const char *text)
            memcmp(slice.data, text, slice.size) == 0;
 }
 
-/* A comparison under way. */
-struct reading {
-    const struct ledger *ledger;
-    struct wal_store *store;
-    struct ledger_view *view;
-    uint32_t session;
-    struct wal_session *handle;
-    uint32_t path[LEDGER_ENTRIES]; /* root first */
-    uint32_t path_size;
-    uint32_t own; /* entries of the session's stream */
+enum {
+    EVERYTHING = WAL_ITER_DELTAS | WAL_ITER_REDACTED
 };
 
-static void mix(struct reading *reading, uint64_t value)
+void reading_mix(struct reading *reading, uint64_t value)
 {
     uint64_t x = (reading->view->digest ^ value) * 0x9e3779b97f4a7c15u;
 
     reading->view->digest = x ^ (x >> 29);
+}
+
+void reading_mix_text(struct reading *reading, struct wal_slice text)
+{
+    const uint8_t *bytes = text.data;
+
+    for (uint64_t i = 0; i < text.size; i++) {
+        reading_mix(reading, bytes[i] + 1u);
+    }
 }
 
 /* The way from the root to an entry, as the view has it. */
@@ -53,10 +54,12 @@ static void find_path(struct reading *reading, uint32_t entry)
 }
 
 static struct wal_iter *begin(struct reading *reading, uint32_t mode,
-                              uint32_t stream)
+                              uint32_t flags, uint32_t stream)
 {
-    struct wal_iter_options options = {
-        .struct_size = sizeof(options), .mode = mode, .stream = stream};
+    struct wal_iter_options options = {.struct_size = sizeof(options),
+                                       .mode = mode,
+                                       .flags = flags,
+                                       .stream = stream};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_iter *iter = NULL;
     enum wal_status status =
@@ -101,20 +104,42 @@ static uint32_t next(struct reading *reading, struct wal_iter *iter,
     return number;
 }
 
-/* Expects the path that was found last. */
-static void expect_path(struct reading *reading, struct wal_iter *iter)
+static bool is_hidden(const struct reading *reading, uint32_t entry)
 {
+    return reading->ledger->entries[entry].kind == LEDGER_DELTA ||
+           reading->view->redactions[entry] != LEDGER_NONE;
+}
+
+/* Expects the path that was found last, from a place of it on; with or without
+ * what is hidden. */
+static void expect_path(struct reading *reading, struct wal_iter *iter,
+                        uint32_t from, bool hides)
+{
+    uint32_t above = LEDGER_NONE;
     struct wal_entry entry;
 
     for (uint32_t i = 0; i < reading->path_size; i++) {
-        uint32_t number = next(reading, iter, &entry);
+        uint32_t number;
 
-        if (number != reading->path[i] || entry.depth != i) {
-            ledger_fail("session %u: entry %u of a branch is %u (depth %llu), "
-                        "not %u",
-                        reading->session, i, number,
-                        (unsigned long long)entry.depth, reading->path[i]);
+        if (hides && is_hidden(reading, reading->path[i])) {
+            continue;
         }
+        if (i < from) {
+            above = reading->path[i];
+            continue;
+        }
+        number = next(reading, iter, &entry);
+        if (number != reading->path[i] || entry.depth != i ||
+            ledger_entry_of(reading->ledger, entry.parent_id) != above) {
+            ledger_fail("session %u: entry %u of a branch is %u (depth %llu, "
+                        "under \"%.*s\"), not %u under %d",
+                        reading->session, i, number,
+                        (unsigned long long)entry.depth,
+                        (int)entry.parent_id.size,
+                        (const char *)entry.parent_id.data, reading->path[i],
+                        (int)above);
+        }
+        above = number;
     }
 }
 
@@ -133,6 +158,52 @@ static uint32_t expected_parent(const struct reading *reading, uint32_t number,
         break;
     }
     return LEDGER_NONE;
+}
+
+static void take_entry(struct reading *reading, uint32_t number,
+                       const struct wal_entry *entry)
+{
+    struct ledger_view *view = reading->view;
+
+    view->entries[number] = true;
+    view->sequences[number] = entry->sequence;
+    view->redactions[number] = LEDGER_NONE;
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        view->redactions[number] = ledger_redaction_of(reading->ledger, entry);
+    }
+    reading_mix(reading, view->redactions[number]);
+}
+
+/* The way to the fork point of a session whose source was deleted: it is seen
+ * here alone. */
+static void take_shared(struct reading *reading, struct wal_iter *iter,
+                        uint32_t at)
+{
+    struct ledger_view *view = reading->view;
+    uint32_t above = LEDGER_NONE;
+    struct wal_entry entry;
+
+    for (;;) {
+        uint32_t number = next(reading, iter, &entry);
+
+        if (number == LEDGER_NONE ||
+            ledger_entry_of(reading->ledger, entry.parent_id) != above ||
+            (view->entries[number] && view->parents[number] != above)) {
+            ledger_fail("session %u: entry %d does not stand before its fork "
+                        "point %u",
+                        reading->session, (int)number, at);
+        }
+        if (!view->entries[number]) {
+            take_entry(reading, number, &entry);
+            view->parents[number] = above;
+            view->depths[number] =
+                above == LEDGER_NONE ? 0 : view->depths[above] + 1;
+        }
+        if (number == at) {
+            return;
+        }
+        above = number;
+    }
 }
 
 /* One of the session's own entries, the newest so far. */
@@ -156,7 +227,7 @@ static void take_own(struct reading *reading, uint32_t number,
         ledger_fail("session %u: the parent %u of entry %u is not there",
                     reading->session, parent, number);
     }
-    view->entries[number] = true;
+    take_entry(reading, number, entry);
     view->parents[number] = parent;
     view->depths[number] = parent == LEDGER_NONE ? 0 : view->depths[parent] + 1;
     if (entry->depth != view->depths[number]) {
@@ -168,9 +239,9 @@ static void take_own(struct reading *reading, uint32_t number,
         (told->flags & WAL_ENTRY_HEAD_KEEP) == 0) {
         *head = number;
     }
-    mix(reading, number);
-    mix(reading, parent);
-    mix(reading, entry->sequence);
+    reading_mix(reading, number);
+    reading_mix(reading, parent);
+    reading_mix(reading, entry->sequence);
 }
 
 /* Entries of one actor stand in the order in which it submitted them. */
@@ -196,14 +267,19 @@ static void read_stream(struct reading *reading, uint32_t stream)
     uint32_t newest[LEDGER_ACTORS] = {LEDGER_NONE, LEDGER_NONE};
     uint32_t head = LEDGER_NONE;
     uint64_t sequence = 0;
+    uint64_t moved = 0;
     struct wal_entry entry;
-    struct wal_iter *iter = begin(reading, WAL_ITER_ALL, stream);
+    struct wal_iter *iter = begin(reading, WAL_ITER_ALL, EVERYTHING, stream);
     uint32_t number;
 
     if (at != LEDGER_NONE && reading->ledger->entries[at].stream == stream) {
         head = at;
-        find_path(reading, at);
-        expect_path(reading, iter);
+        if (reading->view->entries[at]) {
+            find_path(reading, at);
+            expect_path(reading, iter, 0, false);
+        } else {
+            take_shared(reading, iter, at);
+        }
     }
     reading->own = 0;
     while ((number = next(reading, iter, &entry)) != LEDGER_NONE) {
@@ -212,37 +288,74 @@ static void read_stream(struct reading *reading, uint32_t stream)
                         reading->session, (unsigned long long)entry.sequence);
         }
         sequence = entry.sequence;
+        reading_move_main(reading, stream, sequence, &moved, &head);
         take_own(reading, number, &entry, &head);
         check_order(reading, number, newest);
         reading->own++;
     }
     wal_iter_close(iter);
+    reading_move_main(reading, stream, UINT64_MAX, &moved, &head);
     reading->view->heads[reading->session][stream] = head;
 }
 
-static void read_branch(struct reading *reading, uint32_t stream)
+/* Where reading since the last compaction begins. */
+static uint32_t first_kept(const struct reading *reading)
+{
+    for (uint32_t i = reading->path_size; i > 0; i--) {
+        const struct ledger_entry *told =
+            &reading->ledger->entries[reading->path[i - 1]];
+
+        for (uint32_t at = 0; at < i && told->kind == LEDGER_COMPACTION; at++) {
+            if (reading->path[at] == told->refers) {
+                return at;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The branch of the head, which was found already. */
+static void read_flagged(struct reading *reading, uint32_t stream,
+                         uint32_t flags)
 {
     uint32_t head = reading->view->heads[reading->session][stream];
-    struct wal_iter *iter = begin(reading, WAL_ITER_BRANCH, stream);
+    struct wal_iter *iter = begin(reading, WAL_ITER_BRANCH, flags, stream);
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
+    bool compact = (flags & WAL_ITER_SINCE_COMPACTION) != 0;
+    enum wal_status status;
     char id[LEDGER_TEXT];
 
-    find_path(reading, head);
-    expect_path(reading, iter);
+    expect_path(reading, iter, compact ? first_kept(reading) : 0,
+                (flags & EVERYTHING) == 0);
     if (next(reading, iter, &entry) != LEDGER_NONE) {
         ledger_fail("session %u: the branch goes on behind its head",
                     reading->session);
     }
     if (head != LEDGER_NONE) {
         ledger_entry_id(head, id);
-        if (wal_iter_get(iter, ledger_slice(id), &entry, &error) != WAL_OK ||
-            ledger_identify(reading->ledger, &entry, true) != head) {
+        status = wal_iter_get(iter, ledger_slice(id), &entry, &error);
+        if ((flags & WAL_ITER_REDACTED) == 0 &&
+            reading->view->redactions[head] != LEDGER_NONE) {
+            if (status != WAL_EREDACTED) {
+                ledger_fail("session %u: the head is redacted and answers %d",
+                            reading->session, status);
+            }
+        } else if (status != WAL_OK ||
+                   ledger_identify(reading->ledger, &entry, true) != head) {
             ledger_fail("session %u: the head cannot be read by its id: %s",
                         reading->session, error.text);
         }
     }
     wal_iter_close(iter);
+}
+
+static void read_branch(struct reading *reading, uint32_t stream)
+{
+    find_path(reading, reading->view->heads[reading->session][stream]);
+    read_flagged(reading, stream, EVERYTHING);
+    read_flagged(reading, stream, 0);
+    read_flagged(reading, stream, WAL_ITER_SINCE_COMPACTION);
 }
 
 static void check_info(struct reading *reading, uint32_t own)
@@ -276,6 +389,8 @@ static void check_info(struct reading *reading, uint32_t own)
                     (unsigned long long)info.inherited, info.flags, id,
                     inherited + own, inherited);
     }
+    reading_mix(reading, info.bytes);
+    reading_change(reading, &info);
 }
 
 static void read_session(struct reading *reading)
@@ -286,6 +401,7 @@ static void read_session(struct reading *reading)
     uint32_t at = reading->ledger->sessions[reading->session].at;
     uint32_t own = 0;
 
+    reading->handle = NULL;
     ledger_session_id(reading->session, id);
     status = wal_session_open(reading->store, ledger_slice(id),
                               &reading->handle, &error);
@@ -296,12 +412,15 @@ static void read_session(struct reading *reading)
         ledger_fail("session %u cannot be opened: %d %s", reading->session,
                     status, error.text);
     }
-    if (at != LEDGER_NONE && !reading->view->entries[at]) {
+    if (at != LEDGER_NONE && !reading->view->entries[at] &&
+        !ledger_may_be_gone(reading->ledger,
+                            reading->ledger->entries[at].session)) {
         ledger_fail("session %u was forked at entry %u, which is not there",
                     reading->session, at);
     }
     reading->view->sessions[reading->session] = true;
-    mix(reading, reading->session);
+    reading_mix(reading, reading->session);
+    reading_documents(reading);
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
         read_stream(reading, stream);
         own = stream == 0 ? reading->own : own;
@@ -309,6 +428,7 @@ static void read_session(struct reading *reading)
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
         read_branch(reading, stream);
     }
+    reading_heads(reading);
     check_info(reading, own);
     wal_session_close(reading->handle);
 }
@@ -345,41 +465,6 @@ static void check_list(const struct reading *reading)
     }
 }
 
-static void check_promises(const struct reading *reading, enum ledger_loss loss)
-{
-    const struct ledger *ledger = reading->ledger;
-    enum ledger_state needed =
-        loss == LEDGER_POWER ? LEDGER_DURABLE : LEDGER_WRITTEN;
-
-    for (uint32_t i = 0; i < ledger->batch_count; i++) {
-        const struct ledger_batch *batch = &ledger->batches[i];
-        uint32_t there = 0;
-        uint32_t all = batch->count == 0 ? 1 : batch->count;
-
-        for (uint32_t e = 0; e < batch->count; e++) {
-            there += reading->view->entries[batch->first + e];
-        }
-        if (batch->count == 0) {
-            there = reading->view->sessions[batch->session];
-        }
-        if (there != 0 && there != all) {
-            ledger_fail("batch %u (entries %u on): %u of %u are there", i,
-                        batch->first, there, all);
-        }
-        if (there == 0 && batch->state >= needed) {
-            ledger_fail("batch %u (session %u, %u entries from %u on) was "
-                        "promised (state %d, durability %u) and is lost",
-                        i, batch->session, batch->count, batch->first,
-                        batch->state, batch->durability);
-        }
-        if (there != 0 && batch->state == LEDGER_REFUSED) {
-            ledger_fail("batch %u (session %u, %u entries from %u on) was "
-                        "refused or dropped, and is there",
-                        i, batch->session, batch->count, batch->first);
-        }
-    }
-}
-
 void ledger_check(const struct ledger *ledger, struct wal_store *store,
                   enum ledger_loss loss, struct ledger_view *view)
 {
@@ -390,12 +475,15 @@ void ledger_check(const struct ledger *ledger, struct wal_store *store,
     reading->ledger = ledger;
     reading->store = store;
     reading->view = own;
+    reading->session = LEDGER_NONE;
+    reading_documents(reading);
     for (uint32_t i = 0; i < ledger->session_count; i++) {
         reading->session = i;
         read_session(reading);
     }
     check_list(reading);
-    check_promises(reading, loss);
+    reading_judge_redactions(reading);
+    reading_judge_batches(reading, loss);
     if (view != NULL) {
         *view = *own;
     }

@@ -161,9 +161,11 @@ static void check_inherited(struct reading *reading,
         return;
     }
     other = list_of(reading, source);
-    if (inherited > other->count ||
-        (inherited != 0 &&
-         memcmp(list->at, other->at, inherited * sizeof(list->at[0])) != 0)) {
+    for (uint32_t i = 0; i < inherited; i++) {
+        if (i < other->count && list->at[i].part == other->at[i].part &&
+            list->at[i].version == other->at[i].version) {
+            continue;
+        }
         ledger_fail("session %u does not have the documents that session %u "
                     "had",
                     reading->session, source);
@@ -214,7 +216,8 @@ static void check_versions(struct reading *reading,
         if (i > 0 &&
             ledger->parts[list->at[i - 1].part].batch ==
                 ledger->parts[part].batch &&
-            list->at[i - 1].version + 1 != list->at[i].version) {
+            list->at[i].version - list->at[i - 1].version !=
+                part - list->at[i - 1].part) {
             ledger_fail("session %d: part %u stands apart from its batch",
                         (int)reading->session, part);
         }

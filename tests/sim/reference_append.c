@@ -18,6 +18,20 @@ enum {
 
 static const struct wal_slice nothing = {NULL, 0};
 
+/* The member of a payload that names something; no id is empty. */
+static bool names_id(const struct wal_entry *entry, const char *name,
+                     struct wal_slice *id)
+{
+    if (!reference_member(entry->payload, name, id)) {
+        return false;
+    }
+    if (id->size > 0 && id->size <= ID_MAX) {
+        return true;
+    }
+    reference_free(*id);
+    return false;
+}
+
 /* A redaction says what it hides. */
 static bool names_target(const struct wal_entry *entry)
 {
@@ -28,7 +42,7 @@ static bool names_target(const struct wal_entry *entry)
     if (!reference_is_equal(entry->type, redaction)) {
         return true;
     }
-    if (!reference_member(entry->payload, "targetEntryId", &id)) {
+    if (!names_id(entry, "targetEntryId", &id)) {
         return false;
     }
     reference_free(id);
@@ -101,7 +115,7 @@ static enum wal_status check_compaction(const struct reference *ref,
     struct wal_slice id;
     uint64_t kept;
 
-    if (!reference_member(record->entry->payload, "firstKeptEntryId", &id)) {
+    if (!names_id(record->entry, "firstKeptEntryId", &id)) {
         return WAL_EINVAL;
     }
     kept = ref_entry_named(ref, number, id);
@@ -118,13 +132,12 @@ static enum wal_status check_summary(const struct reference *ref,
     uint32_t number;
     uint64_t found = 0;
 
-    if (!reference_member(record->entry->payload, "sourceSessionId",
-                          &session)) {
+    if (!names_id(record->entry, "sourceSessionId", &session)) {
         return WAL_EINVAL;
     }
     number = ref_session_named(ref, session);
     reference_free(session);
-    if (!reference_member(record->entry->payload, "sourceEntryId", &entry)) {
+    if (!names_id(record->entry, "sourceEntryId", &entry)) {
         return WAL_EINVAL;
     }
     if (number != 0) {
@@ -162,7 +175,7 @@ enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
     struct ref_record *redact;
     uint64_t target;
 
-    if (!reference_member(record->entry->payload, "targetEntryId", &id)) {
+    if (!names_id(record->entry, "targetEntryId", &id)) {
         return WAL_OK;
     }
     target = ref_entry_named(ref, record->session, id);

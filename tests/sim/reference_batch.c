@@ -175,7 +175,9 @@ static enum wal_status write_entries(struct reference *ref, uint32_t number,
             status = ref_refuse(error, WAL_EEXISTS, entry->id);
         }
         memset(result->last_id, 0, sizeof(result->last_id));
-        memcpy(result->last_id, entry->id.data, entry->id.size);
+        if (entry->id.size > 0) {
+            memcpy(result->last_id, entry->id.data, entry->id.size);
+        }
     }
     last = ref->count;
     for (uint64_t i = first; i <= last && status == WAL_OK; i++) {

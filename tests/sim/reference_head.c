@@ -12,10 +12,15 @@ static struct wal_slice name_of(struct wal_slice name)
     return name.size == 0 ? ref_text("main") : name;
 }
 
+static bool is_main(struct wal_slice name)
+{
+    return reference_is_equal(name_of(name), ref_text("main"));
+}
+
 uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
                          uint32_t stream, struct wal_slice name, uint64_t limit)
 {
-    bool is_main = reference_is_equal(name_of(name), ref_text("main"));
+    bool main = is_main(name);
 
     for (uint64_t i = limit; i > 0; i--) {
         const struct ref_record *record = ref_at(ref, i);
@@ -28,8 +33,8 @@ uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
             return i;
         }
         /* An append moves `main` only, and a fork has only that. */
-        if (is_main && ((record->kind == REF_ENTRY && record->moves_head) ||
-                        record->kind == REF_FORK)) {
+        if (main && ((record->kind == REF_ENTRY && record->moves_head) ||
+                     record->kind == REF_FORK)) {
             return i;
         }
     }
@@ -48,7 +53,8 @@ uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
                                                   : ref_at(ref, setter)->target;
 }
 
-/* Whether the head is there already, with this note or a note of no matter. */
+/* Whether the head is there already, with this note if one is given. A head
+ * that is removed keeps no note, but for `main`. */
 static bool is_there(const struct reference *ref, uint32_t number,
                      const struct wal_head *head, uint64_t target)
 {
@@ -58,7 +64,7 @@ static bool is_there(const struct reference *ref, uint32_t number,
     if (ref_head(ref, number, head->stream, head->name, ref->count) != target) {
         return false;
     }
-    return head->note.size == 0 ||
+    return head->note.size == 0 || (target == 0 && !is_main(head->name)) ||
            (setter != 0 && ref_at(ref, setter)->kind == REF_HEAD &&
             reference_is_equal(ref_at(ref, setter)->head->note, head->note));
 }

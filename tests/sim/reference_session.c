@@ -202,7 +202,7 @@ reference_session_create(struct reference *ref,
             ref->schema_version != 0 ? ref->schema_version : 1;
     }
     if (!writes_schema(ref, says.schema_version)) {
-        return ref_refuse(error, WAL_ESCHEMA, nothing);
+        return ref_refuse_number(error, WAL_ESCHEMA, says.schema_version);
     }
     if (ref_session_named(ref, options->id) != 0) {
         return ref_refuse(error, WAL_EEXISTS, options->id);
@@ -252,7 +252,7 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
         says.schema_version = source->schema_version;
     }
     if (!writes_schema(ref, says.schema_version)) {
-        return ref_refuse(error, WAL_ESCHEMA, nothing);
+        return ref_refuse_number(error, WAL_ESCHEMA, says.schema_version);
     }
     if (ref_session_named(ref, options->id) != 0) {
         return ref_refuse(error, WAL_EEXISTS, options->id);

@@ -95,21 +95,25 @@ static void run_many(uint64_t seed, uint64_t steps, struct tally *tally)
 /* How often all went on, and what came of it. */
 static void print_tally(const struct tally *tally)
 {
+    const struct differential_counts *counts = &tally->counts;
+
     for (uint32_t i = 0; i < differential_operation_count; i++) {
         print_message("%10" PRIu64 "  %s\n", tally->operations[i],
                       differential_operations[i].name);
     }
     for (int i = 0; i < DIFFERENTIAL_STATUSES; i++) {
-        if (tally->counts.statuses[i] > 0) {
-            print_message("%10" PRIu64 "  %s\n", tally->counts.statuses[i],
+        if (counts->statuses[i] > 0) {
+            print_message("%10" PRIu64 "  %s\n", counts->statuses[i],
                           wal_status_text(WAL_END - i));
         }
     }
-    print_message("%" PRIu64 " stores, %" PRIu64 " records at their ends, "
-                  "%" PRIu64 " records lost with the power, %" PRIu64
-                  " whole comparisons, %" PRIu64 " segments at most\n",
-                  tally->stores, tally->counts.records, tally->counts.lost,
-                  tally->counts.checks, tally->counts.segments);
+    print_message(
+        "%" PRIu64 " stores, %" PRIu64 " records at their ends, "
+        "%" PRIu64 " segments at most, %" PRIu64 " whole comparisons\n",
+        tally->stores, counts->records, counts->segments, counts->checks);
+    print_message("%" PRIu64 " records lost with the power, %" PRIu64
+                  " deaths in commits, %" PRIu64 " of which are there\n",
+                  counts->lost, counts->deaths, counts->survived);
 }
 
 /* Everything happened. */
@@ -126,6 +130,8 @@ static void check_tally(const struct tally *tally)
         }
     }
     assert_true(tally->counts.lost > 0);
+    assert_true(tally->counts.survived > 0);
+    assert_true(tally->counts.survived < tally->counts.deaths);
 }
 
 static void test_differential__engine_and_reference_agree(void **state)

@@ -1,7 +1,8 @@
 /*
  * workload.h - a scripted life of a store on a simulated disk: one or two
- * processes that append in every class, branch, fork, resend, are refused,
- * rotate, mark, close and open again, and the ledger of what they were told.
+ * processes that append in every class, branch, fork, redact, put documents,
+ * move heads, change metadata, delete sessions, resend, are refused, rotate,
+ * mark, close and open again, and the ledger of what they were told.
  *
  * What a step does follows from the seed and the step's number alone, not from
  * how earlier steps went; so the same script runs under any fault. A process
@@ -22,7 +23,8 @@
 #define WORKLOAD_ROOT "/store"
 
 enum {
-    WORKLOAD_BATCH = 6 /* entries, at most */
+    WORKLOAD_BATCH = 6, /* entries, at most */
+    WORKLOAD_PARTS = 6  /* the same */
 };
 
 struct workload_options {
@@ -58,7 +60,9 @@ struct workload {
     bool unnamed; /* a sync of the store's own directory failed: what a later
                    * loss of power leaves is not promised */
     jmp_buf death;
-    struct ledger_text texts[WORKLOAD_BATCH]; /* of the call under way */
+    /* Of the call under way. */
+    struct ledger_text texts[WORKLOAD_BATCH];
+    struct ledger_text part_texts[WORKLOAD_PARTS];
     /* Called after every durable promise; may be null. */
     void (*on_durable)(void *arg);
     void *on_durable_arg;

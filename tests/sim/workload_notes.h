@@ -1,11 +1,50 @@
 /*
- * workload_notes.h - what workload.c and workload_step.c share: taking note in
- * the ledger of what calls answered.
+ * workload_notes.h - what the parts of a workload share: the numbers behind a
+ * step, and taking note in the ledger of what calls answered.
  */
 #ifndef WAL_TESTS_SIM_WORKLOAD_NOTES_H
 #define WAL_TESTS_SIM_WORKLOAD_NOTES_H
 
 #include "tests/sim/workload.h"
+
+/* The numbers behind one step. */
+struct dice {
+    uint64_t state;
+};
+
+uint32_t workload__roll(struct dice *dice, uint32_t sides);
+
+/* Of a payload or a document, by the options. */
+uint32_t workload__size(const struct workload *workload, struct dice *dice);
+/* An entry that was promised in this session and stream, or LEDGER_NONE. */
+uint32_t workload__some_entry(const struct workload *workload, uint32_t session,
+                              uint32_t stream, struct dice *dice);
+/* So many new entries of every kind for a batch. */
+void workload__add_entries(struct workload *workload, uint32_t batch,
+                           uint32_t count, struct dice *dice);
+
+/* The handle of a session, opened when it is needed; null when it cannot. */
+struct wal_session *workload__session(struct workload *workload,
+                                      uint32_t session);
+/* The id of the head as the store has it; false when it cannot tell. */
+bool workload__head(struct workload *workload, struct wal_session *session,
+                    char out[LEDGER_TEXT]);
+/* Commits what this actor has queued; false when that fails. */
+bool workload__sync(struct workload *workload);
+/* What the answer to a batch means. */
+void workload__note_answer(struct workload *workload, uint32_t batch,
+                           uint32_t durability, enum wal_status status,
+                           const struct wal_error *error);
+
+/* Steps (workload_parts.c): a batch of everything, one that is refused, and
+ * the deletion of a session. */
+void workload__step_parts(struct workload *workload,
+                          struct wal_session *session, uint32_t number,
+                          struct dice *dice);
+void workload__step_stale(struct workload *workload,
+                          struct wal_session *session, uint32_t number,
+                          struct dice *dice);
+void workload__step_drop(struct workload *workload, uint32_t number);
 
 /* Whether any call may answer this when something was made to fail. */
 bool workload__is_documented(enum wal_status status);

@@ -13,12 +13,7 @@ enum {
     SESSION_LIMIT = 8 /* that the script makes */
 };
 
-/* The numbers behind one step. */
-struct dice {
-    uint64_t state;
-};
-
-static uint32_t roll(struct dice *dice, uint32_t sides)
+uint32_t workload__roll(struct dice *dice, uint32_t sides)
 {
     uint64_t x;
 
@@ -32,7 +27,7 @@ static uint32_t roll(struct dice *dice, uint32_t sides)
 /* ------------------------------------------------------------- calls --- */
 
 /* What the answer to a batch means. */
-static void note_answer(struct workload *workload, uint32_t number,
+void workload__note_answer(struct workload *workload, uint32_t number,
                         uint32_t durability, enum wal_status status,
                         const struct wal_error *error)
 {
@@ -76,7 +71,7 @@ static void note_answer(struct workload *workload, uint32_t number,
 }
 
 /* The handle of a session, opened when it is needed; null when it cannot. */
-static struct wal_session *session_of(struct workload *workload,
+struct wal_session *workload__session(struct workload *workload,
                                       uint32_t session)
 {
     struct workload_actor *actor = &workload->actors[workload->actor];
@@ -93,7 +88,8 @@ static struct wal_session *session_of(struct workload *workload,
     ledger_session_id(session, id);
     status = wal_session_open(actor->store, ledger_slice(id),
                               &actor->sessions[session], &error);
-    if (status == WAL_ENOTFOUND && state < LEDGER_WRITTEN) {
+    if (status == WAL_ENOTFOUND &&
+        (state < LEDGER_WRITTEN || ledger_may_be_gone(ledger, session))) {
         return NULL;
     }
     workload__note_status(workload, status);
@@ -105,7 +101,7 @@ static struct wal_session *session_of(struct workload *workload,
 }
 
 /* The id of the head as the store has it; false when it cannot tell. */
-static bool head_of(struct workload *workload, struct wal_session *session,
+bool workload__head(struct workload *workload, struct wal_session *session,
                     char out[LEDGER_TEXT])
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -132,6 +128,9 @@ void workload_free_call(struct workload *workload)
 {
     for (uint32_t i = 0; i < WORKLOAD_BATCH; i++) {
         ledger_free_text(&workload->texts[i]);
+    }
+    for (uint32_t i = 0; i < WORKLOAD_PARTS; i++) {
+        ledger_free_text(&workload->part_texts[i]);
     }
 }
 
@@ -165,7 +164,7 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
                           &workload->texts[i]);
     }
     if (way->other) {
-        workload->texts[0].payload[1] ^= 1;
+        workload->texts[0].payload[entries[0].payload.size - 4] ^= 1;
     }
     if (way->by_ticket && way->durability != WAL_QUEUED) {
         status = wal_submit(session, entries, batch->count, &options, &ticket,
@@ -184,28 +183,28 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
 
 /* ------------------------------------------------------------- steps --- */
 
-static uint32_t payload_size(const struct workload *workload, struct dice *dice)
+uint32_t workload__size(const struct workload *workload, struct dice *dice)
 {
     const struct workload_options *options = &workload->options;
 
-    if (options->huge_every != 0 && roll(dice, options->huge_every) == 0) {
-        return 1000000 + roll(dice, 2500000);
+    if (options->huge_every != 0 && workload__roll(dice, options->huge_every) == 0) {
+        return 1000000 + workload__roll(dice, 2500000);
     }
-    if (options->large_every != 0 && roll(dice, options->large_every) == 0) {
-        return 100 * 1024 + roll(dice, 200 * 1024);
+    if (options->large_every != 0 && workload__roll(dice, options->large_every) == 0) {
+        return 100 * 1024 + workload__roll(dice, 200 * 1024);
     }
-    if (roll(dice, 12) == 0) {
-        return 2000 + roll(dice, 30000);
+    if (workload__roll(dice, 12) == 0) {
+        return 2000 + workload__roll(dice, 30000);
     }
-    return 100 + roll(dice, 900);
+    return 100 + workload__roll(dice, 900);
 }
 
 /* An entry that was promised in this session and stream, or LEDGER_NONE. */
-static uint32_t some_entry(const struct workload *workload, uint32_t session,
+uint32_t workload__some_entry(const struct workload *workload, uint32_t session,
                            uint32_t stream, struct dice *dice)
 {
     const struct ledger *ledger = workload->ledger;
-    uint32_t start = roll(dice, ledger->entry_count + 1);
+    uint32_t start = workload__roll(dice, ledger->entry_count + 1);
 
     for (uint32_t i = 0; i < ledger->entry_count; i++) {
         uint32_t number = (start + i) % ledger->entry_count;
@@ -232,7 +231,7 @@ static void choose_parent(const struct workload *workload, uint32_t batch,
     entry->parent = LEDGER_NONE;
     if (way == 0) {
         entry->parent =
-            some_entry(workload, told->session, entry->stream, dice);
+            workload__some_entry(workload, told->session, entry->stream, dice);
     } else if (way == 1) {
         entry->parent_kind = LEDGER_ROOT;
     } else if (way == 2 && told->count > 0) {
@@ -249,9 +248,48 @@ static void choose_parent(const struct workload *workload, uint32_t batch,
     }
 }
 
-/* A batch of new entries in the ledger. */
-static uint32_t make_batch(struct workload *workload, uint32_t session,
-                           struct dice *dice)
+/* What an entry is beside a payload. A line and one that cannot refer to
+ * anything are plain. */
+static void choose_kind(const struct workload *workload, uint32_t session,
+                        struct ledger_entry *entry, struct dice *dice)
+{
+    static const enum ledger_kind kinds[] = {
+        LEDGER_PLAIN, LEDGER_PLAIN,      LEDGER_PLAIN,  LEDGER_USER,
+        LEDGER_DELTA, LEDGER_COMPACTION, LEDGER_BRANCH, LEDGER_REDACTION};
+    const struct ledger *ledger = workload->ledger;
+    enum ledger_kind kind = kinds[workload__roll(dice, 8)];
+    uint32_t other = workload__roll(dice, ledger->session_count);
+    uint32_t at = ledger->sessions[session].at;
+    bool shared = workload__roll(dice, 3) == 0;
+
+    entry->refers = LEDGER_NONE;
+    if ((entry->flags & WAL_ENTRY_LINE) != 0) {
+        return;
+    }
+    if (kind == LEDGER_COMPACTION || kind == LEDGER_REDACTION) {
+        entry->refers =
+            workload__some_entry(workload, session, entry->stream, dice);
+        if (entry->refers == LEDGER_NONE || shared) {
+            entry->refers = at;
+        }
+    } else if (kind == LEDGER_BRANCH && !ledger_may_be_gone(ledger, other)) {
+        entry->refers = workload__some_entry(workload, other, 0, dice);
+    }
+    if (kind >= LEDGER_COMPACTION && entry->refers == LEDGER_NONE) {
+        return;
+    }
+    if (kind == LEDGER_COMPACTION &&
+        ledger->entries[entry->refers].stream != entry->stream) {
+        return;
+    }
+    entry->kind = kind;
+    if (kind == LEDGER_REDACTION && entry->size > LEDGER_REASON) {
+        entry->size = LEDGER_REASON;
+    }
+}
+
+void workload__add_entries(struct workload *workload, uint32_t batch,
+                           uint32_t count, struct dice *dice)
 {
     static const uint32_t flags[] = {0,
                                      0,
@@ -262,23 +300,51 @@ static uint32_t make_batch(struct workload *workload, uint32_t session,
                                      WAL_ENTRY_HEAD_MOVE,
                                      WAL_ENTRY_LINE};
     struct ledger *ledger = workload->ledger;
-    uint32_t count = roll(dice, 3) == 0 ? 1 + roll(dice, WORKLOAD_BATCH) : 1;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct ledger_entry entry = {
+            .stream = workload__roll(dice, 8) == 0,
+            .flags = flags[workload__roll(dice, 8)],
+            .size = workload__size(workload, dice),
+            .seed = workload__roll(dice, 1u << 30)};
+
+        choose_parent(workload, batch, &entry, workload__roll(dice, 8), dice);
+        choose_kind(workload, ledger->batches[batch].session, &entry, dice);
+        if (entry.kind == LEDGER_COMPACTION) {
+            /* What it keeps must be on its way. */
+            entry.parent_kind = LEDGER_NAMED;
+            entry.parent = entry.refers;
+        }
+        ledger_add_entry(ledger, batch, &entry);
+    }
+}
+
+/* A batch of new entries in the ledger. */
+static uint32_t make_batch(struct workload *workload, uint32_t session,
+                           struct dice *dice)
+{
+    struct ledger *ledger = workload->ledger;
+    uint32_t count = workload__roll(dice, 3) == 0
+                         ? 1 + workload__roll(dice, WORKLOAD_BATCH)
+                         : 1;
     uint32_t batch = ledger_add_batch(ledger, session, workload->actor);
-    uint32_t durability = roll(dice, 5);
+    uint32_t durability = workload__roll(dice, 5);
 
     ledger->batches[batch].durability =
         durability < 2 ? WAL_DURABLE
                        : (durability < 4 ? WAL_WRITTEN : WAL_QUEUED);
-    for (uint32_t i = 0; i < count; i++) {
-        struct ledger_entry entry = {.stream = roll(dice, 8) == 0,
-                                     .flags = flags[roll(dice, 8)],
-                                     .size = payload_size(workload, dice),
-                                     .seed = roll(dice, 1u << 30)};
-
-        choose_parent(workload, batch, &entry, roll(dice, 8), dice);
-        ledger_add_entry(ledger, batch, &entry);
-    }
+    workload__add_entries(workload, batch, count, dice);
     return batch;
+}
+
+bool workload__sync(struct workload *workload)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status =
+        wal_sync(workload->actors[workload->actor].store, &error);
+
+    workload__note_status(workload, status);
+    return status == WAL_OK;
 }
 
 static void step_append(struct workload *workload, struct wal_session *session,
@@ -287,25 +353,24 @@ static void step_append(struct workload *workload, struct wal_session *session,
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t batch = make_batch(workload, number, dice);
     const struct ledger_batch *told = &workload->ledger->batches[batch];
-    bool expects = roll(dice, 10) == 0 &&
+    bool expects = workload__roll(dice, 10) == 0 &&
                    workload->ledger->entries[told->first].stream == 0;
-    struct way way = {.by_ticket = roll(dice, 3) == 0};
+    struct way way = {.by_ticket = workload__roll(dice, 3) == 0};
     char head[LEDGER_TEXT];
     enum wal_status status;
 
     if (expects) {
         way.expected = head;
         workload->ledger->batches[batch].durability = WAL_DURABLE;
-        status = wal_sync(workload->actors[workload->actor].store, &error);
-        workload__note_status(workload, status);
-        if (status != WAL_OK || !head_of(workload, session, head)) {
+        if (!workload__sync(workload) ||
+            !workload__head(workload, session, head)) {
             workload->ledger->batches[batch].state = LEDGER_REFUSED;
             return;
         }
     }
     way.durability = workload->ledger->batches[batch].durability;
     status = submit(workload, batch, session, &way, &error);
-    note_answer(workload, batch, way.durability, status, &error);
+    workload__note_answer(workload, batch, way.durability, status, &error);
 }
 
 /* A batch that must be refused, with this answer. */
@@ -317,12 +382,13 @@ static void step_refused(struct workload *workload, struct wal_session *session,
     struct ledger_batch *told = &workload->ledger->batches[batch];
     struct ledger_entry *last =
         &workload->ledger->entries[told->first + told->count - 1];
-    bool conflict = roll(dice, 2) == 0;
+    bool conflict = workload__roll(dice, 2) == 0;
     struct way way = {.expected = conflict ? "nobody" : NULL};
     enum wal_status status;
 
     told->durability = WAL_DURABLE;
     told->state = LEDGER_REFUSED;
+    last->kind = LEDGER_PLAIN;
     if (!conflict) {
         last->parent_kind = LEDGER_NAMED;
         last->parent = 99999; /* of nobody */
@@ -345,10 +411,10 @@ static void step_again(struct workload *workload, struct wal_session *session,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct ledger *ledger = workload->ledger;
-    uint32_t entry = some_entry(workload, number, 0, dice);
+    uint32_t entry = workload__some_entry(workload, number, 0, dice);
     struct way way = {.durability =
-                          roll(dice, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN,
-                      .other = roll(dice, 3) == 0};
+                          workload__roll(dice, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN,
+                      .other = workload__roll(dice, 3) == 0};
     enum wal_status status;
     uint32_t batch;
 
@@ -356,9 +422,12 @@ static void step_again(struct workload *workload, struct wal_session *session,
         return;
     }
     batch = ledger->entries[entry].batch;
+    if (ledger->batches[batch].part_count > 0) {
+        return; /* what came since would be written over */
+    }
     status = submit(workload, batch, session, &way, &error);
     if (!way.other) {
-        note_answer(workload, batch, way.durability, status, &error);
+        workload__note_answer(workload, batch, way.durability, status, &error);
     } else if (status != WAL_EEXISTS) {
         workload__note_status(workload, status);
         if (!workload__is_documented(status)) {
@@ -374,7 +443,8 @@ static void step_create(struct workload *workload)
     struct wal_session_options options = {.struct_size = sizeof(options)};
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t number =
-        ledger_add_session(workload->ledger, workload->actor, LEDGER_NONE);
+        ledger_add_session(workload->ledger, workload->actor, LEDGER_NONE,
+                           LEDGER_NONE);
     enum wal_status status;
     char id[LEDGER_TEXT];
 
@@ -385,11 +455,12 @@ static void step_create(struct workload *workload)
     options.metadata = ledger_slice("{\"made\":\"by hand\"}");
     status = wal_session_create(actor->store, &options,
                                 &actor->sessions[number], &error);
-    note_answer(workload, workload->ledger->sessions[number].batch, WAL_DURABLE,
+    workload__note_answer(workload, workload->ledger->sessions[number].batch, WAL_DURABLE,
                 status, &error);
 }
 
-static void step_fork(struct workload *workload, struct wal_session *session)
+static void step_fork(struct workload *workload, struct wal_session *session,
+                      uint32_t source)
 {
     struct workload_actor *actor = &workload->actors[workload->actor];
     struct wal_session_options options = {.struct_size = sizeof(options)};
@@ -400,16 +471,16 @@ static void step_fork(struct workload *workload, struct wal_session *session)
     enum wal_status status;
     uint32_t number;
 
-    if (!head_of(workload, session, head) || head[0] == '\0') {
+    if (!workload__head(workload, session, head) || head[0] == '\0') {
         return;
     }
-    number = ledger_add_session(ledger, workload->actor,
+    number = ledger_add_session(ledger, workload->actor, source,
                                 ledger_entry_of(ledger, ledger_slice(head)));
     ledger_session_id(number, id);
     options.id = ledger_slice(id);
     status = wal_session_fork(session, ledger_slice(head), &options,
                               &actor->sessions[number], &error);
-    note_answer(workload, ledger->sessions[number].batch, WAL_DURABLE, status,
+    workload__note_answer(workload, ledger->sessions[number].batch, WAL_DURABLE, status,
                 &error);
 }
 
@@ -443,11 +514,50 @@ static void step_store(struct workload *workload, uint32_t way)
     }
 }
 
+/* A session that was deleted takes nothing, whoever has it open. */
+static void step_gone(struct workload *workload, uint32_t number)
+{
+    const struct ledger *ledger = workload->ledger;
+    struct wal_session *session =
+        workload->actors[workload->actor].sessions[number];
+    uint32_t drop = ledger->sessions[number].drop;
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .type = ledger_slice("message"),
+                              .payload = ledger_slice("{}")};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    if (session == NULL || ledger->batches[ledger->parts[drop].batch].state !=
+                               LEDGER_DURABLE) {
+        return;
+    }
+    status = wal_append(session, &entry, 1, NULL, NULL, &error);
+    if (status == WAL_ENOTFOUND) {
+        return;
+    }
+    workload__note_status(workload, status);
+    if (!workload__is_documented(status)) {
+        ledger_fail("step %u: a deleted session answers %d: %s", workload->step,
+                    status, error.text);
+    }
+}
+
+/* Two are left in any case. */
+static bool may_drop(const struct workload *workload)
+{
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < workload->ledger->session_count; i++) {
+        left += !ledger_may_be_gone(workload->ledger, i);
+    }
+    return left > 3;
+}
+
 static void act(struct workload *workload, struct dice *dice)
 {
     uint32_t sessions = workload->ledger->session_count;
-    uint32_t number = roll(dice, sessions == 0 ? 1 : sessions);
-    uint32_t way = roll(dice, 100);
+    uint32_t number = workload__roll(dice, sessions == 0 ? 1 : sessions);
+    uint32_t way = workload__roll(dice, 100);
     struct wal_session *session;
 
     if (sessions < 2 || (way < 4 && sessions < SESSION_LIMIT)) {
@@ -458,16 +568,26 @@ static void act(struct workload *workload, struct dice *dice)
         step_store(workload, way < 88 ? 0 : (way < 92 ? 1 : 2));
         return;
     }
-    session = session_of(workload, number);
+    if (ledger_may_be_gone(workload->ledger, number)) {
+        step_gone(workload, number);
+        return;
+    }
+    session = workload__session(workload, number);
     if (session == NULL) {
         return;
     }
     if (way < 10 && sessions < SESSION_LIMIT) {
-        step_fork(workload, session);
+        step_fork(workload, session, number);
+    } else if (way < 13) {
+        workload__step_stale(workload, session, number, dice);
     } else if (way < 16) {
         step_refused(workload, session, number, dice);
     } else if (way < 24) {
         step_again(workload, session, number, dice);
+    } else if (way < 27 && sessions > 3 && may_drop(workload)) {
+        workload__step_drop(workload, number);
+    } else if (way < 55) {
+        workload__step_parts(workload, session, number, dice);
     } else {
         step_append(workload, session, number, dice);
     }
@@ -483,7 +603,7 @@ uint32_t workload_next_actor(const struct workload *workload)
 {
     struct dice dice = dice_of(workload);
 
-    return roll(&dice, workload->options.actors);
+    return workload__roll(&dice, workload->options.actors);
 }
 
 void workload_step(struct workload *workload)
@@ -491,7 +611,7 @@ void workload_step(struct workload *workload)
     struct dice dice = dice_of(workload);
     struct workload_actor *actor;
 
-    workload->actor = roll(&dice, workload->options.actors);
+    workload->actor = workload__roll(&dice, workload->options.actors);
     workload->status = WAL_OK;
     workload->died = false;
     actor = &workload->actors[workload->actor];
@@ -551,7 +671,10 @@ enum wal_status workload_append(struct workload *workload, uint32_t actor,
     uint32_t batch;
 
     workload->actor = actor;
-    handle = session_of(workload, session);
+    if (ledger_may_be_gone(ledger, session)) {
+        return WAL_ENOTFOUND;
+    }
+    handle = workload__session(workload, session);
     if (handle == NULL) {
         return WAL_ENOTFOUND;
     }
@@ -563,7 +686,7 @@ enum wal_status workload_append(struct workload *workload, uint32_t actor,
         ledger->batches[batch].state = LEDGER_REFUSED;
         return status;
     }
-    note_answer(workload, batch, durability, status, &error);
+    workload__note_answer(workload, batch, durability, status, &error);
     return status;
 }
 

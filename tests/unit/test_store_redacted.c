@@ -124,6 +124,27 @@ static void test_redacted__twice_the_first_is_told(void **state)
     reading_finish(&reading);
 }
 
+/* The batch names an entry that it only sends again: it stays the entry of the
+ * session that owns it. */
+static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_session *fork;
+    struct wal_entry entries[2];
+
+    kit_append_all(reading.session, "a b");
+    fork = kit_fork(reading.session, "b", "f");
+    entries[0] = kit_entry("a", NULL, "{\"id\":\"a\"}");
+    entries[1] = kit_entry("x", NULL, "{\"targetEntryId\":\"a\"}");
+    entries[1].type = kit_text("redaction");
+    assert_int_equal(wal_append(fork, entries, 2, NULL, NULL, NULL), WAL_OK);
+    kit_branch(reading.session, "b");
+    kit_branch(fork, "b x");
+    wal_session_close(fork);
+    reading_finish(&reading);
+}
+
 static void test_redacted__entries_keep_their_places(void **state)
 {
     (void)state;
@@ -534,6 +555,7 @@ int main(void)
         KIT_TEST(test_redacted__entries_are_gone_for_every_reader),
         KIT_TEST(test_redacted__who_and_why_is_told),
         KIT_TEST(test_redacted__twice_the_first_is_told),
+        KIT_TEST(test_redacted__in_a_batch_that_sends_the_target_again),
         KIT_TEST(test_redacted__entries_keep_their_places),
         KIT_TEST(test_open_iterator__obeys_redactions_at_once),
         KIT_TEST(test_open_iterator__tells_of_a_redaction_since),

@@ -1,0 +1,466 @@
+/*
+ * racing.c - see racing.h.
+ */
+#include "tests/lib/racing.h"
+
+#include <inttypes.h>
+
+#include "engine/base/assert.h"
+
+enum {
+    TEXT = 64
+};
+
+void racing_ok(enum wal_status status, const struct wal_error *error,
+               const char *what)
+{
+    if (status != WAL_OK) {
+        (void)fprintf(stderr, "%s: %d: %s\n", what, (int)status, error->text);
+    }
+    WAL__ASSERT(status == WAL_OK);
+}
+
+struct wal_store *racing_open(uint32_t flags)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = flags,
+                                       .lock_timeout_ms = 60000};
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store = NULL;
+
+    racing_ok(wal_open("store", &options, &store, &error), &error, "wal_open");
+    return store;
+}
+
+struct wal_session *racing_session(struct wal_store *store, const char *id)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *session = NULL;
+
+    racing_ok(wal_session_open(store, kit_text(id), &session, &error), &error,
+              id);
+    return session;
+}
+
+void racing_close(struct wal_store *store, struct wal_session *session)
+{
+    struct wal_error error = KIT_ERROR;
+
+    wal_session_close(session);
+    racing_ok(wal_close(store, &error), &error, "wal_close");
+}
+
+/* ---------------------------------------------------------- counters --- */
+
+uint64_t racing_number(struct wal_slice json)
+{
+    char text[TEXT] = "";
+    uint64_t number = 0;
+
+    if (json.size == 0) {
+        return 0;
+    }
+    WAL__ASSERT(json.size < sizeof(text));
+    memcpy(text, json.data, json.size);
+    WAL__ASSERT(sscanf(text, "{\"n\":%" SCNu64, &number) == 1);
+    return number;
+}
+
+static int32_t add_one(void *ctx, const struct wal_session_info *now,
+                       struct wal_session_change *change)
+{
+    char *text = ctx;
+
+    (void)snprintf(text, TEXT, "{\"n\":%" PRIu64 "}",
+                   racing_number(now->metadata) + 1);
+    change->fields = WAL_CHANGE_METADATA;
+    change->metadata = kit_text(text);
+    return 0;
+}
+
+void racing_count(struct wal_session *session)
+{
+    struct wal_error error = KIT_ERROR;
+    char text[TEXT];
+
+    racing_ok(wal_session_update(session, add_one, text, &error), &error,
+              "wal_session_update");
+}
+
+uint64_t racing_counted(struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+
+    racing_ok(wal_session_status(session, &info, &error), &error,
+              "wal_session_status");
+    return racing_number(info.metadata);
+}
+
+uint64_t racing_get(struct wal_store *store, struct wal_session *session,
+                    const char *key, uint64_t *version)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_docs *docs = NULL;
+    enum wal_status status;
+    uint64_t number = 0;
+
+    racing_ok(wal_docs_open(store, session, NULL, &docs, &error), &error,
+              "wal_docs_open");
+    status = wal_docs_get(docs, kit_text(key), 0, &doc, &error);
+    if (status != WAL_ENOTFOUND) {
+        racing_ok(status, &error, key);
+        number = racing_number(doc.value);
+    }
+    if (version != NULL) {
+        *version = doc.version;
+    }
+    wal_docs_close(docs);
+    return number;
+}
+
+/* A document that tells its number and who put it: no two of them agree. */
+static struct wal_doc make_doc(const char *key, uint64_t number, int by,
+                               char text[TEXT])
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc), .key = kit_text(key)};
+
+    (void)snprintf(text, TEXT, "{\"n\":%" PRIu64 ",\"by\":%d}", number, by);
+    doc.value = kit_text(text);
+    return doc;
+}
+
+void racing_put(struct wal_store *store, struct wal_session *session,
+                const char *key, uint64_t number, int by)
+{
+    char text[TEXT];
+    struct wal_doc doc = make_doc(key, number, by, text);
+    struct wal_error error = KIT_ERROR;
+
+    racing_ok(wal_doc_put(store, session, &doc, NULL, &error), &error, key);
+}
+
+uint64_t racing_add(struct wal_store *store, struct wal_session *session,
+                    const char *key, int by)
+{
+    struct wal_error error = KIT_ERROR;
+    uint64_t refused = 0;
+
+    for (;;) {
+        char text[TEXT];
+        uint64_t version;
+        uint64_t made = 0;
+        uint64_t number = racing_get(store, session, key, &version);
+        struct wal_doc doc = make_doc(key, number + 1, by, text);
+        enum wal_status status;
+
+        doc.flags = WAL_DOC_EXPECT;
+        doc.version = version;
+        status = wal_doc_put(store, session, &doc, &made, &error);
+        if (status != WAL_ESTALE) {
+            racing_ok(status, &error, key);
+            WAL__ASSERT(made > version);
+            return refused;
+        }
+        WAL__ASSERT(strtoull(error.actual, NULL, 10) > version);
+        refused++;
+    }
+}
+
+/* -------------------------------------------------------------- lock --- */
+
+static enum wal_status move_lock(struct wal_session *session, const char *from,
+                                 const char *to, struct wal_error *error)
+{
+    struct wal_head head = {.struct_size = sizeof(head),
+                            .flags = WAL_HEAD_EXPECT,
+                            .name = kit_text("lock"),
+                            .entry_id = kit_text(to),
+                            .expected = kit_text(from)};
+    char previous[256] = "";
+    enum wal_status status = wal_head_move(session, &head, previous, error);
+
+    WAL__ASSERT(status != WAL_OK || strcmp(previous, from) == 0);
+    return status;
+}
+
+bool racing_lock(struct wal_session *session, int by)
+{
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status;
+    char id[TEXT];
+
+    (void)snprintf(id, sizeof(id), "w%d", by);
+    status = move_lock(session, "", id, &error);
+    if (status == WAL_EHEAD) {
+        WAL__ASSERT(error.actual[0] == 'w' && strcmp(error.actual, id) != 0);
+        return false;
+    }
+    racing_ok(status, &error, id);
+    return true;
+}
+
+void racing_unlock(struct wal_session *session, int by)
+{
+    struct wal_error error = KIT_ERROR;
+    char id[TEXT];
+
+    (void)snprintf(id, sizeof(id), "w%d", by);
+    racing_ok(move_lock(session, id, "", &error), &error, id);
+}
+
+/* ------------------------------------------------------------- turns --- */
+
+/* One turn's parts; what they point to is in the same place. */
+struct turn {
+    struct wal_entry entries[2];
+    struct wal_doc docs[3];
+    struct wal_head heads[2];
+    struct wal_session_change change;
+    char ids[2][TEXT];
+    char payload[TEXT];
+    char values[3][TEXT];
+};
+
+static void make_turn(struct turn *turn, uint64_t number, uint64_t version,
+                      int by)
+{
+    static const char *const keys[3] = {"turn-a", "turn-b", "turn"};
+    static const char *const names[2] = {"x", "y"};
+
+    *turn = (struct turn){.change = {.struct_size = sizeof(turn->change),
+                                     .fields = WAL_CHANGE_TITLE}};
+    (void)snprintf(turn->payload, sizeof(turn->payload), "{\"by\":%d}", by);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(turn->ids[i], TEXT, "t%" PRIu64 "%c", number, 'a' + i);
+        turn->entries[i] = kit_entry(turn->ids[i], NULL, turn->payload);
+    }
+    for (int i = 0; i < 3; i++) {
+        turn->docs[i] = make_doc(keys[i], number, by, turn->values[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        turn->heads[i] = (struct wal_head){
+            .struct_size = sizeof(turn->heads[i]),
+            .name = kit_text(names[i]),
+            .entry_id = kit_text(turn->ids[i]),
+        };
+    }
+    turn->docs[0].flags = WAL_DOC_EXPECT;
+    turn->docs[0].version = version;
+    turn->docs[2].flags = WAL_DOC_STORE;
+    turn->change.title = kit_text(turn->ids[1]);
+}
+
+uint64_t racing_turn(struct wal_store *store, struct wal_session *session,
+                     int by)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_WRITTEN};
+    struct wal_error error = KIT_ERROR;
+
+    for (;;) {
+        struct turn turn;
+        uint64_t version;
+        uint64_t number = racing_get(store, session, "turn-a", &version) + 1;
+        struct wal_batch batch = {.struct_size = sizeof(batch),
+                                  .entry_count = 2,
+                                  .document_count = 3,
+                                  .head_count = 2,
+                                  .entries = turn.entries,
+                                  .documents = turn.docs,
+                                  .heads = turn.heads,
+                                  .change = &turn.change};
+        enum wal_status status;
+
+        make_turn(&turn, number, version, by);
+        status = wal_batch_commit(session, &batch, &options, NULL, &error);
+        if (status != WAL_ESTALE && status != WAL_EEXISTS) {
+            racing_ok(status, &error, "wal_batch_commit");
+            return number;
+        }
+    }
+}
+
+/* The turn in an id like "t7b", which must be the entry that `last` says. */
+static uint64_t turn_of(const char *id, char last)
+{
+    uint64_t number = 0;
+    char end = '\0';
+
+    if (id[0] == '\0') {
+        return 0;
+    }
+    WAL__ASSERT(sscanf(id, "t%" SCNu64 "%c", &number, &end) == 2);
+    WAL__ASSERT(end == last && number > 0);
+    return number;
+}
+
+static uint64_t turn_of_slice(struct wal_slice id, char last)
+{
+    char text[TEXT] = "";
+
+    WAL__ASSERT(id.size < sizeof(text));
+    if (id.size > 0) {
+        memcpy(text, id.data, id.size);
+    }
+    return turn_of(text, last);
+}
+
+static uint64_t look_at_documents(struct wal_store *store,
+                                  struct wal_session *session)
+{
+    struct wal_docs_options options = {.struct_size = sizeof(options),
+                                       .prefix = kit_text("turn-")};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_docs *docs = NULL;
+    uint64_t numbers[2] = {0, 0};
+    enum wal_status status;
+    int count = 0;
+
+    racing_ok(wal_docs_open(store, session, &options, &docs, &error), &error,
+              "wal_docs_open");
+    while ((status = wal_docs_next(docs, &doc, &error)) == WAL_OK) {
+        WAL__ASSERT(count < 2);
+        numbers[count++] = racing_number(doc.value);
+    }
+    WAL__ASSERT(status == WAL_END && count != 1 && numbers[0] == numbers[1]);
+    wal_docs_close(docs);
+    return numbers[0];
+}
+
+static uint64_t look_at_heads(struct wal_session *session)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_heads *heads = NULL;
+    enum wal_status status;
+    uint64_t numbers[3] = {0, 0, 0};
+    int count = 0;
+
+    racing_ok(wal_heads_open(session, &heads, &error), &error,
+              "wal_heads_open");
+    while ((status = wal_heads_next(heads, &head, &error)) == WAL_OK) {
+        WAL__ASSERT(count < 3);
+        numbers[count] = turn_of_slice(head.entry_id, count == 1 ? 'a' : 'b');
+        count++;
+    }
+    WAL__ASSERT(status == WAL_END && (count == 0 || count == 3));
+    WAL__ASSERT(numbers[0] == numbers[1] && numbers[1] == numbers[2]);
+    wal_heads_close(heads);
+    return numbers[0];
+}
+
+/* Every turn from the first on, both its entries, in order. */
+static uint64_t look_at_entries(struct wal_session *session)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_iter *iter = NULL;
+    enum wal_status status;
+    uint64_t count = 0;
+
+    racing_ok(wal_iter_open(session, NULL, &iter, &error), &error,
+              "wal_iter_open");
+    while ((status = wal_iter_next(iter, &entry, &error)) == WAL_OK) {
+        char last = count % 2 == 0 ? 'a' : 'b';
+
+        WAL__ASSERT(turn_of_slice(entry.id, last) == count / 2 + 1);
+        count++;
+    }
+    WAL__ASSERT(status == WAL_END && count % 2 == 0);
+    wal_iter_close(iter);
+    return count / 2;
+}
+
+/* What one look at the session says of entries, documents, head and title. */
+static uint64_t look_at_session(struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+    uint64_t number;
+
+    racing_ok(wal_session_status(session, &info, &error), &error,
+              "wal_session_status");
+    number = turn_of_slice(info.title, 'b');
+    WAL__ASSERT(turn_of_slice(info.head, 'b') == number);
+    WAL__ASSERT(info.entries == 2 * number && info.documents == 2 * number);
+    return number;
+}
+
+uint64_t racing_look(struct wal_store *store, struct wal_session *session,
+                     uint64_t least)
+{
+    for (int round = 0; round < 2; round++) {
+        uint64_t seen[5] = {0};
+
+        for (int i = 0; i < 5; i++) {
+            int part = round == 0 ? i : 4 - i;
+
+            seen[i] = part == 0   ? look_at_documents(store, session)
+                      : part == 1 ? look_at_heads(session)
+                      : part == 2 ? look_at_entries(session)
+                      : part == 3 ? racing_get(store, NULL, "turn", NULL)
+                                  : look_at_session(session);
+            if (seen[i] < least) {
+                (void)fprintf(stderr,
+                              "part %d is at %" PRIu64 ", not %" PRIu64 "\n",
+                              part, seen[i], least);
+            }
+            WAL__ASSERT(seen[i] >= least);
+            least = seen[i];
+        }
+    }
+    return least;
+}
+
+/* ------------------------------------------------------------ prefix --- */
+
+void racing_put_pair(struct wal_session *session, uint64_t i)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_WRITTEN};
+    struct wal_batch batch = {.struct_size = sizeof(batch),
+                              .document_count = 3};
+    struct wal_error error = KIT_ERROR;
+    struct wal_doc docs[3];
+    char keys[2][TEXT];
+    char values[3][TEXT];
+
+    for (int k = 0; k < 2; k++) {
+        (void)snprintf(keys[k], TEXT, "%c%06" PRIu64, 'a' + k, i);
+        docs[k] = make_doc(keys[k], i, 0, values[k]);
+    }
+    docs[2] = make_doc("last", i, 0, values[2]);
+    batch.documents = docs;
+    racing_ok(wal_batch_commit(session, &batch, &options, NULL, &error), &error,
+              keys[0]);
+}
+
+uint64_t racing_pairs(struct wal_session *session)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_docs *docs = NULL;
+    enum wal_status status;
+    uint64_t counts[2] = {0, 0};
+    uint64_t last = UINT64_MAX;
+
+    racing_ok(wal_docs_open(NULL, session, NULL, &docs, &error), &error,
+              "wal_docs_open");
+    while ((status = wal_docs_next(docs, &doc, &error)) == WAL_OK) {
+        const char *key = doc.key.data;
+
+        if (key[0] == 'l') {
+            last = racing_number(doc.value);
+        } else {
+            WAL__ASSERT(racing_number(doc.value) == counts[key[0] - 'a']);
+            counts[key[0] - 'a']++;
+        }
+    }
+    WAL__ASSERT(status == WAL_END && counts[0] == counts[1]);
+    WAL__ASSERT(last == counts[0] - 1); /* UINT64_MAX of none */
+    wal_docs_close(docs);
+    return counts[0];
+}

@@ -101,18 +101,36 @@ static void reset_page(struct wal__control *control,
     }
 }
 
-/* Alone: the exclusive member lock is held until the page is shared. Else a
- * shared one, as soon as who recovers has finished. */
-static enum wal_status join(struct wal__control *control, int *err)
+/* Until when an opener waits for who recovers. */
+static uint64_t find_deadline(const struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
-    uint64_t deadline = io->ticks_ns(io->ctx) +
-                        (uint64_t)control->env->lock_timeout_ms * 20000000;
+
+    return io->ticks_ns(io->ctx) +
+           (uint64_t)control->env->lock_timeout_ms * 20000000;
+}
+
+/* Whether the deadline has passed; waits a little when it has not. */
+static bool is_over(const struct wal__control *control, uint64_t deadline)
+{
+    const struct wal__io *io = control->env->io;
+    uint32_t look = 0;
+
+    if (io->ticks_ns(io->ctx) >= deadline) {
+        return true;
+    }
+    io->wait(io->ctx, &look, 0, LOOK_AGAIN_NS);
+    return false;
+}
+
+/* Alone: the exclusive member lock is held until the page is shared. Else a
+ * shared one, as soon as who recovers has finished. */
+static enum wal_status join(struct wal__control *control, uint64_t deadline,
+                            int *err)
+{
     enum wal_status status;
 
-    for (;;) {
-        uint32_t look = 0;
-
+    do {
         status =
             try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, err);
         if (status == WAL_OK) {
@@ -122,11 +140,8 @@ static enum wal_status join(struct wal__control *control, int *err)
         if (status == WAL_ELOCKED) {
             status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, err);
         }
-        if (status != WAL_ELOCKED || io->ticks_ns(io->ctx) >= deadline) {
-            return status;
-        }
-        io->wait(io->ctx, &look, 0, LOOK_AGAIN_NS);
-    }
+    } while (status == WAL_ELOCKED && !is_over(control, deadline));
+    return status;
 }
 
 /* The page is mapped from a file handle of its own: the locks are those of an
@@ -146,69 +161,136 @@ static enum wal_status map_page(struct wal__control *control, void **at,
     return status;
 }
 
-static enum wal_status open_page(struct wal__control *control, int *err)
+/* Whether who had the store alone has recovered it: until then the page tells
+ * nothing. It never does when that one failed or was killed. */
+static bool page_is_ready(const struct wal__control *control,
+                          const struct wal__io_stat *stat)
+{
+    return page_is_live(control, stat) &&
+           atomic_load(&control->page->streams[0].ready) != 0;
+}
+
+static void unmap_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
-    struct wal__io_stat stat;
-    enum wal_status status;
+
+    io->unmap(io->ctx, control->page, WAL__CONTROL_SIZE);
+    control->page = NULL;
+}
+
+/* Joins, and maps the page. */
+static enum wal_status enter(struct wal__control *control, uint64_t deadline,
+                             struct wal__io_stat *stat, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    enum wal_status status = join(control, deadline, err);
     void *at = NULL;
 
-    status = io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
-                      &control->file, err);
     if (status == WAL_OK) {
-        status = join(control, err);
+        status = io->stat(io->ctx, control->file, stat, err);
     }
-    if (status == WAL_OK) {
-        status = io->stat(io->ctx, control->file, &stat, err);
-    }
-    if (status == WAL_OK && stat.size < WAL__CONTROL_SIZE) {
+    if (status == WAL_OK && stat->size < WAL__CONTROL_SIZE) {
         status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
     }
     if (status == WAL_OK) {
         status = map_page(control, &at, err);
     }
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_OK) {
+        control->page = at;
     }
-    control->page = at;
-    if (control->alone) {
-        reset_page(control, &stat);
-    }
-    return page_is_live(control, &stat) ? WAL_OK : WAL_ECORRUPT;
+    return status;
 }
 
-/* Who only reads keeps no lock: it follows the live processes' page when there
- * are any, else it recovers for itself, on a page of its own. */
-static void watch_page(struct wal__control *control)
+static enum wal_status open_page(struct wal__control *control, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t deadline = find_deadline(control);
+    struct wal__io_stat stat;
+    enum wal_status status =
+        io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
+                 &control->file, err);
+
+    while (status == WAL_OK) {
+        status = enter(control, deadline, &stat, err);
+        if (status != WAL_OK || control->alone) {
+            break;
+        }
+        if (page_is_ready(control, &stat)) {
+            return WAL_OK;
+        }
+        /* Who was alone is gone and left no page to join. */
+        unmap_page(control);
+        status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, err);
+        if (status == WAL_OK && is_over(control, deadline)) {
+            status = WAL_ECORRUPT;
+        }
+    }
+    if (status == WAL_OK) {
+        reset_page(control, &stat);
+    }
+    return status;
+}
+
+/* Whether the page of live processes is there to be followed. It stays theirs
+ * while the member lock is shared: nobody can be alone and reset it. */
+static bool follow_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
     struct wal__io_stat stat;
     void *at = NULL;
     int err = 0;
 
-    control->page = &control->own;
-    control->alone = true;
-    if (io->open(io->ctx, control->path, WAL__IO_WRITE, &control->file, &err) !=
-        WAL_OK) {
-        control->file = NULL;
-        return;
+    if (try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, &err) != WAL_OK) {
+        return false;
     }
-    if (try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, &err) ==
-            WAL_ELOCKED &&
-        io->stat(io->ctx, control->file, &stat, &err) == WAL_OK &&
+    if (io->stat(io->ctx, control->file, &stat, &err) == WAL_OK &&
         stat.size >= WAL__CONTROL_SIZE &&
-        io->map(io->ctx, control->file, WAL__CONTROL_SIZE, true, &at, &err) ==
-            WAL_OK) {
+        map_page(control, &at, &err) == WAL_OK) {
         control->page = at;
-        control->alone = false;
-        if (!page_is_live(control, &stat)) {
-            io->unmap(io->ctx, at, WAL__CONTROL_SIZE);
-            control->page = &control->own;
-            control->alone = true;
+        if (page_is_ready(control, &stat)) {
+            return true;
         }
+        unmap_page(control);
     }
+    (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
+    return false;
+}
+
+static void leave_file(struct wal__control *control)
+{
+    const struct wal__io *io = control->env->io;
+    int err = 0;
+
+    /* Closing lets go of nothing while a forked child has a copy. */
+    (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
     io->close(io->ctx, control->file);
     control->file = NULL;
+}
+
+/* Who only reads keeps no lock once it has opened: it follows the live
+ * processes' page when there are any, else it recovers for itself, on a page
+ * of its own. */
+static void watch_page(struct wal__control *control)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t deadline = find_deadline(control);
+    bool live;
+    int err = 0;
+
+    if (io->open(io->ctx, control->path, WAL__IO_WRITE, &control->file, &err) ==
+        WAL_OK) {
+        do {
+            live = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
+                            &err) == WAL_ELOCKED;
+            if (live && follow_page(control)) {
+                return;
+            }
+        } while (live && !is_over(control, deadline));
+        leave_file(control);
+    }
+    control->file = NULL;
+    control->alone = true;
+    control->page = &control->own;
 }
 
 enum wal_status wal__control_open(struct wal__control *control,
@@ -255,6 +337,11 @@ enum wal_status wal__control_share(struct wal__control *control,
     if (control->file == NULL) {
         return WAL_OK;
     }
+    if (control->env->read_only) {
+        leave_file(control);
+        return WAL_OK;
+    }
+    atomic_store(&control->page->streams[0].ready, 1);
     status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, &err);
     if (status != WAL_OK) {
         return wal__fail(error, status, err, control->path, WAL__LOCK_MEMBER,
@@ -273,13 +360,8 @@ void wal__control_close(struct wal__control *control)
     }
     control->page = NULL;
     if (control->file != NULL) {
-        int err = 0;
-
-        /* Closing lets go of nothing while a forked child has a copy. */
-        (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
-        io->close(io->ctx, control->file);
+        leave_file(control);
     }
-    control->file = NULL;
 }
 
 bool wal__control_is_last(struct wal__control *control)

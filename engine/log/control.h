@@ -35,7 +35,7 @@ struct wal__control_stream {
     _Atomic uint32_t bell;  /* futex word: rung when something was freed or
                             * published and somebody waits */
     _Atomic uint32_t hurry; /* a rotation waits for the spare */
-    uint32_t reserved;
+    _Atomic uint32_t ready; /* of the first stream: recovery is done */
 };
 
 struct wal__control_page {
@@ -79,7 +79,7 @@ enum wal_status wal__control_open(struct wal__control *control,
                                   const struct wal__env *env,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Recovery is done: others may join. */
+/* Recovery is done: others may join. Who only reads leaves the lock. */
 enum wal_status wal__control_share(struct wal__control *control,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__control_close(struct wal__control *control);

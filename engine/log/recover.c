@@ -216,13 +216,14 @@ static void publish(struct wal__log *log)
 {
     uint64_t end = atomic_load(&log->end);
 
-    atomic_store(&log->shared->written, end);
     atomic_store(&log->shared->durable, end);
     atomic_store(&log->shared->poison, 0);
     atomic_store(&log->shared->segments, log->tail == NULL ? 0 : log->tail->id);
     atomic_store(&log->shared->rotate,
                  log->must_rotate && log->tail != NULL ? log->tail->id : 0);
     atomic_store(&log->shared->epoch, log->last_epoch);
+    /* Last: a reader that stayed goes by it, and finds the segment then. */
+    atomic_store(&log->shared->written, end);
 }
 
 /* Whether the tail, which has no valid OPEN, was ever begun: OPEN is durable

@@ -4,11 +4,14 @@
 #include "tests/lib/racing.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "engine/base/assert.h"
 
 enum {
-    TEXT = 64
+    TEXT = 64,
+    THREADS_MAX = 16
 };
 
 void racing_ok(enum wal_status status, const struct wal_error *error,
@@ -48,6 +51,70 @@ void racing_close(struct wal_store *store, struct wal_session *session)
 
     wal_session_close(session);
     racing_ok(wal_close(store, &error), &error, "wal_close");
+}
+
+/* ----------------------------------------------------------- threads --- */
+
+struct meeting {
+    pthread_barrier_t start;
+    _Atomic int working;
+    _Atomic uint64_t reads;
+};
+
+struct seat {
+    struct racer racer;
+    struct meeting *meeting;
+    racer_fn *work;
+    bool reads;
+    pthread_t thread;
+};
+
+static void *take_seat(void *arg)
+{
+    struct seat *seat = arg;
+    struct meeting *meeting = seat->meeting;
+
+    (void)pthread_barrier_wait(&meeting->start);
+    if (!seat->reads) {
+        seat->work(&seat->racer);
+        atomic_fetch_sub(&meeting->working, 1);
+        return NULL;
+    }
+    do {
+        seat->work(&seat->racer);
+        atomic_fetch_add(&meeting->reads, 1);
+    } while (atomic_load(&meeting->working) > 0);
+    return NULL;
+}
+
+uint64_t racing_run(void *ctx, racer_fn *work, int workers, racer_fn *read,
+                    int readers)
+{
+    struct meeting meeting = {.working = workers};
+    struct seat seats[THREADS_MAX];
+    uint64_t random = kit_seed();
+    int count = workers + readers;
+
+    WAL__ASSERT(count <= THREADS_MAX);
+    WAL__ASSERT(pthread_barrier_init(&meeting.start, NULL, (unsigned)count) ==
+                0);
+    for (int i = 0; i < count; i++) {
+        bool reads = i >= workers;
+
+        seats[i] = (struct seat){.racer = {.ctx = ctx,
+                                           .number = reads ? i - workers : i,
+                                           .random = kit_random(&random) | 1},
+                                 .meeting = &meeting,
+                                 .work = reads ? read : work,
+                                 .reads = reads};
+        WAL__ASSERT(
+            pthread_create(&seats[i].thread, NULL, take_seat, &seats[i]) == 0);
+    }
+    for (int i = 0; i < count; i++) {
+        WAL__ASSERT(pthread_join(seats[i].thread, NULL) == 0);
+    }
+    (void)pthread_barrier_destroy(&meeting.start);
+    return atomic_load(&meeting.reads);
 }
 
 /* ---------------------------------------------------------- counters --- */

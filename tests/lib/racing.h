@@ -19,6 +19,23 @@ void racing_close(struct wal_store *store, struct wal_session *session);
 void racing_ok(enum wal_status status, const struct wal_error *error,
                const char *what);
 
+/* ----------------------------------------------------------- threads --- */
+
+/* What a thread is given: the test's own, which of its kind it is, numbers. */
+struct racer {
+    void *ctx;
+    int number;
+    uint64_t random;
+};
+
+typedef void racer_fn(struct racer *racer);
+
+/* Starts that many threads at once that do `work`, and others that do `read`
+ * again and again until the first are done; waits for all of them. Prints its
+ * seed. Answers how often it was read. */
+uint64_t racing_run(void *ctx, racer_fn *work, int workers, racer_fn *read,
+                    int readers);
+
 /* ---------------------------------------------------------- counters --- */
 
 /* The member n of {"n":N...; 0 of no text. */

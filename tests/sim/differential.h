@@ -41,6 +41,7 @@ struct differential_counts {
 /* Readers that stay open, and what they are to give. */
 struct differential_held {
     struct wal_iter *iter;
+    uint32_t number; /* of the session that it reads */
     uint32_t flags;
     struct reference_entry *entries;
     uint32_t count;
@@ -139,6 +140,8 @@ struct wal_slice differential_json(struct differential *run);
 /* An entry that can be appended: new, whatever its type. */
 void differential_entry(struct differential *run, uint32_t number,
                         struct wal_entry *entry);
+void differential_hide(struct differential *run, struct wal_slice id,
+                       struct wal_entry *entry);
 struct wal_slice differential_entry_id(struct differential *run,
                                        uint32_t number);
 void differential_head(struct differential *run, uint32_t number,

@@ -157,6 +157,9 @@ void differential_append_again(struct differential *run)
     }
     if (differential_chance(run, 4)) {
         differential_entry(run, given.number, &given.entries[count]);
+        if (differential_chance(run, 4)) {
+            differential_hide(run, given.entries[0].id, &given.entries[count]);
+        }
         given.batch.entry_count++;
         /* Twice in one batch. */
         given.entries[count + 1] = given.entries[count];

@@ -33,6 +33,7 @@ static void open_iter(struct differential *run)
     options.flags = differential_chance(run, 2) ? WAL_ITER_REDACTED : 0;
     options.flags |= differential_chance(run, 2) ? WAL_ITER_DELTAS : 0;
     options.mode = differential_chance(run, 2) ? WAL_ITER_ALL : WAL_ITER_BRANCH;
+    held->number = number;
     held->flags = options.flags;
     (void)differential_agree(
         run, wal_iter_open(session, &options, &held->iter, &run->error),

@@ -40,6 +40,23 @@ static struct wal_entry entry_made(struct differential *run,
     return entry;
 }
 
+/* Sometimes an entry that a reader is about to give. */
+static void choose_held(struct differential *run,
+                        struct differential_given *given,
+                        struct wal_slice *target)
+{
+    const struct differential_held *held = &run->held;
+    uint32_t left = held->iter == NULL ? 0 : held->count - held->at;
+
+    if (left > 0 && differential_chance(run, 2) &&
+        differential_handle(run, held->number) != NULL) {
+        given->number = held->number;
+        given->session = differential_handle(run, held->number);
+        *target =
+            held->entries[held->at + differential_roll(run, left)].entry.id;
+    }
+}
+
 void differential_redact(struct differential *run)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -54,6 +71,7 @@ void differential_redact(struct differential *run)
         return;
     }
     target = differential_entry_id(run, given.number);
+    choose_held(run, &given, &target);
     if (target.size == 0 || differential_chance(run, 12)) {
         target = differential_slice("no entry");
     }

@@ -213,6 +213,19 @@ static struct wal_slice message(struct differential *run)
     }
 }
 
+/* Makes of an entry a redaction of another, or a line that says so. */
+void differential_hide(struct differential *run, struct wal_slice id,
+                       struct wal_entry *entry)
+{
+    id = quoted(run, id);
+    entry->type = type_name(WAL_TYPE_REDACTION);
+    entry->payload =
+        differential_text(run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}",
+                          SLICE(id), differential_roll(run, 9));
+    entry->flags &= ~(uint32_t)WAL_ENTRY_LINE;
+    entry->flags |= differential_chance(run, 4) ? WAL_ENTRY_LINE : 0;
+}
+
 /* Native entries that name others: most of these are there. */
 static void name_others(struct differential *run, uint32_t number,
                         struct wal_entry *entry)
@@ -247,12 +260,7 @@ static void name_others(struct differential *run, uint32_t number,
             SLICE(session), SLICE(id));
         break;
     default:
-        id = quoted(run, id);
-        entry->type = type_name(WAL_TYPE_REDACTION);
-        entry->payload = differential_text(
-            run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}", SLICE(id),
-            differential_roll(run, 9));
-        entry->flags |= differential_chance(run, 4) ? WAL_ENTRY_LINE : 0;
+        differential_hide(run, id, entry);
         break;
     }
 }

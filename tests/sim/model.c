@@ -84,7 +84,8 @@ static void fill_frame(const struct ledger *ledger,
         frame->after = line ? "\n" : "\"";
         break;
     case LEDGER_USER:
-        (void)snprintf(frame->before, room, "{\"role\":\"user\",\"content\":\"");
+        (void)snprintf(frame->before, room,
+                       "{\"role\":\"user\",\"content\":\"");
         break;
     case LEDGER_DELTA:
         (void)snprintf(frame->before, room, "{\"delta\":\"");
@@ -348,8 +349,7 @@ uint32_t ledger_identify(const struct ledger *ledger,
     }
     fill_texts(told, number, &text);
     fill_frame(ledger, told, &frame);
-    if (entry->stream != told->stream ||
-        !is_text(entry->type, type_of(told)) ||
+    if (entry->stream != told->stream || !is_text(entry->type, type_of(told)) ||
         !is_text(entry->timestamp, "2026-01-01T00:00:00Z") ||
         !is_text(entry->run_id, text.run)) {
         return LEDGER_NONE;

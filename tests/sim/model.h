@@ -29,7 +29,7 @@ enum {
     LEDGER_ENTRIES = 4096,
     LEDGER_BATCHES = 2048,
     LEDGER_PARTS = 1024,
-    LEDGER_NAMES = 3,      /* heads of a session beside `main` */
+    LEDGER_NAMES = 3, /* heads of a session beside `main` */
     LEDGER_SESSIONS = 24,
     LEDGER_STREAMS = 2,
     LEDGER_ACTORS = 2,
@@ -116,8 +116,8 @@ struct ledger_batch {
 };
 
 struct ledger_session {
-    uint32_t batch; /* that creates it */
-    uint32_t at;    /* entry it was forked at, or LEDGER_NONE */
+    uint32_t batch;  /* that creates it */
+    uint32_t at;     /* entry it was forked at, or LEDGER_NONE */
     uint32_t source; /* session it was forked from */
     uint32_t drop;   /* part that deletes it, the newest, or LEDGER_NONE */
     bool gone;       /* deleted for ever */
@@ -222,6 +222,11 @@ bool ledger_descends(const struct ledger *ledger, uint32_t session,
 /* Reads everything and compares; *view may be null. */
 void ledger_check(const struct ledger *ledger, struct wal_store *store,
                   enum ledger_loss loss, struct ledger_view *view);
+
+/* Documents, heads and metadata of a session, or the documents of the store
+ * when it is null, as one number; *errors counts what cannot be read. */
+uint64_t ledger_digest_parts(struct wal_store *store,
+                             struct wal_session *session, uint32_t *errors);
 
 /* After a recovery that nobody else took part in: what is there is durable,
  * what is not there must never come back. */

@@ -131,13 +131,12 @@ static void expect_path(struct reading *reading, struct wal_iter *iter,
         number = next(reading, iter, &entry);
         if (number != reading->path[i] || entry.depth != i ||
             ledger_entry_of(reading->ledger, entry.parent_id) != above) {
-            ledger_fail("session %u: entry %u of a branch is %u (depth %llu, "
-                        "under \"%.*s\"), not %u under %d",
-                        reading->session, i, number,
-                        (unsigned long long)entry.depth,
-                        (int)entry.parent_id.size,
-                        (const char *)entry.parent_id.data, reading->path[i],
-                        (int)above);
+            ledger_fail(
+                "session %u: entry %u of a branch is %u (depth %llu, "
+                "under \"%.*s\"), not %u under %d",
+                reading->session, i, number, (unsigned long long)entry.depth,
+                (int)entry.parent_id.size, (const char *)entry.parent_id.data,
+                reading->path[i], (int)above);
         }
         above = number;
     }

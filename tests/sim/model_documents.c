@@ -13,8 +13,8 @@
 static struct reading_documents *list_of(struct reading *reading,
                                          uint32_t session)
 {
-    return &reading->documents[session == LEDGER_NONE ? LEDGER_SESSIONS
-                                                      : session];
+    return &reading
+                ->documents[session == LEDGER_NONE ? LEDGER_SESSIONS : session];
 }
 
 /* --- documents ---------------------------------------------------------- */
@@ -25,8 +25,8 @@ static struct wal_docs *begin(struct reading *reading, uint32_t flags)
                                        .flags = flags};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_docs *docs = NULL;
-    enum wal_status status = wal_docs_open(reading->store, reading->handle,
-                                           &options, &docs, &error);
+    enum wal_status status =
+        wal_docs_open(reading->store, reading->handle, &options, &docs, &error);
 
     if (status != WAL_OK) {
         ledger_fail("session %d: documents cannot be read: %d %s (%s)",
@@ -78,9 +78,9 @@ static bool may_have(const struct reading *reading, uint32_t part)
 {
     uint32_t of = reading->ledger->parts[part].session;
 
-    return of == LEDGER_NONE ? reading->session == LEDGER_NONE
-                             : ledger_descends(reading->ledger,
-                                               reading->session, of);
+    return of == LEDGER_NONE
+               ? reading->session == LEDGER_NONE
+               : ledger_descends(reading->ledger, reading->session, of);
 }
 
 static int by_version(const void *left, const void *right)
@@ -361,8 +361,7 @@ void reading_heads(struct reading *reading)
     uint32_t shown[LEDGER_NAMES] = {LEDGER_NONE, LEDGER_NONE, LEDGER_NONE};
     uint32_t mains = 0;
     struct wal_heads *heads = NULL;
-    enum wal_status status =
-        wal_heads_open(reading->handle, &heads, &error);
+    enum wal_status status = wal_heads_open(reading->handle, &heads, &error);
 
     while (status == WAL_OK &&
            (status = wal_heads_next(heads, &head, &error)) == WAL_OK) {
@@ -377,10 +376,10 @@ void reading_heads(struct reading *reading)
             mains++;
             if (entry == LEDGER_NONE ||
                 entry != reading->view->heads[reading->session][head.stream]) {
-                ledger_fail("session %u: main of stream %u is at %d, not %d",
-                            reading->session, head.stream, (int)entry,
-                            (int)reading->view
-                                ->heads[reading->session][head.stream]);
+                ledger_fail(
+                    "session %u: main of stream %u is at %d, not %d",
+                    reading->session, head.stream, (int)entry,
+                    (int)reading->view->heads[reading->session][head.stream]);
             }
             continue;
         }
@@ -427,10 +426,9 @@ void reading_change(struct reading *reading,
     reading_mix(reading, info->documents);
     reading_mix(reading, info->schema_version);
     reading_mix(reading, info->last_sequence);
-    if (shown == LEDGER_NONE
-            ? !original
-            : !ledger_descends(ledger, reading->session,
-                               ledger->parts[shown].session)) {
+    if (shown == LEDGER_NONE ? !original
+                             : !ledger_descends(ledger, reading->session,
+                                                ledger->parts[shown].session)) {
         ledger_fail("session %u: metadata \"%.*s\" and title \"%.*s\" were "
                     "never put there together",
                     reading->session, (int)info->metadata.size,

@@ -87,8 +87,7 @@ static void count_sights(const struct ledger *ledger,
                          const struct ledger_view *view,
                          const struct ledger_batch *batch, uint32_t sights[3])
 {
-    enum ledger_sight session =
-        sight_of_session(ledger, view, batch->session);
+    enum ledger_sight session = sight_of_session(ledger, view, batch->session);
 
     sights[LEDGER_UNKNOWN] = 0;
     sights[LEDGER_THERE] = 0;

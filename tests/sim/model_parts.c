@@ -51,8 +51,8 @@ static uint8_t *make_value(uint32_t part, uint32_t size)
     static const char after[] = "\"}";
     uint8_t *bytes = malloc(size);
     char before[48];
-    int length =
-        snprintf(before, sizeof(before), "{\"part\":\"p%05u\",\"pad\":\"", part);
+    int length = snprintf(before, sizeof(before),
+                          "{\"part\":\"p%05u\",\"pad\":\"", part);
 
     WAL__ASSERT(bytes != NULL && length > 0 && size > (uint32_t)length + 2);
     memset(bytes, 'a' + (int)(part % 26), size);
@@ -109,7 +109,8 @@ void ledger_fill_change(uint32_t part, struct wal_session_change *out,
                         struct ledger_text *text)
 {
     memset(text, 0, sizeof(*text));
-    (void)snprintf(text->meta, sizeof(text->meta), "{\"part\":\"p%05u\"}", part);
+    (void)snprintf(text->meta, sizeof(text->meta), "{\"part\":\"p%05u\"}",
+                   part);
     part_text(title_letter, part, text->run);
     *out = (struct wal_session_change){
         .struct_size = sizeof(*out),

@@ -231,12 +231,6 @@ struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
     return record;
 }
 
-const struct ref_record *ref_at(const struct reference *ref, uint64_t sequence)
-{
-    WAL__ASSERT(sequence <= ref->count);
-    return sequence == 0 ? NULL : &ref->records[sequence - 1];
-}
-
 enum wal_status ref_end(struct reference *ref, uint64_t before, bool durable,
                         enum wal_status status)
 {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
 #include "tests/sim/reference_parts.h"
 
 enum {

@@ -5,6 +5,7 @@
 #ifndef WAL_TESTS_SIM_REFERENCE_PARTS_H
 #define WAL_TESTS_SIM_REFERENCE_PARTS_H
 
+#include "engine/base/assert.h"
 #include "tests/sim/reference.h"
 
 enum ref_kind {
@@ -62,8 +63,6 @@ struct reference {
 /* A new record at the end of the list, zeroed but for these. */
 struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
                            uint32_t session);
-/* The record with this sequence number; null for 0. */
-const struct ref_record *ref_at(const struct reference *ref, uint64_t sequence);
 /* An operation is done: what it wrote stands as one. Or it is refused: what
  * it wrote, behind `before` records, goes. */
 enum wal_status ref_end(struct reference *ref, uint64_t before, bool durable,
@@ -174,6 +173,14 @@ const struct ref_record *ref_document(const struct reference *ref,
                                       uint64_t limit);
 enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
                             const struct wal_doc *doc, struct wal_error *error);
+
+/* The record with this sequence number; null for 0. */
+static inline const struct ref_record *ref_at(const struct reference *ref,
+                                              uint64_t sequence)
+{
+    WAL__ASSERT(sequence <= ref->count);
+    return sequence == 0 ? NULL : &ref->records[sequence - 1];
+}
 
 /* The sequence number of a record of the list. */
 static inline uint64_t ref_sequence(const struct reference *ref,

@@ -25,7 +25,8 @@ enum {
 struct rest {
     struct workload *workload;
     struct ledger_view view;
-    bool closed; /* cleanly */
+    uint64_t parts[LEDGER_SESSIONS + 1]; /* the store's own last */
+    bool closed;                         /* cleanly */
     char paths[PATHS_MAX][PATH_SIZE];
     uint32_t path_count;
 };
@@ -38,7 +39,9 @@ struct sight {
     bool entries[LEDGER_ENTRIES];
     bool damaged[LEDGER_SESSIONS];
     bool there[LEDGER_SESSIONS];
-    uint32_t errors[LEDGER_SESSIONS];
+    uint32_t errors[LEDGER_SESSIONS + 1];
+    uint32_t shown[LEDGER_SESSIONS]; /* entries, though redacted */
+    uint64_t parts[LEDGER_SESSIONS + 1];
     uint32_t all_errors;
 };
 
@@ -70,6 +73,28 @@ static void on_call(void *arg, const struct sim_event *event)
     }
 }
 
+/* What each session has beside entries. */
+static void note_parts(struct rest *rest)
+{
+    struct wal_store *store = rest->workload->actors[0].store;
+    uint32_t errors = 0;
+
+    for (uint32_t i = 0; i < rest->workload->ledger->session_count; i++) {
+        struct wal_error error = {.struct_size = sizeof(error)};
+        struct wal_session *handle = NULL;
+        char id[LEDGER_TEXT];
+
+        ledger_session_id(i, id);
+        if (wal_session_open(store, ledger_slice(id), &handle, &error) ==
+            WAL_OK) {
+            rest->parts[i] = ledger_digest_parts(store, handle, &errors);
+            wal_session_close(handle);
+        }
+    }
+    rest->parts[LEDGER_SESSIONS] = ledger_digest_parts(store, NULL, &errors);
+    assert_int_equal(errors, 0);
+}
+
 /* A life of some steps; then closed, or killed where it is. */
 static void leave(struct rest *rest, uint64_t seed, uint32_t large_every,
                   bool closed)
@@ -85,6 +110,7 @@ static void leave(struct rest *rest, uint64_t seed, uint32_t large_every,
     }
     ledger_check(rest->workload->ledger, rest->workload->actors[0].store,
                  LEDGER_KEPT, &rest->view);
+    note_parts(rest);
     if (closed) {
         if (workload_close(rest->workload, 0) != WAL_OK) {
             ledger_fail("the store cannot be closed");
@@ -101,8 +127,11 @@ static void read_stream(struct sight *sight, uint32_t session,
                         struct wal_session *handle, uint32_t stream)
 {
     const struct ledger *ledger = sight->rest->workload->ledger;
-    struct wal_iter_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ITER_ALL, .stream = stream};
+    struct wal_iter_options options = {.struct_size = sizeof(options),
+                                       .mode = WAL_ITER_ALL,
+                                       .flags =
+                                           WAL_ITER_DELTAS | WAL_ITER_REDACTED,
+                                       .stream = stream};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_iter *iter = NULL;
@@ -126,6 +155,10 @@ static void read_stream(struct sight *sight, uint32_t session,
             continue;
         }
         number = ledger_identify(ledger, &entry, true);
+        if (number != LEDGER_NONE &&
+            !sight->rest->view.sessions[ledger->entries[number].session]) {
+            continue; /* of a session that was deleted, which may be back */
+        }
         if (number == LEDGER_NONE || !sight->rest->view.entries[number]) {
             ledger_fail("session %u: \"%.*s\" was never there", session,
                         (int)entry.id.size, (const char *)entry.id.data);
@@ -136,6 +169,9 @@ static void read_stream(struct sight *sight, uint32_t session,
             ledger_fail("session %u: entry %u hangs under %u now", session,
                         number, parent);
         }
+        sight->shown[session] +=
+            sight->rest->view.redactions[number] != LEDGER_NONE &&
+            (entry.flags & WAL_ENTRY_REDACTED) == 0;
         sight->entries[number] |= ledger->entries[number].session == session;
     }
     wal_iter_close(iter);
@@ -166,6 +202,8 @@ static void read_session(struct sight *sight, uint32_t session)
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
         read_stream(sight, session, handle, stream);
     }
+    sight->parts[session] =
+        ledger_digest_parts(sight->store, handle, &sight->errors[session]);
     sight->all_errors += sight->errors[session];
     wal_session_close(handle);
 }
@@ -194,6 +232,7 @@ static void judge_tear(const struct sight *sight)
         const struct ledger_batch *batch = &ledger->batches[i];
 
         lost += batch->count > 0 && batch->state == LEDGER_DURABLE &&
+                sight->rest->view.sessions[batch->session] &&
                 batch->durability == WAL_DURABLE &&
                 sight->rest->view.entries[batch->first] &&
                 !sight->entries[batch->first];
@@ -201,6 +240,79 @@ static void judge_tear(const struct sight *sight)
     if (lost > 1) {
         ledger_fail("%u promised batches are taken for a tear at %llu", lost,
                     (unsigned long long)sight->info.tail_offset);
+    }
+}
+
+/* Whether a loss is told of the session, or of one that it was forked from. */
+static bool is_told(const struct sight *sight, uint32_t session)
+{
+    const struct ledger *ledger = sight->rest->workload->ledger;
+
+    for (uint32_t at = session; at != LEDGER_NONE;
+         at = ledger->sessions[at].source) {
+        if (sight->damaged[at] || sight->errors[at] > 0 ||
+            (!sight->there[at] && is_reported(sight))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same of what is no entry, and of sessions that were deleted. */
+static void judge_parts(const struct sight *sight)
+{
+    const struct rest *rest = sight->rest;
+    const struct ledger *ledger = rest->workload->ledger;
+
+    if (sight->info.tail == WAL_TAIL_AMBIGUOUS) {
+        return;
+    }
+    for (uint32_t i = 0; i < ledger->session_count; i++) {
+        if (!sight->there[i] || is_told(sight, i)) {
+            continue;
+        }
+        if (!rest->view.sessions[i]) {
+            ledger_fail("session %u is back, and nobody says so", i);
+        }
+        if (sight->shown[i] != 0) {
+            ledger_fail("session %u: what was redacted is shown, and nobody "
+                        "says so",
+                        i);
+        }
+        if (sight->parts[i] != rest->parts[i]) {
+            ledger_fail("session %u has other documents, heads or metadata, "
+                        "and nobody says so",
+                        i);
+        }
+    }
+}
+
+/* Documents of the store: when some were lost, it refuses others until that is
+ * accepted. */
+static void judge_store(const struct sight *sight)
+{
+    const struct wal_doc doc = {.struct_size = sizeof(doc),
+                                .key = ledger_slice("after"),
+                                .value = ledger_slice("{}")};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status =
+        wal_doc_put(sight->store, NULL, &doc, NULL, &error);
+
+    if (status == WAL_EDAMAGED) {
+        status = wal_store_accept_damage(sight->store, &error);
+        if (status == WAL_OK) {
+            status = wal_doc_put(sight->store, NULL, &doc, NULL, &error);
+        }
+    } else if (sight->errors[LEDGER_SESSIONS] == 0 &&
+               sight->parts[LEDGER_SESSIONS] !=
+                   sight->rest->parts[LEDGER_SESSIONS] &&
+               sight->info.tail != WAL_TAIL_AMBIGUOUS &&
+               (sight->info.tail != WAL_TAIL_TORN || sight->rest->closed)) {
+        ledger_fail("the store has other documents, and nobody says so");
+    }
+    if (status != WAL_OK) {
+        ledger_fail("a document of the store is refused: %d %s", status,
+                    error.text);
     }
 }
 
@@ -218,6 +330,7 @@ static void judge(const struct sight *sight)
         judge_tear(sight);
         return;
     }
+    judge_parts(sight);
     for (uint32_t i = 0; i < ledger->session_count; i++) {
         bool was =
             sight->rest->view.sessions[i] &&
@@ -320,6 +433,9 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
     for (uint32_t i = 0; i < rest->workload->ledger->session_count; i++) {
         read_session(sight, i);
     }
+    sight->parts[LEDGER_SESSIONS] = ledger_digest_parts(
+        sight->store, NULL, &sight->errors[LEDGER_SESSIONS]);
+    sight->all_errors += sight->errors[LEDGER_SESSIONS];
     judge(sight);
     if (sight->all_errors == 0 && !is_reported(sight)) {
         if (sight->info.tail == WAL_TAIL_CLEAN || rest->closed) {
@@ -331,6 +447,7 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
         ledger_fail("what is derived is damaged, and something is lost");
     }
     append(sight);
+    judge_store(sight);
     (void)workload_close(copy, 0);
     free(sight);
     workload_destroy(copy);

@@ -110,8 +110,7 @@ static enum wal_status hand_in_one(struct workload *workload, uint32_t number,
                                    struct wal_error *error)
 {
     const struct ledger_part *part =
-        &workload->ledger
-             ->parts[workload->ledger->batches[number].first_part];
+        &workload->ledger->parts[workload->ledger->batches[number].first_part];
     struct wal_store *store = workload->actors[workload->actor].store;
     struct wal_session *of = part->session == LEDGER_NONE ? NULL : session;
     struct wal_doc *document = &handed->documents[0];
@@ -145,14 +144,15 @@ static enum wal_status hand_in(struct workload *workload, uint32_t number,
         status = hand_in_one(workload, number, session, &handed, error);
     } else if (way->by_ticket && way->durability != WAL_QUEUED &&
                handed.batch.change == NULL) {
-        status = wal_batch_submit(session, &handed.batch, &options, &ticket,
-                                  error);
+        status =
+            wal_batch_submit(session, &handed.batch, &options, &ticket, error);
         if (status == WAL_OK) {
             status = wal_ticket_wait(ticket, -1, NULL, error);
             wal_ticket_destroy(ticket);
         }
     } else {
-        status = wal_batch_commit(session, &handed.batch, &options, NULL, error);
+        status =
+            wal_batch_commit(session, &handed.batch, &options, NULL, error);
     }
     workload_free_call(workload);
     return status;
@@ -224,12 +224,11 @@ static bool add_documents(struct workload *workload, uint32_t batch,
 
     for (uint32_t i = 0; i < count; i++) {
         bool of_store = workload__roll(dice, 4) == 0;
-        bool deletes = workload__roll(dice, 3) == 0 &&
-                       way->durability != WAL_QUEUED;
+        bool deletes =
+            workload__roll(dice, 3) == 0 && way->durability != WAL_QUEUED;
         uint32_t place = ledger->batches[batch].part_count;
         struct ledger_part part = {
-            .session =
-                of_store ? LEDGER_NONE : ledger->batches[batch].session,
+            .session = of_store ? LEDGER_NONE : ledger->batches[batch].session,
             .key = (first + i) % KEYS,
             .size = workload__size(workload, dice)};
 
@@ -327,9 +326,9 @@ static uint32_t make(struct workload *workload, struct wal_session *session,
     }
     if (ledger->batches[batch].count + ledger->batches[batch].part_count == 0) {
         way->conditional = false;
-        ledger_add_part(ledger, batch,
-                        &(struct ledger_part){
-                            .session = number, .key = only, .size = 200});
+        ledger_add_part(
+            ledger, batch,
+            &(struct ledger_part){.session = number, .key = only, .size = 200});
     }
     return batch;
 }
@@ -352,9 +351,8 @@ void workload__step_parts(struct workload *workload,
                           struct wal_session *session, uint32_t number,
                           struct dice *dice)
 {
-    static const uint32_t durabilities[] = {WAL_DURABLE, WAL_DURABLE,
-                                            WAL_WRITTEN, WAL_WRITTEN,
-                                            WAL_QUEUED};
+    static const uint32_t durabilities[] = {
+        WAL_DURABLE, WAL_DURABLE, WAL_WRITTEN, WAL_WRITTEN, WAL_QUEUED};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct way way = {.durability = durabilities[workload__roll(dice, 5)],
                       .by_ticket = workload__roll(dice, 3) == 0,

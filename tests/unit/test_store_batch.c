@@ -319,9 +319,9 @@ test_batch__conflicting_document_version_changes_nothing(void **state)
     struct parts parts;
     char version[24];
 
-    (void)snprintf(version, sizeof(version), "%llu",
-                   (unsigned long long)kit_put(bench.store, bench.session,
-                                               "own", "3"));
+    (void)snprintf(
+        version, sizeof(version), "%llu",
+        (unsigned long long)kit_put(bench.store, bench.session, "own", "3"));
     prepare(&parts);
     parts.docs[0].flags = WAL_DOC_EXPECT;
     error = refused(&bench, &parts, WAL_ESTALE);
@@ -341,8 +341,8 @@ test_batch__conflicting_document_version_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__conflicting_metadata_version_changes_nothing(
-    void **state)
+static void
+test_batch__conflicting_metadata_version_changes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -414,25 +414,63 @@ static void test_batch__wrong_use_changes_nothing(void **state)
     for (int i = 0; i < 20; i++) {
         prepare(&parts);
         switch (i) {
-        case 0: parts.batch.struct_size--; break;
-        case 1: parts.entries[1].struct_size = 0; break;
-        case 2: parts.docs[0].struct_size++; break;
-        case 3: parts.heads[0].struct_size = 1; break;
-        case 4: parts.change.struct_size = 1; break;
-        case 5: parts.options.struct_size = 1; break;
-        case 6: parts.docs[0].flags = 1u << 9; break;
-        case 7: parts.heads[0].flags = 1u << 9; break;
-        case 8: parts.change.fields = 1u << 9; break;
-        case 9: parts.docs[1].key = kit_text("own"); break;
-        case 10: parts.docs[1].key = kit_text(""); break;
-        case 11: parts.heads[1].name = kit_text("mark"); break;
-        case 12: parts.heads[0].name = kit_text(NULL); break; /* main twice */
-        case 13: parts.batch.entries = NULL; break;
-        case 14: parts.batch.documents = NULL; break;
-        case 15: parts.batch.heads = NULL; break;
-        case 16: parts.heads[0].stream = 256; break;
-        case 17: parts.docs[0].key = kit_text("\xff"); break;
-        case 18: parts.heads[0].name = kit_text("\xff"); break;
+        case 0:
+            parts.batch.struct_size--;
+            break;
+        case 1:
+            parts.entries[1].struct_size = 0;
+            break;
+        case 2:
+            parts.docs[0].struct_size++;
+            break;
+        case 3:
+            parts.heads[0].struct_size = 1;
+            break;
+        case 4:
+            parts.change.struct_size = 1;
+            break;
+        case 5:
+            parts.options.struct_size = 1;
+            break;
+        case 6:
+            parts.docs[0].flags = 1u << 9;
+            break;
+        case 7:
+            parts.heads[0].flags = 1u << 9;
+            break;
+        case 8:
+            parts.change.fields = 1u << 9;
+            break;
+        case 9:
+            parts.docs[1].key = kit_text("own");
+            break;
+        case 10:
+            parts.docs[1].key = kit_text("");
+            break;
+        case 11:
+            parts.heads[1].name = kit_text("mark");
+            break;
+        case 12:
+            parts.heads[0].name = kit_text(NULL);
+            break; /* main twice */
+        case 13:
+            parts.batch.entries = NULL;
+            break;
+        case 14:
+            parts.batch.documents = NULL;
+            break;
+        case 15:
+            parts.batch.heads = NULL;
+            break;
+        case 16:
+            parts.heads[0].stream = 256;
+            break;
+        case 17:
+            parts.docs[0].key = kit_text("\xff");
+            break;
+        case 18:
+            parts.heads[0].name = kit_text("\xff");
+            break;
         default:
             parts.change.fields = WAL_CHANGE_SCHEMA;
             break;

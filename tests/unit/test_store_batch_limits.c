@@ -123,9 +123,8 @@ static void test_batch__of_4096_heads_and_not_one_more(void **state)
     struct bench bench = begin();
     struct wal_head *heads = calloc(HEADS + 1, sizeof(*heads));
     char *texts = names("h", HEADS + 1);
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .heads = heads,
-                              .head_count = HEADS + 1};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .heads = heads, .head_count = HEADS + 1};
     char *before = kit_picture(bench.store, bench.session);
 
     assert_non_null(heads);
@@ -293,8 +292,8 @@ static void test_batch__change_that_is_outrun_begins_again(void **state)
     struct wal_session_info info;
 
     for (int i = 0; i < 4; i++) {
-        WAL__ASSERT(pthread_create(&threads[i], NULL, run_changes,
-                                   &runners[i]) == 0);
+        WAL__ASSERT(
+            pthread_create(&threads[i], NULL, run_changes, &runners[i]) == 0);
     }
     for (int i = 0; i < 4; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
@@ -308,7 +307,8 @@ static void test_batch__change_that_is_outrun_begins_again(void **state)
 }
 
 /* A refusal for another reason is told at once. */
-static void test_batch__stale_document_beside_a_free_change_is_told(void **state)
+static void
+test_batch__stale_document_beside_a_free_change_is_told(void **state)
 {
     (void)state;
     struct bench bench = begin();
@@ -381,9 +381,8 @@ static void test_batch__documents_of_several_threads(void **state)
     for (int i = 0; i < 3; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
     }
-    assert_true(
-        strtol(kit_value(bench.store, bench.session, "n", 0), NULL, 10) >=
-        ROUNDS);
+    assert_true(strtol(kit_value(bench.store, bench.session, "n", 0), NULL,
+                       10) >= ROUNDS);
     end(&bench);
 }
 

@@ -41,11 +41,10 @@ static enum wal_status attempt(struct bench *bench, struct wal_doc doc,
     enum wal_status status;
 
     *error = KIT_ERROR;
-    status = deletes
-                 ? wal_doc_delete(bench->store, bench->session, &doc, &kept,
-                                  error)
-                 : wal_doc_put(bench->store, bench->session, &doc, &kept,
-                               error);
+    status =
+        deletes
+            ? wal_doc_delete(bench->store, bench->session, &doc, &kept, error)
+            : wal_doc_put(bench->store, bench->session, &doc, &kept, error);
     if (status == WAL_OK) {
         free(before);
     } else {
@@ -158,9 +157,8 @@ static void test_document__deleted_one_keeps_its_versions(void **state)
     uint64_t gone = kit_delete(bench.store, bench.session, "k");
     struct wal_error error;
 
-    assert_int_equal(
-        attempt(&bench, kit_doc("k", NULL), true, NULL, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(attempt(&bench, kit_doc("k", NULL), true, NULL, &error),
+                     WAL_ENOTFOUND);
     for (int i = 0; i < 2; i++) {
         assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "");
         assert_string_equal(
@@ -270,9 +268,8 @@ static void test_document__of_the_store_is_no_sessions(void **state)
         wal_session_open(bench.store, kit_text("store"), &named, NULL),
         WAL_ENOTFOUND);
     (void)kit_delete(bench.store, NULL, "k");
-    assert_string_equal(
-        kit_docs(bench.store, NULL, WAL_DOCS_HISTORY, NULL),
-        "k- k=\"store\"");
+    assert_string_equal(kit_docs(bench.store, NULL, WAL_DOCS_HISTORY, NULL),
+                        "k- k=\"store\"");
     end(&bench);
 }
 
@@ -296,10 +293,14 @@ static void test_document__hostile_keys_are_kept_as_they_are(void **state)
 {
     (void)state;
     static const struct wal_slice keys[] = {
-        {"\0", 1}, {"\0\0", 2},         {"a\0b", 3}, {"..", 2},
-        {"/", 1},  {"\n", 1},           {" ", 1},    {"\"", 1},
-        {"%s", 2}, {"\xf0\x9f\x98\x80", 4}};
-    enum { COUNT = sizeof(keys) / sizeof(keys[0]) };
+        {"\0", 1},   {"\0\0", 2},
+        {"a\0b", 3}, {"..", 2},
+        {"/", 1},    {"\n", 1},
+        {" ", 1},    {"\"", 1},
+        {"%s", 2},   {"\xf0\x9f\x98\x80", 4}};
+    enum {
+        COUNT = sizeof(keys) / sizeof(keys[0])
+    };
     struct bench bench = begin();
     struct wal_doc doc;
     struct wal_docs *docs = NULL;
@@ -359,8 +360,8 @@ static void test_document__keys_that_can_not_be(void **state)
 static void test_document__values_that_can_not_be(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", " ", "{", "nul", "{\"a\":1,}", "1 2",
-                                      "\"\xff\""};
+    static const char *const bad[] = {"",           " ",   "{",       "nul",
+                                      "{\"a\":1,}", "1 2", "\"\xff\""};
     struct bench bench = begin();
     struct wal_error error;
     struct wal_doc doc;

@@ -74,8 +74,7 @@ static void test_document__fork_sees_its_sources_as_of_the_fork(void **state)
     (void)kit_delete(store, deep, "own");
     for (int i = 0; i < 3; i++) {
         assert_string_equal(kit_docs(store, source, 0, NULL), "k=2 late=1");
-        assert_string_equal(kit_docs(store, fork, 0, NULL),
-                            "both=1 k=4 own=1");
+        assert_string_equal(kit_docs(store, fork, 0, NULL), "both=1 k=4 own=1");
         assert_string_equal(kit_docs(store, deep, 0, NULL), "both=1 k=3");
         assert_string_equal(kit_docs(store, deep, WAL_DOCS_HISTORY, NULL),
                             "both=1 gone- gone=1 k=3 k=1 own- own=1");
@@ -327,8 +326,7 @@ static void test_document__put_by_several_processes(void **state)
     session = kit_session(store, "s");
     assert_string_equal(kit_docs(store, session, 0, NULL),
                         "p0=[0,40] p1=[1,40] p2=[2,40]");
-    assert_int_equal(wal_docs_open(store, NULL, &history, &docs, NULL),
-                     WAL_OK);
+    assert_int_equal(wal_docs_open(store, NULL, &history, &docs, NULL), WAL_OK);
     while (wal_docs_next(docs, &doc, NULL) == WAL_OK) {
         assert_true(doc.version < before);
         before = doc.version;
@@ -356,14 +354,12 @@ static void flip(const char *text)
     assert_int_equal(fstat(file, &stat), 0);
     bytes = malloc((size_t)stat.st_size);
     assert_non_null(bytes);
-    assert_int_equal(pread(file, bytes, (size_t)stat.st_size, 0),
-                     stat.st_size);
+    assert_int_equal(pread(file, bytes, (size_t)stat.st_size, 0), stat.st_size);
     for (size_t at = 0; at + size <= (size_t)stat.st_size; at++) {
         if (memcmp(bytes + at, text, size) == 0) {
             char flipped = (char)(bytes[at + size - 1] ^ 1);
 
-            assert_int_equal(pwrite(file, &flipped, 1,
-                                    (off_t)(at + size - 1)),
+            assert_int_equal(pwrite(file, &flipped, 1, (off_t)(at + size - 1)),
                              1);
             count++;
         }
@@ -408,8 +404,8 @@ static void damaged_one(uint32_t flags)
     kit_expect(doc.key, "z");
     assert_int_equal(wal_docs_next(docs, &doc, &error), WAL_END);
     error = KIT_ERROR;
-    assert_int_equal(
-        wal_docs_get(docs, kit_text("bad"), 0, &doc, &error), WAL_ECORRUPT);
+    assert_int_equal(wal_docs_get(docs, kit_text("bad"), 0, &doc, &error),
+                     WAL_ECORRUPT);
     assert_int_equal(error.status, WAL_ECORRUPT);
     assert_int_equal(wal_docs_get(docs, kit_text("z"), 0, &doc, &error),
                      WAL_OK);
@@ -418,8 +414,7 @@ static void damaged_one(uint32_t flags)
     doc = kit_doc("bad", "\"unmistakable one\"");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version + 1;
-    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL),
-                     WAL_ESTALE);
+    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_ESTALE);
     doc.version = version;
     assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_OK);
     assert_string_equal(kit_docs(store, session, 0, NULL),

@@ -5,7 +5,6 @@
  */
 #include "tests/lib/racing.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "engine/base/assert.h"
@@ -20,85 +19,13 @@ enum {
 struct race {
     struct wal_store *store;
     struct wal_session *session;
-    pthread_barrier_t start;
-    _Atomic int working;
-    _Atomic uint64_t began; /* the newest that somebody began to make */
-    _Atomic uint64_t made;  /* the newest that was acknowledged */
-    _Atomic uint64_t reads;
+    _Atomic uint64_t made; /* the newest that was acknowledged */
     _Atomic uint64_t lost; /* how often another was first */
     _Atomic uint64_t clock;
     _Atomic uint64_t redacted[SECRETS]; /* when, by the clock; 0: not yet */
     _Atomic bool inside;
     uint64_t guarded; /* only touched by who holds the lock */
 };
-
-struct worker {
-    struct race *race;
-    int number;
-    uint64_t random;
-    pthread_t thread;
-};
-
-typedef void work_fn(struct worker *worker);
-
-struct job {
-    work_fn *work; /* made WORKERS times, but for `makers` */
-    work_fn *read; /* until they are done; or null */
-    int makers;    /* 0: WORKERS */
-};
-
-struct started {
-    struct worker worker;
-    work_fn *work;
-    bool reads;
-};
-
-static void *run_worker(void *arg)
-{
-    struct started *started = arg;
-    struct race *race = started->worker.race;
-
-    (void)pthread_barrier_wait(&race->start);
-    if (!started->reads) {
-        started->work(&started->worker);
-        atomic_fetch_sub(&race->working, 1);
-        return NULL;
-    }
-    do {
-        started->work(&started->worker);
-        atomic_fetch_add(&race->reads, 1);
-    } while (atomic_load(&race->working) > 0);
-    return NULL;
-}
-
-static void run(struct race *race, struct job job)
-{
-    struct started all[WORKERS + READERS];
-    uint64_t random = kit_seed();
-    int makers = job.makers == 0 ? WORKERS : job.makers;
-    int count = job.read == NULL ? makers : makers + READERS;
-
-    WAL__ASSERT(makers <= WORKERS);
-    assert_int_equal(pthread_barrier_init(&race->start, NULL, (unsigned)count),
-                     0);
-    atomic_store(&race->working, makers);
-    for (int i = 0; i < count; i++) {
-        all[i] = (struct started){
-            .worker = {.race = race,
-                       .number = i < makers ? i : i - makers,
-                       .random = kit_random(&random) | 1},
-            .work = i < makers ? job.work : job.read,
-            .reads = i >= makers,
-        };
-        assert_int_equal(
-            pthread_create(&all[i].worker.thread, NULL, run_worker, &all[i]),
-            0);
-    }
-    for (int i = 0; i < count; i++) {
-        assert_int_equal(pthread_join(all[i].worker.thread, NULL), 0);
-    }
-    (void)pthread_barrier_destroy(&race->start);
-}
 
 static void begin(struct race *race, uint32_t flags)
 {
@@ -123,12 +50,12 @@ static void again(struct race *race)
 /* ---------------------------------------------------------- counters --- */
 
 /* Every other worker uses handles of its own, some of them short-lived. */
-static void count_metadata(struct worker *worker)
+static void count_metadata(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
 
     for (int i = 0; i < ROUNDS; i++) {
-        if (worker->number % 2 == 1 && i % 8 == 0) {
+        if (racer->number % 2 == 1 && i % 8 == 0) {
             struct wal_store *store = racing_open(0);
             struct wal_session *session = racing_session(store, "s");
 
@@ -141,12 +68,14 @@ static void count_metadata(struct worker *worker)
     }
 }
 
-static void watch_metadata(struct worker *worker)
+static void watch_metadata(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
+    struct wal_session *session = racing_session(race->store, "s");
     uint64_t least = atomic_load(&race->made);
 
-    WAL__ASSERT(racing_counted(race->session) >= least);
+    WAL__ASSERT(racing_counted(session) >= least);
+    wal_session_close(session);
 }
 
 static void test_races__every_change_of_metadata_counts_once(void **state)
@@ -155,7 +84,7 @@ static void test_races__every_change_of_metadata_counts_once(void **state)
     struct race race;
 
     begin(&race, 0);
-    run(&race, (struct job){count_metadata, watch_metadata, 0});
+    (void)racing_run(&race, count_metadata, WORKERS, watch_metadata, READERS);
     assert_int_equal(racing_counted(race.session), WORKERS * ROUNDS);
     again(&race);
     assert_int_equal(racing_counted(race.session), WORKERS * ROUNDS);
@@ -192,23 +121,23 @@ test_races__change_that_another_made_alike_is_made_again(void **state)
     end(&race);
 }
 
-static void add_to_documents(struct worker *worker)
+static void add_to_documents(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
 
     for (int i = 0; i < ROUNDS; i++) {
-        bool of_store = (i + worker->number) % 2 == 0;
+        bool of_store = (i + racer->number) % 2 == 0;
         struct wal_session *session = of_store ? NULL : race->session;
         uint64_t lost =
-            racing_add(race->store, session, "counter", worker->number);
+            racing_add(race->store, session, "counter", racer->number);
 
         atomic_fetch_add(&race->lost, lost);
     }
 }
 
-static void watch_documents(struct worker *worker)
+static void watch_documents(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
     uint64_t least = 0;
     uint64_t version = 0;
 
@@ -228,7 +157,8 @@ static void add_documents(uint32_t flags)
     struct race race;
 
     begin(&race, flags);
-    run(&race, (struct job){add_to_documents, watch_documents, 0});
+    (void)racing_run(&race, add_to_documents, WORKERS, watch_documents,
+                     READERS);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(racing_get(race.store, NULL, "counter", NULL),
                          WORKERS * ROUNDS / 2);
@@ -261,19 +191,19 @@ static void test_races__the_same_in_memory(void **state)
 
 /* -------------------------------------------------------------- lock --- */
 
-static void hold_lock(struct worker *worker)
+static void hold_lock(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
 
     for (int i = 0; i < ROUNDS / 2; i++) {
-        while (!racing_lock(race->session, worker->number)) {
+        while (!racing_lock(race->session, racer->number)) {
             atomic_fetch_add(&race->lost, 1);
-            usleep((useconds_t)(kit_random(&worker->random) % 500));
+            usleep((useconds_t)(kit_random(&racer->random) % 500));
         }
         WAL__ASSERT(!atomic_exchange(&race->inside, true));
         race->guarded++;
         atomic_store(&race->inside, false);
-        racing_unlock(race->session, worker->number);
+        racing_unlock(race->session, racer->number);
     }
 }
 
@@ -284,7 +214,7 @@ static void test_races__head_is_a_lock(void **state)
 
     begin(&race, 0);
     kit_append_all(race.session, "w0 w1 w2 w3");
-    run(&race, (struct job){hold_lock, NULL, 0});
+    (void)racing_run(&race, hold_lock, WORKERS, NULL, 0);
     assert_int_equal(race.guarded, WORKERS * ROUNDS / 2);
     assert_true(racing_lock(race.session, 0));
     assert_false(racing_lock(race.session, 1));
@@ -293,13 +223,13 @@ static void test_races__head_is_a_lock(void **state)
 
 /* ------------------------------------------------------------- turns --- */
 
-static void make_turns(struct worker *worker)
+static void make_turns(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
 
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t number =
-            racing_turn(race->store, race->session, worker->number);
+            racing_turn(race->store, race->session, racer->number);
         uint64_t made = atomic_load(&race->made);
 
         while (made < number &&
@@ -309,15 +239,15 @@ static void make_turns(struct worker *worker)
 }
 
 /* One reader is behind a handle of its own. */
-static void look_at_turns(struct worker *worker)
+static void look_at_turns(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
     struct wal_store *store = race->store;
     struct wal_session *session = race->session;
     uint64_t last = 0;
     int looks = 0;
 
-    if (worker->number == 1) {
+    if (racer->number == 1) {
         store = racing_open(WAL_OPEN_READ_ONLY);
         session = racing_session(store, "s");
     }
@@ -326,7 +256,7 @@ static void look_at_turns(struct worker *worker)
 
         last = racing_look(store, session, least > last ? least : last);
     } while (++looks < 10);
-    if (worker->number == 1) {
+    if (racer->number == 1) {
         racing_close(store, session);
     }
 }
@@ -335,15 +265,16 @@ static void test_races__batch_is_seen_whole_or_not_at_all(void **state)
 {
     (void)state;
     struct race race;
+    uint64_t reads;
 
     begin(&race, 0);
-    run(&race, (struct job){make_turns, look_at_turns, WORKERS - 1});
+    reads = racing_run(&race, make_turns, WORKERS - 1, look_at_turns, READERS);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(racing_look(race.store, race.session, 0),
                          (WORKERS - 1) * ROUNDS);
         again(&race);
     }
-    assert_true(atomic_load(&race.reads) >= READERS);
+    assert_true(reads >= READERS);
     end(&race);
 }
 
@@ -364,26 +295,26 @@ static void redact_one(struct race *race, struct wal_session *session,
 
 /* Each redacts its share but for every fourth, in an order of its own; one of
  * two through the fork. */
-static void redact_some(struct worker *worker)
+static void redact_some(struct racer *racer)
 {
-    struct race *race = worker->race;
-    uint64_t step = 2 * (kit_random(&worker->random) % 16) + 1;
+    struct race *race = racer->ctx;
+    uint64_t step = 2 * (kit_random(&racer->random) % 16) + 1;
     uint64_t share = SECRETS / 2;
     struct wal_session *session = race->session;
 
-    if (worker->number == 1) {
+    if (racer->number == 1) {
         session = racing_session(race->store, "f");
     }
     for (uint64_t i = 0; i < share; i++) {
         /* 5 divides the share: an odd step that 5 does not divide takes all */
         uint64_t at = i * (step % 5 == 0 ? step + 2 : step) % share;
-        uint64_t which = 2 * at + (uint64_t)worker->number;
+        uint64_t which = 2 * at + (uint64_t)racer->number;
 
         if (which % 8 < 6) {
             redact_one(race, session, which);
         }
     }
-    if (worker->number == 1) {
+    if (racer->number == 1) {
         wal_session_close(session);
     }
 }
@@ -431,10 +362,10 @@ static void get_secret(struct race *race, struct wal_iter *iter, uint64_t which)
     WAL__ASSERT(!redacted && has_secret(entry.payload));
 }
 
-static void read_secrets(struct worker *worker)
+static void read_secrets(struct racer *racer)
 {
-    struct race *race = worker->race;
-    uint64_t random = kit_random(&worker->random);
+    struct race *race = racer->ctx;
+    uint64_t random = kit_random(&racer->random);
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = random >> 20 & 1,
@@ -458,7 +389,7 @@ static void read_secrets(struct worker *worker)
             count += kit_is(entry.type, "message") ? 1 : 0;
         }
         if (options.flags == 0 && random >> 23 & 1) {
-            get_secret(race, iter, kit_random(&worker->random) % SECRETS);
+            get_secret(race, iter, kit_random(&racer->random) % SECRETS);
         }
     } while (status == WAL_OK);
     WAL__ASSERT(status == WAL_END);
@@ -489,13 +420,13 @@ static void redact(uint32_t flags)
     begin(&race, flags);
     append_secrets(&race);
     wal_session_close(kit_fork(race.session, NULL, "f"));
-    run(&race, (struct job){redact_some, read_secrets, 2});
+    (void)racing_run(&race, redact_some, 2, read_secrets, READERS);
     assert_int_equal(atomic_load(&race.clock), SECRETS * 3 / 4);
     again(&race);
     /* and the redactions made in the session itself */
     assert_int_equal(kit_info(race.session).entries, SECRETS + SECRETS * 3 / 8);
     for (int i = 0; i < 8; i++) {
-        struct worker late = {.race = &race, .random = (uint64_t)i << 40 | 1};
+        struct racer late = {.ctx = &race, .random = (uint64_t)i << 40 | 1};
 
         read_secrets(&late);
     }
@@ -519,9 +450,9 @@ static void test_races__redacted_is_not_given_by_pread(void **state)
 /* ---------------------------------------------------------- one place --- */
 
 /* Makes the session "x", is alone in it, and deletes it. */
-static void use_one_id(struct worker *worker)
+static void use_one_id(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("x")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -534,17 +465,17 @@ static void use_one_id(struct worker *worker)
 
         if (status == WAL_EEXISTS) {
             atomic_fetch_add(&race->lost, 1);
-            usleep((useconds_t)(kit_random(&worker->random) % 500));
+            usleep((useconds_t)(kit_random(&racer->random) % 500));
             continue;
         }
         racing_ok(status, &error, "wal_session_create");
         WAL__ASSERT(!atomic_exchange(&race->inside, true));
         race->guarded++;
-        WAL__ASSERT(racing_add(race->store, session, "n", worker->number) == 0);
+        WAL__ASSERT(racing_add(race->store, session, "n", racer->number) == 0);
         WAL__ASSERT(racing_get(race->store, session, "n", NULL) == 1);
         racing_count(session);
         WAL__ASSERT(racing_counted(session) == 1);
-        WAL__ASSERT(racing_turn(race->store, session, worker->number) == 1);
+        WAL__ASSERT(racing_turn(race->store, session, racer->number) == 1);
         atomic_store(&race->inside, false);
         racing_ok(wal_session_delete(session, &error), &error, "delete");
         WAL__ASSERT(wal_session_delete(session, NULL) == WAL_ENOTFOUND);
@@ -555,9 +486,9 @@ static void use_one_id(struct worker *worker)
 }
 
 /* Whoever opens it sees one life of it: nothing of the one before. */
-static void look_at_one_id(struct worker *worker)
+static void look_at_one_id(struct racer *racer)
 {
-    struct race *race = worker->race;
+    struct race *race = racer->ctx;
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
@@ -588,7 +519,7 @@ static void test_races__id_is_used_by_one_at_a_time(void **state)
     struct race race;
 
     begin(&race, 0);
-    run(&race, (struct job){use_one_id, look_at_one_id, 3});
+    (void)racing_run(&race, use_one_id, 3, look_at_one_id, READERS);
     assert_int_equal(race.guarded, 3 * ROUNDS / 2);
     again(&race);
     wal_session_close(kit_create(race.store, "x"));

@@ -1,0 +1,418 @@
+/*
+ * test_store_delete.c - tests of deleting sessions: what goes, and what forks
+ * keep (SPEC.md 5.10).
+ */
+#include "tests/lib/parts_kit.h"
+
+#include <dirent.h>
+
+#include "engine/base/assert.h"
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session; /* "s", deleted */
+    struct wal_session *fork;    /* "f", of it, at b */
+};
+
+static void remove_index(void)
+{
+    DIR *folder = opendir("store/index");
+    const struct dirent *item;
+    char path[300];
+
+    assert_non_null(folder);
+    while ((item = readdir(folder)) != NULL) {
+        (void)snprintf(path, sizeof(path), "store/index/%s", item->d_name);
+        (void)unlink(path);
+    }
+    (void)closedir(folder);
+}
+
+static int32_t say_yes(void *ctx, const struct wal_session_info *now,
+                       struct wal_session_change *change)
+{
+    (void)ctx;
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = kit_text("new");
+    return 0;
+}
+
+/* A session with something of everything, its fork, and it is deleted. */
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store()};
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text("s"),
+                                          .cwd = kit_text("/work"),
+                                          .source = kit_text("from")};
+    struct wal_entry entry =
+        kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
+
+    assert_int_equal(
+        wal_session_create(bench.store, &options, &bench.session, NULL),
+        WAL_OK);
+    assert_int_equal(kit_try(bench.session, &entry, NULL, NULL), WAL_OK);
+    kit_append_all(bench.session, "b c");
+    (void)kit_put(bench.store, bench.session, "k", "1");
+    kit_move(bench.session, "mark", "a");
+    bench.fork = kit_fork(bench.session, "b", "f");
+    kit_append(bench.fork, "f1", NULL);
+    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    wal_session_close(bench->fork);
+    kit_close(bench->store);
+}
+
+/* The ids that a list gives, a blank behind each. */
+static const char *list(struct wal_store *store,
+                        const struct wal_list_options *options)
+{
+    static char text[1000];
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *sessions = NULL;
+
+    text[0] = '\0';
+    assert_int_equal(wal_list_open(store, options, &sessions, NULL), WAL_OK);
+    while (wal_list_next(sessions, &info, NULL) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(text + size, sizeof(text) - size, "%.*s%s ",
+                       (int)info.id.size, (const char *)info.id.data,
+                       (info.flags & WAL_SESSION_DELETED) != 0 ? "-" : "");
+    }
+    wal_list_close(sessions);
+    return text;
+}
+
+static void test_delete__handle_answers_not_found_to_everything(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *session = bench.session;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_entry entry = kit_entry("z", NULL, "{}");
+    struct wal_entry old = kit_entry("b", NULL, "{\"id\":\"b\"}");
+    struct wal_head head = kit_head("mark", "b", NULL);
+    struct wal_doc doc = kit_doc("k", "2");
+    struct wal_session_change change = kit_title("new");
+    struct wal_session_change nothing = {.struct_size = sizeof(nothing)};
+    struct wal_compact_options compact = {.struct_size = sizeof(compact),
+                                          .first_kept = kit_text("a")};
+    struct wal_session_options into = {.struct_size = sizeof(into)};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
+    uint64_t last = kit_last_sequence(bench.store);
+    struct wal_session *made = NULL;
+    struct wal_iter *iter = NULL;
+    struct wal_heads *heads = NULL;
+    struct wal_docs *docs = NULL;
+    char id[256];
+
+    for (int i = 0; i < 21; i++) {
+        struct wal_error error = KIT_ERROR;
+        enum wal_status status = WAL_OK;
+
+        switch (i) {
+        case 0:
+            status = wal_append(session, &entry, 1, NULL, NULL, &error);
+            break;
+        case 1:
+            status = wal_append(session, &old, 1, NULL, NULL, &error);
+            break;
+        case 2:
+            status = wal_head_move(session, &head, NULL, &error);
+            break;
+        case 3:
+            status = wal_doc_put(bench.store, session, &doc, NULL, &error);
+            break;
+        case 4:
+            status = wal_doc_delete(NULL, session, &doc, NULL, &error);
+            break;
+        case 5:
+            status = wal_batch_commit(session, &batch, NULL, NULL, &error);
+            break;
+        case 6:
+            batch.change = &nothing;
+            status = wal_batch_commit(session, &batch, NULL, NULL, &error);
+            break;
+        case 7:
+            status = wal_session_update(session, say_yes, NULL, &error);
+            break;
+        case 8:
+            status =
+                wal_session_migrate(session, 9, say_yes, NULL, NULL, &error);
+            break;
+        case 9:
+            status = wal_session_redact(session, kit_text("a"), kit_text(NULL),
+                                        NULL, &error);
+            break;
+        case 10:
+            status = wal_session_compact(session, &compact, NULL, NULL, &error);
+            break;
+        case 11:
+            compact.into = &into;
+            status =
+                wal_session_compact(session, &compact, &made, NULL, &error);
+            break;
+        case 12:
+            status =
+                wal_session_fork(session, kit_text("a"), NULL, &made, &error);
+            break;
+        case 13:
+            status = wal_session_accept_damage(session, &error);
+            break;
+        case 14:
+            status = wal_session_delete(session, &error);
+            break;
+        case 15:
+            status = wal_session_status(session, &info, &error);
+            break;
+        case 16:
+            status = wal_iter_open(session, NULL, &iter, &error);
+            break;
+        case 17:
+            status = wal_heads_open(session, &heads, &error);
+            break;
+        case 18:
+            status = wal_head_get(session, 0, kit_text(NULL), id, &error);
+            break;
+        case 19:
+            status = wal_docs_open(bench.store, session, NULL, &docs, &error);
+            break;
+        default:
+            status =
+                wal_session_open(bench.store, kit_text("s"), &made, &error);
+            break;
+        }
+        if (status != WAL_ENOTFOUND || error.status != WAL_ENOTFOUND) {
+            fail_msg("call %d: %d, %d %s", i, status, error.status, error.text);
+        }
+    }
+    assert_null(made);
+    assert_int_equal(kit_last_sequence(bench.store), last);
+    end(&bench);
+}
+
+static void test_delete__session_is_in_no_list(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_list_options options = {.struct_size = sizeof(options)};
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_session *latest = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        options = (struct wal_list_options){.struct_size = sizeof(options)};
+        assert_string_equal(list(bench.store, NULL), "f ");
+        options.prefix = kit_text("s");
+        assert_string_equal(list(bench.store, &options), "");
+        options.prefix = kit_text(NULL);
+        options.cwd = kit_text("/work");
+        assert_string_equal(list(bench.store, &options), "f ");
+        options.cwd = kit_text(NULL);
+        options.source = kit_text("from");
+        assert_string_equal(list(bench.store, &options), "");
+        options.source = kit_text(NULL);
+        options.parent = kit_text("s");
+        assert_string_equal(list(bench.store, &options), "f ");
+        options.parent = kit_text(NULL);
+        options.flags = WAL_LIST_LINEAGE;
+        options.of = kit_text("f");
+        assert_string_equal(list(bench.store, &options), "s- ");
+        assert_int_equal(wal_store_status(bench.store, &info, NULL), WAL_OK);
+        assert_int_equal(info.sessions, 1);
+        assert_int_equal(
+            wal_session_latest(bench.store, kit_text("/work"), &latest, NULL),
+            WAL_OK);
+        kit_expect(kit_info(latest).id, "f");
+        wal_session_close(latest);
+        wal_session_close(bench.session);
+        wal_session_close(bench.fork);
+        kit_close(bench.store);
+        if (i == 1) {
+            remove_index();
+        }
+        bench.store = kit_store();
+        bench.fork = kit_session(bench.store, "f");
+        bench.session = NULL;
+    }
+    assert_int_equal(wal_session_delete(bench.fork, NULL), WAL_OK);
+    assert_string_equal(list(bench.store, NULL), "");
+    assert_int_equal(
+        wal_session_latest(bench.store, kit_text(NULL), &latest, NULL),
+        WAL_ENOTFOUND);
+    end(&bench);
+}
+
+static void check_fork(struct bench *bench)
+{
+    struct wal_session_info info = kit_info(bench->fork);
+
+    kit_branch(bench->fork, "a b f1");
+    kit_all(bench->fork, "a b f1");
+    assert_string_equal(kit_docs(bench->store, bench->fork, 0, NULL), "k=1");
+    kit_expect(info.first_text, "hello");
+    kit_expect(info.parent_id, "s");
+    assert_int_equal(info.entries, 3);
+}
+
+/* The fork reads, writes under and redacts what it shares; and is forked. */
+static void test_delete__forks_keep_what_they_share(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *deep;
+
+    for (int i = 0; i < 3; i++) {
+        check_fork(&bench);
+        wal_session_close(bench.session);
+        wal_session_close(bench.fork);
+        kit_close(bench.store);
+        if (i == 1) {
+            remove_index();
+        }
+        bench.store = kit_store();
+        bench.fork = kit_session(bench.store, "f");
+        bench.session = NULL;
+    }
+    deep = kit_fork(bench.fork, "a", "g");
+    kit_append(deep, "g1", NULL);
+    kit_branch(deep, "a g1");
+    kit_append(bench.fork, "f2", "a");
+    assert_int_equal(wal_session_redact(bench.fork, kit_text("a"),
+                                        kit_text("why"), NULL, NULL),
+                     WAL_OK);
+    kit_branch(deep, "g1");
+    kit_expect(kit_info(bench.fork).first_text, "");
+    wal_session_close(deep);
+    end(&bench);
+}
+
+static void test_delete__id_is_free_for_another_session(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *again = kit_create(bench.store, "s");
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    kit_append_all(again, "a x");
+    (void)kit_put(bench.store, again, "k", "2");
+    for (int i = 0; i < 3; i++) {
+        check_fork(&bench);
+        kit_all(again, "a x");
+        assert_string_equal(kit_docs(bench.store, again, 0, NULL), "k=2");
+        if (bench.session != NULL) {
+            assert_int_equal(wal_session_status(bench.session, &info, NULL),
+                             WAL_ENOTFOUND);
+        }
+        wal_session_close(again);
+        wal_session_close(bench.session);
+        wal_session_close(bench.fork);
+        kit_close(bench.store);
+        if (i == 1) {
+            remove_index();
+        }
+        bench.store = kit_store();
+        bench.fork = kit_session(bench.store, "f");
+        bench.session = NULL;
+        again = kit_session(bench.store, "s");
+    }
+    /* And once more. */
+    assert_int_equal(wal_session_delete(again, NULL), WAL_OK);
+    wal_session_close(again);
+    again = kit_create(bench.store, "s");
+    kit_all(again, "");
+    check_fork(&bench);
+    wal_session_close(again);
+    end(&bench);
+}
+
+static void test_delete__twice_is_not_found(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *other = kit_create(bench.store, "o");
+    struct wal_session *second = kit_session(bench.store, "o");
+    uint64_t last;
+
+    assert_int_equal(wal_session_delete(other, NULL), WAL_OK);
+    last = kit_last_sequence(bench.store);
+    assert_int_equal(wal_session_delete(other, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_session_delete(second, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_session_delete(NULL, NULL), WAL_EINVAL);
+    assert_int_equal(kit_last_sequence(bench.store), last);
+    wal_session_close(other);
+    wal_session_close(second);
+    end(&bench);
+}
+
+/* Many times the same id, over segments that come and go. */
+static void test_delete__many_sessions_of_one_id(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    size_t size = 300 * 1024;
+    char *text = malloc(size + 1);
+    char id[16];
+
+    assert_non_null(text);
+    memset(text, ' ', size);
+    text[0] = '1';
+    text[size] = '\0';
+    for (int i = 0; i < 12; i++) {
+        struct wal_session *session = kit_create(bench.store, "s");
+        struct wal_session *fork;
+
+        kit_append(session, "first", NULL);
+        (void)kit_put(bench.store, session, "k", text);
+        (void)snprintf(id, sizeof(id), "f%d", i);
+        fork = kit_fork(session, NULL, id);
+        kit_append(fork, id, NULL);
+        wal_session_close(fork);
+        assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+        wal_session_close(session);
+    }
+    for (int round = 0; round < 2; round++) {
+        wal_session_close(bench.session);
+        bench.session = NULL;
+        wal_session_close(bench.fork);
+        kit_close(bench.store);
+        if (round == 1) {
+            remove_index();
+        }
+        bench.store = kit_store();
+        bench.fork = kit_session(bench.store, "f");
+        for (int i = 0; i < 12; i++) {
+            struct wal_session *fork;
+            char ids[40];
+
+            (void)snprintf(id, sizeof(id), "f%d", i);
+            (void)snprintf(ids, sizeof(ids), "first f%d", i);
+            fork = kit_session(bench.store, id);
+            kit_branch(fork, ids);
+            assert_string_equal(kit_value(bench.store, fork, "k", 0), text);
+            wal_session_close(fork);
+        }
+    }
+    free(text);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_delete__handle_answers_not_found_to_everything),
+        KIT_TEST(test_delete__session_is_in_no_list),
+        KIT_TEST(test_delete__forks_keep_what_they_share),
+        KIT_TEST(test_delete__id_is_free_for_another_session),
+        KIT_TEST(test_delete__twice_is_not_found),
+        KIT_TEST(test_delete__many_sessions_of_one_id),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -339,6 +339,7 @@ enum wal_status wal__control_share(struct wal__control *control,
     }
     if (control->env->read_only) {
         leave_file(control);
+        control->alone = false;
         return WAL_OK;
     }
     atomic_store(&control->page->streams[0].ready, 1);

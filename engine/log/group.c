@@ -172,10 +172,9 @@ static struct wal__op *take_group(struct wal__op *first,
 
     memset(demand, 0, sizeof(*demand));
     while (op != NULL && count < GROUP_OPS_MAX &&
-           (count == 0 ||
-            (demand->size + op->demand.size <= GROUP_SIZE_MAX &&
-             demand->sessions + op->demand.sessions <=
-                 WAL__COMMIT_SESSIONS_MAX))) {
+           (count == 0 || (demand->size + op->demand.size <= GROUP_SIZE_MAX &&
+                           demand->sessions + op->demand.sessions <=
+                               WAL__COMMIT_SESSIONS_MAX))) {
         demand->size += op->demand.size;
         demand->frames += op->demand.frames;
         demand->sessions += op->demand.sessions;

@@ -72,8 +72,7 @@ static enum wal_status name(struct wal_docs *docs,
         return WAL_OK;
     }
     status = read_key(docs, documents, document, &own);
-    if (status == WAL_EIO ||
-        (status == WAL_ECORRUPT && docs->core->distrust)) {
+    if (status == WAL_EIO || (status == WAL_ECORRUPT && docs->core->distrust)) {
         return WAL_OK;
     }
     if (status != WAL_OK) {
@@ -137,9 +136,9 @@ static int compare(const void *left, const void *right, void *ctx)
     const struct wal__docs_item *a = left;
     const struct wal__docs_item *b = right;
     size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
-    int order = size == 0 ? 0
-                          : memcmp(keys + a->key_offset, keys + b->key_offset,
-                                   size);
+    int order = size == 0
+                    ? 0
+                    : memcmp(keys + a->key_offset, keys + b->key_offset, size);
 
     if (order != 0) {
         return order;

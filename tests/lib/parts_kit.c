@@ -219,7 +219,7 @@ const char *kit_heads(struct wal_session *session)
     return text.text;
 }
 
-/* --- everything ------------------------------------------------------------ */
+/* --- everything ----------------------------------------------------------- */
 
 struct wal_session_change kit_title(const char *title)
 {

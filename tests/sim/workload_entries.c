@@ -88,8 +88,8 @@ static void choose_kind(const struct workload *workload, uint32_t session,
                         struct ledger_entry *entry, struct dice *dice)
 {
     static const enum ledger_kind kinds[] = {
-        LEDGER_PLAIN, LEDGER_PLAIN,      LEDGER_PLAIN,  LEDGER_USER,
-        LEDGER_DELTA, LEDGER_COMPACTION, LEDGER_BRANCH, LEDGER_REDACTION};
+        LEDGER_PLAIN,      LEDGER_PLAIN,  LEDGER_USER,      LEDGER_DELTA,
+        LEDGER_COMPACTION, LEDGER_BRANCH, LEDGER_REDACTION, LEDGER_REDACTION};
     const struct ledger *ledger = workload->ledger;
     enum ledger_kind kind = kinds[workload__roll(dice, 8)];
     uint32_t other = workload__roll(dice, ledger->session_count);

@@ -10,7 +10,9 @@
 #include "tests/sim/workload_notes.h"
 
 enum {
-    SESSION_LIMIT = 8 /* that the script makes */
+    SESSION_LIMIT = 8, /* that the script makes */
+    WAY_FORK = 9,      /* of 100 */
+    WAY_DROP = 25
 };
 
 /* ------------------------------------------------------------- calls --- */
@@ -394,6 +396,18 @@ static void step_gone(struct workload *workload, uint32_t number)
     }
 }
 
+/* What few rolls come to, at fixed steps, so that short lives have it too: a
+ * fork, and the deletion of what was forked. */
+static uint32_t way_of(const struct workload *workload, struct dice *dice)
+{
+    uint32_t way = workload__roll(dice, 100);
+
+    if (workload->step % 10 == 5) {
+        return WAY_FORK;
+    }
+    return workload->step % 12 == 9 ? WAY_DROP : way;
+}
+
 /* Two are left in any case. */
 static bool may_drop(const struct workload *workload)
 {
@@ -402,14 +416,14 @@ static bool may_drop(const struct workload *workload)
     for (uint32_t i = 0; i < workload->ledger->session_count; i++) {
         left += !ledger_may_be_gone(workload->ledger, i);
     }
-    return left > 3;
+    return left > 2;
 }
 
 static void act(struct workload *workload, struct dice *dice)
 {
     uint32_t sessions = workload->ledger->session_count;
     uint32_t number = workload__roll(dice, sessions == 0 ? 1 : sessions);
-    uint32_t way = workload__roll(dice, 100);
+    uint32_t way = way_of(workload, dice);
     struct wal_session *session;
 
     if (sessions < 2 || (way < 4 && sessions < SESSION_LIMIT)) {
@@ -436,7 +450,7 @@ static void act(struct workload *workload, struct dice *dice)
         step_refused(workload, session, number, dice);
     } else if (way < 24) {
         step_again(workload, session, number, dice);
-    } else if (way < 27 && sessions > 3 && may_drop(workload)) {
+    } else if (way <= WAY_DROP && may_drop(workload)) {
         workload__step_drop(workload, number);
     } else if (way < 55) {
         workload__step_parts(workload, session, number, dice);

@@ -19,7 +19,7 @@ def known_tests():
     found = set()
     for path in glob.glob(os.path.join(ROOT, "tests", "*", "*.c")):
         with open(path, encoding="utf-8") as file:
-            found |= set(re.findall(r"^static void (test_\w+)\(", file.read(),
+            found |= set(re.findall(r"^static void\s(test_\w+)\(", file.read(),
                                     flags=re.M))
     for path in glob.glob(os.path.join(ROOT, "tests", "cli", "*.sh")):
         found.add("tests/cli/" + os.path.basename(path))

@@ -180,6 +180,8 @@ static void test_control__reader_watches_or_is_alone(void **state)
     atomic_store(&members->first.page->streams[0].written, 4711);
     assert_int_equal(atomic_load(&members->second.page->streams[0].written),
                      4711);
+    assert_false(wal__control_is_last(&members->first));
+    assert_int_equal(wal__control_share(&members->second, NULL), WAL_OK);
     assert_true(wal__control_is_last(&members->first));
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -188,6 +190,37 @@ static void test_control__reader_watches_or_is_alone(void **state)
     assert_true(members->second.alone);
     assert_ptr_equal(members->second.page, &members->second.own);
     assert_true(wal__control_is_own(&members->second));
+    wal__control_close(&members->second);
+    free(members);
+}
+
+/* Who was alone is gone, or fails, while others are about to join: what is in
+ * the page then was recovered by nobody. */
+static void
+test_control__page_that_was_not_recovered_is_not_joined(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    const struct wal__io *io = members->env.io;
+    int err = 0;
+
+    assert_int_equal(io->lock(io->ctx, members->first.file, WAL__LOCK_MEMBER,
+                              WAL__IO_SHARED, &err),
+                     WAL_OK);
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ECORRUPT);
+    members->env.read_only = true;
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_true(members->second.alone);
+    assert_ptr_equal(members->second.page, &members->second.own);
+    wal__control_close(&members->second);
+    members->env.read_only = false;
+    wal__control_close(&members->first);
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_true(members->second.alone);
     wal__control_close(&members->second);
     free(members);
 }
@@ -202,6 +235,7 @@ int main(void)
         KIT_TEST(test_control__last_one_knows),
         KIT_TEST(test_control__waiter_gets_the_lock),
         KIT_TEST(test_control__reader_watches_or_is_alone),
+        KIT_TEST(test_control__page_that_was_not_recovered_is_not_joined),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

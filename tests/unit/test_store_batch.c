@@ -4,10 +4,6 @@
  */
 #include "tests/lib/parts_kit.h"
 
-#include <pthread.h>
-
-#include "engine/base/assert.h"
-
 struct bench {
     struct wal_store *store;
     struct wal_session *session;
@@ -404,78 +400,83 @@ static void test_batch__invalid_json_changes_nothing(void **state)
     end(&bench);
 }
 
-/* Every wrong use, one at a time. */
+/* Struct sizes, flags and places that are wrong, one at a time; false behind
+ * the last. */
+static bool spoil(struct parts *parts, int nth)
+{
+    uint32_t *const sizes[] = {
+        &parts->batch.struct_size,   &parts->entries[1].struct_size,
+        &parts->docs[0].struct_size, &parts->heads[0].struct_size,
+        &parts->change.struct_size,  &parts->options.struct_size};
+    uint32_t *const flags[] = {&parts->docs[0].flags, &parts->heads[0].flags,
+                               &parts->change.fields, &parts->entries[0].flags,
+                               &parts->options.flags};
+    const int size_count = sizeof(sizes) / sizeof(sizes[0]);
+    const int flag_count = sizeof(flags) / sizeof(flags[0]);
+
+    if (nth < size_count) {
+        *sizes[nth] -= 1;
+        return true;
+    }
+    if (nth < size_count + flag_count) {
+        *flags[nth - size_count] = 1u << 9;
+        return true;
+    }
+    return false;
+}
+
+/* Contents that cannot be, one at a time; false behind the last. */
+static bool spoil_content(struct parts *parts, int nth)
+{
+    const struct {
+        struct wal_slice *slice;
+        const char *text;
+    } texts[] = {
+        {&parts->docs[1].key, "own"},    {&parts->docs[1].key, ""},
+        {&parts->heads[1].name, "mark"}, {&parts->heads[0].name, NULL},
+        {&parts->docs[0].key, "\xff"},   {&parts->heads[0].name, "\xff"},
+    };
+    const int count = sizeof(texts) / sizeof(texts[0]);
+
+    if (nth < count) {
+        *texts[nth].slice = kit_text(texts[nth].text);
+        return true;
+    }
+    switch (nth - count) {
+    case 0:
+        parts->batch.entries = NULL;
+        return true;
+    case 1:
+        parts->batch.documents = NULL;
+        return true;
+    case 2:
+        parts->batch.heads = NULL;
+        return true;
+    case 3:
+        parts->heads[0].stream = 256;
+        return true;
+    case 4:
+        parts->change.fields = WAL_CHANGE_SCHEMA;
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void test_batch__wrong_use_changes_nothing(void **state)
 {
     (void)state;
     struct bench bench = begin();
     struct parts parts;
 
-    for (int i = 0; i < 20; i++) {
-        prepare(&parts);
-        switch (i) {
-        case 0:
-            parts.batch.struct_size--;
-            break;
-        case 1:
-            parts.entries[1].struct_size = 0;
-            break;
-        case 2:
-            parts.docs[0].struct_size++;
-            break;
-        case 3:
-            parts.heads[0].struct_size = 1;
-            break;
-        case 4:
-            parts.change.struct_size = 1;
-            break;
-        case 5:
-            parts.options.struct_size = 1;
-            break;
-        case 6:
-            parts.docs[0].flags = 1u << 9;
-            break;
-        case 7:
-            parts.heads[0].flags = 1u << 9;
-            break;
-        case 8:
-            parts.change.fields = 1u << 9;
-            break;
-        case 9:
-            parts.docs[1].key = kit_text("own");
-            break;
-        case 10:
-            parts.docs[1].key = kit_text("");
-            break;
-        case 11:
-            parts.heads[1].name = kit_text("mark");
-            break;
-        case 12:
-            parts.heads[0].name = kit_text(NULL);
-            break; /* main twice */
-        case 13:
-            parts.batch.entries = NULL;
-            break;
-        case 14:
-            parts.batch.documents = NULL;
-            break;
-        case 15:
-            parts.batch.heads = NULL;
-            break;
-        case 16:
-            parts.heads[0].stream = 256;
-            break;
-        case 17:
-            parts.docs[0].key = kit_text("\xff");
-            break;
-        case 18:
-            parts.heads[0].name = kit_text("\xff");
-            break;
-        default:
-            parts.change.fields = WAL_CHANGE_SCHEMA;
-            break;
-        }
+    prepare(&parts);
+    for (int i = 0; spoil(&parts, i); i++) {
         (void)refused(&bench, &parts, WAL_EINVAL);
+        prepare(&parts);
+    }
+    for (int i = 0; spoil_content(&parts, i); i++) {
+        (void)refused(&bench, &parts, WAL_EINVAL);
+        prepare(&parts);
     }
     end(&bench);
 }

@@ -227,7 +227,7 @@ static void test_compaction__summary_of_4_mib_of_quotes(void **state)
     end(&bench);
 }
 
-/* --- entries that name others ---------------------------------------------- */
+/* --- entries that name others --------------------------------------------- */
 
 static struct wal_entry typed(const char *id, const char *type,
                               const char *payload)

@@ -90,110 +90,116 @@ static const char *list(struct wal_store *store,
     return text;
 }
 
-static void test_delete__handle_answers_not_found_to_everything(void **state)
+/* The nth call of those that write parts of a session. */
+static enum wal_status write_part(struct bench *bench, int nth,
+                                  struct wal_error *error)
 {
-    (void)state;
-    struct bench bench = begin();
-    struct wal_session *session = bench.session;
-    struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_entry entry = kit_entry("z", NULL, "{}");
     struct wal_entry old = kit_entry("b", NULL, "{\"id\":\"b\"}");
     struct wal_head head = kit_head("mark", "b", NULL);
     struct wal_doc doc = kit_doc("k", "2");
     struct wal_session_change change = kit_title("new");
     struct wal_session_change nothing = {.struct_size = sizeof(nothing)};
+    struct wal_batch batch = {.struct_size = sizeof(batch)};
+    struct wal_session *session = bench->session;
+
+    batch.change = nth == 5 ? &change : &nothing;
+    switch (nth) {
+    case 0:
+        return wal_append(session, &entry, 1, NULL, NULL, error);
+    case 1:
+        return wal_append(session, &old, 1, NULL, NULL, error);
+    case 2:
+        return wal_head_move(session, &head, NULL, error);
+    case 3:
+        return wal_doc_put(bench->store, session, &doc, NULL, error);
+    case 4:
+        return wal_doc_delete(NULL, session, &doc, NULL, error);
+    default:
+        return wal_batch_commit(session, &batch, NULL, NULL, error);
+    }
+}
+
+/* The nth call of those that make, change or end a session as a whole. */
+static enum wal_status write_whole(struct bench *bench, int nth,
+                                   struct wal_error *error)
+{
     struct wal_compact_options compact = {.struct_size = sizeof(compact),
                                           .first_kept = kit_text("a")};
     struct wal_session_options into = {.struct_size = sizeof(into)};
-    struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
-    uint64_t last = kit_last_sequence(bench.store);
+    struct wal_session *session = bench->session;
     struct wal_session *made = NULL;
+    enum wal_status status = WAL_OK;
+
+    compact.into = nth == 4 ? &into : NULL;
+    switch (nth) {
+    case 0:
+        return wal_session_update(session, say_yes, NULL, error);
+    case 1:
+        return wal_session_migrate(session, 9, say_yes, NULL, NULL, error);
+    case 2:
+        return wal_session_redact(session, kit_text("a"), kit_text(NULL), NULL,
+                                  error);
+    case 3:
+    case 4:
+        status = wal_session_compact(session, &compact, &made, NULL, error);
+        break;
+    case 5:
+        status = wal_session_fork(session, kit_text("a"), NULL, &made, error);
+        break;
+    case 6:
+        return wal_session_accept_damage(session, error);
+    default:
+        return wal_session_delete(session, error);
+    }
+    assert_null(made);
+    return status;
+}
+
+/* The nth call of those that read. */
+static enum wal_status read_part(struct bench *bench, int nth,
+                                 struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = bench->session;
+    struct wal_session *opened = NULL;
     struct wal_iter *iter = NULL;
     struct wal_heads *heads = NULL;
     struct wal_docs *docs = NULL;
     char id[256];
 
+    switch (nth) {
+    case 0:
+        return wal_session_status(session, &info, error);
+    case 1:
+        return wal_iter_open(session, NULL, &iter, error);
+    case 2:
+        return wal_heads_open(session, &heads, error);
+    case 3:
+        return wal_head_get(session, 0, kit_text(NULL), id, error);
+    case 4:
+        return wal_docs_open(bench->store, session, NULL, &docs, error);
+    default:
+        return wal_session_open(bench->store, kit_text("s"), &opened, error);
+    }
+}
+
+static void test_delete__handle_answers_not_found_to_everything(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    uint64_t last = kit_last_sequence(bench.store);
+
     for (int i = 0; i < 21; i++) {
         struct wal_error error = KIT_ERROR;
-        enum wal_status status = WAL_OK;
+        enum wal_status status = i < 7    ? write_part(&bench, i, &error)
+                                 : i < 15 ? write_whole(&bench, i - 7, &error)
+                                          : read_part(&bench, i - 15, &error);
 
-        switch (i) {
-        case 0:
-            status = wal_append(session, &entry, 1, NULL, NULL, &error);
-            break;
-        case 1:
-            status = wal_append(session, &old, 1, NULL, NULL, &error);
-            break;
-        case 2:
-            status = wal_head_move(session, &head, NULL, &error);
-            break;
-        case 3:
-            status = wal_doc_put(bench.store, session, &doc, NULL, &error);
-            break;
-        case 4:
-            status = wal_doc_delete(NULL, session, &doc, NULL, &error);
-            break;
-        case 5:
-            status = wal_batch_commit(session, &batch, NULL, NULL, &error);
-            break;
-        case 6:
-            batch.change = &nothing;
-            status = wal_batch_commit(session, &batch, NULL, NULL, &error);
-            break;
-        case 7:
-            status = wal_session_update(session, say_yes, NULL, &error);
-            break;
-        case 8:
-            status =
-                wal_session_migrate(session, 9, say_yes, NULL, NULL, &error);
-            break;
-        case 9:
-            status = wal_session_redact(session, kit_text("a"), kit_text(NULL),
-                                        NULL, &error);
-            break;
-        case 10:
-            status = wal_session_compact(session, &compact, NULL, NULL, &error);
-            break;
-        case 11:
-            compact.into = &into;
-            status =
-                wal_session_compact(session, &compact, &made, NULL, &error);
-            break;
-        case 12:
-            status =
-                wal_session_fork(session, kit_text("a"), NULL, &made, &error);
-            break;
-        case 13:
-            status = wal_session_accept_damage(session, &error);
-            break;
-        case 14:
-            status = wal_session_delete(session, &error);
-            break;
-        case 15:
-            status = wal_session_status(session, &info, &error);
-            break;
-        case 16:
-            status = wal_iter_open(session, NULL, &iter, &error);
-            break;
-        case 17:
-            status = wal_heads_open(session, &heads, &error);
-            break;
-        case 18:
-            status = wal_head_get(session, 0, kit_text(NULL), id, &error);
-            break;
-        case 19:
-            status = wal_docs_open(bench.store, session, NULL, &docs, &error);
-            break;
-        default:
-            status =
-                wal_session_open(bench.store, kit_text("s"), &made, &error);
-            break;
-        }
         if (status != WAL_ENOTFOUND || error.status != WAL_ENOTFOUND) {
             fail_msg("call %d: %d, %d %s", i, status, error.status, error.text);
         }
     }
-    assert_null(made);
     assert_int_equal(kit_last_sequence(bench.store), last);
     end(&bench);
 }

@@ -287,7 +287,7 @@ static void test_document__store_without_any(void **state)
     end(&bench);
 }
 
-/* --- hostile ones ---------------------------------------------------------- */
+/* --- hostile ones --------------------------------------------------------- */
 
 static void test_document__hostile_keys_are_kept_as_they_are(void **state)
 {

@@ -338,7 +338,7 @@ static void test_document__put_by_several_processes(void **state)
     kit_close(store);
 }
 
-/* --- damage ---------------------------------------------------------------- */
+/* --- damage --------------------------------------------------------------- */
 
 /* Flips a bit of each place where the text stands in the first segment. */
 static void flip(const char *text)

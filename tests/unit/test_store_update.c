@@ -391,89 +391,94 @@ static void test_update__counts_right_in_several_threads(void **state)
 
 /* --- schemas -------------------------------------------------------------- */
 
+/* The nth call of those that write parts of a session. */
+static enum wal_status write_part(struct bench *bench, int nth,
+                                  struct wal_error *error)
+{
+    struct wal_entry entry = kit_entry("b", NULL, "{}");
+    struct wal_head head = kit_head("mark", "a", NULL);
+    struct wal_doc doc = kit_doc("k", "1");
+    struct wal_session_change change = kit_title("new");
+    struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
+    struct wal_ticket *ticket = NULL;
+    enum wal_status status;
+
+    switch (nth) {
+    case 0:
+        return wal_append(bench->session, &entry, 1, NULL, NULL, error);
+    case 1:
+        return wal_head_move(bench->session, &head, NULL, error);
+    case 2:
+        return wal_doc_put(bench->store, bench->session, &doc, NULL, error);
+    case 3:
+        return wal_doc_delete(NULL, bench->session, &doc, NULL, error);
+    case 4:
+        return wal_batch_commit(bench->session, &batch, NULL, NULL, error);
+    default:
+        assert_int_equal(
+            wal_submit(bench->session, &entry, 1, NULL, &ticket, error),
+            WAL_OK);
+        status = wal_ticket_wait(ticket, -1, NULL, error);
+        wal_ticket_destroy(ticket);
+        return status;
+    }
+}
+
+/* The nth call of those that make, change or end a session as a whole. */
+static enum wal_status write_whole(struct bench *bench, int nth,
+                                   struct wal_error *error)
+{
+    struct wal_compact_options compact = {.struct_size = sizeof(compact),
+                                          .first_kept = kit_text("a")};
+    struct script script = scripted(bench);
+    struct wal_session *fork = NULL;
+    enum wal_status status;
+
+    script.change.fields = WAL_CHANGE_TITLE;
+    switch (nth) {
+    case 0:
+        return wal_session_update(bench->session, play, &script, error);
+    case 1:
+        return wal_session_redact(bench->session, kit_text("a"), kit_text("x"),
+                                  NULL, error);
+    case 2:
+        return wal_session_compact(bench->session, &compact, NULL, NULL, error);
+    case 3:
+        return wal_session_delete(bench->session, error);
+    default:
+        status =
+            wal_session_fork(bench->session, kit_text("a"), NULL, &fork, error);
+        assert_null(fork);
+        return status;
+    }
+}
+
 /* Every call that writes is refused alike, and changes nothing. */
 static void
 test_schema__unknown_schema_version_refuses_every_write(void **state)
 {
     (void)state;
     struct bench bench = begin();
-    struct wal_entry entry = kit_entry("b", NULL, "{}");
-    struct wal_head head = kit_head("mark", "a", NULL);
-    struct wal_doc doc = kit_doc("k", "1");
-    struct wal_session_change change = kit_title("new");
-    struct wal_compact_options compact = {.struct_size = sizeof(compact),
-                                          .first_kept = kit_text("a")};
-    struct wal_session_options fork_options = {
-        .struct_size = sizeof(fork_options), .id = kit_text("f")};
-    struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
-    struct wal_session *fork = NULL;
-    struct wal_ticket *ticket = NULL;
-    struct script script = scripted(&bench);
+    struct wal_session *made;
     char *before;
 
     reopen(&bench, 2);
     before = kit_picture(bench.store, bench.session);
-    script.change.fields = WAL_CHANGE_TITLE;
     for (int i = 0; i < 11; i++) {
         struct wal_error error = KIT_ERROR;
-        enum wal_status status = WAL_OK;
 
-        switch (i) {
-        case 0:
-            status = wal_append(bench.session, &entry, 1, NULL, NULL, &error);
-            break;
-        case 1:
-            status = wal_head_move(bench.session, &head, NULL, &error);
-            break;
-        case 2:
-            status =
-                wal_doc_put(bench.store, bench.session, &doc, NULL, &error);
-            break;
-        case 3:
-            status =
-                wal_doc_delete(bench.store, bench.session, &doc, NULL, &error);
-            break;
-        case 4:
-            status =
-                wal_batch_commit(bench.session, &batch, NULL, NULL, &error);
-            break;
-        case 5:
-            status = wal_session_update(bench.session, play, &script, &error);
-            break;
-        case 6:
-            status = wal_session_redact(bench.session, kit_text("a"),
-                                        kit_text("x"), NULL, &error);
-            break;
-        case 7:
-            status = wal_session_compact(bench.session, &compact, NULL, NULL,
-                                         &error);
-            break;
-        case 8:
-            status = wal_session_delete(bench.session, &error);
-            break;
-        case 9:
-            status = wal_session_fork(bench.session, kit_text("a"),
-                                      &fork_options, &fork, &error);
-            break;
-        default:
-            assert_int_equal(
-                wal_submit(bench.session, &entry, 1, NULL, &ticket, &error),
-                WAL_OK);
-            status = wal_ticket_wait(ticket, -1, NULL, &error);
-            wal_ticket_destroy(ticket);
-            break;
-        }
-        assert_int_equal(status, WAL_ESCHEMA);
+        assert_int_equal(i < 6 ? write_part(&bench, i, &error)
+                               : write_whole(&bench, i - 6, &error),
+                         WAL_ESCHEMA);
         assert_int_equal(error.status, WAL_ESCHEMA);
         assert_string_equal(error.actual, "1");
     }
-    assert_null(fork);
     kit_unchanged(bench.store, bench.session, before);
     /* The store's own documents have no schema; new sessions have this one. */
     (void)kit_put(bench.store, NULL, "k", "1");
-    fork = kit_create(bench.store, "new");
-    assert_int_equal(kit_info(fork).schema_version, 2);
-    wal_session_close(fork);
+    made = kit_create(bench.store, "new");
+    assert_int_equal(kit_info(made).schema_version, 2);
+    wal_session_close(made);
     end(&bench);
 }
 

@@ -267,13 +267,14 @@ struct wal_session_info {
                                   * the way to its entries, 160 bytes at most */
     int64_t created_ms;          /* Unix time in milliseconds */
     int64_t updated_ms;          /* of the last record */
-    uint64_t entries;            /* conversation entries: own and inherited */
-    uint64_t inherited;        /* of these, on the branch it was forked from */
-    uint64_t bytes;            /* of its own records in the log */
-    uint64_t last_sequence;    /* of its newest record; orders the list */
-    uint64_t metadata_version; /* of metadata and the texts above; 0 from
+    uint64_t entries;            /* own of the conversation, and inherited */
+    uint64_t inherited;          /* on the branch up to the fork point, in the
+                                * fork point's stream */
+    uint64_t bytes;              /* of its own records in the log */
+    uint64_t last_sequence;      /* of its newest record; orders the list */
+    uint64_t metadata_version;   /* of metadata and the texts above; 0 from
                                 * wal_list_next */
-    uint64_t documents;        /* its own document records, all versions */
+    uint64_t documents;          /* its own document records, all versions */
 };
 
 enum wal_session_flag {

@@ -169,11 +169,8 @@ enum wal_status wal__resolve_redacts(struct wal__decision *decision)
                                       &record) != WAL__FMT_OK) {
             return WAL_EINVAL;
         }
-        status = wal__decision_find(decision, record.target_id) == redact->entry
-                     ? wal__fail(&op->error, WAL_ENOTFOUND, 0, NULL, 0,
-                                 "a redaction cannot hide itself")
-                     : wal__decision_entry(decision, record.target_id,
-                                           batch->entry_count, &found);
+        status = wal__decision_entry(decision, record.target_id,
+                                     batch->entry_count, &found);
         if (status == WAL_ENOTFOUND && !redact->required) {
             frame->skipped = true;
             continue;

@@ -692,6 +692,7 @@ struct wal_doc {
  * Puts a document, or deletes it, durably; session null: of the store. The
  * versions before stay readable. A put of the value that is there already
  * writes nothing and succeeds, whatever was expected: so it may be sent again.
+ * Who takes turns by it puts a value of their own.
  * *version, if not null, takes the newest one. Errors, with nothing changed:
  * WAL_ESTALE (the present version in error->actual), WAL_ENOTFOUND when there
  * is nothing to delete, WAL_EBADJSON, and those of wal_append. Any thread.

@@ -251,16 +251,18 @@ enum wal_status wal__session_create(struct wal__core *core,
 
 static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
 {
-    uint32_t number = op->frames[0].frame.session;
+    struct wal__op_frame *frame = &op->frames[0];
+    struct wal__core *core = ctx;
     struct wal__summary summary;
-    enum wal_status status = WAL_OK;
+    enum wal_status status = wal__session_check(core, frame->frame.session,
+                                                true, &summary, &op->error);
 
-    if (number != WAL__STORE_NUMBER) {
-        status = wal__session_check(ctx, number, true, &summary, &op->error);
+    if (status == WAL_ENOTFOUND && frame->frame.session == WAL__STORE_NUMBER) {
+        summary.flags = 0; /* the store has no documents yet */
+        status = WAL_OK;
     }
-    if (status == WAL_OK) {
-        op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
-    }
+    frame->frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
+    frame->skipped = (summary.flags & WAL__SUMMARY_DAMAGED) == 0;
     return status;
 }
 

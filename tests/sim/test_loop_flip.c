@@ -16,7 +16,7 @@
 #include "tests/sim/workload.h"
 
 enum {
-    PATHS_MAX = 16,
+    PATHS_MAX = 32,
     PATH_SIZE = 64,
     EVERY_BIT_MAX = 256 * 1024 /* bytes; of longer files a sample */
 };

@@ -225,7 +225,7 @@ static bool add_documents(struct workload *workload, uint32_t batch,
     for (uint32_t i = 0; i < count; i++) {
         bool of_store = workload__roll(dice, 4) == 0;
         bool deletes =
-            workload__roll(dice, 3) == 0 && way->durability != WAL_QUEUED;
+            workload__roll(dice, 2) == 0 && way->durability != WAL_QUEUED;
         uint32_t place = ledger->batches[batch].part_count;
         struct ledger_part part = {
             .session = of_store ? LEDGER_NONE : ledger->batches[batch].session,
@@ -286,7 +286,7 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
     part.kind = LEDGER_NAME;
     part.key = workload__roll(dice, LEDGER_NAMES);
     part.target = target;
-    if (told && workload__roll(dice, 4) == 0) {
+    if (told && workload__roll(dice, 3) == 0) {
         part.kind = LEDGER_UNNAME;
         part.target = LEDGER_NONE;
     }

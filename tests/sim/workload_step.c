@@ -402,10 +402,23 @@ static uint32_t way_of(const struct workload *workload, struct dice *dice)
 {
     uint32_t way = workload__roll(dice, 100);
 
-    if (workload->step % 10 == 5) {
+    if (workload->step % 12 == 5) {
         return WAY_FORK;
     }
-    return workload->step % 12 == 9 ? WAY_DROP : way;
+    return workload->step % 24 == 9 ? WAY_DROP : way;
+}
+
+/* The next one that is not deleted, or the same when all are. */
+static uint32_t live_session(const struct workload *workload, uint32_t number)
+{
+    uint32_t count = workload->ledger->session_count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!ledger_may_be_gone(workload->ledger, (number + i) % count)) {
+            return (number + i) % count;
+        }
+    }
+    return number;
 }
 
 /* Two are left in any case. */
@@ -436,7 +449,7 @@ static void act(struct workload *workload, struct dice *dice)
     }
     if (ledger_may_be_gone(workload->ledger, number)) {
         step_gone(workload, number);
-        return;
+        number = live_session(workload, number);
     }
     session = workload__session(workload, number);
     if (session == NULL) {

@@ -3,12 +3,10 @@
  * conditional or whole, and of processes that only read: documents, heads,
  * batches, redactions and deletions of others are seen as they are.
  */
-#include "tests/lib/racing.h"
+#include "tests/lib/acting.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "engine/base/assert.h"
 
@@ -16,166 +14,32 @@ enum {
     WRITERS = 3,
     READERS = 2,
     ROUNDS = 40,
-    SECRETS = 120,
     LIVES = 40,
     PAIRS = 150
 };
-
-/* What the processes of a test tell each other, in memory that all share. */
-struct board {
-    _Atomic int ready;
-    _Atomic int working;
-    _Atomic bool inside;
-    bool live; /* some process has the store open to write all the time */
-    _Atomic uint64_t began;
-    _Atomic uint64_t made;
-    _Atomic uint64_t lost;
-    _Atomic uint64_t reads;
-    _Atomic uint64_t redacted[SECRETS]; /* when, by `made`; 0: not yet */
-};
-
-struct actor {
-    struct board *board;
-    int number;
-    uint64_t random;
-};
-
-typedef void actor_fn(struct actor *actor);
-
-static struct board *make_board(void)
-{
-    struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    WAL__ASSERT(board != MAP_FAILED);
-    return board;
-}
-
-static void meet(struct board *board, int count)
-{
-    atomic_fetch_add(&board->ready, 1);
-    while (atomic_load(&board->ready) < count) {
-        usleep(100);
-    }
-}
-
-/* A process that writes works once, one that reads until all writers are
- * done. */
-static pid_t start(struct actor actor, actor_fn *act, bool reads, int count)
-{
-    pid_t child = fork();
-
-    if (child != 0) {
-        assert_true(child > 0);
-        return child;
-    }
-    meet(actor.board, count);
-    do {
-        act(&actor);
-        atomic_fetch_add(&actor.board->reads, reads ? 1 : 0);
-    } while (reads && atomic_load(&actor.board->working) > 0);
-    atomic_fetch_sub(&actor.board->working, reads ? 0 : 1);
-    _exit(0);
-}
-
-/* All at once; each must end well. */
-static void run(struct board *board, actor_fn *write, int writers,
-                actor_fn *read, int readers)
-{
-    pid_t children[WRITERS + READERS];
-    uint64_t random = kit_seed();
-    int count = writers + readers;
-    bool well = true;
-
-    WAL__ASSERT(count <= WRITERS + READERS);
-    (void)fflush(NULL);
-    atomic_store(&board->ready, 0);
-    atomic_store(&board->working, writers);
-    for (int i = 0; i < count; i++) {
-        bool reads = i >= writers;
-        struct actor actor = {board, reads ? i - writers : i,
-                              kit_random(&random) | 1};
-
-        children[i] = start(actor, reads ? read : write, reads, count);
-    }
-    for (int i = 0; i < count; i++) {
-        int status = 0;
-
-        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-            atomic_store(&board->working, 0);
-            well = false;
-        }
-    }
-    assert_true(well);
-    assert_true(readers == 0 || atomic_load(&board->reads) >= 1);
-}
-
-/* A new store with the session "s", that no handle of this process is on. */
-static struct board *begin(const char *entries)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-
-    kit_append_all(session, entries);
-    wal_session_close(session);
-    kit_close(store);
-    return make_board();
-}
-
-static void end(struct board *board)
-{
-    assert_int_equal(munmap(board, sizeof(*board)), 0);
-}
-
-/* A handle that now and then is given up for a new one. */
-struct visit {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
-static struct visit arrive(uint32_t flags)
-{
-    struct visit visit = {.store = racing_open(flags)};
-
-    visit.session = racing_session(visit.store, "s");
-    return visit;
-}
-
-static void leave(struct visit *visit)
-{
-    racing_close(visit->store, visit->session);
-}
-
-static void maybe_leave(struct visit *visit, uint64_t *random)
-{
-    if (kit_random(random) % 8 == 0) {
-        leave(visit);
-        *visit = arrive(0);
-    }
-}
 
 /* ---------------------------------------------------------- counters --- */
 
 static void add_everywhere(struct actor *actor)
 {
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
     uint64_t lost = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
         racing_count(visit.session);
         lost += racing_add(visit.store, visit.session, "n", actor->number);
         lost += racing_add(visit.store, NULL, "n", actor->number);
-        maybe_leave(&visit, &actor->random);
+        acting_maybe_leave(&visit, &actor->random);
     }
     atomic_fetch_add(&actor->board->lost, lost);
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 /* What was once there is never less. */
 static void watch(struct actor *actor)
 {
-    struct visit visit = arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct visit visit =
+        acting_arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
     uint64_t seen[3] = {0, 0, 0};
 
     for (int i = 0; i < 20; i++) {
@@ -188,26 +52,26 @@ static void watch(struct actor *actor)
             seen[k] = now[k];
         }
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__every_change_counts_once(void **state)
 {
     (void)state;
-    struct board *board = begin("");
+    struct board *board = acting_begin("");
     struct visit visit;
 
-    run(board, add_everywhere, WRITERS, watch, READERS);
+    acting_run(board, add_everywhere, WRITERS, watch, READERS);
     print_message("%" PRIu64 " puts came too late\n",
                   atomic_load(&board->lost));
-    visit = arrive(0);
+    visit = acting_arrive(0);
     assert_int_equal(racing_counted(visit.session), WRITERS * ROUNDS);
     assert_int_equal(racing_get(visit.store, visit.session, "n", NULL),
                      WRITERS * ROUNDS);
     assert_int_equal(racing_get(visit.store, NULL, "n", NULL),
                      WRITERS * ROUNDS);
-    leave(&visit);
-    end(board);
+    acting_leave(&visit);
+    acting_end(board);
 }
 
 /* -------------------------------------------------------------- lock --- */
@@ -216,7 +80,7 @@ static void test_processes__every_change_counts_once(void **state)
 static void hold_lock(struct actor *actor)
 {
     struct board *board = actor->board;
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
 
     for (int i = 0; i < ROUNDS / 2; i++) {
         while (!racing_lock(visit.session, actor->number)) {
@@ -229,24 +93,24 @@ static void hold_lock(struct actor *actor)
                    actor->number);
         atomic_store(&board->inside, false);
         racing_unlock(visit.session, actor->number);
-        maybe_leave(&visit, &actor->random);
+        acting_maybe_leave(&visit, &actor->random);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__head_is_a_lock(void **state)
 {
     (void)state;
-    struct board *board = begin("w0 w1 w2");
+    struct board *board = acting_begin("w0 w1 w2");
     struct visit visit;
 
-    run(board, hold_lock, WRITERS, NULL, 0);
+    acting_run(board, hold_lock, WRITERS, NULL, 0);
     assert_true(atomic_load(&board->lost) > 0);
-    visit = arrive(0);
+    visit = acting_arrive(0);
     assert_int_equal(racing_get(visit.store, visit.session, "guarded", NULL),
                      WRITERS * ROUNDS / 2);
-    leave(&visit);
-    end(board);
+    acting_leave(&visit);
+    acting_end(board);
 }
 
 /* ------------------------------------------------------------- turns --- */
@@ -254,7 +118,7 @@ static void test_processes__head_is_a_lock(void **state)
 static void make_turns(struct actor *actor)
 {
     struct board *board = actor->board;
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
 
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t number =
@@ -264,9 +128,9 @@ static void make_turns(struct actor *actor)
         while (made < number &&
                !atomic_compare_exchange_weak(&board->made, &made, number)) {
         }
-        maybe_leave(&visit, &actor->random);
+        acting_maybe_leave(&visit, &actor->random);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 /* One of the readers only reads: it follows the live processes; it sees what
@@ -274,9 +138,10 @@ static void make_turns(struct actor *actor)
 static void look_at_turns(struct actor *actor)
 {
     struct board *board = actor->board;
-    bool follows = actor->number != 0 || board->live;
+    bool follows = actor->number != 0 || atomic_load(&board->live);
     uint64_t last = atomic_load(&board->made);
-    struct visit visit = arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct visit visit =
+        acting_arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
 
     for (int i = 0; i < 10; i++) {
         uint64_t least = follows ? atomic_load(&board->made) : last;
@@ -284,25 +149,25 @@ static void look_at_turns(struct actor *actor)
         last = racing_look(visit.store, visit.session,
                            least > last ? least : last);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__batch_is_seen_whole_or_not_at_all(void **state)
 {
     (void)state;
-    struct board *board = begin("");
+    struct board *board = acting_begin("");
     struct visit visit;
+    pid_t holder;
 
-    run(board, make_turns, WRITERS, look_at_turns, READERS);
-    visit = arrive(0);
-    assert_int_equal(racing_look(visit.store, visit.session, 0),
-                     WRITERS * ROUNDS);
-    board->live = true;
-    run(board, make_turns, WRITERS, look_at_turns, READERS);
+    acting_run(board, make_turns, WRITERS, look_at_turns, READERS);
+    holder = acting_hold(board);
+    acting_run(board, make_turns, WRITERS, look_at_turns, READERS);
+    acting_let_go(board, holder);
+    visit = acting_arrive(0);
     assert_int_equal(racing_look(visit.store, visit.session, 0),
                      2 * WRITERS * ROUNDS);
-    leave(&visit);
-    end(board);
+    acting_leave(&visit);
+    acting_end(board);
 }
 
 /* -------------------------------------------------------- redactions --- */
@@ -310,10 +175,10 @@ static void test_processes__batch_is_seen_whole_or_not_at_all(void **state)
 static void redact_all(struct actor *actor)
 {
     struct board *board = actor->board;
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
     struct wal_error error = KIT_ERROR;
 
-    for (int i = actor->number; i < SECRETS; i += 2) {
+    for (int i = actor->number; i < ACTING_SECRETS; i += 2) {
         char id[16];
 
         (void)snprintf(id, sizeof(id), "e%d", i);
@@ -323,7 +188,7 @@ static void redact_all(struct actor *actor)
         atomic_store(&board->redacted[i],
                      atomic_fetch_add(&board->made, 1) + 1);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void read_secrets(struct actor *actor, struct wal_session *session)
@@ -358,7 +223,7 @@ static void ask_for_one(struct actor *actor, struct wal_session *session)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
     struct wal_iter *iter = NULL;
-    int which = (int)(kit_random(&actor->random) % SECRETS);
+    int which = (int)(kit_random(&actor->random) % ACTING_SECRETS);
     bool redacted = atomic_load(&actor->board->redacted[which]) != 0;
     enum wal_status status;
     char id[16];
@@ -373,33 +238,37 @@ static void ask_for_one(struct actor *actor, struct wal_session *session)
 
 static void follow_redactions(struct actor *actor)
 {
-    struct visit visit = arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct visit visit =
+        acting_arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
 
     for (int i = 0; i < 10; i++) {
         read_secrets(actor, visit.session);
         ask_for_one(actor, visit.session);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__redacted_is_not_given_any_more(void **state)
 {
     (void)state;
-    struct board *board = begin("");
-    struct visit visit = arrive(0);
+    struct board *board = acting_begin("");
+    struct visit visit = acting_arrive(0);
+    pid_t holder;
     char id[16];
 
-    for (int i = 0; i < SECRETS; i++) {
+    for (int i = 0; i < ACTING_SECRETS; i++) {
         (void)snprintf(id, sizeof(id), "e%d", i);
         kit_append(visit.session, id, NULL);
     }
-    run(board, redact_all, 2, follow_redactions, READERS);
-    leave(&visit);
-    assert_int_equal(atomic_load(&board->made), SECRETS);
-    visit = arrive(WAL_OPEN_READ_ONLY);
+    acting_leave(&visit);
+    holder = acting_hold(board);
+    acting_run(board, redact_all, 2, follow_redactions, READERS);
+    acting_let_go(board, holder);
+    assert_int_equal(atomic_load(&board->made), ACTING_SECRETS);
+    visit = acting_arrive(WAL_OPEN_READ_ONLY);
     read_secrets(&(struct actor){.board = board}, visit.session);
-    leave(&visit);
-    end(board);
+    acting_leave(&visit);
+    acting_end(board);
 }
 
 /* ---------------------------------------------------------- deletions --- */
@@ -413,7 +282,7 @@ static void name_life(char id[16], uint64_t number)
 static void live_and_die(struct actor *actor)
 {
     struct board *board = actor->board;
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
     struct wal_session *before = NULL;
     struct wal_error error = KIT_ERROR;
 
@@ -442,7 +311,7 @@ static void live_and_die(struct actor *actor)
         atomic_store(&board->made, i);
     }
     wal_session_close(before);
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 /* The session and its documents, there or gone. */
@@ -488,7 +357,8 @@ static void count_lives(struct wal_store *store)
 static void follow_lives(struct actor *actor)
 {
     struct board *board = actor->board;
-    struct visit visit = arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct visit visit =
+        acting_arrive(actor->number == 0 ? WAL_OPEN_READ_ONLY : 0);
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *held = NULL;
     uint64_t holds = 0;
@@ -519,30 +389,31 @@ static void follow_lives(struct actor *actor)
         count_lives(visit.store);
     }
     wal_session_close(held);
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__what_was_deleted_is_gone_for_all(void **state)
 {
     (void)state;
-    struct board *board = begin("");
-    struct visit visit = arrive(0);
+    struct board *board = acting_begin("");
+    struct visit visit;
+    pid_t holder = acting_hold(board);
 
-    run(board, live_and_die, 1, follow_lives, READERS);
-    leave(&visit);
-    visit = arrive(WAL_OPEN_READ_ONLY);
+    acting_run(board, live_and_die, 1, follow_lives, READERS);
+    acting_let_go(board, holder);
+    visit = acting_arrive(WAL_OPEN_READ_ONLY);
     for (uint64_t i = 1; i <= LIVES; i++) {
         look_for(visit.store, i, i == LIVES);
     }
-    leave(&visit);
-    end(board);
+    acting_leave(&visit);
+    acting_end(board);
 }
 
 /* Many want the same id, and delete it again. */
 static void want_one_id(struct actor *actor)
 {
     struct board *board = actor->board;
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("x")};
     struct wal_error error = KIT_ERROR;
@@ -565,44 +436,44 @@ static void want_one_id(struct actor *actor)
         atomic_store(&board->inside, false);
         racing_ok(wal_session_delete(session, &error), &error, "delete");
         wal_session_close(session);
-        maybe_leave(&visit, &actor->random);
+        acting_maybe_leave(&visit, &actor->random);
         i++;
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__id_is_used_by_one_at_a_time(void **state)
 {
     (void)state;
-    struct board *board = begin("");
+    struct board *board = acting_begin("");
     struct wal_store *store;
 
-    run(board, want_one_id, WRITERS, NULL, 0);
+    acting_run(board, want_one_id, WRITERS, NULL, 0);
     assert_int_equal(atomic_load(&board->made), WRITERS * ROUNDS / 2);
     store = kit_open("store", 0);
     wal_session_close(kit_create(store, "x"));
     kit_close(store);
-    end(board);
+    acting_end(board);
 }
 
 /* ------------------------------------------------------------- forks --- */
 
 static void put_pairs(struct actor *actor)
 {
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
 
     for (uint64_t i = 0; i < PAIRS; i++) {
         atomic_store(&actor->board->began, i + 1);
         racing_put_pair(visit.session, i);
         atomic_store(&actor->board->made, i + 1);
-        maybe_leave(&visit, &actor->random);
+        acting_maybe_leave(&visit, &actor->random);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void fork_between(struct actor *actor)
 {
-    struct visit visit = arrive(0);
+    struct visit visit = acting_arrive(0);
     struct wal_slice head = {NULL, 0};
     struct wal_error error = KIT_ERROR;
 
@@ -623,20 +494,20 @@ static void fork_between(struct actor *actor)
         WAL__ASSERT(racing_pairs(visit.session) >= count);
         wal_session_close(fork);
     }
-    leave(&visit);
+    acting_leave(&visit);
 }
 
 static void test_processes__fork_sees_the_documents_of_one_moment(void **state)
 {
     (void)state;
-    struct board *board = begin("");
+    struct board *board = acting_begin("");
     struct visit visit;
 
-    run(board, put_pairs, 1, fork_between, READERS);
-    visit = arrive(0);
+    acting_run(board, put_pairs, 1, fork_between, READERS);
+    visit = acting_arrive(0);
     assert_int_equal(racing_pairs(visit.session), PAIRS);
-    leave(&visit);
-    end(board);
+    acting_leave(&visit);
+    acting_end(board);
 }
 
 int main(void)

@@ -117,7 +117,9 @@ struct wal_ticket;
 enum wal_open_flag {
     WAL_OPEN_CREATE = 1u << 0,     /* make the store where there is none */
     WAL_OPEN_EXCLUSIVE = 1u << 1,  /* with CREATE: fail where there is one */
-    WAL_OPEN_READ_ONLY = 1u << 2,  /* nothing is written, no lock is kept */
+    WAL_OPEN_READ_ONLY = 1u << 2,  /* nothing is written, no lock is kept;
+                                    * opened beside writers it follows them,
+                                    * opened alone it stays as it is */
     WAL_OPEN_STRICT = 1u << 3,     /* refuse what recovery cannot decide */
     WAL_OPEN_NETWORK_FS = 1u << 4, /* accept a network file system */
     WAL_OPEN_PREAD = 1u << 5,      /* read by pread(2) instead of maps, so
@@ -457,7 +459,8 @@ struct wal_list_options {
                                * with the same filters; or empty */
 };
 
-/* Lists sessions, newest first, as they were at the call; touches no entry.
+/* Lists sessions, newest first as of the call, each as it is when it is given;
+ * touches no entry.
  * options may be null. Close with wal_list_close. WAL_ENOTFOUND for `of`,
  * WAL_EINVAL for an `after` that is no cursor. */
 WAL_API WAL_MUST_USE enum wal_status

@@ -29,7 +29,7 @@ enum {
     LEDGER_ENTRIES = 4096,
     LEDGER_BATCHES = 2048,
     LEDGER_PARTS = 1024,
-    LEDGER_NAMES = 3, /* heads of a session beside `main` */
+    LEDGER_NAMES = 3, /* heads of a session; the last is of stream 1 */
     LEDGER_SESSIONS = 24,
     LEDGER_STREAMS = 2,
     LEDGER_ACTORS = 2,

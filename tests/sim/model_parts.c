@@ -98,11 +98,8 @@ void ledger_fill_head(const struct ledger *ledger, uint32_t part,
                              .name = ledger_slice(text->id),
                              .entry_id = ledger_slice(text->parent),
                              .note = ledger_slice(text->run)};
-    if (told->kind == LEDGER_MAIN) {
-        out->stream = told->key;
-    } else if (told->target != LEDGER_NONE) {
-        out->stream = ledger->entries[told->target].stream;
-    }
+    out->stream =
+        told->kind == LEDGER_MAIN ? told->key : told->key == LEDGER_NAMES - 1;
 }
 
 void ledger_fill_change(uint32_t part, struct wal_session_change *out,

@@ -310,8 +310,9 @@ void old_expect_refused(struct wal_store *store)
     const struct wal_head head = {.struct_size = sizeof(head),
                                   .name = old_slice("kept"),
                                   .entry_id = old_slice("a1")};
-    const struct wal_batch batch = {
-        .struct_size = sizeof(batch), .entry_count = 1, .entries = &old_new_entry};
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .entry_count = 1,
+                                    .entries = &old_new_entry};
     const struct wal_compact_options compact = {.struct_size = sizeof(compact),
                                                 .first_kept = old_slice("a1"),
                                                 .summary = old_slice("s")};

@@ -284,7 +284,8 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
         return;
     }
     part.kind = LEDGER_NAME;
-    part.key = workload__roll(dice, LEDGER_NAMES);
+    part.key =
+        stream != 0 ? LEDGER_NAMES - 1 : workload__roll(dice, LEDGER_NAMES - 1);
     part.target = target;
     if (told && workload__roll(dice, 3) == 0) {
         part.kind = LEDGER_UNNAME;

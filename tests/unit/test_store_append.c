@@ -143,16 +143,11 @@ static void test_append__every_field_comes_back(void **state)
 static void test_append__types_with_and_without_a_code(void **state)
 {
     (void)state;
-    static const char *const types[] = {"message",
-                                        "session_header",
-                                        "message_delta_batch",
-                                        "model_change",
-                                        "runtime_init",
-                                        "compaction",
-                                        "custom",
-                                        "messages",
-                                        "m",
-                                        "\xf0\x9f\x98\x80"};
+    static const char *const types[] = {
+        "message",         "session_header", "message_delta_batch",
+        "model_change",    "runtime_init",   "compaction",
+        "custom",          "messages",       "m",
+        "\xf0\x9f\x98\x80"};
     const int count = (int)(sizeof(types) / sizeof(types[0]));
     struct bench bench = begin();
 

@@ -389,7 +389,8 @@ typedef int32_t wal_update_fn(void *ctx, const struct wal_session_info *now,
 /*
  * Changes a session's metadata by a function of what it is: reads, calls fn
  * outside all locks in the calling thread, writes if nobody else did since,
- * and begins again otherwise. Durable. Errors, with nothing changed:
+ * and begins again otherwise; that is its own WAL_CHANGE_EXPECT, and takes the
+ * place of one that fn sets. Durable. Errors, with nothing changed:
  * WAL_ECALLBACK, WAL_EBADJSON, WAL_ESTALE after 1,000 rounds, and those of
  * wal_append. Any thread.
  */
@@ -556,7 +557,8 @@ enum wal_append_flag {
     WAL_APPEND_NO_WAIT = 1u << 1 /* queued: WAL_EBUSY when the queue is full */
 };
 
-/* What an append did. The library fills it; ids are terminated by NUL. */
+/* What an append did. The library fills it; ids are terminated by NUL. For
+ * WAL_QUEUED only last_id is known: its ticket tells the rest. */
 struct wal_append_result {
     uint32_t struct_size;
     uint32_t appended;   /* entries written */

@@ -72,6 +72,25 @@ static int check_regular(int fd)
     return S_ISREG(st.st_mode) ? 0 : EINVAL;
 }
 
+/* Whatever a program writes to its standard streams must not land in a store:
+ * a file that got the number of a closed one is moved above them. The errno,
+ * or 0. */
+static int leave_standard_streams(int *fd)
+{
+    int moved;
+
+    if (*fd > STDERR_FILENO) {
+        return 0;
+    }
+    moved = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    int error = moved < 0 ? errno : 0;
+
+    (void)close(*fd);
+    *fd = moved;
+    return error;
+}
+
 static enum wal_status file_open(void *ctx, const char *path, int flags,
                                  struct wal__file **file, int *sys_errno)
 {
@@ -87,17 +106,16 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
     }
     memset(made, 0, sizeof(*made));
     RETRY(made->fd, open(path, open_flags(flags), 0600));
-    if (made->fd < 0) {
-        int error = errno;
 
-        wal__heap_free(heap, made);
-        return fail(sys_errno, error);
+    int error = made->fd < 0 ? errno : leave_standard_streams(&made->fd);
+
+    if (error == 0) {
+        error = check_regular(made->fd);
     }
-
-    int error = check_regular(made->fd);
-
     if (error != 0) {
-        (void)close(made->fd);
+        if (made->fd >= 0) {
+            (void)close(made->fd);
+        }
         wal__heap_free(heap, made);
         return fail(sys_errno, error);
     }

@@ -168,6 +168,11 @@ enum wal_status wal__manifest_prepare(const struct wal__env *env,
         status = io->make_directory(io->ctx, path, &err);
         status = status == WAL_EEXISTS ? WAL_OK : status;
     }
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail(error, WAL_ENOTSTORE, err, env->root, 0,
+                         "the directory that the store would be made in does "
+                         "not exist");
+    }
     if (status != WAL_OK) {
         return wal__fail(error, status, err, env->root, 0,
                          "cannot make the store's directories");

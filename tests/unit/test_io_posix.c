@@ -402,6 +402,38 @@ static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
+/* In a child, whose standard streams are closed: what it prints then goes
+ * nowhere, and not into a file. */
+static void test_io_posix__files_leave_the_standard_streams_alone(void **state)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal__file *file = NULL;
+        char byte = 'x';
+        struct wal__io_stat found;
+        int error;
+
+        for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+            (void)close(fd);
+        }
+        if (io->open(io->ctx, "file", WAL__IO_WRITE | WAL__IO_CREATE, &file,
+                     &error) != WAL_OK ||
+            write(STDIN_FILENO, &byte, 1) == 1 ||
+            write(STDOUT_FILENO, &byte, 1) == 1 ||
+            write(STDERR_FILENO, &byte, 1) == 1 ||
+            io->stat(io->ctx, file, &found, &error) != WAL_OK) {
+            _exit(1);
+        }
+        _exit(found.size == 0 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +444,7 @@ int main(void)
         TEST(test_io_posix__a_killed_process_frees_its_locks),
         TEST(test_io_posix__file_systems_are_told_apart),
         TEST(test_io_posix__boot_id_is_the_systems),
+        TEST(test_io_posix__files_leave_the_standard_streams_alone),
         TEST(test_io_posix__a_process_has_one_start),
         TEST(test_io_posix__a_zombie_and_a_dead_process_are_none),
         TEST(test_io_posix__a_process_lives_as_long_as_a_thread),

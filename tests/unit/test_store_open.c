@@ -189,8 +189,8 @@ static void test_open__parent_that_is_missing_is_not_made(void **state)
     (void)state;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_not_equal(try_open("none/store", WAL_OPEN_CREATE, &error),
-                         WAL_OK);
+    assert_int_equal(try_open("none/store", WAL_OPEN_CREATE, &error),
+                     WAL_ENOTSTORE);
     assert_int_equal(error.sys_errno, ENOENT);
     assert_int_equal(try_open("none/store", 0, &error), WAL_ENOTSTORE);
 }

@@ -63,7 +63,8 @@ enum wal_status {
     WAL_ECORRUPT = -9,   /* acknowledged bytes are damaged */
     WAL_EVERSION = -10,  /* a newer format, or unknown feature bits */
     WAL_ELOCKED = -11,   /* another process holds a lock; its id is named */
-    WAL_EPOISONED = -12, /* a write or sync failed; reads go on */
+    WAL_EPOISONED = -12, /* a write or sync failed; what it held is unknown;
+                          * reads go on, and the next append heals */
     WAL_ENOMEM = -13,    /* out of memory; state as before */
     WAL_EBUSY = -14,     /* the queue is full, or a ticket is pending */
     WAL_EREADONLY = -15, /* the store was opened, or lies, read-only */

@@ -12,7 +12,7 @@
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 1,
+    CONTROL_VERSION = 2,
     LOOK_AGAIN_NS = 5000000
 };
 
@@ -380,7 +380,9 @@ static enum wal_status locked(struct wal__control *control, uint64_t byte,
     uint32_t holder = atomic_load(&control->page->streams[stream].holder);
     enum wal_status status;
 
-    if (byte >= WAL__LOCK_SYNC && byte < WAL__LOCK_SPARE) {
+    if (byte >= WAL__LOCK_SPARE) {
+        holder = atomic_load(&control->page->streams[stream].sparing);
+    } else if (byte >= WAL__LOCK_SYNC) {
         holder = (uint32_t)atomic_load(&control->page->streams[stream].syncing);
     }
     status = wal__fail(error, WAL_ELOCKED, 0, control->path, byte,
@@ -428,6 +430,8 @@ enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
     if (byte == WAL__LOCK_LEASE + stream) {
         atomic_store(&shared->holder, control->process_id);
         atomic_store(&shared->holder_start, control->process_start);
+    } else if (byte == WAL__LOCK_SPARE + stream) {
+        atomic_store(&shared->sparing, control->process_id);
     }
     return WAL_OK;
 }
@@ -439,6 +443,8 @@ void wal__control_unlock(struct wal__control *control, uint64_t byte,
 
     if (byte == WAL__LOCK_LEASE + stream) {
         atomic_store(&control->page->streams[stream].holder, 0);
+    } else if (byte == WAL__LOCK_SPARE + stream) {
+        atomic_store(&control->page->streams[stream].sparing, 0);
     }
     /* What the kernel will not free now it frees with the file; until then
      * others are told who holds it. */

@@ -32,10 +32,12 @@ struct wal__control_stream {
     _Atomic uint32_t holder;   /* process id of the lease's holder, or 0 */
     _Atomic uint64_t holder_start;
     _Atomic uint32_t waiters;
-    _Atomic uint32_t bell;  /* futex word: rung when something was freed or
-                            * published and somebody waits */
-    _Atomic uint32_t hurry; /* a rotation waits for the spare */
-    _Atomic uint32_t ready; /* of the first stream: recovery is done */
+    _Atomic uint32_t bell;    /* futex word: rung when something was freed or
+                               * published and somebody waits */
+    _Atomic uint32_t hurry;   /* a rotation waits for the spare */
+    _Atomic uint32_t ready;   /* of the first stream: recovery is done */
+    _Atomic uint32_t sparing; /* process id of who makes a spare, or 0 */
+    uint32_t reserved;
 };
 
 struct wal__control_page {

@@ -67,15 +67,32 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     return status;
 }
 
+/* Takes segments out of the chain that are newer than this one: healing went
+ * on without them. They stay open, for readers that are at them. */
+static void drop_newer(struct wal__log *log, uint64_t id)
+{
+    struct wal__segment_table *table = atomic_load(&log->table);
+
+    while (log->tail != NULL && log->tail->id > id) {
+        struct wal__segment *dropped = log->tail;
+
+        table->count--;
+        log->tail = table->count > 0 ? table->segments[table->count - 1] : NULL;
+        dropped->dropped = log->dropped;
+        log->dropped = dropped;
+        log->stale = true;
+    }
+}
+
 /* The segment whose OPEN names the tail: found from the newest down. */
 static enum wal_status open_successor(struct wal__log *log,
                                       struct wal__segment **next,
                                       struct wal_error *error)
 {
     uint64_t id = atomic_load(&log->shared->segments);
-    uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
 
     for (;;) {
+        uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
         struct wal__segment *segment = NULL;
         enum wal_status status =
             wal__segment_open(log->env, log->directory, id, log->uuid,
@@ -87,6 +104,10 @@ static enum wal_status open_successor(struct wal__log *log,
                 error, status == WAL_OK ? WAL_ECORRUPT : status, 0, NULL, 0,
                 "segment %016" PRIx64 " of another process cannot be followed",
                 id);
+        }
+        if (segment->open.previous_id < tail) {
+            drop_newer(log, segment->open.previous_id);
+            tail = log->tail == NULL ? 0 : log->tail->id;
         }
         if (segment->open.previous_id == tail) {
             *next = segment;
@@ -101,15 +122,29 @@ static enum wal_status open_successor(struct wal__log *log,
     }
 }
 
+/* The segment ends here. Where more of it was applied, healing has cut it, and
+ * the indexes are built again. */
+static enum wal_status leave(struct wal__log *log, struct wal__segment *ended,
+                             uint64_t end, struct wal_error *error)
+{
+    if (!log->stale && atomic_load(&ended->end) <= end) {
+        return apply_to(log, end, error);
+    }
+    atomic_store(&ended->end, end);
+    log->stale = true;
+    return WAL_OK;
+}
+
 /* Goes on in the segment after the tail. */
 static enum wal_status follow(struct wal__log *log, struct wal_error *error)
 {
-    struct wal__segment *ended = log->tail;
+    struct wal__segment *ended;
     struct wal__segment *next = NULL;
     enum wal_status status = open_successor(log, &next, error);
 
+    ended = log->tail;
     if (status == WAL_OK && ended != NULL) {
-        status = apply_to(log, next->open.previous_end, error);
+        status = leave(log, ended, next->open.previous_end, error);
     }
     if (status == WAL_OK) {
         status = wal__log_link(log, next);
@@ -123,7 +158,7 @@ static enum wal_status follow(struct wal__log *log, struct wal_error *error)
     log->chain = next->open.chain;
     log->must_rotate = false;
     atomic_store(&log->end, wal__position(next->id, WAL__SEGMENT_HEADER_SIZE));
-    if (ended == NULL) {
+    if (ended == NULL || log->stale) {
         return WAL_OK;
     }
     status = wal__segment_refresh(ended);
@@ -139,7 +174,8 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
     uint64_t written = atomic_load(&log->shared->written);
     enum wal_status status = WAL_OK;
 
-    while (status == WAL_OK && atomic_load(&log->end) < written) {
+    while (status == WAL_OK && !log->stale &&
+           atomic_load(&log->end) < written) {
         if (log->tail != NULL &&
             wal__position_segment(written) == log->tail->id) {
             status = apply_to(log, wal__position_offset(written), error);

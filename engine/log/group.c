@@ -36,18 +36,40 @@ static void answer_all(struct wal__op *first, const struct wal__op *end,
     }
 }
 
-/* Brings this process to the published end, under lease and state lock. */
-static enum wal_status catch_up(struct wal__committer *committer,
-                                struct wal_error *error)
+/* Applies what was published, from the beginning where that must be. */
+static enum wal_status apply_published(struct wal__committer *committer,
+                                       struct wal_error *error)
 {
     struct wal__log *log = committer->log;
-    enum wal_status status = wal__log_check_poison(log, error);
+    enum wal_status status = WAL_OK;
 
+    if (!log->stale) {
+        status = wal__log_catch_up(log, error);
+    }
     if (status == WAL_OK && log->stale) {
         status = committer->client.reload(committer->client.ctx, error);
     }
+    return status;
+}
+
+/* Brings this process to the published end, under lease and state lock. */
+static enum wal_status catch_up(struct wal__committer *committer, bool heals,
+                                struct wal_error *error)
+{
+    struct wal__log *log = committer->log;
+    enum wal_status status = WAL_OK;
+
+    if (!heals) {
+        status = wal__log_check_poison(log, error);
+    }
     if (status == WAL_OK) {
-        status = wal__log_catch_up(log, error);
+        status = apply_published(committer, error);
+    }
+    if (status == WAL_OK && wal__log_check_poison(log, NULL) != WAL_OK) {
+        status = wal__log_heal(log, error);
+        if (status == WAL_OK) {
+            status = apply_published(committer, error);
+        }
     }
     if (status == WAL_OK) {
         status = wal__log_inherit(log, error);
@@ -214,7 +236,7 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         return;
     }
     committer->client.lock(committer->client.ctx);
-    status = catch_up(committer, &error);
+    status = catch_up(committer, true, &error);
     while (status == WAL_OK && first != NULL) {
         struct wal__demand demand;
         struct wal__op *end = take_group(first, &demand);
@@ -247,7 +269,7 @@ enum wal_status wal__group_mark(struct wal__committer *committer,
         return status;
     }
     committer->client.lock(committer->client.ctx);
-    status = catch_up(committer, error);
+    status = catch_up(committer, false, error);
     if (status == WAL_OK && log->tail != NULL && !log->marked &&
         !log->tail->sealed && !log->must_rotate &&
         atomic_load(&log->shared->rotate) != log->tail->id) {

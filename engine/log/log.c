@@ -400,6 +400,12 @@ void wal__log_close(struct wal__log *log)
     for (uint32_t i = 0; table != NULL && i < table->count; i++) {
         wal__segment_close(table->segments[i]);
     }
+    while (log->dropped != NULL) {
+        struct wal__segment *next = log->dropped->dropped;
+
+        wal__segment_close(log->dropped);
+        log->dropped = next;
+    }
     while (table != NULL) {
         struct wal__segment_table *retired = table->retired;
 

@@ -78,7 +78,8 @@ struct wal__log {
     uint64_t epoch;         /* of this process */
     int64_t clock_ms;
     uint32_t chain;
-    uint64_t highest_id; /* of any file in the directory */
+    uint64_t highest_id;          /* of any file in the directory */
+    struct wal__segment *dropped; /* out of the chain; open until close */
     /* The group being built: its records are applied before they are written,
      * and deciding the next operation may read them. Of its builder alone. */
     const struct wal__group *pending;
@@ -223,6 +224,25 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
 void wal__log_poison(struct wal__log *log);
 enum wal_status wal__log_check_poison(const struct wal__log *log,
                                       struct wal_error *error) WAL_MUST_USE;
+
+/* The header of the segment after all that are, without a capacity; and such
+ * a segment made, its content complete. The lease is held. rotate.c */
+void wal__log_next_header(const struct wal__log *log,
+                          struct wal__segment_header *header);
+enum wal_status wal__log_install(struct wal__log *log,
+                                 struct wal__segment_header *header,
+                                 const struct wal__buf *body,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Ends the poison: what was published beyond the durable end is copied to a
+ * new segment. This process has applied all that was published, holds lease
+ * and state lock, and catches up afterwards. WAL_ENOSPACE, WAL_EIO,
+ * WAL_ENOMEM: as poisoned as before; WAL_EPOISONED: it cannot be healed while
+ * processes live. heal.c
+ */
+enum wal_status wal__log_heal(struct wal__log *log,
+                              struct wal_error *error) WAL_MUST_USE;
 
 /* A spare to be made ahead. */
 struct wal__spare_job {

@@ -130,11 +130,12 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
     return WAL_OK;
 }
 
-/* Names that a creation that was cut short may have left. */
+/* Names that a creation that was cut short may have left, or another process
+ * has made since the store was looked for. */
 static enum wal_status expect_name(void *arg, const char *name)
 {
-    static const char *const known[] = {"LOCK", "log", "pack", "index",
-                                        "MANIFEST.new"};
+    static const char *const known[] = {"LOCK",  "log",          "pack",
+                                        "index", "MANIFEST.new", "MANIFEST"};
 
     (void)arg;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -80,21 +80,29 @@ static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
     return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
 }
 
+static void fill_header(const struct wal__log *log, uint64_t id,
+                        struct wal__segment_header *header)
+{
+    const struct wal__io *io = log->env->io;
+
+    memset(header, 0, sizeof(*header));
+    header->version = WAL__FORMAT_VERSION;
+    memcpy(header->uuid, log->uuid, sizeof(header->uuid));
+    header->id = id;
+    header->class = log->class;
+    header->group_align = log->group_align;
+    header->created_ms = io->now_ms(io->ctx);
+    io->random(io->ctx, &header->salt, sizeof(header->salt));
+}
+
 static enum wal_status make_segment(struct wal__log *log, uint64_t id,
                                     uint64_t capacity, uint64_t zeroed,
                                     uint32_t pause_us, struct wal_error *error)
 {
-    const struct wal__io *io = log->env->io;
-    struct wal__segment_header header = {0};
+    struct wal__segment_header header;
 
-    header.version = WAL__FORMAT_VERSION;
-    memcpy(header.uuid, log->uuid, sizeof(header.uuid));
-    header.id = id;
+    fill_header(log, id, &header);
     header.capacity = capacity;
-    header.class = log->class;
-    header.group_align = log->group_align;
-    header.created_ms = io->now_ms(io->ctx);
-    io->random(io->ctx, &header.salt, sizeof(header.salt));
     return wal__segment_make(log->env, log->directory, &header, zeroed,
                              pause_us, &log->shared->hurry, error);
 }
@@ -463,6 +471,42 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                          needed, (int)WAL__SEGMENT_MAX);
     }
     return rotate(log, needed, error);
+}
+
+void wal__log_next_header(const struct wal__log *log,
+                          struct wal__segment_header *header)
+{
+    uint64_t live = atomic_load(&log->shared->segments);
+    uint64_t id = next_id(log);
+
+    fill_header(log, id > live ? id : live + 1, header);
+}
+
+enum wal_status wal__log_install(struct wal__log *log,
+                                 struct wal__segment_header *header,
+                                 const struct wal__buf *body,
+                                 struct wal_error *error)
+{
+    uint64_t bound = log->client.index_bound(log->client.ctx, 0, 0, 0);
+    uint64_t needed = WAL__SEGMENT_HEADER_SIZE + room(log, body->size, bound);
+    enum wal_status status;
+
+    header->capacity = next_capacity(log, needed);
+    if (needed > WAL__SEGMENT_MAX) {
+        return wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
+                         "what a failed sync left takes %" PRIu64
+                         " bytes; a segment holds %d: close the store in "
+                         "every process and open it again",
+                         needed, (int)WAL__SEGMENT_MAX);
+    }
+    status = lock_spares(log, error);
+    if (status == WAL_OK) {
+        status = wal__segment_install(log->env, log->directory, header,
+                                      body->data, body->size, error);
+        log->highest_id = header->id;
+        unlock_spares(log);
+    }
+    return status;
 }
 
 /* --- spares ------------------------------------------------------------- */

@@ -320,11 +320,31 @@ static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
     return status;
 }
 
+/* What stands behind the header of a segment that is made. */
+struct body {
+    const uint8_t *data; /* null: zeros */
+    uint64_t size;
+    uint32_t pause_us; /* between steps of zeros; 0: none */
+    const _Atomic uint32_t *hurry;
+};
+
+static enum wal_status put_body(const struct wal__env *env,
+                                struct wal__file *file, const struct body *body,
+                                int *err)
+{
+    struct iovec iov = {(void *)(uintptr_t)body->data, (size_t)body->size};
+
+    if (body->data == NULL) {
+        return fill(env, file, body->size, body->pause_us, body->hurry, err);
+    }
+    return wal__io_write_full(env->io, file, &iov, 1, WAL__SEGMENT_HEADER_SIZE,
+                              err);
+}
+
 /* The file in the whole, synced. */
 static enum wal_status make_file(const struct wal__env *env, const char *path,
                                  const struct wal__segment_header *header,
-                                 uint64_t zeroed, uint32_t pause_us,
-                                 const _Atomic uint32_t *hurry, int *err)
+                                 const struct body *body, int *err)
 {
     const struct wal__io *io = env->io;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
@@ -340,7 +360,7 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
     }
     status = io->allocate(io->ctx, file, header->capacity, err);
     if (status == WAL_OK) {
-        status = fill(env, file, zeroed, pause_us, hurry, err);
+        status = put_body(env, file, body, err);
     }
     if (status == WAL_OK) {
         wal__segment_header_encode(header, bytes);
@@ -354,36 +374,33 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
 }
 
 /* The segment gets its name when it is complete, so that whatever bears such
- * a name has its header and, behind it, zeros. */
-enum wal_status wal__segment_make(const struct wal__env *env,
+ * a name has its header and what belongs behind it. *named: it has it. */
+static enum wal_status make_named(const struct wal__env *env,
                                   const char *directory,
                                   const struct wal__segment_header *header,
-                                  uint64_t zeroed, uint32_t pause_us,
-                                  const _Atomic uint32_t *hurry,
+                                  const struct body *body, bool *named,
                                   struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
     char temporary[WAL__PATH_MAX + 8];
-    char parent[WAL__PATH_MAX];
     enum wal_status status;
     int ignored;
     int err = 0;
 
     wal__segment_path(env, directory, header->id, path);
     (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
-    status = make_file(env, temporary, header, zeroed, pause_us, hurry, &err);
+    status = make_file(env, temporary, header, body, &err);
     if (status == WAL_OK) {
         status = io->rename(io->ctx, temporary, path, &err);
+        *named = status == WAL_OK;
     }
     if (status == WAL_OK) {
+        char parent[WAL__PATH_MAX];
+
         memcpy(parent, path, sizeof(parent));
         *strrchr(parent, '/') = '\0';
         status = io->sync_directory(io->ctx, parent, &err);
-        if (status != WAL_OK) {
-            /* A name that may not be durable is of no use. */
-            (void)!io->unlink(io->ctx, path, &ignored);
-        }
     } else {
         /* The space goes back, or the next attempt takes it. */
         (void)!io->unlink(io->ctx, temporary, &ignored);
@@ -396,4 +413,39 @@ enum wal_status wal__segment_make(const struct wal__env *env,
                          header->capacity);
     }
     return WAL_OK;
+}
+
+enum wal_status wal__segment_make(const struct wal__env *env,
+                                  const char *directory,
+                                  const struct wal__segment_header *header,
+                                  uint64_t zeroed, uint32_t pause_us,
+                                  const _Atomic uint32_t *hurry,
+                                  struct wal_error *error)
+{
+    const struct body zeros_only = {NULL, zeroed, pause_us, hurry};
+    char path[WAL__PATH_MAX];
+    bool named = false;
+    int ignored;
+    enum wal_status status =
+        make_named(env, directory, header, &zeros_only, &named, error);
+
+    if (status != WAL_OK && named) {
+        /* A spare whose name may not be durable is of no use. */
+        wal__segment_path(env, directory, header->id, path);
+        (void)!env->io->unlink(env->io->ctx, path, &ignored);
+    }
+    return status;
+}
+
+enum wal_status wal__segment_install(const struct wal__env *env,
+                                     const char *directory,
+                                     const struct wal__segment_header *header,
+                                     const uint8_t *data, uint64_t size,
+                                     struct wal_error *error)
+{
+    const struct body body = {data, size, 0, NULL};
+    bool named = false;
+
+    /* One that has its name is left: whoever finds it may go by it. */
+    return make_named(env, directory, header, &body, &named, error);
 }

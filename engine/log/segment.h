@@ -28,6 +28,7 @@ struct wal__segment {
     struct wal__open_record open; /* open.damage is null */
     /* From the trailer: the segment is complete. */
     bool sealed;
+    struct wal__segment *dropped; /* of a list, once out of the chain */
     struct wal__trailer trailer;
     /* End of the last group: of a tail it moves, of others it stays. */
     _Atomic uint64_t end;
@@ -61,6 +62,15 @@ enum wal_status wal__segment_make(const struct wal__env *env,
                                   uint64_t zeroed, uint32_t pause_us,
                                   const _Atomic uint32_t *hurry,
                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Makes a segment whose content is complete: `size` bytes behind its header,
+ * OPEN first. It gets its name when all is synced. Durable on success; after a
+ * failure it may be there, whole. */
+enum wal_status wal__segment_install(const struct wal__env *env,
+                                     const char *directory,
+                                     const struct wal__segment_header *header,
+                                     const uint8_t *data, uint64_t size,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Reads the trailer again: another process may have sealed the segment. */
 enum wal_status wal__segment_refresh(struct wal__segment *segment) WAL_MUST_USE;

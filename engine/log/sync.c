@@ -24,8 +24,8 @@ enum wal_status wal__log_check_poison(const struct wal__log *log,
         return WAL_OK;
     }
     return wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
-                     "a write or sync of the store failed; reads go on; "
-                     "close it in every process and open it again");
+                     "a write or sync of the store failed; what it covered is "
+                     "unknown; reads go on, and the next append heals it");
 }
 
 /* Syncs the segment that holds the written end. */

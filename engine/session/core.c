@@ -163,6 +163,9 @@ static enum wal_status read_manifest(struct wal__core *core,
     if (status == WAL_OK && !exists) {
         status = wal__manifest_create(&core->env, options->group_align,
                                       &core->manifest, error);
+    } else if (status == WAL_OK && (options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
+        status = wal__fail(error, WAL_EEXISTS, 0, core->env.root, 0,
+                           "another process made a store here");
     } else if (status == WAL_OK) {
         status =
             wal__manifest_read(&core->env, &core->manifest, &read_only, error);
@@ -357,6 +360,9 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
         status = reload(core, error);
     } else if (behind(core)) {
         status = wal__log_catch_up(&core->log, error);
+        if (status == WAL_OK && core->log.stale) {
+            status = reload(core, error);
+        }
         if (status == WAL_OK && !core->log.marked) {
             wal__committer_notice(&core->committer);
         }

@@ -362,6 +362,11 @@ enum wal_status wal__core_load(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status = load(core, error);
 
+    while (status == WAL_OK && core->log.stale) {
+        /* Healing cut the log while it was loaded. */
+        core->log.stale = false;
+        status = load(core, error);
+    }
     if (status == WAL_ECORRUPT && core->snapshot.at != NULL) {
         /* The snapshot's pages are checked as they are touched. */
         core->distrust = true;

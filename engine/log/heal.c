@@ -1,0 +1,298 @@
+/*
+ * heal.c - going on after a write or sync that failed, while processes live
+ * (SPEC.md 4.2): what was published beyond the durable end may be in memory
+ * only, and counts there as clean, so it is copied to a new segment.
+ *
+ * Invariant: the new segment gets its name when it is complete and synced, and
+ * its OPEN cuts the old one at the durable end; before that the store is as
+ * poisoned as it was, and healing begins again. Nothing that was published is
+ * left out: where a group cannot be read any more, the store stays poisoned.
+ *
+ * Under the lease and the client's state lock.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/log/replay.h"
+#include "format/crc32.h"
+
+/* The copy as it grows: what stands behind the new segment's header. */
+struct healing {
+    struct wal__log *log;
+    struct wal__buf body;
+    struct wal__segment_header header;
+    uint32_t chain;
+    uint64_t cut; /* offset in the old segment */
+    enum wal_status status;
+};
+
+static uint64_t align_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) / align * align;
+}
+
+/* Where the next byte of the body will stand in the segment. */
+static uint64_t body_offset(const struct healing *healing)
+{
+    return WAL__SEGMENT_HEADER_SIZE + healing->body.size;
+}
+
+/* Encodes a frame's header at the end of the body, where its payload stands
+ * behind it already, and takes it in. */
+static void seal_frame(struct healing *healing, struct wal__frame *frame)
+{
+    uint8_t *at = healing->body.data + healing->body.size;
+
+    wal__frame_encode(frame, healing->header.salt, body_offset(healing), at);
+    healing->chain = wal__frame_chain(healing->chain, frame);
+    healing->body.size += wal__frame_span(frame->stored_size);
+}
+
+static enum wal_status pad_group(struct healing *healing)
+{
+    uint64_t size = align_up(healing->body.size, healing->header.group_align) -
+                    healing->body.size;
+    uint8_t *at;
+    enum wal_status status = wal__buf_reserve(&healing->body, size, &at);
+
+    if (status == WAL_OK) {
+        memset(at, 0, size);
+        healing->body.size += size;
+    }
+    return status;
+}
+
+/* Closes a group of the body: the COMMIT that it had, of this place. */
+static enum wal_status add_commit(struct healing *healing,
+                                  struct wal__commit *commit,
+                                  const uint32_t *sessions)
+{
+    uint32_t size = (uint32_t)wal__commit_size(commit->session_count);
+    struct wal__frame frame = {
+        .type = WAL__FRAME_COMMIT, .stored_size = size, .raw_size = size};
+    uint8_t *at;
+
+    commit->chain = healing->chain;
+    commit->durable_off = WAL__SEGMENT_HEADER_SIZE;
+    if (wal__buf_reserve(&healing->body, wal__frame_span(size), &at) !=
+        WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    memset(at, 0, wal__frame_span(size));
+    wal__commit_encode(commit, sessions, at + WAL__FRAME_SIZE);
+    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
+    seal_frame(healing, &frame);
+    return pad_group(healing);
+}
+
+/* The group with OPEN: the old segment ends at the cut. */
+static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
+                                uint64_t last_sequence)
+{
+    const struct wal__log *log = healing->log;
+    const struct wal__io *io = log->env->io;
+    struct wal__open_record open = {.previous_id = previous_id,
+                                    .previous_end =
+                                        previous_id == 0 ? 0 : healing->cut,
+                                    .last_sequence = last_sequence,
+                                    .chain = healing->chain,
+                                    .epoch = log->epoch};
+    struct wal__commit commit = {.first_sequence = last_sequence + 1,
+                                 .frame_count = 1,
+                                 .epoch = log->epoch,
+                                 .clock_ms = io->now_ms(io->ctx)};
+    uint32_t size = (uint32_t)wal__open_size(0);
+    struct wal__frame frame = {
+        .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
+    uint8_t *at;
+
+    if (wal__buf_reserve(&healing->body, wal__frame_span(size), &at) !=
+        WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    memset(at, 0, wal__frame_span(size));
+    wal__open_encode(&open, NULL, at + WAL__FRAME_SIZE);
+    frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
+    seal_frame(healing, &frame);
+    commit.group_size = (uint32_t)healing->body.size;
+    return add_commit(healing, &commit, NULL);
+}
+
+/* Copies a group of the old segment, frame by frame: their payloads and
+ * numbers stay, their headers are those of the new place. */
+static enum wal_status copy_group(struct healing *healing,
+                                  const struct wal__scan_piece *piece)
+{
+    uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
+    struct wal__commit commit = *piece->commit;
+    uint64_t salt = healing->log->tail->header.salt;
+    uint64_t at = 0;
+    uint8_t *out;
+
+    if (piece->size == 0) {
+        return WAL_OK; /* a mark: it says nothing of the new place */
+    }
+    if (wal__buf_reserve(&healing->body, piece->size, &out) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    memcpy(out, piece->bytes, piece->size);
+    while (at < piece->size) {
+        struct wal__frame frame;
+
+        if (wal__frame_decode(piece->bytes + at, piece->size - at, salt,
+                              piece->offset + at, &frame) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        seal_frame(healing, &frame);
+        at += wal__frame_span(frame.stored_size);
+    }
+    for (uint32_t i = 0; i < commit.session_count; i++) {
+        sessions[i] = wal__commit_session(&commit, i);
+    }
+    return add_commit(healing, &commit, sessions);
+}
+
+static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
+{
+    struct healing *healing = ctx;
+
+    healing->status =
+        piece->commit == NULL ? WAL_ECORRUPT : copy_group(healing, piece);
+    return healing->status == WAL_OK;
+}
+
+/* Reads the tail from `offset` to `end`; anything but whole groups up to there
+ * is a failure. */
+static enum wal_status read_tail(struct healing *healing, uint64_t offset,
+                                 uint64_t end, bool copies,
+                                 struct wal__scan_facts *facts,
+                                 uint64_t last_sequence, uint32_t chain)
+{
+    struct wal__log *log = healing->log;
+    struct wal__scan_sink sink = {healing, copies ? take_piece : NULL, NULL};
+    struct wal__window window;
+    struct wal__scan_source source = {&window, wal__window_fetch};
+    struct wal__scan_start start;
+    enum wal_status status;
+
+    wal__replay_start(log->tail, &start);
+    start.offset = offset;
+    start.last_sequence = last_sequence;
+    start.chain = chain;
+    start.capacity = end;
+    start.known_end = end;
+    wal__window_init(&window, log->tail);
+    wal__scan(&source, &sink, &start, facts);
+    status = window.status;
+    wal__window_deinit(&window);
+    if (healing->status != WAL_OK) {
+        return healing->status;
+    }
+    if (status == WAL_OK &&
+        (facts->verdict != WAL__VERDICT_CLEAN || facts->end != end)) {
+        status = WAL_ECORRUPT;
+    }
+    return status;
+}
+
+/* The body of the new segment, from where the log is durable. */
+static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
+                                 uint64_t written)
+{
+    struct wal__log *log = healing->log;
+    struct wal__segment *tail = log->tail;
+    uint64_t end = wal__position_offset(written);
+    struct wal__scan_facts *facts;
+    enum wal_status status;
+
+    if (tail == NULL) {
+        return add_open(healing, 0, 0);
+    }
+    if (wal__position_segment(durable) != tail->id) {
+        /* It holds its OPEN alone, whose sync failed. */
+        healing->chain = tail->open.chain;
+        healing->cut = tail->open.previous_end;
+        return wal__position(tail->open.previous_id, healing->cut) == durable ||
+                       (tail->open.previous_id == 0 && durable == 0)
+                   ? add_open(healing, tail->open.previous_id,
+                              tail->open.last_sequence)
+                   : WAL_ECORRUPT;
+    }
+    facts = wal__heap_alloc(log->env->heap, sizeof(*facts));
+    if (facts == NULL) {
+        return WAL_ENOMEM;
+    }
+    healing->cut = wal__position_offset(durable);
+    status = read_tail(healing, WAL__SEGMENT_HEADER_SIZE, healing->cut, false,
+                       facts, tail->open.last_sequence, tail->open.chain);
+    if (status == WAL_OK) {
+        healing->chain = facts->chain;
+        status = add_open(healing, tail->id, facts->last_sequence);
+    }
+    if (status == WAL_OK && healing->cut < end) {
+        status = read_tail(healing, healing->cut, end, true, facts,
+                           facts->last_sequence, facts->chain);
+    }
+    wal__heap_free(log->env->heap, facts);
+    return status;
+}
+
+/* From here on every process goes by the new segment. */
+static void publish(struct wal__log *log, uint64_t id, uint64_t end)
+{
+    struct wal__control_stream *shared = log->shared;
+
+    atomic_store(&shared->segments, id);
+    atomic_store(&shared->rotate, 0);
+    atomic_store(&shared->indexed, 0);
+    atomic_store(&shared->durable, wal__position(id, end));
+    atomic_store(&shared->written, wal__position(id, end));
+    atomic_store(&shared->poison, 0);
+    wal__control_ring(log->control, log->stream);
+}
+
+static enum wal_status heal(struct wal__log *log, struct wal_error *error)
+{
+    struct healing healing = {.log = log};
+    uint64_t durable = atomic_load(&log->shared->durable);
+    uint64_t written = atomic_load(&log->shared->written);
+    enum wal_status status;
+
+    wal__buf_init(&healing.body, log->env->heap);
+    wal__log_next_header(log, &healing.header);
+    status = copy_tail(&healing, durable, written);
+    if (status != WAL_OK) {
+        /* Whoever opens the store alone recovers it by the table. */
+        status =
+            wal__fail(error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
+                      log->tail == NULL ? NULL : log->tail->path, healing.cut,
+                      "a write or sync of the store failed, and what "
+                      "was written since cannot be read whole: close it "
+                      "in every process and open it again");
+    }
+    if (status == WAL_OK) {
+        status = wal__log_install(log, &healing.header, &healing.body, error);
+    }
+    if (status == WAL_OK) {
+        publish(log, healing.header.id, body_offset(&healing));
+    }
+    wal__buf_deinit(&healing.body);
+    return status;
+}
+
+enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
+{
+    uint64_t turn = WAL__LOCK_SYNC + log->stream;
+    enum wal_status status;
+
+    pthread_mutex_lock(&log->sync_mutex);
+    status = wal__control_lock(log->control, turn, log->stream, error);
+    if (status == WAL_OK) {
+        atomic_store(&log->shared->syncing, 0); /* of who died at it */
+        status = heal(log, error);
+        wal__control_unlock(log->control, turn, log->stream);
+    }
+    pthread_mutex_unlock(&log->sync_mutex);
+    return status;
+}

@@ -190,7 +190,7 @@ static void fill_more(struct maker *maker)
 
 /* The sessions alpha, beta, and gamma, which is a fork of alpha at a3; with
  * `more` also the others, before it. */
-static void fill(struct maker *maker, bool more)
+static void fill_most(struct maker *maker, bool more)
 {
     for (int i = 1; i <= 5; i++) {
         char id[8];
@@ -204,6 +204,12 @@ static void fill(struct maker *maker, bool more)
         fill_more(maker);
     }
     make_fork(maker, "alpha", "a3", "gamma");
+}
+
+/* Gamma's entries too. */
+static void fill(struct maker *maker, bool more)
+{
+    fill_most(maker, more);
     check(append(maker, "gamma", "g1", WAL_DURABLE));
     check(append(maker, "gamma", "g2", WAL_DURABLE));
 }
@@ -215,6 +221,25 @@ static struct sim_disk *make_closed(void)
 
     maker_open(&maker, disk);
     fill(&maker, true);
+    maker_close(&maker);
+    return disk;
+}
+
+/* The sync of the last group failed; what was beyond the durable end went to
+ * another segment when it was sent again. */
+static struct sim_disk *make_healed(void)
+{
+    const struct sim_fault fault = {
+        .call = SIM_SYNC, .path = ".seg", .sys_errno = EIO};
+    struct sim_disk *disk = sim_disk_create(1);
+    struct maker maker;
+
+    maker_open(&maker, disk);
+    fill_most(&maker, true);
+    check(append(&maker, "gamma", "g1", WAL_WRITTEN));
+    sim_process_add_fault(maker.process, &fault);
+    WAL__ASSERT(append(&maker, "gamma", "g2", WAL_DURABLE) == WAL_EPOISONED);
+    check(append(&maker, "gamma", "g2", WAL_DURABLE));
     maker_close(&maker);
     return disk;
 }
@@ -771,6 +796,7 @@ static const struct {
     {"intact", make_closed, none},
     {"intact_long", make_long_one, none},
     {"intact_unmarked", make_open, none},
+    {"healed", make_healed, none},
     {"torn_frame_in_tail", make_open, tear_group},
     {"torn_open", make_full, tear_open},
     {"flipped_entry_below_watermark", make_marked, flip_payload_of_a3},

@@ -56,6 +56,7 @@ static const struct expected cases[] = {
     {"intact", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"intact_long", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"intact_unmarked", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
+    {"healed", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"torn_frame_in_tail", SMALL, WAL_OK, WAL_TAIL_TORN, "", "", 0, NULL, "",
      ""},
     {"torn_open", SMALL " L1", WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},

@@ -9,6 +9,7 @@
 #include "tools/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -17,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "format/jsonl/json_scan.h"
+#include "tools/cli_json.h"
 
 #define COMMON_COUNT 6
 #define OPTIONS_MAX  32
@@ -33,27 +37,45 @@ static const char common_help[] =
     "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
     "found); 2 the command line is wrong; 3 could not do it.\n";
 
+void cli_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int flags = fd == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+
+        /* Those below are open, so that it gets this number. */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) != fd) {
+            _exit(CLI_FAILED);
+        }
+    }
+}
+
 int cli_error(const struct cli *cli, int code, const char *what,
               const char *why, ...)
 {
+    char *text = NULL;
     va_list arguments;
 
+    va_start(arguments, why);
+    if (vasprintf(&text, why, arguments) < 0) {
+        text = NULL;
+    }
+    va_end(arguments);
     fflush(stdout);
     fprintf(stderr, "%s: ", cli->tool);
     if (what != NULL) {
-        fprintf(stderr, "%s: ", what);
+        cli_print_name(stderr, cli_slice(what));
+        fputs(": ", stderr);
     }
-    va_start(arguments, why);
-    vfprintf(stderr, why, arguments);
-    va_end(arguments);
+    cli_print_name(stderr, cli_slice(text != NULL ? text : why));
     fputc('\n', stderr);
+    free(text);
     return code;
 }
 
 /* What to do about a status, or null. */
-static const char *hint(enum wal_status status)
+static const char *hint(const struct cli *cli, enum wal_status status)
 {
-    if (status == WAL_ENOTSTORE) {
+    if (status == WAL_ENOTSTORE && !cli->makes_store) {
         return "make one with: walctl init STORE";
     }
     if (status == WAL_EVERSION) {
@@ -77,22 +99,67 @@ static const char *hint(enum wal_status status)
     if (status == WAL_EPOISONED) {
         return "open the store again to go on";
     }
+    if (status == WAL_ENOSPACE) {
+        return "no space: see df, quotas and the limit of a file's size";
+    }
     return NULL;
+}
+
+/* What the system said, unless the text has it. */
+static void tell_cause(enum wal_status status, const struct wal_error *error,
+                       const char *why, char *cause, size_t size)
+{
+    const char *text = strerror(error->sys_errno);
+
+    if (error->sys_errno != 0 && status != WAL_ECALLBACK &&
+        strstr(why, text) == NULL) {
+        snprintf(cause, size, ": %s", text);
+    }
+}
+
+/* Which file, and where in it when what it holds is at fault. */
+static void tell_place(const char *what, enum wal_status status,
+                       const struct wal_error *error, const char *why,
+                       char *place, size_t size)
+{
+    bool is_content = status == WAL_ECORRUPT || status == WAL_EIO;
+    unsigned long long offset = error->offset;
+
+    if (error->file[0] == '\0' || strstr(why, error->file) != NULL ||
+        (what != NULL && strcmp(what, error->file) == 0)) {
+        return;
+    }
+    if (is_content) {
+        snprintf(place, size, "%s, byte %llu", error->file, offset);
+    } else if (error->sys_errno != 0) {
+        snprintf(place, size, "%s", error->file);
+    }
 }
 
 int cli_fail(const struct cli *cli, const char *what, enum wal_status status,
              const struct wal_error *error)
 {
     const char *why = wal_status_text(status);
-    const char *advice = hint(status);
+    const char *advice = hint(cli, status);
+    char cause[160] = "";
+    char place[640] = "";
 
     if (error != NULL && error->text[0] != '\0') {
         why = error->text;
     }
-    if (advice != NULL) {
-        return cli_error(cli, cli_code(status), what, "%s (%s)", why, advice);
+    if (error != NULL) {
+        tell_cause(status, error, why, cause, sizeof(cause));
+        tell_place(what, status, error, why, place, sizeof(place));
     }
-    return cli_error(cli, cli_code(status), what, "%s", why);
+    if (place[0] != '\0' && advice != NULL) {
+        return cli_error(cli, cli_code(status), what, "%s%s (%s; %s)", why,
+                         cause, place, advice);
+    }
+    if (place[0] != '\0' || advice != NULL) {
+        return cli_error(cli, cli_code(status), what, "%s%s (%s)", why, cause,
+                         advice != NULL ? advice : place);
+    }
+    return cli_error(cli, cli_code(status), what, "%s%s", why, cause);
 }
 
 int cli_code(enum wal_status status)
@@ -229,7 +296,8 @@ int cli_parse(struct cli *cli, int argc, char **argv,
 int cli_operands(const struct cli *cli, int least, int most)
 {
     if (cli->count < least) {
-        return cli_error(cli, CLI_USAGE, NULL,
+        return cli_error(cli, CLI_USAGE,
+                         cli->count > 0 ? cli->items[0] : "command line",
                          "too few arguments (see %s --help)", cli->tool);
     }
     if (cli->count > most) {
@@ -255,6 +323,66 @@ int cli_number(const struct cli *cli, const char *option, const char *text,
     }
     *number = value;
     return CLI_GO_ON;
+}
+
+int cli_limit(const struct cli *cli, const char *what, const char *text,
+              size_t most)
+{
+    size_t size = text != NULL ? strlen(text) : 0;
+
+    return size <= most
+               ? CLI_GO_ON
+               : cli_error(cli, CLI_USAGE, what,
+                           "has %zu bytes; %zu are possible", size, most);
+}
+
+int cli_limit_id(const struct cli *cli, const char *what, const char *id)
+{
+    return cli_limit(cli, what, id, CLI_ID_MAX);
+}
+
+int cli_new_id(const struct cli *cli, const char *what, const char *id)
+{
+    const unsigned char *at = (const unsigned char *)id;
+
+    if (id == NULL) {
+        return CLI_GO_ON;
+    }
+    if (id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what, "is empty");
+    }
+    if (id[0] == '@') {
+        return cli_error(cli, CLI_USAGE, what,
+                         "'%s' begins with '@', as @latest does", id);
+    }
+    for (; *at != '\0'; at++) {
+        /* In UTF-8, C2 80 to C2 9F are control characters too. */
+        if (*at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0)) {
+            return cli_error(cli, CLI_USAGE, what,
+                             "'%s' holds a control character", id);
+        }
+    }
+    return cli_limit_id(cli, what, id);
+}
+
+int cli_object(const struct cli *cli, const char *what, const char *text)
+{
+    struct wal_slice slice = cli_slice(text);
+    enum wal__json_status fault;
+
+    if (text == NULL) {
+        return CLI_GO_ON;
+    }
+    fault = wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
+    return fault == WAL__JSON_OK
+               ? CLI_GO_ON
+               : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
+                           wal__json_status_text(fault));
+}
+
+const char *cli_noun(uint64_t count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
 }
 
 bool cli_output_gone(void)

@@ -24,9 +24,17 @@ enum cli_exit {
     CLI_FAILED = 3 /* could not do it */
 };
 
+/* Limits of agentwal.h, in bytes, for what a command line can exceed. */
+enum {
+    CLI_ID_MAX = 255,
+    CLI_TEXT_MAX = 4096,
+    CLI_KEY_MAX = 1024
+};
+
 struct cli {
     const char *tool;
     const char *help;
+    bool makes_store; /* the command makes the store that it names */
     bool json;
     bool no_progress;
     bool strict;
@@ -49,6 +57,10 @@ struct cli_option {
     struct cli_values *values; /* takes one; all count */
 };
 
+/* To be called first in main, before anything is opened: a standard stream
+ * that is closed becomes /dev/null, so that no file gets its number. */
+void cli_streams(void);
+
 /*
  * Reads the options all tools have and those of the table, wherever they
  * stand, and leaves the operands in *cli. Answers CLI_GO_ON, or the exit code
@@ -64,6 +76,26 @@ int cli_operands(const struct cli *cli, int least, int most);
 /* Reads a decimal number of an option; CLI_USAGE, or CLI_GO_ON. */
 int cli_number(const struct cli *cli, const char *option, const char *text,
                uint64_t most, uint64_t *number);
+
+/* Fails with CLI_USAGE when a text of the command line, which may be null, has
+ * more bytes than that; else CLI_GO_ON. */
+int cli_limit(const struct cli *cli, const char *what, const char *text,
+              size_t most);
+
+/* The same for an id, or a name, that a session, an entry or a head gets or
+ * has. */
+int cli_limit_id(const struct cli *cli, const char *what, const char *id);
+
+/* Fails with CLI_USAGE unless a new session's id, which may be null, can be
+ * named on a command line and shown on a line; else CLI_GO_ON. */
+int cli_new_id(const struct cli *cli, const char *what, const char *id);
+
+/* Fails with CLI_USAGE unless the text, which may be null, is a JSON object;
+ * else CLI_GO_ON. */
+int cli_object(const struct cli *cli, const char *what, const char *text);
+
+/* The form of a noun that goes with a number. */
+const char *cli_noun(uint64_t count, const char *one, const char *many);
 
 /* Prints `TOOL: what: why`; what may be null. Answers code. */
 int cli_error(const struct cli *cli, int code, const char *what,
@@ -114,6 +146,11 @@ int cli_close(const struct cli *cli, const char *path, struct wal_store *store,
  * a file that was imported. Prints why not; CLI_GO_ON or the exit code. */
 int cli_session(const struct cli *cli, struct wal_store *store,
                 const char *name, struct wal_session **session);
+
+/* The same for a command that must not take another session the second time
+ * it is given: the beginning of an id does not do. */
+int cli_session_whole(const struct cli *cli, struct wal_store *store,
+                      const char *name, struct wal_session **session);
 
 /* An absolute path for a directory of the command line, which need not
  * exist; to be freed. */

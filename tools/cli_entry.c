@@ -118,6 +118,47 @@ static struct wal_slice raw(const struct wal__json_member *member)
     return slice;
 }
 
+/* Which of the keys it is; KEY_COUNT: none. */
+static size_t find_key(struct wal__json_span name)
+{
+    size_t key = 0;
+
+    while (key < KEY_COUNT && !wal__json_string_is(name, keys[key])) {
+        key++;
+    }
+    return key;
+}
+
+/* Whether each member of the object, which is valid JSON, is one of the keys,
+ * and stands there once; else says which is not. */
+static bool check_members(const void *line, size_t size, char *why,
+                          size_t why_size)
+{
+    bool seen[KEY_COUNT] = {false};
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    wal__json_scan_init(&scan, line, size);
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_END) {
+        size_t key;
+        if (token.kind != WAL__JSON_KEY || token.depth != 1) {
+            continue;
+        }
+        key = find_key(token.span);
+        if (key == KEY_COUNT || seen[key]) {
+            snprintf(why, why_size, "the member %.*s %s",
+                     token.span.size < 80 ? (int)token.span.size : 80,
+                     (const char *)token.span.data,
+                     key == KEY_COUNT ? "is none of an entry"
+                                      : "stands there twice");
+            return false;
+        }
+        seen[key] = true;
+    }
+    return true;
+}
+
 bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
                     struct wal_entry *entry, char *why, size_t why_size)
 {
@@ -139,6 +180,9 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
                  wal__json_status_text(status), offset);
         return false;
     }
+    if (!check_members(line, size, why, why_size)) {
+        return false;
+    }
     fault = member_fault(members);
     if (fault != NULL) {
         snprintf(why, why_size, "%s", fault);
@@ -158,6 +202,17 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
         entry->flags = WAL_ENTRY_ROOT;
     }
     return true;
+}
+
+char *cli_entry_keep(struct wal_entry *entry)
+{
+    char *payload = NULL;
+
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        payload = cli_copy(entry->payload.data, (size_t)entry->payload.size);
+        entry->payload.data = payload;
+    }
+    return payload;
 }
 
 bool cli_entry_payload(const struct wal_entry *entry,

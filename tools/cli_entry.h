@@ -29,6 +29,10 @@ void cli_texts_deinit(struct cli_texts *texts);
 bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
                     struct wal_entry *entry, char *why, size_t why_size);
 
+/* Lets an entry outlive the next call on its iterator: gives a redacted one a
+ * payload of its own, to be freed. Null for others, whose slices hold. */
+char *cli_entry_keep(struct wal_entry *entry);
+
 /* Writes one line. A payload that is not JSON becomes a string, and the meta
  * gets "damaged":true. */
 void cli_entry_write(struct cli_json *json, const struct wal_entry *entry);

@@ -210,6 +210,13 @@ void cli_json_line(struct cli_json *json)
     json->separate = false;
 }
 
+/* Whether a whole sequence is a control character. */
+static bool is_control(const uint8_t *data)
+{
+    return data[0] < 0x20 || data[0] == 0x7F ||
+           (data[0] == 0xC2 && data[1] < 0xA0);
+}
+
 size_t cli_print(FILE *file, struct wal_slice text, size_t columns, bool lines)
 {
     const uint8_t *data = text.data;
@@ -225,13 +232,34 @@ size_t cli_print(FILE *file, struct wal_slice text, size_t columns, bool lines)
             fputs(replacement, file);
         } else if (lines && (data[at] == '\n' || data[at] == '\t')) {
             putc_unlocked(data[at], file);
-        } else if (data[at] < 0x20 || data[at] == 0x7F ||
-                   (data[at] == 0xC2 && data[at + 1] < 0xA0)) {
+        } else if (is_control(data + at)) {
             putc_unlocked(' ', file);
         } else {
             fwrite(data + at, 1, step, file);
         }
         printed++;
+    }
+    return printed;
+}
+
+size_t cli_print_name(FILE *file, struct wal_slice name)
+{
+    const uint8_t *data = name.data;
+    size_t printed = 0;
+    size_t step;
+
+    for (size_t at = 0; at < name.size; at += step) {
+        step = sequence_size(data + at, name.size - at);
+        if (step > 0 && !is_control(data + at)) {
+            fwrite(data + at, 1, step, file);
+            printed++;
+            continue;
+        }
+        step = step > 0 ? step : 1;
+        for (size_t i = 0; i < step; i++) {
+            fprintf(file, "\\x%02x", data[at + i]);
+            printed += 4;
+        }
     }
     return printed;
 }

@@ -55,4 +55,9 @@ void cli_time_text(int64_t unix_ms, char *buffer, size_t size);
  * tabs stay when `lines` is set. Answers how many characters were printed. */
 size_t cli_print(FILE *file, struct wal_slice text, size_t columns, bool lines);
 
+/* A name for people, whole and on one line: control characters and bytes that
+ * are not UTF-8 as \xNN, so that no two names look alike. Answers how many
+ * characters were printed. */
+size_t cli_print_name(FILE *file, struct wal_slice name);
+
 #endif

@@ -167,23 +167,33 @@ static int open_only(const struct cli *cli, struct wal_store *store,
 }
 
 static int open_found(const struct cli *cli, struct wal_store *store,
-                      const char *name, struct wal_session **session)
+                      const char *name, bool is_whole,
+                      struct wal_session **session)
 {
     struct wal_list_options by_prefix = {.struct_size = sizeof(by_prefix)};
     struct candidates found = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
     char *file = realpath(name, NULL);
     int code;
 
     by_prefix.prefix = cli_slice(name);
-    status = gather(store, &by_prefix, NULL, &found, &error);
+    if (!is_whole) {
+        status = gather(store, &by_prefix, NULL, &found, &error);
+    }
     if (status == WAL_OK && found.count == 0 && file != NULL) {
         status = gather(store, NULL, file, &found, &error);
         narrow(store, &found, file);
     }
-    code = status == WAL_OK ? open_only(cli, store, name, &found, session)
-                            : cli_fail(cli, name, status, &error);
+    if (status != WAL_OK) {
+        code = cli_fail(cli, name, status, &error);
+    } else if (is_whole && found.count == 0) {
+        code = cli_error(cli, CLI_NO, name,
+                         "no such session; a beginning of an id is not enough "
+                         "here (see: walctl list STORE)");
+    } else {
+        code = open_only(cli, store, name, &found, session);
+    }
     candidates_deinit(&found);
     free(file);
     return code;
@@ -217,8 +227,9 @@ static int open_latest(const struct cli *cli, struct wal_store *store,
                             : cli_fail(cli, "@latest", status, &error);
 }
 
-int cli_session(const struct cli *cli, struct wal_store *store,
-                const char *name, struct wal_session **session)
+static int open_named(const struct cli *cli, struct wal_store *store,
+                      const char *name, bool is_whole,
+                      struct wal_session **session)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -234,9 +245,21 @@ int cli_session(const struct cli *cli, struct wal_store *store,
         return CLI_GO_ON;
     }
     if (status == WAL_ENOTFOUND || status == WAL_EINVAL) {
-        return open_found(cli, store, name, session);
+        return open_found(cli, store, name, is_whole, session);
     }
     return cli_fail(cli, name, status, &error);
+}
+
+int cli_session(const struct cli *cli, struct wal_store *store,
+                const char *name, struct wal_session **session)
+{
+    return open_named(cli, store, name, false, session);
+}
+
+int cli_session_whole(const struct cli *cli, struct wal_store *store,
+                      const char *name, struct wal_session **session)
+{
+    return open_named(cli, store, name, true, session);
 }
 
 enum wal_status cli_heads_read(struct cli_heads *heads,
@@ -312,7 +335,7 @@ static void print_row(const struct wal_session_info *info, bool is_first)
         printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
                "DIRECTORY  TITLE");
     }
-    printed = cli_print(stdout, info->id, 0, false);
+    printed = cli_print_name(stdout, info->id);
     cli_time_text(info->updated_ms, updated, sizeof(updated));
     printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
            updated, (unsigned long long)info->entries);
@@ -346,8 +369,8 @@ static enum wal_status print_cursor(struct wal_list *list,
 }
 
 int cli_session_table(const struct cli *cli, struct wal_store *store,
-                      const struct wal_list_options *options, uint64_t limit,
-                      bool cursor)
+                      const char *path, const struct wal_list_options *options,
+                      uint64_t limit, bool cursor)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = CLI_ERROR_INIT;
@@ -372,7 +395,11 @@ int cli_session_table(const struct cli *cli, struct wal_store *store,
         status = print_cursor(list, &error);
     }
     wal_list_close(list);
+    if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
+        return cli_error(cli, CLI_USAGE, "--after",
+                         "is no cursor: give what --cursor printed");
+    }
     return status == WAL_OK || status == WAL_END
                ? CLI_DONE
-               : cli_fail(cli, NULL, status, &error);
+               : cli_fail(cli, path, status, &error);
 }

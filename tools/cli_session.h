@@ -29,13 +29,13 @@ void cli_session_members(struct cli_json *json,
                          const struct wal_session_info *info);
 
 /*
- * Prints the sessions of a list, newest first, at most `limit` (0: all): a
- * table, or an object a line with --json. With `cursor`, and when there are
- * more, the cursor for the next page goes to standard error, as its only line.
- * Answers the exit code.
+ * Prints the sessions of the store at path, newest first, at most `limit` (0:
+ * all): a table, or an object a line with --json. With `cursor`, and when there
+ * are more, the cursor for the next page goes to standard error, as its only
+ * line. Answers the exit code.
  */
 int cli_session_table(const struct cli *cli, struct wal_store *store,
-                      const struct wal_list_options *options, uint64_t limit,
-                      bool cursor);
+                      const char *path, const struct wal_list_options *options,
+                      uint64_t limit, bool cursor);
 
 #endif

@@ -22,12 +22,15 @@ static const char help[] =
     "  --all                all branches, in log order\n"
     "  --stream N           another stream than the conversation, which is 0\n"
     "  --type T             only entries of that type\n"
-    "  --tail N             only the last N\n"
+    "  --tail N             only the last N; 0: none\n"
     "  --deltas             with entries of type message_delta_batch\n"
     "  --redacted           with redacted entries: by what, and why\n"
     "  --text               a readable conversation\n"
     "  --tree               the branches and heads, drawn\n"
     "  --follow             go on with what is appended, until interrupted\n"
+    "\n"
+    "All of these need a SESSION; --tree goes with --all, --stream, --deltas\n"
+    "and --redacted alone.\n"
     "\n"
     "SESSION: an id, a unique beginning of one, @latest (of the current\n"
     "directory), or the path of a file that was imported.\n";
@@ -57,6 +60,25 @@ static int check_follow(const struct cli *cli, struct wal_store *store)
     return CLI_GO_ON;
 }
 
+/* Says so when the session lost entries: those that are left may be read
+ * without a word of it. CLI_NO then, else CLI_DONE. */
+static int tell_damage(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_status(session, &info, &error);
+
+    if (status != WAL_OK) {
+        return cli_fail(cli, cli->items[1], status, &error);
+    }
+    if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
+        return CLI_DONE;
+    }
+    return cli_error(cli, CLI_NO, cli->items[1],
+                     "the session lost entries to damage (see what is damaged "
+                     "with: walcheck STORE)");
+}
+
 static int show_session(const struct cli *cli,
                         const struct arguments *arguments)
 {
@@ -74,8 +96,10 @@ static int show_session(const struct cli *cli,
         code = cli_session(cli, store, cli->items[1], &session);
     }
     if (code == CLI_GO_ON) {
+        int told = tell_damage(cli, session);
         code = arguments->tree ? walcat_tree(cli, session, &arguments->view)
                                : walcat_entries(cli, session, &arguments->view);
+        code = cli_worse(told, code);
         wal_session_close(session);
     }
     return cli_close(cli, cli->items[0], store, code);
@@ -89,8 +113,45 @@ static int show_sessions(const struct cli *cli)
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_session_table(cli, store, NULL, 0, false);
+    code = cli_session_table(cli, store, cli->items[0], NULL, 0, false);
     return cli_close(cli, cli->items[0], store, code);
+}
+
+/* Refuses options that would say nothing where they stand. */
+static int check_context(const struct cli *cli,
+                         const struct arguments *arguments)
+{
+    const struct walcat_view *view = &arguments->view;
+    const struct {
+        const char *name;
+        bool is_given;
+        bool with_tree;
+    } options[] = {
+        {"--branch", view->branch != NULL, false},
+        {"--up-to", view->up_to != NULL, false},
+        {"--since-compaction", view->since_compaction, false},
+        {"--all", view->all, true},
+        {"--stream", arguments->stream != NULL, true},
+        {"--type", view->type != NULL, false},
+        {"--tail", arguments->tail != NULL, false},
+        {"--deltas", view->deltas, true},
+        {"--redacted", view->redacted, true},
+        {"--text", view->text, false},
+        {"--tree", arguments->tree, true},
+        {"--follow", view->follow, false},
+    };
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+        if (options[i].is_given && (arguments->frames || cli->count < 2)) {
+            return cli_error(cli, CLI_USAGE, options[i].name,
+                             "only with a SESSION");
+        }
+        if (options[i].is_given && arguments->tree && !options[i].with_tree) {
+            return cli_error(cli, CLI_USAGE, options[i].name,
+                             "not with --tree");
+        }
+    }
+    return CLI_GO_ON;
 }
 
 /* Turns the options into a view, and refuses those that exclude another. */
@@ -108,6 +169,15 @@ static int check(const struct cli *cli, struct arguments *arguments)
         code =
             cli_number(cli, "--tail", arguments->tail, UINT64_MAX, &view->tail);
     }
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "--branch", view->branch);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "--up-to", view->up_to);
+    }
+    if (code == CLI_GO_ON) {
+        code = check_context(cli, arguments);
+    }
     if (code != CLI_GO_ON) {
         return code;
     }
@@ -119,9 +189,6 @@ static int check(const struct cli *cli, struct arguments *arguments)
     if (view->all && (is_path || view->since_compaction)) {
         return cli_error(cli, CLI_USAGE, "--all",
                          "not with --branch, --up-to or --since-compaction");
-    }
-    if (view->follow && arguments->tree) {
-        return cli_error(cli, CLI_USAGE, "--follow", "not with --tree");
     }
     if (view->follow && is_path) {
         return cli_error(cli, CLI_USAGE, "--follow",
@@ -168,5 +235,6 @@ int main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walcat", .help = help};
 
+    cli_streams();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

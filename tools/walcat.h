@@ -37,6 +37,16 @@ void walcat_text(const struct wal_entry *entry);
  * the line at hand. */
 void walcat_preview(const struct wal_entry *entry, size_t columns);
 
+/* Whether a status of wal_iter_next concerns one entry alone, which the
+ * iterator stepped over: it had `left` ones before. */
+bool walcat_is_lost(const struct wal_iter *iter, enum wal_status status,
+                    uint64_t left);
+
+/* Says that the entry behind that one, or with an empty id the first one in
+ * view, cannot be read. Answers CLI_NO. */
+int walcat_lost(const struct cli *cli, struct wal_slice before,
+                enum wal_status status, const struct wal_error *error);
+
 /* Draws the branches of a session, with its heads and what was redacted. */
 int walcat_tree(const struct cli *cli, struct wal_session *session,
                 const struct walcat_view *view);

@@ -17,15 +17,22 @@
 
 #define FOLLOW_MS 50
 
+/* An entry that waits to be printed. */
+struct waiting {
+    struct wal_entry entry;
+    char *kept; /* what of it does not outlive the reading, or null */
+};
+
 struct printer {
     const struct cli *cli;
     struct wal_session *session;
     const struct walcat_view *view;
     struct cli_json json;
-    struct wal_entry *ring; /* with --type and --tail: the last that fit */
+    struct waiting *ring; /* with --type and --tail: the last that fit */
     uint64_t ring_size;
     uint64_t ring_count; /* entries that went in */
     uint64_t newest;     /* highest sequence number seen */
+    char before[256];    /* id of the entry that was read last */
     bool is_following;
     int code;
 };
@@ -42,6 +49,7 @@ static void print(struct printer *printer, const struct wal_entry *entry)
 static void take(struct printer *printer, const struct wal_entry *entry)
 {
     const char *type = printer->view->type;
+    struct waiting *place;
 
     if (entry->sequence > printer->newest) {
         printer->newest = entry->sequence;
@@ -53,7 +61,10 @@ static void take(struct printer *printer, const struct wal_entry *entry)
         print(printer, entry);
         return;
     }
-    printer->ring[printer->ring_count++ % printer->ring_size] = *entry;
+    place = &printer->ring[printer->ring_count++ % printer->ring_size];
+    free(place->kept);
+    place->entry = *entry;
+    place->kept = cli_entry_keep(&place->entry);
 }
 
 static void drain_ring(struct printer *printer)
@@ -63,7 +74,10 @@ static void drain_ring(struct printer *printer)
         count > printer->ring_size ? count - printer->ring_size : 0;
 
     for (uint64_t i = first; i < count && !cli_output_gone(); i++) {
-        print(printer, &printer->ring[i % printer->ring_size]);
+        print(printer, &printer->ring[i % printer->ring_size].entry);
+    }
+    for (uint64_t i = 0; i < printer->ring_size; i++) {
+        free(printer->ring[i].kept);
     }
     free(printer->ring);
     printer->ring = NULL;
@@ -98,12 +112,38 @@ static void lift(const struct walcat_view *view, struct wal_iter *iter,
 static void take_new(struct printer *printer, struct wal_iter *iter,
                      struct wal_entry *entry)
 {
+    char *kept;
+
+    snprintf(printer->before, sizeof(printer->before), "%.*s",
+             (int)entry->id.size, (const char *)entry->id.data);
     if (!printer->is_following) {
         take(printer, entry);
     } else if (!is_hidden(printer->view, entry)) {
+        kept = cli_entry_keep(entry);
         lift(printer->view, iter, entry);
         take(printer, entry);
+        free(kept);
     }
+}
+
+bool walcat_is_lost(const struct wal_iter *iter, enum wal_status status,
+                    uint64_t left)
+{
+    return (status == WAL_ECORRUPT || status == WAL_EIO) &&
+           wal_iter_remaining(iter) < left;
+}
+
+int walcat_lost(const struct cli *cli, struct wal_slice before,
+                enum wal_status status, const struct wal_error *error)
+{
+    char what[320] = "the first entry in view";
+
+    if (before.size > 0) {
+        snprintf(what, sizeof(what), "the entry behind %.*s", (int)before.size,
+                 (const char *)before.data);
+    }
+    cli_fail(cli, what, status, error);
+    return CLI_NO;
 }
 
 /* Takes what the iterator gives, but entries up to sequence `after`. */
@@ -113,17 +153,20 @@ static void take_all(struct printer *printer, struct wal_iter *iter,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
+    uint64_t left;
 
     while (status != WAL_END && !cli_output_gone()) {
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        left = wal_iter_remaining(iter);
         status = wal_iter_next(iter, &entry, &error);
         if (status == WAL_OK && entry.sequence > after) {
             take_new(printer, iter, &entry);
-        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
-            printer->code = cli_worse(
-                printer->code, cli_fail(printer->cli, NULL, status, &error));
+        } else if (walcat_is_lost(iter, status, left)) {
+            printer->code = walcat_lost(
+                printer->cli, cli_slice(printer->before), status, &error);
         } else if (status != WAL_OK && status != WAL_END) {
-            printer->code = cli_fail(printer->cli, NULL, status, &error);
+            printer->code =
+                cli_fail(printer->cli, printer->cli->items[1], status, &error);
             return;
         }
     }
@@ -187,7 +230,7 @@ static enum wal_status open_view(struct printer *printer,
     if (view->type != NULL) {
         printer->ring_size = view->tail < count ? view->tail : count;
         printer->ring =
-            cli_alloc((size_t)printer->ring_size * sizeof(struct wal_entry));
+            cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
     }
     if (view->tail > 0 && (view->type != NULL || view->tail >= count)) {
         return status;
@@ -209,7 +252,8 @@ static int follow(struct printer *printer, uint64_t seen)
     while (!cli_output_gone()) {
         status = open_all(printer, seen, &iter, &error);
         if (status != WAL_OK) {
-            return cli_fail(printer->cli, NULL, status, &error);
+            return cli_fail(printer->cli, printer->cli->items[1], status,
+                            &error);
         }
         seen += wal_iter_remaining(iter);
         take_all(printer, iter, after);
@@ -229,6 +273,7 @@ int walcat_entries(const struct cli *cli, struct wal_session *session,
 {
     struct printer printer = {
         .cli = cli, .session = session, .view = view, .code = CLI_DONE};
+    const char *named = view->branch != NULL ? view->branch : view->up_to;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_iter *iter = NULL;
     enum wal_status status = WAL_OK;
@@ -246,8 +291,8 @@ int walcat_entries(const struct cli *cli, struct wal_session *session,
     }
     if (status != WAL_OK) {
         free(printer.ring);
-        return cli_fail(cli, view->branch != NULL ? view->branch : view->up_to,
-                        status, &error);
+        return cli_fail(cli, named != NULL ? named : cli->items[1], status,
+                        &error);
     }
     take_all(&printer, iter, 0);
     drain_ring(&printer);

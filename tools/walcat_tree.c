@@ -28,6 +28,7 @@
 
 struct node {
     struct wal_entry entry;
+    char *kept; /* what of it does not outlive the reading, or null */
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next; /* sibling */
@@ -66,7 +67,10 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
 
     tree->nodes = cli_room(tree->nodes, tree->count, &tree->capacity,
                            sizeof(tree->nodes[0]));
-    tree->nodes[tree->count++] = (struct node){.entry = *entry};
+    tree->nodes[tree->count] = (struct node){.entry = *entry};
+    tree->nodes[tree->count].kept =
+        cli_entry_keep(&tree->nodes[tree->count].entry);
+    tree->count++;
     above = &tree->nodes[parent != NULL ? *parent : NONE];
     if (above->last_child == NONE) {
         above->first_child = at;
@@ -77,23 +81,33 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     *cli_ids_put(&tree->ids, entry->id) = at;
 }
 
+static void free_nodes(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++) {
+        free(tree->nodes[i].kept);
+    }
+    free(tree->nodes);
+}
+
 static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
                                  struct wal_iter *iter, struct wal_error *error)
 {
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
+    uint64_t left;
 
     tree->nodes = cli_room(NULL, 0, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[NONE] = (struct node){.next = NONE};
     tree->count = 1;
     while (status != WAL_END && tree->count < UINT32_MAX) {
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        left = wal_iter_remaining(iter);
         status = wal_iter_next(iter, &entry, error);
         if (status == WAL_OK) {
             add_node(tree, &entry);
-        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
-            tree->code =
-                cli_worse(tree->code, cli_fail(cli, NULL, status, error));
+        } else if (walcat_is_lost(iter, status, left)) {
+            const struct node *last = &tree->nodes[tree->count - 1];
+            tree->code = walcat_lost(cli, last->entry.id, status, error);
         } else if (status != WAL_END) {
             return status;
         }
@@ -153,7 +167,7 @@ static void put_heads(const struct tree *tree, uint32_t at)
     for (size_t i = 0; i < tree->heads.count; i++) {
         if (tree->head_nodes[i] == at) {
             fputs(before, stdout);
-            cli_print(stdout, tree->heads.items[i].name, 0, false);
+            cli_print_name(stdout, tree->heads.items[i].name);
             before = ", ";
         }
     }
@@ -173,7 +187,7 @@ static void put_node(const struct tree *tree, const struct branch *branch,
     const struct wal_entry *entry = &tree->nodes[at].entry;
 
     put_indent(branch, corner(branch, is_first));
-    cli_print(stdout, entry->id, 0, false);
+    cli_print_name(stdout, entry->id);
     fputs("  ", stdout);
     cli_print(stdout, entry->type, 0, false);
     walcat_preview(entry, PREVIEW);
@@ -292,12 +306,12 @@ int walcat_tree(const struct cli *cli, struct wal_session *session,
         find_heads(&tree, iter, view->stream);
         draw(&tree);
     } else {
-        tree.code = cli_fail(cli, NULL, status, &error);
+        tree.code = cli_fail(cli, cli->items[1], status, &error);
     }
     wal_iter_close(iter);
     cli_heads_deinit(&tree.heads);
     cli_ids_deinit(&tree.ids);
     free(tree.head_nodes);
-    free(tree.nodes);
+    free_nodes(&tree);
     return tree.code;
 }

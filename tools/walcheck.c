@@ -19,7 +19,8 @@ static const char help[] =
     "cannot be opened.\n"
     "\n"
     "  --salvage OUT        build a sound store in OUT, which must not exist,\n"
-    "                       of all that can be read; say what could not\n"
+    "                       of all that can be read; say what could not.\n"
+    "                       When OUT cannot be written it is removed\n"
     "  --jobs N             read with N threads (the number of processors)\n"
     "\n"
     "  --strict here: an ambiguous tail is damage.\n";
@@ -70,5 +71,6 @@ int main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walcheck", .help = help};
 
+    cli_streams();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

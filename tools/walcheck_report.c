@@ -118,37 +118,45 @@ static void print_damage(const struct check_store *store,
 {
     char buffer[16];
 
-    printf("%s: %" PRIu64 ", %" PRIu64 " bytes: ", damage->file, damage->offset,
-           damage->length);
+    printf("%s: %" PRIu64 ", %" PRIu64 " %s: ", damage->file, damage->offset,
+           damage->length, cli_noun(damage->length, "byte", "bytes"));
     cli_print(stdout, cli_slice(damage->reason), 0, false);
     if (damage->last_sequence != 0) {
         printf("; sequence %" PRIu64 " to %" PRIu64, damage->first_sequence,
                damage->last_sequence);
     }
     for (size_t i = 0; i < damage->session_count; i++) {
-        printf(i == 0 ? "; sessions " : ", ");
-        cli_print(stdout,
-                  session_name(&store->model, damage->sessions[i], buffer,
-                               sizeof(buffer)),
-                  0, false);
+        fputs(i > 0 ? ", "
+                    : cli_noun(damage->session_count, "; session ",
+                               "; sessions "),
+              stdout);
+        cli_print_name(stdout, session_name(&store->model, damage->sessions[i],
+                                            buffer, sizeof(buffer)));
     }
     putchar('\n');
 }
 
 static void report_text(const struct check_store *store, bool sound)
 {
+    size_t sessions, records, segments;
+
     for (size_t i = 0; i < store->damages.count; i++) {
         print_damage(store, &store->damages.items[i]);
     }
     if (store->tail.verdict == WAL__VERDICT_TORN ||
         store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
-        printf("%s: %" PRIu64 ", %" PRIu64 " bytes: %s\n", store->tail.file,
+        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", store->tail.file,
                store->tail.offset, store->tail.length,
+               cli_noun(store->tail.length, "byte", "bytes"),
                wal__verdict_text(store->tail.verdict));
     }
-    printf("%s: %zu sessions, %zu records, ", sound ? "sound" : "damaged",
-           check_model_count(&store->model, false), store->model.seen_count);
-    printf("%zu segments\n", store->log.count + store->pack.count);
+    sessions = check_model_count(&store->model, false);
+    records = store->model.seen_count;
+    segments = store->log.count + store->pack.count;
+    printf("%s: %zu %s, %zu %s, %zu %s\n", sound ? "sound" : "damaged",
+           sessions, cli_noun(sessions, "session", "sessions"), records,
+           cli_noun(records, "record", "records"), segments,
+           cli_noun(segments, "segment", "segments"));
 }
 
 int check_report(const struct check_store *store)

@@ -242,7 +242,7 @@ static void append_one(struct salvage *salvage, struct salvage_session *session,
     }
     if (status == WAL_OK) {
         remember(salvage, session, waiting);
-    } else {
+    } else if (!salvage_stops(salvage, status, &error)) {
         lose(salvage, waiting);
         salvage_note(salvage, session->id, id, "cannot be appended: %s",
                      error.text[0] != '\0' ? error.text
@@ -269,9 +269,9 @@ void salvage_flush(struct salvage *salvage)
     if (session->handle == NULL || session->deleted) {
         if (session->deleted) {
             salvage_note(salvage, session->id, "",
-                         "%zu entries that stand behind the session's deletion "
-                         "are left out",
-                         count);
+                         "%zu %s behind the session's deletion, left out",
+                         count,
+                         cli_noun(count, "entry stands", "entries stand"));
         }
         drop_waiting(salvage); /* it is noted that there is no session */
         return;
@@ -283,7 +283,7 @@ void salvage_flush(struct salvage *salvage)
     status = wal_append(session->handle, entries, (uint32_t)count, &options,
                         NULL, NULL);
     free(entries);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && salvage->failed == WAL_OK; i++) {
         if (status == WAL_OK) {
             remember(salvage, session, &salvage->waiting[i]);
         } else {

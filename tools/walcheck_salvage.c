@@ -9,15 +9,18 @@
  * session that was deleted only what its forks stand on is taken.
  *
  * Invariant: a record is either in OUT or in the report; what moved is in the
- * report too.
+ * report too. When OUT cannot be written there is no OUT, and no report.
  *
  * Threads: one.
  */
+#include <errno.h>
+#include <fts.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/walcheck_salvage.h"
 
@@ -83,7 +86,7 @@ static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
     struct salvage *salvage = ctx;
     uint64_t at = 0;
 
-    while (at < piece->size) {
+    while (at < piece->size && salvage->failed == WAL_OK) {
         struct wal__frame frame;
 
         if (wal__frame_decode(piece->bytes + at, piece->size - at,
@@ -109,7 +112,8 @@ static void pass(struct salvage *salvage)
     while (segment != NULL && segment->previous != NULL) {
         segment = segment->previous;
     }
-    for (; segment != NULL; segment = segment->next) {
+    for (; segment != NULL && salvage->failed == WAL_OK;
+         segment = segment->next) {
         salvage->segment = segment;
         if (!check_segment_pass(segment, &sink, true)) {
             salvage_note(salvage, "", "", "%s cannot be opened", segment->name);
@@ -170,8 +174,22 @@ static void deinit(struct salvage *salvage)
     salvage_entries_deinit(salvage);
 }
 
-/* Whether OUT can be made where it is asked for. */
-static int check_out(const struct check_store *store, const char *out)
+bool salvage_stops(struct salvage *salvage, enum wal_status status,
+                   const struct wal_error *error)
+{
+    if (cli_code(status) != CLI_FAILED) {
+        return false;
+    }
+    if (salvage->failed == WAL_OK) {
+        salvage->failed = status;
+        salvage->why = *error;
+    }
+    return true;
+}
+
+/* Makes the directory OUT where it is asked for; *made is what it is then. */
+static int make_out(const struct check_store *store, const char *out,
+                    struct stat *made)
 {
     char place[PATH_MAX];
     char root[PATH_MAX];
@@ -182,23 +200,75 @@ static int check_out(const struct check_store *store, const char *out)
                   realpath(store->path, root) != NULL &&
                   strncmp(place, root, strlen(root)) == 0 &&
                   (place[strlen(root)] == '/' || place[strlen(root)] == '\0');
-    struct stat status;
-
     free(parent);
-    if (lstat(out, &status) == 0) {
-        return cli_error(store->cli, CLI_NO, out,
-                         "exists; a salvaged store is made anew");
-    }
-    if (inside) {
+    if (inside && lstat(out, made) != 0) {
         return cli_error(store->cli, CLI_USAGE, out,
                          "lies in the store that is salvaged");
     }
-    return CLI_GO_ON;
+    if (mkdir(out, 0700) == 0 && lstat(out, made) == 0) {
+        return CLI_GO_ON;
+    }
+    if (errno == EEXIST) {
+        return cli_error(store->cli, CLI_NO, out,
+                         "exists; a salvaged store is made anew");
+    }
+    return cli_error(store->cli, CLI_FAILED, out, "cannot be made: %s",
+                     strerror(errno));
+}
+
+/* Removes OUT, which was made here, and what a store has put there. */
+static void remove_out(const char *out, const struct stat *made)
+{
+    char *paths[] = {cli_copy(out, strlen(out)), NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    FTSENT *entry;
+
+    while (tree != NULL && (entry = fts_read(tree)) != NULL) {
+        if (entry->fts_level == 0 &&
+            (entry->fts_statp->st_dev != made->st_dev ||
+             entry->fts_statp->st_ino != made->st_ino)) {
+            break; /* another one took its place */
+        }
+        if (entry->fts_info == FTS_DP) {
+            (void)rmdir(entry->fts_accpath);
+        } else if (entry->fts_info != FTS_D) {
+            (void)unlink(entry->fts_accpath);
+        }
+    }
+    if (tree != NULL) {
+        fts_close(tree);
+    }
+    free(paths[0]);
+}
+
+/* Writes all that can be read to OUT, and closes it. */
+static enum wal_status fill_out(struct salvage *salvage)
+{
+    enum wal_status status;
+
+    collect_lost(salvage);
+    salvage_plan(salvage);
+    pass(salvage);
+    salvage_redact(salvage);
+    if (salvage->failed == WAL_OK) {
+        salvage_finish_sessions(salvage);
+    }
+    if (salvage->failed == WAL_OK) {
+        salvage->failed = wal_sync(salvage->out, &salvage->why);
+    }
+    salvage_close_sessions(salvage);
+    if (salvage->failed == WAL_OK) {
+        salvage->failed = wal_close(salvage->out, &salvage->why);
+    } else {
+        status = wal_close(salvage->out, NULL);
+        (void)status; /* it failed before */
+    }
+    return salvage->failed;
 }
 
 int check_salvage(struct check_store *store, const char *out)
 {
-    struct salvage salvage = {.store = store};
+    struct salvage salvage = {.store = store, .why = CLI_ERROR_INIT};
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
         .flags =
@@ -206,28 +276,25 @@ int check_salvage(struct check_store *store, const char *out)
             (store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0),
         .group_align = store->group_align > 8 ? store->group_align : 0,
     };
-    struct wal_error error = CLI_ERROR_INIT;
-    int code = check_out(store, out);
     enum wal_status status;
+    struct stat made;
+    int code = make_out(store, out, &made);
 
     if (code != CLI_GO_ON) {
         return code;
     }
-    status = wal_open(out, &options, &salvage.out, &error);
-    if (status != WAL_OK) {
-        return cli_fail(store->cli, out, status, &error);
+    status = wal_open(out, &options, &salvage.out, &salvage.why);
+    if (status == WAL_OK) {
+        status = fill_out(&salvage);
     }
-    collect_lost(&salvage);
-    salvage_plan(&salvage);
-    pass(&salvage);
-    salvage_redact(&salvage);
-    salvage_finish_sessions(&salvage);
-    status = wal_sync(salvage.out, &error);
-    salvage_report(&salvage, out);
-    code = lost_nothing(&salvage) ? CLI_DONE : CLI_NO;
+    if (status == WAL_OK) {
+        salvage_report(&salvage, out);
+        code = lost_nothing(&salvage) ? CLI_DONE : CLI_NO;
+    } else {
+        remove_out(out, &made);
+        code = cli_worse(CLI_FAILED,
+                         cli_fail(store->cli, out, status, &salvage.why));
+    }
     deinit(&salvage);
-    if (status != WAL_OK) {
-        code = cli_fail(store->cli, out, status, &error);
-    }
-    return cli_close(store->cli, out, salvage.out, code);
+    return code;
 }

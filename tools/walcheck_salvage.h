@@ -95,11 +95,18 @@ struct salvage {
     uint64_t entries_made;
     uint64_t documents_made; /* versions */
     uint64_t left_out;       /* deleted sessions that nothing stands on */
+    enum wal_status failed;  /* OUT cannot be written: all of it is for
+                              * nothing, and nothing more is tried; */
+    struct wal_error why;    /* then */
 };
 
 void salvage_note(struct salvage *salvage, const char *session,
                   const char *entry, const char *reason, ...)
     __attribute__((format(printf, 4, 5)));
+/* Whether a failure to write to OUT is one of OUT, and not of what was to be
+ * written: then the salvage has failed. */
+bool salvage_stops(struct salvage *salvage, enum wal_status status,
+                   const struct wal_error *error);
 /* An entry, or with an empty id a fork, that stands under another one. */
 void salvage_moved(struct salvage *salvage, const char *session,
                    const char *entry, uint64_t lost_parent, const char *parent);
@@ -124,6 +131,8 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
 void salvage_delete(struct salvage *salvage, uint32_t number);
 /* Sessions without a record that can be read, and lost deletions. */
 void salvage_finish_sessions(struct salvage *salvage);
+/* Closes all handles, before OUT is closed. */
+void salvage_close_sessions(struct salvage *salvage);
 void salvage_sessions_deinit(struct salvage *salvage);
 
 void salvage_head(struct salvage *salvage, const struct wal__frame *frame,

@@ -114,9 +114,10 @@ static void report_text(const struct salvage *salvage, const char *out)
         const struct check_damage *damage = &damages->items[i];
 
         if (!damage->spare) {
-            printf("lost: %s: %" PRIu64 ", %" PRIu64 " bytes, sequence %" PRIu64
+            printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64
                    " to %" PRIu64 ": ",
                    damage->file, damage->offset, damage->length,
+                   cli_noun(damage->length, "byte", "bytes"),
                    damage->first_sequence, damage->last_sequence);
             cli_print(stdout, cli_slice(damage->reason), 0, false);
             putchar('\n');
@@ -125,17 +126,22 @@ static void report_text(const struct salvage *salvage, const char *out)
     for (size_t i = 0; i < salvage->note_count; i++) {
         const struct salvage_note *note = &salvage->notes[i];
 
-        cli_print(stdout, cli_slice(note->session), 0, false);
+        cli_print_name(stdout, cli_slice(note->session));
         fputs(note->entry[0] == '\0' ? "" : " ", stdout);
-        cli_print(stdout, cli_slice(note->entry), 0, false);
+        cli_print_name(stdout, cli_slice(note->entry));
         fputs(": ", stdout);
         cli_print(stdout, cli_slice(note->reason), 0, false);
         putchar('\n');
     }
-    printf("%s: %" PRIu64 " sessions, %" PRIu64 " entries, %" PRIu64
-           " document versions; %" PRIu64 " deleted sessions left out\n",
-           out, salvage->sessions_made, salvage->entries_made,
-           salvage->documents_made, salvage->left_out);
+    printf("%s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " document %s; ", out,
+           salvage->sessions_made,
+           cli_noun(salvage->sessions_made, "session", "sessions"),
+           salvage->entries_made,
+           cli_noun(salvage->entries_made, "entry", "entries"),
+           salvage->documents_made,
+           cli_noun(salvage->documents_made, "version", "versions"));
+    printf("%" PRIu64 " deleted %s left out\n", salvage->left_out,
+           cli_noun(salvage->left_out, "session", "sessions"));
 }
 
 void salvage_report(const struct salvage *salvage, const char *out)

@@ -183,10 +183,13 @@ static void update(struct salvage *salvage, struct salvage_session *session,
                    struct texts *texts)
 {
     struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
 
-    if (session->handle != NULL &&
-        wal_session_update(session->handle, change_texts, texts, &error) !=
-            WAL_OK) {
+    if (session->handle == NULL) {
+        return;
+    }
+    status = wal_session_update(session->handle, change_texts, texts, &error);
+    if (status != WAL_OK && !salvage_stops(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
                      "the session's header cannot be changed: %s", error.text);
     }
@@ -250,8 +253,10 @@ static void create(struct salvage *salvage, struct salvage_session *session)
     status = make(salvage, NULL, "", &texts, &session->handle, &error);
     session->id = cli_copy(texts.options.id.data, texts.options.id.size);
     if (status != WAL_OK) {
-        salvage_note(salvage, session->id, "", "the session cannot be made: %s",
-                     error.text);
+        if (!salvage_stops(salvage, status, &error)) {
+            salvage_note(salvage, session->id, "",
+                         "the session cannot be made: %s", error.text);
+        }
         return;
     }
     salvage->sessions_made++;
@@ -323,6 +328,7 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
     struct wal_session *handle = NULL;
     struct salvage_session *session;
     uint64_t left = frame->parent;
+    enum wal_status status;
     struct texts texts;
     char *at;
 
@@ -340,8 +346,11 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
     }
     read_texts(salvage, frame->session, &texts);
     texts.options.parent_id = (struct wal_slice){NULL, 0};
-    if (make(salvage, session->handle, at == NULL ? "" : at, &texts, &handle,
-             &error) == WAL_OK) {
+    status = make(salvage, session->handle, at == NULL ? "" : at, &texts,
+                  &handle, &error);
+    if (status != WAL_OK) {
+        (void)salvage_stops(salvage, status, &error);
+    } else {
         session = add_session(salvage, frame->session);
         session->handle = handle;
         session->id = cli_copy(texts.options.id.data, texts.options.id.size);
@@ -360,11 +369,16 @@ void salvage_delete(struct salvage *salvage, uint32_t number)
 {
     struct salvage_session *session = salvage_session(salvage, number);
     struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
 
     if (session->handle == NULL || session->deleted) {
         return;
     }
-    if (wal_session_delete(session->handle, &error) != WAL_OK) {
+    status = wal_session_delete(session->handle, &error);
+    if (salvage_stops(salvage, status, &error)) {
+        return;
+    }
+    if (status != WAL_OK) {
         salvage_note(salvage, session->id, "",
                      "the session cannot be deleted again: %s", error.text);
         return;
@@ -392,10 +406,17 @@ void salvage_finish_sessions(struct salvage *salvage)
     }
 }
 
-void salvage_sessions_deinit(struct salvage *salvage)
+void salvage_close_sessions(struct salvage *salvage)
 {
     for (size_t i = 0; i < salvage->session_count; i++) {
         wal_session_close(salvage->sessions[i].handle);
+        salvage->sessions[i].handle = NULL;
+    }
+}
+
+void salvage_sessions_deinit(struct salvage *salvage)
+{
+    for (size_t i = 0; i < salvage->session_count; i++) {
         free(salvage->sessions[i].id);
         free(salvage->sessions[i].last_id);
     }

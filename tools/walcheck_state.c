@@ -88,7 +88,7 @@ void salvage_head(struct salvage *salvage, const struct wal__frame *frame,
                      "the target of the head %s, sequence %" PRIu64
                      ", is lost: it is moved to %s",
                      name, frame->parent, target);
-    } else if (status != WAL_OK &&
+    } else if (status != WAL_OK && !salvage_stops(salvage, status, &error) &&
                (status != WAL_ENOTFOUND || target != NULL)) {
         /* What is not there need not be removed. */
         salvage_note(salvage, session->id, "",
@@ -146,6 +146,9 @@ void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
     status = put_doc(salvage, session, &doc, &error);
     if (status == WAL_OK) {
         salvage->documents_made++;
+        return;
+    }
+    if (salvage_stops(salvage, status, &error)) {
         return;
     }
     key = cli_copy(record.key.data, record.key.size);
@@ -212,7 +215,7 @@ static void redact_in(struct salvage *salvage, uint32_t number,
         salvage_note(salvage, session->id, redaction->target,
                      "its redaction %s is lost: it was redacted anew",
                      redaction->entry);
-    } else {
+    } else if (!salvage_stops(salvage, status, &error)) {
         salvage_note(salvage, session->id, redaction->target,
                      "its redaction %s is lost, and it cannot be redacted: %s",
                      redaction->entry, why(status, &error));

@@ -110,7 +110,8 @@ static int run(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    return cli_error(cli, CLI_USAGE, name, "%s (see walconv --help)",
+    return cli_error(cli, CLI_USAGE, name != NULL ? name : "COMMAND",
+                     "%s (see walconv --help)",
                      name != NULL ? "no such command" : "no command given");
 }
 
@@ -118,5 +119,6 @@ int main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walconv", .help = help};
 
+    cli_streams();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

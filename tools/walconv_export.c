@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/cli_ids.h"
 #include "tools/cli_json.h"
@@ -197,16 +198,19 @@ static void print_result(const struct export *export, const struct item *item,
         return;
     }
     if (export->root != NULL) {
-        printf("%s: session %s, %" PRIu64 " lines added\n", path, item->id,
-               outcome->added);
+        printf("%s: session ", path);
+        cli_print_name(stdout, cli_slice(item->id));
+        printf(", %" PRIu64 " %s added\n", outcome->added,
+               cli_noun(outcome->added, "line", "lines"));
     }
     if (item->is_shared) {
         cli_error(cli, CLI_DONE, path, "several sources have this path");
     }
     if (outcome->natives > 0) {
         cli_error(cli, CLI_DONE, item->id,
-                  "%" PRIu64 " entries are no lines of the file; left out",
-                  outcome->natives);
+                  "%" PRIu64 " %s of the file; left out", outcome->natives,
+                  cli_noun(outcome->natives, "entry is no line",
+                           "entries are no lines"));
     }
 }
 
@@ -236,10 +240,11 @@ static int export_item(struct export *export, const struct item *item)
         if (status != WAL_OK) {
             return cli_fail(export->cli, item->id, status, &error);
         }
+        path = joined(export->root != NULL ? export->root : "", item->path);
+        source.name = export->root != NULL ? path : item->path;
         code = export->root != NULL ? walconv_source_put(&source, &outcome)
                                     : walconv_source_print(&source, &outcome);
         wal_session_close(source.session);
-        path = joined(export->root != NULL ? export->root : "", item->path);
     }
     progress_clear(&export->progress);
     if (code < CLI_USAGE && !outcome.is_refused) {
@@ -299,6 +304,16 @@ static int check_dialect(const struct cli *cli, const char *dialect)
     return CLI_GO_ON;
 }
 
+static int check_root(const struct cli *cli, const char *root)
+{
+    struct stat status;
+
+    if (root == NULL || stat(root, &status) != 0 || S_ISDIR(status.st_mode)) {
+        return CLI_GO_ON; /* it is made when it is written to */
+    }
+    return cli_error(cli, CLI_FAILED, root, "is not a directory");
+}
+
 /* Opens the store and lists what is in it. */
 static int begin(struct export *export)
 {
@@ -344,6 +359,9 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON) {
         export.store_path = cli->items[1];
         export.root = to_stdout ? NULL : cli->items[2];
+        code = check_root(cli, export.root);
+    }
+    if (code == CLI_GO_ON) {
         code = begin(&export);
     }
     if (code == CLI_GO_ON) {

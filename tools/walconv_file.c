@@ -336,10 +336,10 @@ static void print_text(const struct file *file, struct wal_slice id)
     char what[64];
 
     printf("%s: %s session ", file->name, file->survey.dialect->name);
-    cli_print(stdout, id, 0, false);
-    printf(", %" PRIu64 " lines, %" PRIu64 " appended, %" PRIu64 " known\n",
-           file->survey.lines, lines->batch.appended,
-           lines->known + lines->batch.duplicates);
+    cli_print_name(stdout, id);
+    printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
+           file->survey.lines, cli_noun(file->survey.lines, "line", "lines"),
+           lines->batch.appended, lines->known + lines->batch.duplicates);
     for (size_t i = 0; i < lines->damage_count; i++) {
         const struct walconv_damage *damage = &lines->damage[i];
         snprintf(what, sizeof(what), "line %" PRIu64 ", byte %" PRIu64,

@@ -76,7 +76,7 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
     int code = CLI_DONE;
 
     if (status != WAL_OK) {
-        return cli_fail(source->cli, source->path, status, &error);
+        return cli_fail(source->cli, source->name, status, &error);
     }
     while (!sink->is_other &&
            (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
@@ -86,7 +86,7 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
             continue;
         }
         if (status != WAL_OK) {
-            code = cli_fail(source->cli, source->path, status, &error);
+            code = cli_fail(source->cli, source->name, status, &error);
             break;
         }
         sink_take(sink, entry.payload.data, entry.payload.size);
@@ -137,7 +137,7 @@ static int look(const struct walconv_source *source, enum state *state,
 
 static int fail_errno(const struct walconv_source *source)
 {
-    return cli_error(source->cli, CLI_FAILED, source->path, "%s",
+    return cli_error(source->cli, CLI_FAILED, source->name, "%s",
                      errno == ELOOP || errno == ENOTDIR
                          ? "a part of the path is no directory"
                          : strerror(errno));
@@ -175,7 +175,7 @@ int walconv_source_put(const struct walconv_source *source,
 
     outcome->is_refused = true;
     if (!walconv_path_is_safe(source->path)) {
-        return cli_error(source->cli, CLI_NO, source->path,
+        return cli_error(source->cli, CLI_NO, source->name,
                          "leads out of the output directory; not written");
     }
     code = look(source, &state, &size, outcome);
@@ -184,7 +184,7 @@ int walconv_source_put(const struct walconv_source *source,
     }
     if (state == STATE_OTHER) {
         outcome->is_refused = true;
-        return cli_error(source->cli, CLI_NO, source->path,
+        return cli_error(source->cli, CLI_NO, source->name,
                          "is there with other content; not touched");
     }
     outcome->is_refused = false;

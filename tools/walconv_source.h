@@ -16,6 +16,7 @@ struct walconv_source {
     struct wal_session *session;
     const char *root; /* output directory */
     const char *path; /* of the file below it */
+    const char *name; /* of the file, to people: with the directory */
 };
 
 struct walconv_outcome {

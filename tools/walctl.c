@@ -20,7 +20,7 @@ static const char help[] =
     "         [--durability durable|written|queued] < entries.jsonl\n"
     "                                 append entries, a JSON object a line\n"
     "  list STORE [--cwd DIR] [--project ID] [--limit N] [--cursor]\n"
-    "       [--after CURSOR]          sessions, newest first\n"
+    "       [--after CURSOR]          sessions, newest first; N 0: all\n"
     "  latest STORE [--cwd DIR]       id of the newest session\n"
     "  show STORE SESSION             all about a session\n"
     "  meta STORE SESSION [--merge JSON]\n"
@@ -45,7 +45,8 @@ static const char help[] =
     "  accept-damage STORE [SESSION]  let damaged sessions take appends\n"
     "\n"
     "SESSION: an id, a unique beginning of one, @latest (of the current\n"
-    "directory), or the path of a file that was imported.\n";
+    "directory), or the path of a file that was imported. For redact and\n"
+    "delete a beginning is not enough.\n";
 
 static const struct {
     const char *name;
@@ -97,7 +98,8 @@ static int run(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    return cli_error(cli, CLI_USAGE, name, "%s (see walctl --help)",
+    return cli_error(cli, CLI_USAGE, name != NULL ? name : "COMMAND",
+                     "%s (see walctl --help)",
                      name != NULL ? "no such command" : "no command given");
 }
 
@@ -105,5 +107,6 @@ int main(int argc, char **argv)
 {
     struct cli cli = {.tool = "walctl", .help = help};
 
+    cli_streams();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

@@ -37,6 +37,10 @@ int walctl_begin(struct cli *cli, int argc, char **argv,
                  const struct cli_option *options, int least, int most,
                  uint32_t flags, struct wal_store **store);
 
+/* The absolute path of --cwd, to be freed; null for null. CLI_USAGE, with
+ * *directory as it was, when it is too long; else CLI_GO_ON. */
+int walctl_directory(const struct cli *cli, const char *cwd, char **directory);
+
 /* All of standard input, to be freed; null, and why not printed, when it
  * cannot be read or is larger than `most` bytes. The advice follows then. */
 char *walctl_input(const struct cli *cli, size_t most, const char *advice,
@@ -46,9 +50,11 @@ char *walctl_input(const struct cli *cli, size_t most, const char *advice,
 int walctl_print_id(const struct cli *cli, struct wal_session *session);
 
 /* Prints {"sessionId","lastAppendedEntryId","appendedCount",
- * "duplicateCount"}. */
+ * "duplicateCount"}; and "queued", when that is not null: so many entries were
+ * handed in, and what becomes of them is not known yet. */
 void walctl_print_appended(struct wal_session *session,
-                           const struct wal_append_result *result);
+                           const struct wal_append_result *result,
+                           const uint64_t *queued);
 
 /* Prints {"conflict":{"expected","actual"}}. */
 void walctl_print_conflict(struct wal_slice expected, struct wal_slice actual);

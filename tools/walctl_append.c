@@ -28,8 +28,10 @@ struct append {
     size_t count;
     size_t capacity;
     struct cli_texts texts;
-    size_t line; /* number of the line at hand */
-    char *tail;  /* --each: the tail to expect next */
+    size_t line;   /* number of the line at hand */
+    size_t *lines; /* of the entries */
+    size_t line_capacity;
+    char *tail; /* --each: the tail to expect next */
 };
 
 /* Reads a line into an entry more; a blank line is none. */
@@ -52,39 +54,95 @@ static int take_line(struct append *append, const char *line, size_t size)
                          "%s; nothing of it was appended", why);
     }
     entry->stream = append->stream;
+    append->lines = cli_room(append->lines, append->count,
+                             &append->line_capacity, sizeof(*append->lines));
+    append->lines[append->count] = append->line;
     append->count++;
     return CLI_GO_ON;
+}
+
+/* Whether the text has the id between quotation marks. */
+static bool names_id(const char *text, struct wal_slice id)
+{
+    char quoted[2 + CLI_ID_MAX + 1];
+
+    if (id.size == 0 || id.size > CLI_ID_MAX) {
+        return false;
+    }
+    snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)id.size,
+             (const char *)id.data);
+    return strstr(text, quoted) != NULL;
+}
+
+/* The line of the entry that was refused; 0 when that cannot be told. */
+static size_t refused_line(const struct append *append, enum wal_status status,
+                           const struct wal_error *error)
+{
+    size_t line = 0;
+
+    if (status != WAL_ENOPARENT && status != WAL_EEXISTS) {
+        return 0;
+    }
+    for (size_t i = 0; i < append->count; i++) {
+        const struct wal_entry *entry = &append->entries[i];
+        if (status == WAL_ENOPARENT &&
+            names_id(error->text, entry->parent_id)) {
+            return append->lines[i]; /* the first that needs it */
+        }
+        if (status == WAL_EEXISTS && names_id(error->text, entry->id)) {
+            if (line != 0) {
+                return 0; /* either */
+            }
+            line = append->lines[i];
+        }
+    }
+    return line;
+}
+
+static int fail_entries(const struct append *append, enum wal_status status,
+                        const struct wal_error *error)
+{
+    char what[64];
+    size_t line = append->tail != NULL ? append->line
+                                       : refused_line(append, status, error);
+    if (line == 0) {
+        return cli_fail(append->cli, append->cli->items[0], status, error);
+    }
+    snprintf(what, sizeof(what), "line %zu", line);
+    return cli_fail(append->cli, what, status, error);
 }
 
 static int send_entries(struct append *append, struct wal_append_result *result)
 {
     struct wal_error error = CLI_ERROR_INIT;
+    const uint64_t queued = append->count;
     enum wal_status status;
-    char what[64];
 
     *result = (struct wal_append_result){.struct_size = sizeof(*result)};
     if (append->count > UINT32_MAX) {
-        return cli_error(append->cli, CLI_NO, NULL, "too many entries");
+        return cli_error(append->cli, CLI_NO, append->cli->items[0],
+                         "too many entries");
     }
     status =
         wal_append(append->session, append->entries, (uint32_t)append->count,
                    &append->options, result, &error);
     if (status == WAL_OK) {
-        walctl_print_appended(append->session, result);
+        walctl_print_appended(append->session, result,
+                              append->options.durability == WAL_QUEUED ? &queued
+                                                                       : NULL);
         return CLI_GO_ON;
     }
     if (status == WAL_ECONFLICT) {
         walctl_print_conflict(append->options.expected_tail,
                               cli_slice(result->actual_tail));
     }
-    snprintf(what, sizeof(what), "line %zu", append->line);
-    return cli_fail(append->cli, append->tail != NULL ? what : NULL, status,
-                    &error);
+    return fail_entries(append, status, &error);
 }
 
 static int append_batch(struct append *append)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
+    const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;
     char *input = walctl_input(append->cli, INPUT_MAX,
@@ -100,7 +158,9 @@ static int append_batch(struct append *append)
     if (code == CLI_GO_ON && append->count > 0) {
         code = send_entries(append, &result);
     } else if (code == CLI_GO_ON) {
-        walctl_print_appended(append->session, &result);
+        walctl_print_appended(append->session, &result,
+                              append->options.durability == WAL_QUEUED ? &none
+                                                                       : NULL);
     }
     free(input);
     return code == CLI_GO_ON ? CLI_DONE : code;
@@ -215,6 +275,9 @@ int walctl_append(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON) {
         code = cli_number(cli, "--stream", stream_text, 255, &stream);
     }
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "--expect-tail", expected);
+    }
     if (code != CLI_GO_ON) {
         return code;
     }
@@ -226,6 +289,7 @@ int walctl_append(struct cli *cli, int argc, char **argv)
     code = run(&append, cli, each);
     free(append.tail);
     free(append.entries);
+    free(append.lines);
     cli_texts_deinit(&append.texts);
     return code;
 }

@@ -27,6 +27,19 @@ int walctl_begin(struct cli *cli, int argc, char **argv,
     return code;
 }
 
+int walctl_directory(const struct cli *cli, const char *cwd, char **directory)
+{
+    char *path = cwd != NULL ? cli_directory(cwd) : NULL;
+    int code = cli_limit(cli, "--cwd", path, CLI_TEXT_MAX);
+
+    if (code == CLI_GO_ON) {
+        *directory = path;
+    } else {
+        free(path);
+    }
+    return code;
+}
+
 char *walctl_input(const struct cli *cli, size_t most, const char *advice,
                    size_t *size)
 {
@@ -73,11 +86,13 @@ int walctl_print_id(const struct cli *cli, struct wal_session *session)
         putchar('\n');
     }
     wal_session_close(session);
-    return status == WAL_OK ? CLI_DONE : cli_fail(cli, NULL, status, &error);
+    return status == WAL_OK ? CLI_DONE
+                            : cli_fail(cli, cli->items[0], status, &error);
 }
 
 void walctl_print_appended(struct wal_session *session,
-                           const struct wal_append_result *result)
+                           const struct wal_append_result *result,
+                           const uint64_t *queued)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct cli_json json;
@@ -95,6 +110,10 @@ void walctl_print_appended(struct wal_session *session,
     cli_json_number(&json, result->appended);
     cli_json_key(&json, "duplicateCount");
     cli_json_number(&json, result->duplicates);
+    if (queued != NULL) {
+        cli_json_key(&json, "queued");
+        cli_json_number(&json, *queued);
+    }
     cli_json_close(&json, '}');
     cli_json_line(&json);
     fflush(stdout);

@@ -26,7 +26,7 @@ static int compact(const struct cli *cli, struct wal_session *session,
     if (status != WAL_OK) {
         return cli_fail(cli, cli->items[2], status, &error);
     }
-    walctl_print_appended(fork != NULL ? fork : session, &result);
+    walctl_print_appended(fork != NULL ? fork : session, &result, NULL);
     wal_session_close(fork);
     return CLI_DONE;
 }
@@ -36,10 +36,10 @@ static int check(const struct cli *cli, const char *first_kept, const char *id)
     if (first_kept == NULL) {
         return cli_error(cli, CLI_USAGE, "--first-kept", "is needed");
     }
-    if (id != NULL && id[0] == '\0') {
-        return cli_error(cli, CLI_USAGE, "--new", "is empty");
+    if (cli_limit_id(cli, "--first-kept", first_kept) != CLI_GO_ON) {
+        return CLI_USAGE;
     }
-    return CLI_GO_ON;
+    return cli_new_id(cli, "--new", id);
 }
 
 int walctl_compact_session(struct cli *cli, int argc, char **argv)
@@ -102,19 +102,31 @@ int walctl_redact(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = walctl_begin(cli, argc, argv, options, 4, 4, 0, &store);
+    int code = cli_parse(cli, argc, argv, options);
 
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 4, 4);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "ENTRY", cli->items[3]);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit(cli, "--reason", reason, CLI_TEXT_MAX);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_open(cli, cli->items[1], 0, &store);
+    }
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_session(cli, store, cli->items[2], &session);
+    code = cli_session_whole(cli, store, cli->items[2], &session);
     if (code == CLI_GO_ON) {
         status = wal_session_redact(session, cli_slice(cli->items[3]),
                                     cli_slice(reason), &result, &error);
         code = status == WAL_OK ? CLI_DONE
                                 : cli_fail(cli, cli->items[3], status, &error);
         if (status == WAL_OK) {
-            walctl_print_appended(session, &result);
+            walctl_print_appended(session, &result, NULL);
         }
         wal_session_close(session);
     }

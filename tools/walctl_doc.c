@@ -33,7 +33,7 @@ struct request {
 static int fail(const struct request *request, enum wal_status status,
                 const struct wal_error *error)
 {
-    const char *what = request->key[0] != '\0' ? request->key : NULL;
+    const char *what = request->key[0] != '\0' ? request->key : "doc";
 
     return cli_fail(request->cli, what, status, error);
 }
@@ -206,7 +206,7 @@ static void print_key(const struct request *request, const struct wal_doc *doc)
         cli_json_line(&json);
         return;
     }
-    cli_print(stdout, doc->key, 0, false);
+    cli_print_name(stdout, doc->key);
     putchar('\n');
 }
 
@@ -301,8 +301,10 @@ static int check(const struct cli *cli, struct request *request,
     if (request->history && verb->run != scan) {
         return cli_error(cli, CLI_USAGE, "--history", "only with scan");
     }
-    if (version == NULL) {
-        return CLI_GO_ON;
+    code = cli_limit(cli, verb->is_one ? "KEY" : "PREFIX", request->key,
+                     CLI_KEY_MAX);
+    if (code != CLI_GO_ON || version == NULL) {
+        return code;
     }
     return cli_number(cli, option, version, UINT64_MAX, &request->version);
 }

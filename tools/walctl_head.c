@@ -25,9 +25,9 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
     struct cli_json json;
 
     if (!cli->json) {
-        cli_print(stdout, head->name, 0, false);
+        cli_print_name(stdout, head->name);
         fputs("  ", stdout);
-        cli_print(stdout, head->entry_id, 0, false);
+        cli_print_name(stdout, head->entry_id);
         if (head->stream != 0) {
             printf("  (stream %" PRIu32 ")", head->stream);
         }
@@ -160,6 +160,22 @@ static int run(const struct cli *cli, const struct request *request)
     return cli_close(cli, cli->items[1], store, code);
 }
 
+static int check_limits(const struct cli *cli, const struct request *request)
+{
+    int code = cli_limit_id(cli, "NAME", request->name);
+
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "ENTRY", request->entry);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "--expect", request->expected);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit(cli, "--note", request->note, CLI_TEXT_MAX);
+    }
+    return code;
+}
+
 int walctl_head(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.name = NULL};
@@ -195,5 +211,6 @@ int walctl_head(struct cli *cli, int argc, char **argv)
                          request.note != NULL ? "--note" : "--expect",
                          "only with NAME and ENTRY");
     }
-    return run(cli, &request);
+    code = check_limits(cli, &request);
+    return code == CLI_GO_ON ? run(cli, &request) : code;
 }

@@ -44,15 +44,8 @@ static int update(const struct cli *cli, struct wal_session *session,
     struct merge merge = {
         .patch = {text.data, (size_t)text.size},
     };
-    enum wal__json_status fault =
-        wal__json_members(text.data, merge.patch.size, NULL, 0, NULL);
-    enum wal_status status;
+    enum wal_status status = wal_session_update(session, apply, &merge, &error);
 
-    if (fault != WAL__JSON_OK) {
-        return cli_error(cli, CLI_NO, "--merge", "not a JSON object: %s",
-                         wal__json_status_text(fault));
-    }
-    status = wal_session_update(session, apply, &merge, &error);
     free(merge.buffer);
     return status == WAL_OK ? CLI_GO_ON
                             : cli_fail(cli, cli->items[2], status, &error);
@@ -88,6 +81,9 @@ int walctl_meta(struct cli *cli, int argc, char **argv)
 
     if (code == CLI_GO_ON) {
         code = cli_operands(cli, 3, 3);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_object(cli, "--merge", patch);
     }
     if (code == CLI_GO_ON) {
         code = cli_open(cli, cli->items[1],

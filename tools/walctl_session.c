@@ -20,9 +20,24 @@ static int create(const struct cli *cli, struct wal_store *store,
 
     status = wal_session_create(store, options, &session, &error);
     if (status != WAL_OK) {
-        return cli_fail(cli, id, status, &error);
+        return cli_fail(cli, id != NULL ? id : cli->items[1], status, &error);
     }
     return walctl_print_id(cli, session);
+}
+
+static int check_new(const struct cli *cli, const char *id, const char *title,
+                     const char *meta)
+{
+    int code = cli_new_id(cli, "--id", id);
+
+    if (code == CLI_GO_ON) {
+        code = cli_limit(cli, "--title", title, CLI_TEXT_MAX);
+    }
+    /* Empty metadata is none. */
+    if (code == CLI_GO_ON && meta != NULL && meta[0] != '\0') {
+        code = cli_object(cli, "--meta", meta);
+    }
+    return code;
 }
 
 int walctl_create(struct cli *cli, int argc, char **argv)
@@ -46,23 +61,26 @@ int walctl_create(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON) {
         code = cli_operands(cli, 2, 2);
     }
-    if (code == CLI_GO_ON && id != NULL && id[0] == '\0') {
-        code = cli_error(cli, CLI_USAGE, "--id", "is empty");
+    if (code == CLI_GO_ON) {
+        code = check_new(cli, id, title, meta);
     }
     if (code == CLI_GO_ON) {
-        code = cli_open(cli, cli->items[1], 0, &store);
+        code = walctl_directory(cli, cwd, &directory);
     }
     if (code != CLI_GO_ON) {
         return code;
     }
-    directory = cli_directory(cwd);
-    wanted.id = cli_slice(id);
-    wanted.cwd = cli_slice(directory);
-    wanted.title = cli_slice(title);
-    wanted.metadata = cli_slice(meta);
-    code = create(cli, store, &wanted, id);
+    code = cli_open(cli, cli->items[1], 0, &store);
+    if (code == CLI_GO_ON) {
+        wanted.id = cli_slice(id);
+        wanted.cwd = cli_slice(directory);
+        wanted.title = cli_slice(title);
+        wanted.metadata = cli_slice(meta);
+        code = create(cli, store, &wanted, id);
+        code = cli_close(cli, cli->items[1], store, code);
+    }
     free(directory);
-    return cli_close(cli, cli->items[1], store, code);
+    return code;
 }
 
 int walctl_fork(struct cli *cli, int argc, char **argv)
@@ -80,8 +98,20 @@ int walctl_fork(struct cli *cli, int argc, char **argv)
     struct wal_session *copy = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = walctl_begin(cli, argc, argv, options, 3, 3, 0, &store);
+    int code = cli_parse(cli, argc, argv, options);
 
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 3, 3);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit_id(cli, "--at", at);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_new_id(cli, "--id", id);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_open(cli, cli->items[1], 0, &store);
+    }
     if (code != CLI_GO_ON) {
         return code;
     }
@@ -110,7 +140,7 @@ int walctl_delete(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_session(cli, store, cli->items[2], &session);
+    code = cli_session_whole(cli, store, cli->items[2], &session);
     if (code == CLI_GO_ON) {
         status = wal_session_delete(session, &error);
         code = status == WAL_OK ? CLI_DONE

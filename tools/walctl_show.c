@@ -34,22 +34,34 @@ int walctl_list(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     uint64_t limit = 0;
     char *directory;
-    int code = walctl_begin(cli, argc, argv, options, 2, 2, WAL_OPEN_READ_ONLY,
-                            &store);
+    int code = cli_parse(cli, argc, argv, options);
 
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 2, 2);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_number(cli, "--limit", limit_text, UINT64_MAX, &limit);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit(cli, "--project", project, CLI_TEXT_MAX);
+    }
+    if (code == CLI_GO_ON) {
+        code = walctl_directory(cli, cwd, &directory);
+    }
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_number(cli, "--limit", limit_text, UINT64_MAX, &limit);
+    code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
     if (code == CLI_GO_ON) {
-        directory = cwd != NULL ? cli_directory(cwd) : NULL;
         wanted.cwd = cli_slice(directory);
         wanted.project = cli_slice(project);
         wanted.after = cli_slice(after);
-        code = cli_session_table(cli, store, &wanted, limit, cursor);
-        free(directory);
+        code = cli_session_table(cli, store, cli->items[1], &wanted, limit,
+                                 cursor);
+        code = cli_close(cli, cli->items[1], store, code);
     }
-    return cli_close(cli, cli->items[1], store, code);
+    free(directory);
+    return code;
 }
 
 static int print_latest(const struct cli *cli, struct wal_store *store,
@@ -79,7 +91,8 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
     if (status == WAL_END) {
         return cli_error(cli, CLI_NO, cli->items[1], "there is no session");
     }
-    return status == WAL_OK ? CLI_DONE : cli_fail(cli, NULL, status, &error);
+    return status == WAL_OK ? CLI_DONE
+                            : cli_fail(cli, cli->items[1], status, &error);
 }
 
 int walctl_latest(struct cli *cli, int argc, char **argv)
@@ -92,17 +105,25 @@ int walctl_latest(struct cli *cli, int argc, char **argv)
     struct wal_list_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_store *store = NULL;
     char *directory;
-    int code = walctl_begin(cli, argc, argv, options, 2, 2, WAL_OPEN_READ_ONLY,
-                            &store);
+    int code = cli_parse(cli, argc, argv, options);
 
+    if (code == CLI_GO_ON) {
+        code = cli_operands(cli, 2, 2);
+    }
+    if (code == CLI_GO_ON) {
+        code = walctl_directory(cli, cwd, &directory);
+    }
     if (code != CLI_GO_ON) {
         return code;
     }
-    directory = cwd != NULL ? cli_directory(cwd) : NULL;
-    wanted.cwd = cli_slice(directory);
-    code = print_latest(cli, store, &wanted);
+    code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
+    if (code == CLI_GO_ON) {
+        wanted.cwd = cli_slice(directory);
+        code = print_latest(cli, store, &wanted);
+        code = cli_close(cli, cli->items[1], store, code);
+    }
     free(directory);
-    return cli_close(cli, cli->items[1], store, code);
+    return code;
 }
 
 int walctl_children(struct cli *cli, int argc, char **argv)
@@ -123,9 +144,9 @@ int walctl_children(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON) {
         status = wal_session_status(session, &info, &error);
         wanted.parent = info.id;
-        code = status == WAL_OK
-                   ? cli_session_table(cli, store, &wanted, 0, false)
-                   : cli_fail(cli, NULL, status, &error);
+        code = status == WAL_OK ? cli_session_table(cli, store, cli->items[1],
+                                                    &wanted, 0, false)
+                                : cli_fail(cli, cli->items[2], status, &error);
         wal_session_close(session);
     }
     return cli_close(cli, cli->items[1], store, code);
@@ -234,17 +255,26 @@ static void print_field(const char *name, struct wal_slice value)
     }
 }
 
+static void print_id(const char *name, struct wal_slice id)
+{
+    if (id.size > 0) {
+        printf("%-10s ", name);
+        cli_print_name(stdout, id);
+        putchar('\n');
+    }
+}
+
 static void print_heads(const struct shown *shown)
 {
     for (size_t i = 0; i < shown->heads.count; i++) {
         const struct wal_head *head = &shown->heads.items[i];
         printf("%-10s ", "head");
-        cli_print(stdout, head->name, 0, false);
+        cli_print_name(stdout, head->name);
         if (head->stream != 0) {
             printf(" of stream %" PRIu32, head->stream);
         }
         fputs(": ", stdout);
-        cli_print(stdout, head->entry_id, 0, false);
+        cli_print_name(stdout, head->entry_id);
         putchar('\n');
     }
 }
@@ -254,14 +284,14 @@ static void print_session(const struct shown *shown)
     const struct wal_session_info *info = &shown->info;
     char text[64];
 
-    print_field("session", info->id);
+    print_id("session", info->id);
     print_field("title", info->title);
     print_field("begins", info->first_text);
     print_field("directory", info->cwd);
     print_field("project", info->project);
-    print_field("parent", info->parent_id);
+    print_id("parent", info->parent_id);
     for (size_t i = 0; i < shown->lineage_count; i++) {
-        print_field("lineage", cli_slice(shown->lineage[i]));
+        print_id("lineage", cli_slice(shown->lineage[i]));
     }
     print_field("source", info->source);
     cli_time_text(info->created_ms, text, sizeof(text));

@@ -6,9 +6,13 @@
  *
  * Threads: one.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "tools/cli_json.h"
 #include "tools/walctl.h"
@@ -20,13 +24,33 @@ static const struct cli_option no_options[] = {{.name = NULL}};
 int walctl_init(struct cli *cli, int argc, char **argv)
 {
     struct wal_store *store = NULL;
-    int code = walctl_begin(cli, argc, argv, no_options, 2, 2,
-                            WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
+    int code;
 
+    cli->makes_store = true;
+    code = walctl_begin(cli, argc, argv, no_options, 2, 2,
+                        WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
     if (code != CLI_GO_ON) {
         return code;
     }
     return cli_close(cli, cli->items[1], store, CLI_DONE);
+}
+
+/* Whether the process may write what an append writes. */
+static bool may_write(const char *path)
+{
+    size_t size = strlen(path) + 8;
+    char *file = cli_alloc(size);
+    bool may;
+
+    snprintf(file, size, "%s/log", path);
+    may = faccessat(AT_FDCWD, file, W_OK | X_OK, AT_EACCESS) == 0;
+    snprintf(file, size, "%s/LOCK", path);
+    if (may && faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) != 0) {
+        may = errno == ENOENT &&
+              faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+    }
+    free(file);
+    return may;
 }
 
 static const char *tail_name(uint32_t tail)
@@ -51,7 +75,8 @@ static void print_stats(const struct cli *cli,
         {"logBytes", info->log_bytes},
         {"diskBytes", info->disk_bytes},
     };
-    const char *state = wal_status_text(info->status);
+    const char *state = info->status == WAL_OK ? "It takes appends."
+                                               : wal_status_text(info->status);
     char uuid[33];
     struct cli_json json;
 
@@ -99,6 +124,10 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
     }
     status = wal_store_status(store, &info, &error);
     if (status == WAL_OK) {
+        /* This handle only reads; what of another one? */
+        if (info.status == WAL_EREADONLY && may_write(cli->items[1])) {
+            info.status = WAL_OK;
+        }
         print_stats(cli, &info);
         code = CLI_DONE;
     } else {
@@ -213,7 +242,7 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
     }
     wal_list_close(list);
     if (status != WAL_END) {
-        code = cli_worse(code, cli_fail(cli, NULL, status, &error));
+        code = cli_worse(code, cli_fail(cli, cli->items[1], status, &error));
     }
     return code;
 }

@@ -49,6 +49,23 @@ same "a b c" "$(ids "$store" s)" "the conversation beside it"
 code 2 walcat "$store" s --all --up-to b
 code 2 walcat "$store" s --tail many
 code 2 walcat "$store" s --branch a --up-to b
+long=$(printf '%0256d' 0)
+code 2 walcat "$store" s --branch "$long"
+code 2 walcat "$store" s --up-to "$long"
+
+# Options that would say nothing where they stand.
+for option in --text --tree --all --deltas --redacted --follow \
+    --since-compaction --tail=1 --type=t --stream=1 --branch=a --up-to=a; do
+    code 2 walcat "$store" "$option"
+    code 2 walcat --frames "$store" "$option"
+done
+for option in --text --tail=1 --type=t --branch=a --up-to=a --follow \
+    --since-compaction; do
+    code 2 walcat --tree "$store" s "$option"
+    grep -q "^walcat: ${option%=*}: not with --tree" "$work/stderr" ||
+        fail "which option does not go with --tree"
+done
+code 0 walcat --tree --all --redacted "$store" s
 
 # Text carries no control characters to the terminal.
 walcat --text "$store" s >"$work/text"
@@ -66,6 +83,22 @@ same 4 "$(wc -l <"$work/tree")" "lines of the tree"
 grep -q '^a ' "$work/tree" || fail "root of the tree"
 grep -q '^├─ c .*<- main$' "$work/tree" || fail "head of the tree"
 grep -q '^└─ d ' "$work/tree" || fail "branch of the tree"
+
+# What is shown of redacted entries is each one's own.
+walctl create "$store" --id r >/dev/null
+for id in r1 r2 r3; do
+    entry "$id" t '' 1
+done | walctl append "$store" r >/dev/null
+walctl redact "$store" r r1 --reason 'the first reason' >/dev/null
+walctl redact "$store" r r2 --reason 'another one' >/dev/null
+walcat --tree "$store" r >"$work/tree"
+grep -q '^r1  t  \[redacted\] the first reason$' "$work/tree" ||
+    fail "reason of the first in the tree"
+grep -q '^r2  t  \[redacted\] another one$' "$work/tree" ||
+    fail "reason of the second in the tree"
+walcat "$store" r --redacted --type t --tail 3 |
+    json '[r["payload"]["reason"] for r in rows[:2]] ==
+        ["the first reason", "another one"]'
 
 # Following.
 walcat --follow "$store" s >"$work/follow" &
@@ -106,3 +139,38 @@ same 0 "$(cat "$work/code")" "exit code for a closed pipe"
 [ ! -s "$work/stderr" ] || fail "a closed pipe was reported"
 walcat --tree "$store" s | grep -q '^.*\.\.\. [0-9]* more$' ||
     fail "a long stretch was not shortened"
+
+# An entry that cannot be read is told with its place, and passed.
+lossy=$work/lossy
+walctl init "$lossy"
+walctl create "$lossy" --id l >/dev/null
+for id in e1 e2 e3 e4; do
+    entry "$id" message '' "{\"role\":\"user\",\"content\":\"text-$id\"}"
+done | walctl append "$lossy" l >/dev/null
+python3 - "$lossy/log/0000000000000001.seg" <<'PROGRAM'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(file.read().index(b"text-e2"))
+    file.write(b"T")
+PROGRAM
+for option in --branch=main --text --all --tail=3; do
+    code 1 walcat "$lossy" l "$option"
+    grep -q '0000000000000001\.seg, byte [1-9]' "$work/stderr" ||
+        fail "where the entry is that cannot be read, $option"
+    grep -q 'e4' "$work/stdout" || fail "entries behind it, $option"
+done
+code 1 walcat "$lossy" l
+grep -q '^walcat: the entry behind e1: ' "$work/stderr" ||
+    fail "which entry cannot be read"
+json '[r["id"] for r in rows] == ["e1", "e3", "e4"]' "$work/stdout"
+
+# When opening found the damage, the branch begins behind it: that is told.
+rm -r "$lossy/index"
+for option in --branch=main --text --all --tail=1 --tree; do
+    code 1 walcat "$lossy" l "$option"
+    grep -q '^walcat: l: the session lost entries' "$work/stderr" ||
+        fail "that entries were lost, $option"
+    grep -q 'e4' "$work/stdout" || fail "what is left, $option"
+done
+walctl accept-damage "$lossy" >/dev/null
+code 0 walcat "$lossy" l

@@ -22,6 +22,11 @@ walctl init "$store"
 for session in alpha beta; do
     walctl create "$store" --id $session --cwd /srv/$session >"$work/id"
 done
+code 0 walctl init "$work/single"
+walctl create "$work/single" --id only >"$work/id"
+code 0 walcheck "$work/single"
+grep -q '^sound: 1 session, [0-9]* records*, 1 segment$' "$work/stdout" ||
+    fail "one of each"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and rows[0]["sessionCount"] == 2 and rows[0]["damage"] == []' "$work/stdout"
 python3 - >"$work/entries" <<'PROGRAM'
@@ -88,6 +93,22 @@ json 'rows[0]["entries"] == 6004 and rows[0]["sessions"] == 5 and rows[0]["notes
       and rows[0]["documents"] == 6 and rows[0]["leftOut"] == 1' "$work/stdout"
 code 1 walcheck --salvage "$work/out" "$store"
 code 0 walcheck "$work/out"
+
+# A salvage that cannot be written leaves nothing behind.
+code 3 walcheck --salvage "$work/none/out" "$store"
+for blocks in 100 1100; do
+    got=0
+    (trap '' XFSZ && ulimit -f $blocks &&
+        walcheck --salvage "$work/full" "$store") \
+        >"$work/stdout" 2>"$work/stderr" || got=$?
+    same 3 "$got" "exit code of a salvage without space"
+    grep -q 'no space' "$work/stderr" || fail "why a salvage failed"
+    [ ! -e "$work/full" ] || fail "a failed salvage was left, $blocks"
+done
+mkdir "$work/mine"
+code 1 walcheck --salvage "$work/mine" "$store"
+[ -d "$work/mine" ] || fail "a directory of somebody else was removed"
+
 # What a store says of a session, but for what a salvage makes anew.
 told() {
     walcat --all "$1" "$2"

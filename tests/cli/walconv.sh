@@ -148,6 +148,13 @@ walcat "$store" "$in/no-newline" |
 # A file that holds something else is not touched.
 printf 'mine' >"$out/lines"
 code 1 walconv export --dialect source "$store" "$out"
+grep -qF "walconv: $out/lines: " "$work/stderr" || fail "which file is in the way"
+code 3 walconv export --dialect source "$store" "$out/lines"
+grep -q "^walconv: $out/lines: is not a directory" "$work/stderr" ||
+    fail "that the output directory is none"
+code 3 walconv export --dialect source "$store" "$work/none/out"
+grep -qF "walconv: $work/none/out/" "$work/stderr" ||
+    fail "which file cannot be made"
 same mine "$(cat "$out/lines")" "a file of somebody else"
 
 # Nothing is written through a symbolic link below the output directory.
@@ -185,6 +192,14 @@ code 0 walconv export --dialect source --json "$work/pair" "$work/pair-out"
 json 'len(rows) == 2' "$work/stdout"
 cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
 cmp "$work/two/same.jsonl" "$work/pair-out/1/same.jsonl"
+rm -r "$work/pair-out"
+code 0 walconv export --dialect source "$work/pair" "$work/pair-out"
+grep -q ', 1 line added$' "$work/stdout" || fail "one line"
+
+# Without standard streams nothing of what is said lands in a file.
+rm -r "$work/pair-out"
+walconv export --dialect source "$work/pair" "$work/pair-out" <&- >&- 2>&-
+cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
 walcat "$work/pair" "$work/two/same.jsonl" | json 'rows[0]["payload"] == {"n": 2}'
 
 # However a directory is named, and the store is not imported.

@@ -19,13 +19,27 @@ done
 code 2 walctl no-such-command "$store"
 code 2 walctl init
 code 2 walctl init "$store" more
+grep -q '^walctl: more: ' "$work/stderr" || fail "which argument is too many"
+code 2 walctl append "$store"
+grep -q '^walctl: append: ' "$work/stderr" || fail "which command has too few"
 
 # Stores.
 code 3 walctl list "$work/none"
 grep -q 'walctl init' "$work/stderr" || fail "no hint for a missing store"
+code 3 walctl init "$work/none/store"
+if grep -q 'walctl init' "$work/stderr"; then
+    fail "init is told to use init"
+fi
+grep -q 'No such file or directory' "$work/stderr" || fail "why init failed"
 code 0 walctl init "$store"
 code 1 walctl init "$store"
-walctl stats --json "$store" | json 'rows[0]["sessions"] == 0'
+walctl stats --json "$store" | json 'rows[0]["sessions"] == 0
+    and rows[0]["takesAppends"] is True'
+chmod a-w "$store/log"
+may=$([ -w "$store/log" ] && echo True || echo False)
+walctl stats --json "$store" | json "rows[0]['takesAppends'] is $may"
+chmod u+w "$store/log"
+walctl stats "$store" | grep -q 'takes appends' || fail "state of a store"
 same "" "$(walctl list --json "$store")" "sessions of an empty store"
 code 1 walctl latest "$store"
 
@@ -38,6 +52,37 @@ code 1 walctl create "$store" --id alpha
 beta=$(walctl create "$store")
 [ -n "$beta" ] || fail "create prints no id"
 code 2 walctl create "$store" --id ''
+for bad in @x @latest $'a\nb' $'a\033b' $'a\177b' $'a\302\205b'; do
+    code 2 walctl create "$store" --id "$bad"
+    code 2 walctl fork "$store" alpha --id "$bad"
+    code 2 walctl compact-session "$store" alpha --first-kept e --new "$bad"
+done
+same 1 "$(wc -l <"$work/stderr")" "lines about an id with a newline"
+
+# What is wrong on the command line is so alike.
+long=$(printf '%04097d' 0)
+code 2 walctl create "$store" --meta '{'
+code 2 walctl create "$store" --meta '[1]'
+code 2 walctl create "$store" --id "$long"
+code 2 walctl create "$store" --title "$long"
+code 2 walctl create "$store" --cwd "$long"
+code 2 walctl list "$store" --cwd "$long"
+code 2 walctl list "$store" --project "$long"
+code 2 walctl latest "$store" --cwd "$long"
+code 2 walctl fork "$store" alpha --id "$long"
+code 2 walctl fork "$store" alpha --at "$long"
+code 2 walctl append "$store" alpha --expect-tail "$long" </dev/null
+code 2 walctl head "$store" alpha "$long"
+code 2 walctl head "$store" alpha main "$long"
+code 2 walctl head "$store" alpha main e --expect "$long"
+code 2 walctl head "$store" alpha main e --note "$long"
+code 2 walctl redact "$store" alpha "$long"
+code 2 walctl redact "$store" alpha e --reason "$long"
+code 2 walctl doc put "$store" alpha "$long" <<<1
+code 2 walctl compact-session "$store" alpha --first-kept "$long" <<<text
+code 2 walctl compact-session "$store" alpha --first-kept e --new "$long" \
+    <<<text
+same 2 "$(walctl list --json "$store" | wc -l)" "sessions after refusals"
 same "$beta" "$(walctl latest "$store")" "latest"
 same alpha "$(walctl latest "$store" --cwd /srv/app)" "latest by directory"
 walctl list --json "$store" | json '[r["sessionId"] for r in rows][1] == "alpha"
@@ -50,6 +95,8 @@ walctl list --json --limit 1 --cursor --after "$cursor" "$store" \
     2>"$work/stderr" | json '[r["sessionId"] for r in rows] == ["alpha"]'
 [ ! -s "$work/stderr" ] || fail "a cursor behind the last session"
 code 2 walctl list --after none "$store"
+grep -q '^walctl: --after: .*--cursor' "$work/stderr" || fail "what a cursor is"
+same 2 "$(walctl list --json --limit 0 "$store" | wc -l)" "list --limit 0"
 walctl list --json --cwd /srv/app "$store" |
     json 'len(rows) == 1 and rows[0]["title"] == "A \"title\""'
 walctl show --json "$store" alph | json '
@@ -90,7 +137,27 @@ same 2 "$(walcat "$store" alpha | wc -l)" "entries after a refused batch"
 code 1 walctl append "$store" alpha <<<'{"id":"e1","type":"t","payload":2}'
 code 1 walctl append "$store" alpha \
     <<<'{"type":"t","parentId":"none","payload":2}'
+grep -q '^walctl: line 1: ' "$work/stderr" || fail "which line has no parent"
+printf '%s\n' '{"type":"t","payload":1}' '' \
+    '{"type":"t","parentId":"none","payload":2}' >"$work/bad"
+code 1 walctl append "$store" alpha <"$work/bad"
+grep -q '^walctl: line 3: ' "$work/stderr" || fail "which line has no parent"
+printf '%s\n' '{"type":"t","payload":1}' '{"id":"e1","type":"t","payload":2}' \
+    >"$work/bad"
+code 1 walctl append "$store" alpha <"$work/bad"
+grep -q '^walctl: line 2: ' "$work/stderr" || fail "which line has a taken id"
+code 1 walctl append "$store" alpha \
+    <<<'{"type":"redaction","payload":{"targetEntryId":"none"}}'
+grep -q '^walctl: append: ' "$work/stderr" || fail "what failed"
 code 1 walctl append "$store" alpha <<<'{"type":"t"}'
+code 1 walctl append "$store" alpha \
+    <<<'{"type":"t","payload":{"n":1,"n":2},"parent":"e1"}'
+grep -q '^walctl: line 1: the member "parent" ' "$work/stderr" ||
+    fail "which member is unknown"
+code 1 walctl append "$store" alpha \
+    <<<'{"type":"t","payload":1,"p\u0061yload":2}'
+grep -q 'twice' "$work/stderr" || fail "a member that stands there twice"
+same 2 "$(walcat "$store" alpha | wc -l)" "entries after refused members"
 code 2 walctl append "$store" alpha --durability soon </dev/null
 code 2 walctl append "$store" alpha --stream 256 </dev/null
 walctl append "$store" alpha </dev/null | json 'rows[0]["appendedCount"] == 0'
@@ -126,6 +193,14 @@ walctl show --json "$store" "$beta" | json 'rows[0]["firstText"] == "Mend it."
 walctl list "$store" | grep -q 'Mend it\.$' || fail "the first text in the table"
 walctl list --json "$store" --cwd /srv/app | json 'rows[0]["firstText"] is None'
 
+# What is queued is counted as that.
+walctl append "$store" "$beta" --durability queued \
+    <<<'{"id":"q","type":"t","payload":1}' |
+    json 'rows[0]["queued"] == 1 and rows[0]["lastAppendedEntryId"] == "q"
+    and set(rows[0]) >= {"sessionId", "appendedCount", "duplicateCount"}'
+walctl append "$store" "$beta" <"$work/batch" |
+    json '"queued" not in rows[0]'
+
 # Forks.
 fork=$(walctl fork "$store" alpha --at e2 --id gamma)
 same gamma "$fork" "id of a fork"
@@ -139,6 +214,55 @@ walctl children --json "$store" alpha |
     json '[r["sessionId"] for r in rows] == ["gamma"]'
 code 1 walctl fork "$store" alpha --at none
 code 0 walctl accept-damage "$store"
+
+# Deleting again by the beginning of an id would delete a fork.
+walctl create "$store" --id run >/dev/null
+walctl append "$store" run <<<'{"id":"r1","type":"t","payload":1}' >/dev/null
+walctl fork "$store" run --id run-fork >/dev/null
+code 0 walctl delete "$store" run
+code 1 walctl delete "$store" run
+grep -q 'a beginning of an id is not enough' "$work/stderr" ||
+    fail "why a prefix is refused"
+code 1 walctl redact "$store" run r1
+code 0 walctl show "$store" run-fork
+code 0 walctl redact "$store" run-fork r1
+(cd "$work" && walctl create "$store" --id here >/dev/null &&
+    walctl delete "$store" @latest)
+code 1 walctl show "$store" here
+
+# Ids are shown on one line, whatever is in them.
+walctl create "$store" --id odd >/dev/null
+walctl append "$store" odd <<<'{"id":"a\nb\u001b","type":"t","payload":1}' \
+    >/dev/null
+walcat --tree "$store" odd | grep -q '^a\\x0ab\\x1b  t  <- main$' ||
+    fail "control characters in the tree"
+walctl head "$store" odd | grep -q '^main  a\\x0ab\\x1b$' ||
+    fail "control characters in a list of heads"
+walctl show "$store" odd | grep -q 'main: a\\x0ab\\x1b$' ||
+    fail "control characters in what is shown of a session"
+code 1 walctl show "$store" $'no\nne\033'
+grep -qF 'walctl: no\x0ane\x1b: ' "$work/stderr" ||
+    fail "control characters in an error"
+
+# A standard stream that is closed is no file of the store, nor another one.
+for stream in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+    got=0
+    eval "walctl list \"\$store\" $stream" >/dev/null 2>"$work/stderr" || got=$?
+    same 0 "$got" "exit code with $stream"
+done
+got=0
+walctl list "$store" >&- 2>"$work/stderr" || got=$?
+same 0 "$got" "exit code without standard output"
+[ ! -s "$work/stderr" ] || fail "a closed standard output was reported"
+got=0
+walctl append "$store" alpha <<<'{"id":"z","type":"t","payload":1}' \
+    >&- 2>&- || got=$?
+same 0 "$got" "exit code of an append without output"
+walcat "$store" alpha | json 'rows[-1]["id"] == "z"'
+got=0
+walctl show "$store" gamma-none >&- 2>&- || got=$?
+same 1 "$got" "exit code of an error without output"
+walcheck "$store" >/dev/null
 
 # A reader that goes away is no failure.
 walctl list "$store" | head -c 1 >/dev/null

@@ -22,7 +22,7 @@ same '{}' "$(walctl meta "$store" bare)" "no metadata"
 same '{"x":{}}' "$(walctl meta "$store" bare --merge '{"x":{"y":null}}')" \
     "a merge into nothing"
 for patch in '' '[1]' 'null' '{"a":1' '{"a":1}}'; do
-    code 1 walctl meta "$store" bare --merge "$patch"
+    code 2 walctl meta "$store" bare --merge "$patch"
 done
 same '{"x":{}}' "$(walctl meta "$store" bare)" "after refused patches"
 code 1 walctl meta "$store" none

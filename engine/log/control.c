@@ -57,6 +57,40 @@ static bool page_is_of_other_boot(const struct wal__control *control)
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) != 0;
 }
 
+/* Poison is set before anything else is taken away: who is killed here leaves
+ * it to the next one. */
+static void reset_stream(struct wal__control_stream *stream, uint64_t durable,
+                         uint32_t poison)
+{
+    struct wal__control_stream fresh;
+
+    atomic_store(&stream->poison, poison);
+    memset(&fresh, 0, sizeof(fresh));
+    atomic_init(&fresh.durable, durable);
+    atomic_init(&fresh.poison, poison);
+    memcpy(stream, &fresh, sizeof(fresh));
+}
+
+/* Says whose the page is. Its magic comes last: without it the page is not
+ * believed, and a sync may have failed. */
+static void identify_page(struct wal__control *control,
+                          const struct wal__io_stat *stat)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__control_page *page = control->page;
+    int ignored = 0;
+
+    memset(page, 0, offsetof(struct wal__control_page, streams));
+    io->boot_id(io->ctx, page->boot_id);
+    page->device = stat->device;
+    page->inode = stat->inode;
+    page->version = CONTROL_VERSION;
+    atomic_thread_fence(memory_order_seq_cst);
+    page->magic = CONTROL_MAGIC;
+    /* So that after a loss of power it tells of another boot. */
+    (void)!io->sync(io->ctx, control->file, &ignored);
+}
+
 /*
  * Fills the page for this boot and file. What is durable, and whether a sync
  * failed or was cut short, outlasts the processes of a boot until recovery has
@@ -68,36 +102,23 @@ static void reset_page(struct wal__control *control,
 {
     struct wal__control_page *page = control->page;
     bool live = page_is_live(control, stat);
-    bool doubt = !live && !page_is_of_other_boot(control);
-    uint64_t durable[WAL__STREAMS] = {0};
-    uint32_t poison[WAL__STREAMS];
+    uint32_t doubt = !live && !page_is_of_other_boot(control);
 
-    for (uint32_t i = 0; i < WAL__STREAMS; i++) {
-        const struct wal__control_stream *stream = &page->streams[i];
-
-        poison[i] = doubt;
-        if (live) {
-            durable[i] = atomic_load(&stream->durable);
-            poison[i] = atomic_load(&stream->poison) != 0 ||
-                        atomic_load(&stream->syncing) != 0;
-        }
-    }
-    memset(page, 0, sizeof(*page));
-    for (uint32_t i = 0; i < WAL__STREAMS; i++) {
-        atomic_store(&page->streams[i].durable, durable[i]);
-        atomic_store(&page->streams[i].poison, poison[i]);
-    }
-    page->magic = CONTROL_MAGIC;
-    page->version = CONTROL_VERSION;
-    control->env->io->boot_id(control->env->io->ctx, page->boot_id);
-    page->device = stat->device;
-    page->inode = stat->inode;
     if (!live) {
-        int ignored = 0;
+        page->magic = 0;
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+    for (uint32_t i = 0; i < WAL__STREAMS; i++) {
+        struct wal__control_stream *stream = &page->streams[i];
+        bool failed = atomic_load(&stream->poison) != 0 ||
+                      atomic_load(&stream->syncing) != 0 ||
+                      atomic_load(&stream->opening) != 0;
 
-        /* So that after a loss of power it tells of another boot. */
-        (void)!control->env->io->sync(control->env->io->ctx, control->file,
-                                      &ignored);
+        reset_stream(stream, live ? atomic_load(&stream->durable) : 0,
+                     live ? failed : doubt);
+    }
+    if (!live) {
+        identify_page(control, stat);
     }
 }
 
@@ -123,22 +144,41 @@ static bool is_over(const struct wal__control *control, uint64_t deadline)
     return false;
 }
 
-/* Alone: the exclusive member lock is held until the page is shared. Else a
- * shared one, as soon as who recovers has finished. */
+static enum wal_status pass_door(struct wal__control *control,
+                                 uint64_t deadline, int *err)
+{
+    enum wal_status status;
+
+    do {
+        status = try_lock(control, WAL__LOCK_DOOR, WAL__IO_EXCLUSIVE_LOCK, err);
+    } while (status == WAL_ELOCKED && !is_over(control, deadline));
+    return status;
+}
+
+static enum wal_status leave_door(struct wal__control *control, int *err)
+{
+    return try_lock(control, WAL__LOCK_DOOR, WAL__IO_UNLOCK, err);
+}
+
+/*
+ * Inside the door, so that whoever else holds the member lock takes part, or
+ * leaves as the last one. Alone: the exclusive member lock is held until the
+ * page is shared. Else a shared one; that it cannot be made exclusive says that
+ * others take part now: between two looks all may have gone, and left a page
+ * that nobody answers for.
+ */
 static enum wal_status join(struct wal__control *control, uint64_t deadline,
                             int *err)
 {
     enum wal_status status;
 
     do {
-        status =
-            try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, err);
+        status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, err);
         if (status == WAL_OK) {
-            control->alone = true;
-            return WAL_OK;
-        }
-        if (status == WAL_ELOCKED) {
-            status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, err);
+            status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
+                              err);
+            control->alone = status == WAL_OK;
+            return status == WAL_ELOCKED ? WAL_OK : status;
         }
     } while (status == WAL_ELOCKED && !is_over(control, deadline));
     return status;
@@ -161,8 +201,7 @@ static enum wal_status map_page(struct wal__control *control, void **at,
     return status;
 }
 
-/* Whether who had the store alone has recovered it: until then the page tells
- * nothing. It never does when that one failed or was killed. */
+/* Whether who had the store alone has recovered it. */
 static bool page_is_ready(const struct wal__control *control,
                           const struct wal__io_stat *stat)
 {
@@ -170,22 +209,17 @@ static bool page_is_ready(const struct wal__control *control,
            atomic_load(&control->page->streams[0].ready) != 0;
 }
 
-static void unmap_page(struct wal__control *control)
-{
-    const struct wal__io *io = control->env->io;
-
-    io->unmap(io->ctx, control->page, WAL__CONTROL_SIZE);
-    control->page = NULL;
-}
-
 /* Joins, and maps the page. */
 static enum wal_status enter(struct wal__control *control, uint64_t deadline,
                              struct wal__io_stat *stat, int *err)
 {
     const struct wal__io *io = control->env->io;
-    enum wal_status status = join(control, deadline, err);
+    enum wal_status status = pass_door(control, deadline, err);
     void *at = NULL;
 
+    if (status == WAL_OK) {
+        status = join(control, deadline, err);
+    }
     if (status == WAL_OK) {
         status = io->stat(io->ctx, control->file, stat, err);
     }
@@ -201,6 +235,7 @@ static enum wal_status enter(struct wal__control *control, uint64_t deadline,
     return status;
 }
 
+/* Who is alone keeps the door until the page is shared. */
 static enum wal_status open_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
@@ -210,29 +245,24 @@ static enum wal_status open_page(struct wal__control *control, int *err)
         io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
                  &control->file, err);
 
-    while (status == WAL_OK) {
-        status = enter(control, deadline, &stat, err);
-        if (status != WAL_OK || control->alone) {
-            break;
-        }
-        if (page_is_ready(control, &stat)) {
-            return WAL_OK;
-        }
-        /* Who was alone is gone and left no page to join. */
-        unmap_page(control);
-        status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, err);
-        if (status == WAL_OK && is_over(control, deadline)) {
-            status = WAL_ECORRUPT;
-        }
-    }
     if (status == WAL_OK) {
-        reset_page(control, &stat);
+        status = enter(control, deadline, &stat, err);
     }
-    return status;
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (control->alone) {
+        reset_page(control, &stat);
+        return WAL_OK;
+    }
+    if (!page_is_ready(control, &stat)) {
+        return WAL_ECORRUPT;
+    }
+    return leave_door(control, err);
 }
 
-/* Whether the page of live processes is there to be followed. It stays theirs
- * while the member lock is shared: nobody can be alone and reset it. */
+/* Maps the page of live processes. It stays theirs while the member lock is
+ * shared and the door is shut: nobody can be alone and reset it. */
 static bool follow_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
@@ -240,19 +270,16 @@ static bool follow_page(struct wal__control *control)
     void *at = NULL;
     int err = 0;
 
-    if (try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, &err) != WAL_OK) {
+    if (io->stat(io->ctx, control->file, &stat, &err) != WAL_OK ||
+        stat.size < WAL__CONTROL_SIZE ||
+        map_page(control, &at, &err) != WAL_OK) {
         return false;
     }
-    if (io->stat(io->ctx, control->file, &stat, &err) == WAL_OK &&
-        stat.size >= WAL__CONTROL_SIZE &&
-        map_page(control, &at, &err) == WAL_OK) {
-        control->page = at;
-        if (page_is_ready(control, &stat)) {
-            return true;
-        }
-        unmap_page(control);
+    control->page = at;
+    if (page_is_ready(control, &stat)) {
+        return true;
     }
-    (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
+    io->unmap(io->ctx, at, WAL__CONTROL_SIZE);
     return false;
 }
 
@@ -263,29 +290,28 @@ static void leave_file(struct wal__control *control)
 
     /* Closing lets go of nothing while a forked child has a copy. */
     (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
+    (void)!leave_door(control, &err);
     io->close(io->ctx, control->file);
     control->file = NULL;
 }
 
 /* Who only reads keeps no lock once it has opened: it follows the live
  * processes' page when there are any, else it recovers for itself, on a page
- * of its own. */
+ * of its own, while nobody comes in. */
 static void watch_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
     uint64_t deadline = find_deadline(control);
-    bool live;
     int err = 0;
 
     if (io->open(io->ctx, control->path, WAL__IO_WRITE, &control->file, &err) ==
         WAL_OK) {
-        do {
-            live = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
-                            &err) == WAL_ELOCKED;
-            if (live && follow_page(control)) {
-                return;
-            }
-        } while (live && !is_over(control, deadline));
+        control->page = &control->own;
+        if (pass_door(control, deadline, &err) == WAL_OK &&
+            join(control, deadline, &err) == WAL_OK &&
+            (control->alone || follow_page(control))) {
+            return;
+        }
         leave_file(control);
     }
     control->file = NULL;
@@ -339,7 +365,7 @@ enum wal_status wal__control_share(struct wal__control *control,
     }
     if (control->env->read_only) {
         leave_file(control);
-        control->alone = false;
+        control->alone = control->page == &control->own;
         return WAL_OK;
     }
     atomic_store(&control->page->streams[0].ready, 1);
@@ -349,6 +375,11 @@ enum wal_status wal__control_share(struct wal__control *control,
                          "cannot share the store");
     }
     control->alone = false;
+    status = leave_door(control, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, control->path, WAL__LOCK_DOOR,
+                         "cannot let others into the store");
+    }
     return WAL_OK;
 }
 
@@ -374,17 +405,24 @@ bool wal__control_is_last(struct wal__control *control)
                WAL_OK;
 }
 
+/* Where the holder of a stream's lock says who it is. */
+static _Atomic uint32_t *holder_of(struct wal__control *control, uint64_t byte,
+                                   uint32_t stream)
+{
+    struct wal__control_stream *shared = &control->page->streams[stream];
+
+    if (byte >= WAL__LOCK_SPARE) {
+        return &shared->sparing;
+    }
+    return byte >= WAL__LOCK_SYNC ? &shared->turn : &shared->holder;
+}
+
 static enum wal_status locked(struct wal__control *control, uint64_t byte,
                               uint32_t stream, struct wal_error *error)
 {
-    uint32_t holder = atomic_load(&control->page->streams[stream].holder);
+    uint32_t holder = atomic_load(holder_of(control, byte, stream));
     enum wal_status status;
 
-    if (byte >= WAL__LOCK_SPARE) {
-        holder = atomic_load(&control->page->streams[stream].sparing);
-    } else if (byte >= WAL__LOCK_SYNC) {
-        holder = (uint32_t)atomic_load(&control->page->streams[stream].syncing);
-    }
     status = wal__fail(error, WAL_ELOCKED, 0, control->path, byte,
                        "process %u holds the store's lock; it may be stopped: "
                        "continue or end it",
@@ -427,11 +465,9 @@ enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
         io->wait(io->ctx, (const uint32_t *)&shared->bell, bell, LOOK_AGAIN_NS);
         atomic_fetch_sub(&shared->waiters, 1);
     }
+    atomic_store(holder_of(control, byte, stream), control->process_id);
     if (byte == WAL__LOCK_LEASE + stream) {
-        atomic_store(&shared->holder, control->process_id);
         atomic_store(&shared->holder_start, control->process_start);
-    } else if (byte == WAL__LOCK_SPARE + stream) {
-        atomic_store(&shared->sparing, control->process_id);
     }
     return WAL_OK;
 }
@@ -441,11 +477,7 @@ void wal__control_unlock(struct wal__control *control, uint64_t byte,
 {
     int ignored = 0;
 
-    if (byte == WAL__LOCK_LEASE + stream) {
-        atomic_store(&control->page->streams[stream].holder, 0);
-    } else if (byte == WAL__LOCK_SPARE + stream) {
-        atomic_store(&control->page->streams[stream].sparing, 0);
-    }
+    atomic_store(holder_of(control, byte, stream), 0);
     /* What the kernel will not free now it frees with the file; until then
      * others are told who holds it. */
     (void)!try_lock(control, byte, WAL__IO_UNLOCK, &ignored);

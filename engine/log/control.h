@@ -37,6 +37,8 @@ struct wal__control_stream {
     _Atomic uint32_t hurry;   /* a rotation waits for the spare */
     _Atomic uint32_t ready;   /* of the first stream: recovery is done */
     _Atomic uint32_t sparing; /* process id of who makes a spare, or 0 */
+    _Atomic uint32_t turn;    /* of who holds the sync turn, or 0 */
+    _Atomic uint32_t opening; /* of who syncs a segment's OPEN, or 0 */
     uint32_t reserved;
 };
 
@@ -54,6 +56,7 @@ struct wal__control_page {
 enum wal__lock_byte {
     WAL__LOCK_MEMBER = 4096, /* shared by every live process */
     WAL__LOCK_INDEX = 4097,  /* who replaces files in index/ */
+    WAL__LOCK_DOOR = 4098,   /* who comes in, until it takes part */
     WAL__LOCK_LEASE = 4104,  /* + stream: who appends */
     WAL__LOCK_SYNC = 4112,   /* + stream: who syncs */
     WAL__LOCK_SPARE = 4120   /* + stream: who makes a spare */

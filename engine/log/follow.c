@@ -165,6 +165,9 @@ static enum wal_status follow(struct wal__log *log, struct wal_error *error)
     if (status == WAL_OK) {
         status = log->client.ended(log->client.ctx, ended, NULL);
     }
+    if (status != WAL_OK) {
+        log->stale = true; /* the indexes do not know that it has ended */
+    }
     wal__segment_park(ended);
     return status;
 }

@@ -241,9 +241,11 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         struct wal__demand demand;
         struct wal__op *end = take_group(first, &demand);
 
-        status = wal__log_reserve(log, &demand, &error);
+        /* Before a rotation, which writes to the tail, and may put an index
+         * of its own in that one's place. */
+        status = unindex(log, &error);
         if (status == WAL_OK) {
-            status = unindex(log, &error);
+            status = wal__log_reserve(log, &demand, &error);
         }
         if (status == WAL_OK) {
             write_group(committer, first, end);

@@ -260,6 +260,10 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     enum wal_status status;
 
     wal__buf_init(&healing.body, log->env->heap);
+    status = wal__log_find_highest(log, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
     wal__log_next_header(log, &healing.header);
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
@@ -272,11 +276,18 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
                       "in every process and open it again");
     }
     if (status == WAL_OK) {
-        status = wal__log_install(log, &healing.header, &healing.body, error);
+        status = wal__log_lock_spares(log, error);
     }
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__log_install(log, &healing.header, &healing.body, error);
     if (status == WAL_OK) {
         publish(log, healing.header.id, body_offset(&healing));
     }
+    wal__log_unlock_spares(log);
+
+done:
     wal__buf_deinit(&healing.body);
     return status;
 }

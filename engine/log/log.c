@@ -104,6 +104,21 @@ static uint64_t id_at(const struct listing *listing, size_t rank)
     return id;
 }
 
+enum wal_status wal__log_find_highest(struct wal__log *log,
+                                      struct wal_error *error)
+{
+    struct listing listing = {0};
+    enum wal_status status = list_ids(log, &listing, error);
+    size_t count = listing.ids.size / sizeof(uint64_t);
+
+    if (status == WAL_OK && count > 0 &&
+        id_at(&listing, count - 1) > log->highest_id) {
+        log->highest_id = id_at(&listing, count - 1);
+    }
+    wal__buf_deinit(&listing.ids);
+    return status;
+}
+
 /* Whether nothing stands behind the header, as far as a group's first bytes
  * reach: OPEN is durable before anything else is written (SPEC.md 3.5). */
 static enum wal_status probe_spare(const struct wal__log *log, uint64_t id,

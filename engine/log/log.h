@@ -186,6 +186,7 @@ struct wal__group {
     uint64_t next_sequence;
     int64_t clock_ms;
     bool durable;             /* a member was promised to be durable */
+    bool withheld;            /* published by who writes it, later */
     const uint32_t *sessions; /* ascending, each once */
     uint32_t session_count;
 };
@@ -219,6 +220,25 @@ enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
  * is at it. WAL_EPOISONED when a sync failed. sync.c */
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
+
+/* Tells the other processes of what was written. */
+void wal__log_publish(struct wal__log *log);
+
+/* Looks which ids are taken, also by processes that died: a new segment is
+ * above all of them, for the highest id that names a predecessor wins. */
+enum wal_status wal__log_find_highest(struct wal__log *log,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* For who makes spares, and who begins one: from choosing it until it is
+ * published, so that nobody makes it again under its writer. rotate.c */
+enum wal_status wal__log_lock_spares(struct wal__log *log,
+                                     struct wal_error *error) WAL_MUST_USE;
+void wal__log_unlock_spares(struct wal__log *log);
+
+/* Who made a segment may have died before its name was durable: makes the
+ * names of all durable. rotate.c */
+enum wal_status wal__log_settle_names(const struct wal__log *log,
+                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Poisons the stream for every process. */
 void wal__log_poison(struct wal__log *log);

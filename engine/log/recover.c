@@ -312,7 +312,10 @@ static enum wal_status recover_alone(struct wal__log *log,
     if (status == WAL_OK && log->tail != NULL && !log->tail->sealed &&
         !log->env->read_only &&
         atomic_load(&log->shared->indexed) != log->tail->id) {
-        status = settle_tail(log, error);
+        status = wal__log_settle_names(log, error);
+        if (status == WAL_OK) {
+            status = settle_tail(log, error);
+        }
     }
     if (status == WAL_OK) {
         publish(log);

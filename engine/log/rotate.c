@@ -107,9 +107,8 @@ static enum wal_status make_segment(struct wal__log *log, uint64_t id,
                              pause_us, &log->shared->hurry, error);
 }
 
-/* Who made a spare may have died before its name was durable. */
-static enum wal_status settle_name(const struct wal__log *log,
-                                   struct wal_error *error)
+enum wal_status wal__log_settle_names(const struct wal__log *log,
+                                      struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -126,10 +125,8 @@ static enum wal_status settle_name(const struct wal__log *log,
     return WAL_OK;
 }
 
-/* Who makes spares, and who begins one: from choosing it until it is
- * published, so that nobody makes it again under its writer. */
-static enum wal_status lock_spares(struct wal__log *log,
-                                   struct wal_error *error)
+enum wal_status wal__log_lock_spares(struct wal__log *log,
+                                     struct wal_error *error)
 {
     enum wal_status status;
 
@@ -142,7 +139,7 @@ static enum wal_status lock_spares(struct wal__log *log,
     return status;
 }
 
-static void unlock_spares(struct wal__log *log)
+void wal__log_unlock_spares(struct wal__log *log)
 {
     wal__control_unlock(log->control, WAL__LOCK_SPARE + log->stream,
                         log->stream);
@@ -159,10 +156,7 @@ static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
 
     if (log->highest_id > tail && spare_usable(log, log->highest_id, needed)) {
         *id = log->highest_id;
-        status = settle_name(log, error);
-    } else if (spare_usable(log, next_id(log), needed)) {
-        *id = next_id(log);
-        status = settle_name(log, error);
+        status = wal__log_settle_names(log, error);
     } else {
         uint64_t capacity = next_capacity(log, needed);
         uint64_t zeroed = capacity < SEGMENT_FIRST ? capacity : SEGMENT_FIRST;
@@ -304,7 +298,7 @@ static void take_back(struct wal__log *log)
 }
 
 /* Writes OPEN and its COMMIT and syncs them: nothing else is written to the
- * segment before. */
+ * segment before, by anyone, so that it is published after that. */
 static enum wal_status begin_segment(struct wal__log *log,
                                      struct wal__segment *segment,
                                      struct wal_error *error)
@@ -349,18 +343,23 @@ static enum wal_status begin_segment(struct wal__log *log,
     segment->linked = true;
     segment->open = open;
     wal__group_init(&group, log);
+    group.withheld = true;
     status = wal__group_add(&group, log, &frame, bytes);
     if (status == WAL_OK) {
         status = wal__log_write(log, &group, error);
     }
     if (status == WAL_OK) {
+        /* Who dies at it may have seen it fail. */
+        atomic_store(&log->shared->opening, log->control->process_id);
         status = log->env->io->sync(log->env->io->ctx, segment->file, &err);
         atomic_fetch_add(&log->syncs, 1);
         if (status != WAL_OK) {
             status = wal__log_write_failed(log, err, error);
         } else {
+            wal__log_publish(log);
             atomic_store(&log->shared->durable, atomic_load(&log->end));
         }
+        atomic_store(&log->shared->opening, 0);
     }
     if (status != WAL_OK && status != WAL_EPOISONED) {
         take_back(log); /* nothing was written */
@@ -397,6 +396,10 @@ static enum wal_status advance(struct wal__log *log, uint64_t needed,
         wal__segment_close(segment);
         goto done;
     }
+    if (ended != NULL) {
+        /* Who dies now may leave an OPEN that ends it here. */
+        atomic_store(&log->shared->rotate, ended->id);
+    }
     status = begin_segment(log, segment, error);
     if (log->tail != segment) {
         wal__segment_close(segment);
@@ -427,11 +430,14 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
     enum wal_status status;
 
     atomic_store(&log->shared->hurry, 1);
-    status = lock_spares(log, error);
+    status = wal__log_lock_spares(log, error);
     atomic_store(&log->shared->hurry, 0);
     if (status == WAL_OK) {
-        status = advance(log, needed, error);
-        unlock_spares(log);
+        status = wal__log_find_highest(log, error);
+        if (status == WAL_OK) {
+            status = advance(log, needed, error);
+        }
+        wal__log_unlock_spares(log);
     }
     return status;
 }
@@ -499,13 +505,9 @@ enum wal_status wal__log_install(struct wal__log *log,
                          "every process and open it again",
                          needed, (int)WAL__SEGMENT_MAX);
     }
-    status = lock_spares(log, error);
-    if (status == WAL_OK) {
-        status = wal__segment_install(log->env, log->directory, header,
-                                      body->data, body->size, error);
-        log->highest_id = header->id;
-        unlock_spares(log);
-    }
+    status = wal__segment_install(log->env, log->directory, header, body->data,
+                                  body->size, error);
+    log->highest_id = header->id;
     return status;
 }
 
@@ -528,7 +530,7 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
                                     const struct wal__spare_job *job,
                                     uint32_t pause_us, struct wal_error *error)
 {
-    enum wal_status status = lock_spares(log, error);
+    enum wal_status status = wal__log_lock_spares(log, error);
 
     if (status != WAL_OK) {
         return status;
@@ -538,6 +540,6 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
         status = make_segment(log, job->id, job->capacity, job->capacity,
                               pause_us, error);
     }
-    unlock_spares(log);
+    wal__log_unlock_spares(log);
     return status;
 }

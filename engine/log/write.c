@@ -138,6 +138,13 @@ enum wal_status wal__log_write_failed(struct wal__log *log, int err,
                      "open the store again and ask by id");
 }
 
+void wal__log_publish(struct wal__log *log)
+{
+    atomic_store(&log->shared->segments, log->tail->id);
+    atomic_store(&log->shared->written, atomic_load(&log->end));
+    wal__control_ring(log->control, log->stream);
+}
+
 enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
                                struct wal_error *error)
 {
@@ -178,10 +185,9 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     log->marked = commit.durable_off == commit_offset;
     atomic_store(&log->tail->end, end);
     atomic_store(&log->end, wal__position(log->tail->id, end));
-    atomic_store(&log->shared->segments, log->tail->id);
-    atomic_store(&log->shared->segments, log->tail->id);
-    atomic_store(&log->shared->written, wal__position(log->tail->id, end));
     atomic_fetch_add(&log->groups, 1);
-    wal__control_ring(log->control, log->stream);
+    if (!group->withheld) {
+        wal__log_publish(log);
+    }
     return WAL_OK;
 }

@@ -137,14 +137,19 @@ static enum wal_status check_version(struct wal__core *core, bool migrates,
     return status;
 }
 
-/* Takes part in the store; without the right to write, reads only. */
+/* Takes part in the store; without the right to write, or the room, it reads
+ * only: what is there. */
 static enum wal_status take_part(struct wal__core *core,
                                  struct wal_error *error)
 {
     enum wal_status status =
         wal__control_open(&core->control, &core->env, error);
+    bool exists = false;
 
-    if (status == WAL_EREADONLY || status == WAL_ENOSPACE) {
+    if (status != WAL_EREADONLY && status != WAL_ENOSPACE) {
+        return status;
+    }
+    if (wal__manifest_probe(&core->env, &exists, NULL) == WAL_OK && exists) {
         core->env.read_only = true;
         status = wal__control_open(&core->control, &core->env, error);
     }

@@ -207,6 +207,13 @@ test_control__page_that_was_not_recovered_is_not_joined(void **state)
     assert_int_equal(io->lock(io->ctx, members->first.file, WAL__LOCK_MEMBER,
                               WAL__IO_SHARED, &err),
                      WAL_OK);
+    /* It keeps the door: nobody comes in. */
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ELOCKED);
+    assert_int_equal(io->lock(io->ctx, members->first.file, WAL__LOCK_DOOR,
+                              WAL__IO_UNLOCK, &err),
+                     WAL_OK);
     assert_int_equal(
         wal__control_open(&members->second, &members->env, &members->error),
         WAL_ECORRUPT);

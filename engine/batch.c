@@ -23,8 +23,8 @@ static enum wal_status check_result(const struct wal_append_result *result,
                                               sizeof(*result), error);
 }
 
-/* Checks, encodes and submits; *op is the caller's reference. asked: the
- * caller will ask for the answer. */
+/* Encodes and submits, the session being checked; *op is the caller's
+ * reference. asked: the caller has a ticket for the answer. */
 static enum wal_status submit(struct wal_session *session,
                               const struct wal_batch *batch,
                               const struct wal_append_options *options,
@@ -33,15 +33,12 @@ static enum wal_status submit(struct wal_session *session,
 {
     bool no_wait =
         options != NULL && (options->flags & WAL_APPEND_NO_WAIT) != 0;
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
+    enum wal_status status;
 
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_submit(session, batch, options, op, error);
+    if (session->core->noop) {
+        return wal__noop_submit(session, batch, options, asked, op, error);
     }
-    if (status == WAL_OK) {
-        status = wal__batch_create(session, batch, options, false, op, error);
-    }
+    status = wal__batch_create(session, batch, options, false, op, error);
     if (status == WAL_OK) {
         (*op)->apart = asked;
         (*op)->unheard = !asked && (*op)->durability == WAL_QUEUED;
@@ -123,7 +120,8 @@ static enum wal_status commit(struct wal_session *session,
     struct wal_append_options written;
 
     if (status == WAL_OK) {
-        status = wal__check_session(session, error);
+        status =
+            wal__check_writable(session == NULL ? NULL : session->core, error);
     }
     if (status == WAL_OK && may_be_outrun(batch, options)) {
         written = *options;
@@ -168,7 +166,8 @@ enum wal_status wal_batch_submit(struct wal_session *session,
 {
     struct wal_ticket *created;
     struct wal__op *op = NULL;
-    enum wal_status status = wal__check_session(session, error);
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status != WAL_OK) {
         return status;
@@ -213,6 +212,7 @@ enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
     if (atomic_load(&ticket->op->state) != WAL__OP_DONE) {
         return wal__fail(error, WAL_EBUSY, 0, NULL, 0, "the append is pending");
     }
+    ticket->told = true;
     return answer(ticket->op, result, error);
 }
 
@@ -220,6 +220,10 @@ void wal_ticket_destroy(struct wal_ticket *ticket)
 {
     if (ticket == NULL) {
         return;
+    }
+    /* What the parent process submitted is not this one's to report. */
+    if (!ticket->told && wal__check_core(ticket->core, NULL) == WAL_OK) {
+        wal__news_forget(&ticket->core->committer.news, ticket->op);
     }
     wal__op_release(ticket->op);
     wal__heap_free(ticket->core->env.heap, ticket);

@@ -45,12 +45,14 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
     /* Who waits for an operation, done though it is, asks them. */
     opened->core.log.env = &opened->core.env;
     opened->core.committer.log = &opened->core.log;
+    wal__news_init(&opened->core.committer.news);
     *store = opened;
     return WAL_OK;
 }
 
 void wal__noop_close(struct wal_store *store)
 {
+    wal__news_deinit(&store->core.committer.news);
     wal__heap_free(store->core.env.heap, store);
 }
 
@@ -314,7 +316,8 @@ static enum wal_status make_op(struct wal_session *session,
 enum wal_status wal__noop_submit(struct wal_session *session,
                                  const struct wal_batch *batch,
                                  const struct wal_append_options *options,
-                                 struct wal__op **op, struct wal_error *error)
+                                 bool asked, struct wal__op **op,
+                                 struct wal_error *error)
 {
     enum wal_status status =
         batch->change == NULL ? WAL_OK : check_change(batch->change, error);
@@ -326,6 +329,9 @@ enum wal_status wal__noop_submit(struct wal_session *session,
         (*op)->durability = WAL_DURABLE;
         (*op)->result.appended = batch->entry_count;
         atomic_store(&(*op)->state, WAL__OP_DONE);
+        if (asked) {
+            wal__news_ring(&session->core->committer.news);
+        }
     }
     return status;
 }

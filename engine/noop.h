@@ -41,12 +41,13 @@ enum wal_status wal__noop_session_update(struct wal_session *session,
                                          wal_update_fn *fn, void *ctx,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* An operation that is done: the batch is checked as if it were to be
+/* An operation that is done, and rings when it is asked for by a ticket: the
+ * batch is checked as if it were to be
  * written. The caller releases it. */
 enum wal_status wal__noop_submit(struct wal_session *session,
                                  const struct wal_batch *batch,
                                  const struct wal_append_options *options,
-                                 struct wal__op **op,
+                                 bool asked, struct wal__op **op,
                                  struct wal_error *error) WAL_MUST_USE;
 /* With options->into. */
 enum wal_status wal__noop_session_compact(

@@ -139,7 +139,7 @@ enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
     if (status != WAL_OK || store->core.noop) {
         return status;
     }
-    return wal__committer_flush(&store->core.committer, error);
+    return wal__committer_sync(&store->core.committer, error);
 }
 
 enum wal_status wal__store_mark(struct wal_store *store,
@@ -234,6 +234,8 @@ enum wal_status wal_store_status(struct wal_store *store,
     fill_tail(core, info);
     fill_log(core, info);
     wal__core_unlock(core);
+    info->queued = wal__committer_queued(&core->committer);
+    info->queue_status = atomic_load(&core->committer.news.status);
     return WAL_OK;
 }
 

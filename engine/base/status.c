@@ -68,6 +68,12 @@ const char *wal_status_text(int32_t status)
         return "A function of the caller failed.";
     case WAL_ESCHEMA:
         return "The session has a schema that the caller cannot write.";
+    case WAL_ECLAIMED:
+        return "Another handle claims the session.";
+    case WAL_ECROWDED:
+        return "There is no room for another claim.";
+    case WAL_ELOCKFILE:
+        return "The file LOCK was removed or replaced while in use.";
     case WAL_EREDACTED:
         return "The entry's content was redacted.";
     }

@@ -79,7 +79,10 @@ enum wal_status {
     WAL_ESTALE = -24,    /* document or metadata: another version is there */
     WAL_ECALLBACK = -25, /* a function of the caller failed */
     WAL_ESCHEMA = -26,   /* the session has a schema the caller cannot write */
-    WAL_EREDACTED = -27  /* the entry's content was redacted */
+    WAL_EREDACTED = -27, /* the entry's content was redacted */
+    WAL_ECLAIMED = -28,  /* another handle claims the session; it is named */
+    WAL_ECROWDED = -29,  /* there is no room for another claim */
+    WAL_ELOCKFILE = -30  /* LOCK was removed or replaced while in use */
 };
 
 struct wal_slice {
@@ -175,6 +178,11 @@ struct wal_store_info {
     uint64_t groups;        /* groups this handle wrote */
     uint64_t syncs;         /* syncs this handle made */
     uint64_t acknowledged;  /* durable appends this handle acknowledged */
+    uint64_t queued;        /* operations in this handle's queue */
+    int32_t queue_status;   /* first failure of a queued operation that nobody
+                             * was told of; the next queued call, wal_flush or
+                             * wal_close tells it */
+    uint32_t reserved;
 };
 
 /*
@@ -209,6 +217,33 @@ WAL_API WAL_MUST_USE enum wal_status wal_sync(struct wal_store *store,
 WAL_API WAL_MUST_USE enum wal_status
 wal_store_status(struct wal_store *store, struct wal_store_info *info,
                  struct wal_error *error);
+
+/* Waits until every operation queued on this handle before the call has been
+ * written: WAL_WRITTEN for all. Answers the first failure of a queued operation
+ * that nobody was told of. Any thread. */
+WAL_API WAL_MUST_USE enum wal_status wal_flush(struct wal_store *store,
+                                               struct wal_error *error);
+
+/*
+ * An eventfd for event loops, readable once a submitted operation of this
+ * handle has been answered: read it, then ask the tickets with a timeout of 0.
+ * Non-blocking, close-on-exec; made by the first call, the same for all, closed
+ * with the store. WAL_ENOMEM when there is no descriptor left. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_store_eventfd(struct wal_store *store,
+                                                       int32_t *fd,
+                                                       struct wal_error *error);
+
+/*
+ * Waits until a record with a higher sequence number than *sequence is in the
+ * log, by whatever process: written with WAL_WRITTEN, on stable storage with
+ * WAL_DURABLE. Sleeps meanwhile. On success *sequence is that of the newest
+ * such record. timeout_ms negative: for ever; WAL_EBUSY when it is over first.
+ * Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
+               int64_t timeout_ms, struct wal_error *error);
 
 /* What a migration did. */
 struct wal_migration {
@@ -440,6 +475,18 @@ wal_session_fork(struct wal_session *session, struct wal_slice at,
  * stays reported by walcheck. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_accept_damage(struct wal_session *session, struct wal_error *error);
+
+/*
+ * Claims the session for this handle, so that others are told who works in it:
+ * a claim is advice, appends of others are not refused. It ends with
+ * wal_session_unclaim, with the handle, or with the process. Claiming again is
+ * WAL_OK. WAL_ECLAIMED: another handle has it, error->holder is its process.
+ * Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_claim(struct wal_session *session, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_unclaim(struct wal_session *session, struct wal_error *error);
 
 /* -------------------------------------------------------------- list --- */
 

@@ -6,6 +6,7 @@
 #define WAL_IO_ENV_H
 
 #include "engine/base/heap.h"
+#include "engine/io/chance.h"
 #include "engine/io/io.h"
 
 enum {
@@ -15,7 +16,8 @@ enum {
 struct wal__env {
     const struct wal__heap *heap;
     const struct wal__io *io;
-    char root[WAL__PATH_MAX]; /* the store's directory */
+    struct wal__chance *chance; /* for made-up ids; null: from io each time */
+    char root[WAL__PATH_MAX];   /* the store's directory */
     bool read_only;
     bool no_maps; /* read by pread, WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;

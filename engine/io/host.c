@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -181,4 +182,29 @@ void wal__host_wake(void *ctx, const uint32_t *word)
 {
     (void)ctx;
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+int wal__host_event_open(uint32_t count, int *sys_errno)
+{
+    int fd = eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC);
+
+    *sys_errno = fd < 0 ? errno : 0;
+    return fd;
+}
+
+/* Fails only when the counter is at its limit: readable already. */
+void wal__host_event_ring(int fd)
+{
+    uint64_t one = 1;
+    ssize_t result;
+
+    RETRY(result, write(fd, &one, sizeof(one)));
+    (void)result;
+}
+
+void wal__host_event_close(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
 }

@@ -19,4 +19,10 @@ void wal__host_wait(void *ctx, const uint32_t *word, uint32_t expected,
                     uint64_t timeout_ns);
 void wal__host_wake(void *ctx, const uint32_t *word);
 
+/* A non-blocking eventfd with this count, that a child program does not get; -1
+ * and the errno when there is none. */
+int wal__host_event_open(uint32_t count, int *sys_errno);
+void wal__host_event_ring(int fd);
+void wal__host_event_close(int fd); /* negative: does nothing */
+
 #endif

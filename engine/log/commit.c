@@ -21,25 +21,13 @@ enum {
 
 /* --- answering ---------------------------------------------------------- */
 
-/* A queued operation that nobody waits for keeps its error for the next
- * call. */
-static void keep_error(struct wal__committer *committer,
-                       const struct wal__op *op)
-{
-    pthread_mutex_lock(&committer->mutex);
-    if (committer->queue_error.status == WAL_OK) {
-        wal__error_copy(&committer->queue_error, &op->error);
-        committer->queue_error.status = op->status;
-    }
-    pthread_mutex_unlock(&committer->mutex);
-}
-
 /* Answers those of the list that wait for a sync, or those that do not. */
 static void answer_class(struct wal__committer *committer,
                          struct wal__op **list, bool durable)
 {
     struct wal__op **at = list;
     struct wal__answer answer;
+    bool submitted = false; /* by callers who do not wait */
 
     wal__answer_begin(&answer, committer->log->env->io);
     while (*at != NULL) {
@@ -52,15 +40,19 @@ static void answer_class(struct wal__committer *committer,
         }
         *at = op->next;
         op->next = NULL;
-        if (op->status != WAL_OK && op->unheard) {
-            keep_error(committer, op);
+        if (op->status != WAL_OK) {
+            wal__news_settle(&committer->news, op);
         }
         if (waits) {
             atomic_fetch_add(&committer->acknowledged, 1);
         }
+        submitted |= op->apart;
         wal__answer_op(&answer, op);
     }
     wal__answer_end(&answer);
+    if (submitted) {
+        wal__news_ring(&committer->news);
+    }
 }
 
 /* Builds the group, syncs when a member wants it, and answers all. */
@@ -141,7 +133,7 @@ static struct wal__op *take_staged(struct wal__committer *committer)
 
     committer->first = NULL;
     committer->last = NULL;
-    committer->last_group = committer->staged;
+    committer->last_group = committer->staged - committer->queued;
     committer->staged = 0;
     committer->queued = 0;
     return list;
@@ -157,6 +149,7 @@ static void stage(struct wal__committer *committer, struct wal__op *op)
     }
     committer->last = op;
     committer->staged++;
+    committer->submitted++;
     committer->queued += op->durability == WAL_QUEUED;
 }
 
@@ -164,6 +157,7 @@ static void stage(struct wal__committer *committer, struct wal__op *op)
 static void run_turn(struct wal__committer *committer)
 {
     struct wal__op *list = take_staged(committer);
+    uint64_t taken = committer->submitted;
 
     committer->building = true;
     pthread_cond_broadcast(&committer->quiet); /* the queue has room */
@@ -171,6 +165,7 @@ static void run_turn(struct wal__committer *committer)
     commit_list(committer, list);
     ask_for_spare(committer);
     pthread_mutex_lock(&committer->mutex);
+    committer->built = taken;
     end_turn(committer);
 }
 
@@ -193,40 +188,27 @@ static enum wal_status make_room(struct wal__committer *committer, bool no_wait,
     return WAL_OK;
 }
 
-/* An earlier queued operation failed: the next call hears of it. */
-static enum wal_status surface(struct wal__committer *committer,
-                               struct wal_error *error)
-{
-    enum wal_status status = committer->queue_error.status;
-
-    if (status != WAL_OK) {
-        wal__error_copy(error, &committer->queue_error);
-        committer->queue_error.status = WAL_OK;
-    }
-    return status;
-}
-
 enum wal_status wal__committer_submit(struct wal__committer *committer,
                                       struct wal__op *op, bool no_wait,
                                       struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    bool queues = op->durability == WAL_QUEUED;
+    enum wal_status status =
+        queues ? wal__news_tell(&committer->news, error) : WAL_OK;
     bool inside;
 
-    pthread_mutex_lock(&committer->mutex);
-    if (op->durability == WAL_QUEUED) {
-        status = surface(committer, error);
-        if (status == WAL_OK) {
-            status = make_room(committer, no_wait, error);
-        }
+    if (status != WAL_OK) {
+        return status;
     }
+    pthread_mutex_lock(&committer->mutex);
+    status = queues ? make_room(committer, no_wait, error) : WAL_OK;
     if (status != WAL_OK) {
         pthread_mutex_unlock(&committer->mutex);
         return status;
     }
     wal__op_retain(op);
     stage(committer, op);
-    inside = op->durability != WAL_QUEUED &&
+    inside = !queues &&
              (!committer->running || (committer->staged == 1 && !op->apart));
     if (inside && !committer->building) {
         run_turn(committer);
@@ -256,23 +238,43 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
 enum wal_status wal__committer_flush(struct wal__committer *committer,
                                      struct wal_error *error)
 {
-    enum wal_status status;
+    uint64_t submitted;
 
     pthread_mutex_lock(&committer->mutex);
-    while (committer->building || committer->first != NULL) {
+    submitted = committer->submitted;
+    while (committer->built < submitted) {
         if (!committer->building) {
             run_turn(committer);
         } else {
             pthread_cond_wait(&committer->quiet, &committer->mutex);
         }
     }
-    status = surface(committer, error);
     pthread_mutex_unlock(&committer->mutex);
-    if (status != WAL_OK || committer->log->env->read_only) {
-        return status;
+    return wal__news_tell(&committer->news, error);
+}
+
+enum wal_status wal__committer_sync(struct wal__committer *committer,
+                                    struct wal_error *error)
+{
+    enum wal_status told = wal__committer_flush(committer, error);
+    enum wal_status status;
+
+    if (committer->log->env->read_only) {
+        return told;
     }
-    return wal__log_sync(committer->log, atomic_load(&committer->log->end),
-                         error);
+    status = wal__log_sync(committer->log, atomic_load(&committer->log->end),
+                           told == WAL_OK ? error : NULL);
+    return told == WAL_OK ? status : told;
+}
+
+uint32_t wal__committer_queued(struct wal__committer *committer)
+{
+    uint32_t queued;
+
+    pthread_mutex_lock(&committer->mutex);
+    queued = committer->queued;
+    pthread_mutex_unlock(&committer->mutex);
+    return queued;
 }
 
 enum wal_status wal__committer_mark(struct wal__committer *committer,
@@ -437,7 +439,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
         options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;
     committer->idle_mark_ns =
         (uint64_t)(mark_ms != 0 ? mark_ms : DEFAULT_MARK_MS) * 1000000;
-    committer->queue_error.struct_size = sizeof(committer->queue_error);
+    wal__news_init(&committer->news);
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&committer->mutex, &adaptive);
@@ -482,6 +484,7 @@ void wal__committer_stop(struct wal__committer *committer)
 
 void wal__committer_deinit(struct wal__committer *committer)
 {
+    wal__news_deinit(&committer->news);
     pthread_mutex_destroy(&committer->mutex);
     pthread_mutex_destroy(&committer->spare_mutex);
     pthread_cond_destroy(&committer->work);

@@ -14,6 +14,7 @@
 #define WAL_LOG_COMMIT_H
 
 #include "engine/log/log.h"
+#include "engine/log/news.h"
 
 enum wal__op_state {
     WAL__OP_PENDING = 0,
@@ -34,7 +35,8 @@ struct wal__op {
     uint32_t durability; /* enum wal_durability */
     bool apart; /* its caller does not wait: the committer thread does it */
     uint32_t frame_count;
-    struct wal__op_frame *frames;
+    struct wal__op_frame *frames; /* &first_frame, or allocated */
+    struct wal__op_frame first_frame;
     struct wal__buf bytes; /* header room, payload and padding, per frame */
     struct wal__demand demand;
     /* Who knows what the frames mean: decides under the lease whether the
@@ -50,16 +52,19 @@ struct wal__op {
     struct wal_append_result result;
     uint64_t position; /* end of its group */
     bool written;      /* it has frames in the log */
-    bool unheard;      /* nobody asks for the answer: a failure is kept for the
-                        * next call */
+    bool unheard;      /* nobody asks for the answer: a failure is kept */
+    bool settled;      /* it failed, and was kept if need be; as `unheard`
+                        * under the news' mutex */
     /* States of others whose sleepers are to be woken by this one's. */
     const uint32_t *wake_next[2];
     _Atomic uint32_t state;
     _Atomic uint32_t references;
 };
 
-/* An operation with one reference; null without memory. */
-struct wal__op *wal__op_create(const struct wal__heap *heap);
+/* An operation with one reference; its subject is so many zeroed bytes that
+ * are freed with it, 0: the caller's to set. Null without memory. */
+struct wal__op *wal__op_create(const struct wal__heap *heap,
+                               size_t subject_size);
 void wal__op_retain(struct wal__op *op);
 void wal__op_release(struct wal__op *op);
 /* Adds a frame with room for a payload of `size` bytes; *payload points to it
@@ -91,15 +96,17 @@ struct wal__committer {
     struct wal__op *last;
     _Atomic uint32_t staged;
     uint32_t queued;       /* of these, WAL_QUEUED */
-    uint32_t last_group;   /* operations in the last one that was built */
+    uint32_t last_group;   /* in the last group that was built, not queued */
     uint64_t last_sync_ns; /* how long its sync took */
     bool building;
     bool stopping;
-    bool running;     /* the threads exist */
-    bool resting;     /* the thread sleeps without a time to wake */
-    bool unmarked;    /* something was written since the last mark */
-    uint64_t busy_ns; /* when something was last written */
-    struct wal_error queue_error; /* of a queued operation nobody waited for */
+    bool running;       /* the threads exist */
+    bool resting;       /* the thread sleeps without a time to wake */
+    bool unmarked;      /* something was written since the last mark */
+    uint64_t busy_ns;   /* when something was last written */
+    uint64_t submitted; /* operations that were ever staged */
+    uint64_t built;     /* of these, those whose turn is over */
+    struct wal__news news;
     pthread_t thread;
     /* Spares are made beside, by a thread of their own. */
     pthread_t spare_thread;
@@ -131,9 +138,15 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
                                     struct wal__op *op,
                                     int64_t timeout_ms) WAL_MUST_USE;
 
-/* Everything submitted before is written and synced. */
+/* Everything submitted before is written. Tells a failure that nobody was
+ * told of. */
 enum wal_status wal__committer_flush(struct wal__committer *committer,
                                      struct wal_error *error) WAL_MUST_USE;
+/* And synced, also when there is such a failure. */
+enum wal_status wal__committer_sync(struct wal__committer *committer,
+                                    struct wal_error *error) WAL_MUST_USE;
+/* How many operations are queued. */
+uint32_t wal__committer_queued(struct wal__committer *committer);
 
 /* Closes the ambiguous window: sync, a COMMIT that says so, sync. Does nothing
  * when the end is marked. */

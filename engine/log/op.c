@@ -7,14 +7,16 @@
 #include "engine/log/commit.h"
 #include "format/crc32.h"
 
-struct wal__op *wal__op_create(const struct wal__heap *heap)
+struct wal__op *wal__op_create(const struct wal__heap *heap,
+                               size_t subject_size)
 {
-    struct wal__op *op = wal__heap_zalloc(heap, sizeof(*op));
+    struct wal__op *op = wal__heap_zalloc(heap, sizeof(*op) + subject_size);
 
     if (op == NULL) {
         return NULL;
     }
     op->heap = heap;
+    op->subject = subject_size > 0 ? op + 1 : NULL;
     op->error.struct_size = sizeof(op->error);
     op->result.struct_size = sizeof(op->result);
     wal__buf_init(&op->bytes, heap);
@@ -36,24 +38,34 @@ void wal__op_release(struct wal__op *op)
         op->release(op);
     }
     wal__buf_deinit(&op->bytes);
-    wal__heap_free(op->heap, op->frames);
+    if (op->frames != &op->first_frame) {
+        wal__heap_free(op->heap, op->frames);
+    }
     wal__heap_free(op->heap, op);
 }
 
-/* Doubles the frames when their count is a power of two. */
+/* The first frame has its room; then doubles it when the count is a power of
+ * two. */
 static enum wal_status grow_frames(struct wal__op *op)
 {
     uint32_t count = op->frame_count;
+    bool inside = op->frames == &op->first_frame;
     struct wal__op_frame *frames;
 
+    if (count == 0) {
+        op->frames = &op->first_frame;
+        return WAL_OK;
+    }
     if ((count & (count - 1)) != 0) {
         return WAL_OK;
     }
-    frames =
-        wal__heap_resize(op->heap, op->frames,
-                         count == 0 ? 1 : (size_t)count * 2, sizeof(*frames));
+    frames = wal__heap_resize(op->heap, inside ? NULL : op->frames,
+                              (size_t)count * 2, sizeof(*frames));
     if (frames == NULL) {
         return WAL_ENOMEM;
+    }
+    if (inside) {
+        frames[0] = op->first_frame;
     }
     op->frames = frames;
     return WAL_OK;

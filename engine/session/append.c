@@ -113,7 +113,8 @@ static enum wal_status add_parent(struct wal__batch *batch,
     }
     item->parent_offset = (uint32_t)batch->texts.size;
     item->parent_size = (uint8_t)parent.size;
-    if (wal__buf_append(&batch->texts, parent.data, parent.size) != WAL_OK) {
+    if (parent.size > 0 &&
+        wal__buf_append(&batch->texts, parent.data, parent.size) != WAL_OK) {
         return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
     return WAL_OK;

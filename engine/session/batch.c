@@ -21,16 +21,14 @@ static void release(struct wal__op *op)
 {
     struct wal__batch *batch = op->subject;
 
-    if (batch == NULL) {
-        return;
-    }
     wal__buf_deinit(&batch->texts);
     wal__map_deinit(&batch->keys);
-    wal__heap_free(op->heap, batch->entries);
+    if (batch->entries != &batch->only_entry) {
+        wal__heap_free(op->heap, batch->entries);
+    }
     wal__heap_free(op->heap, batch->redacts);
     wal__heap_free(op->heap, batch->docs);
     wal__heap_free(op->heap, batch->heads);
-    wal__heap_free(op->heap, batch);
 }
 
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
@@ -45,7 +43,8 @@ struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
 struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
                               uint32_t entry_count)
 {
-    struct wal__op *op = wal__op_create(core->env.heap);
+    struct wal__op *op =
+        wal__op_create(core->env.heap, sizeof(struct wal__batch));
     struct wal__batch *batch;
 
     if (op == NULL) {
@@ -53,18 +52,14 @@ struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
     }
     op->release = release;
     op->resolve = wal__batch_resolve;
-    batch = wal__heap_zalloc(core->env.heap, sizeof(*batch));
-    if (batch == NULL) {
-        wal__op_release(op);
-        return NULL;
-    }
-    op->subject = batch;
+    batch = op->subject;
     batch->core = core;
     batch->session = session;
     batch->entry_count = entry_count;
     wal__buf_init(&batch->texts, core->env.heap);
     wal__map_init(&batch->keys, core->env.heap);
-    if (entry_count > 0) {
+    batch->entries = &batch->only_entry;
+    if (entry_count > 1) {
         batch->entries = wal__heap_zalloc(
             core->env.heap, entry_count * sizeof(batch->entries[0]));
         if (batch->entries == NULL) {

@@ -57,7 +57,8 @@ struct wal__batch {
     bool migrates; /* whatever schema the session has, and what it lost */
     uint16_t expected_size;
     uint8_t expected[WAL__ID_MAX];
-    struct wal__batch_entry *entries;
+    struct wal__batch_entry *entries; /* &only_entry, or allocated */
+    struct wal__batch_entry only_entry;
     struct wal__batch_redact *redacts;
     struct wal__batch_doc *docs;
     struct wal__batch_head *heads;
@@ -131,6 +132,16 @@ enum wal_status wal__session_check(struct wal__core *core, uint32_t number,
 
 /* A frame's payload as it stands in the operation. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
+
+/* An id that is kept in `texts`. */
+static inline struct wal__span wal__batch_text(const struct wal__batch *batch,
+                                               uint32_t offset, size_t size)
+{
+    struct wal__span span = {size == 0 ? NULL : batch->texts.data + offset,
+                             size};
+
+    return span;
+}
 
 /* An earlier entry of the batch with this id, or WAL__NO_ENTRY. */
 uint32_t wal__decision_find(const struct wal__decision *decision,

@@ -60,6 +60,7 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
     core->env.root[size] = '\0';
     core->env.heap = options->heap;
     core->env.io = options->io;
+    core->env.chance = &core->chance;
     core->env.read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
     core->env.no_maps = (options->open.flags & WAL_OPEN_PREAD) != 0;
     core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0
@@ -255,6 +256,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                   PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
+    wal__chance_init(&core->chance);
     status = set_env(core, path, options, error);
     if (status != WAL_OK) {
         return status;
@@ -283,15 +285,19 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
 enum wal_status wal__core_finish(struct wal__core *core,
                                  struct wal_error *error)
 {
+    enum wal_status told;
     enum wal_status status;
 
     if (!core->ready) {
         return WAL_OK;
     }
-    status = wal__committer_flush(&core->committer, error);
+    /* An operation that failed is no reason to leave others unsafe. */
+    told = wal__committer_flush(&core->committer, error);
+    error = told == WAL_OK ? error : NULL;
+    status = wal__committer_sync(&core->committer, error);
     wal__committer_stop(&core->committer);
     if (core->env.read_only) {
-        return status;
+        return told;
     }
     if (status == WAL_OK) {
         status = wal__committer_mark(&core->committer, error);
@@ -302,7 +308,7 @@ enum wal_status wal__core_finish(struct wal__core *core,
         /* Derived files: without them the next opening takes longer. */
         (void)derived;
     }
-    return status;
+    return told == WAL_OK ? status : told;
 }
 
 void wal__core_deinit(struct wal__core *core)
@@ -326,6 +332,7 @@ void wal__core_deinit(struct wal__core *core)
     if (core->control.env != NULL) {
         wal__control_close(&core->control);
     }
+    wal__chance_deinit(&core->chance);
     pthread_rwlock_destroy(&core->state);
 }
 

@@ -37,6 +37,7 @@ struct wal__branch_slot {
 
 struct wal__core {
     struct wal__env env;
+    struct wal__chance chance;
     struct wal__control control;
     struct wal__manifest manifest;
     struct wal__log log;

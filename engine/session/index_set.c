@@ -218,6 +218,11 @@ enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
         status = wal__index_file_open(set->env, id, set->log->uuid, &slot);
     }
     if (status == WAL_OK &&
+        atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
+        /* The OPEN that would say where it ended was lost. */
+        atomic_store(&segment->end, slot.index.header.end);
+    }
+    if (status == WAL_OK &&
         (slot.index.header.id != id ||
          slot.index.header.end != atomic_load(&segment->end))) {
         status = WAL_ENOTFOUND;

@@ -199,6 +199,10 @@ static enum wal_status rebuild(struct wal__core *core,
         struct wal__index_header header = {0};
         struct wal__buf bytes;
 
+        if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
+            /* The OPEN that would say where it ended was lost. */
+            atomic_store(&segment->end, facts->end);
+        }
         wal__core_client(core, &client);
         wal__buf_init(&bytes, core->env.heap);
         header.id = segment->id;

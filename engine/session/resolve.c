@@ -23,11 +23,8 @@ static bool spans_equal(struct wal__span a, struct wal__span b)
 
 static struct wal__span parent_of(const struct wal__batch *batch, uint32_t item)
 {
-    struct wal__span span = {batch->texts.data +
-                                 batch->entries[item].parent_offset,
-                             batch->entries[item].parent_size};
-
-    return span;
+    return wal__batch_text(batch, batch->entries[item].parent_offset,
+                           batch->entries[item].parent_size);
 }
 
 /* The head of a stream as it is within the batch. */

@@ -276,9 +276,8 @@ static enum wal_status check_expected(struct wal__decision *decision,
                                       uint64_t before)
 {
     uint32_t stream = decision->op->frames[head->frame].frame.stream;
-    struct wal__span expected = {decision->batch->texts.data +
-                                     head->expected_offset,
-                                 head->expected_size};
+    struct wal__span expected = wal__batch_text(
+        decision->batch, head->expected_offset, head->expected_size);
     struct wal__found found = {0};
     enum wal_status status = WAL_OK;
 

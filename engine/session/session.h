@@ -34,6 +34,7 @@ struct wal_list {
 struct wal_ticket {
     struct wal__core *core;
     struct wal__op *op;
+    bool told; /* it gave the answer */
 };
 
 struct wal_session {

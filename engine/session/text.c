@@ -17,7 +17,7 @@ void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
     uint8_t bytes[16];
     int at = 0;
 
-    env->io->random(env->io->ctx, bytes, sizeof(bytes));
+    wal__chance_take(env->chance, env->io, bytes + 6, sizeof(bytes) - 6);
     for (int i = 0; i < 6; i++) {
         bytes[i] = (uint8_t)(now >> (40 - 8 * i));
     }

@@ -186,7 +186,9 @@ static void use_store(struct wal_store *store)
     struct wal_list *list = NULL;
     char cursor[WAL_CURSOR_SIZE];
     enum wal_status status;
+    int32_t event = -1;
 
+    EXPECT(WAL_OK, wal_flush(store, &error));
     EXPECT(WAL_OK, wal_sync(store, &error));
     EXPECT(WAL_OK, wal_store_status(store, &info, &error));
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
@@ -197,7 +199,9 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_END, status);
     EXPECT(WAL_OK, wal_list_cursor(list, cursor, &error));
     wal_list_close(list);
-    if (wal_version()[0] == '\0' || wal_status_text(WAL_OK)[0] == '\0' ||
+    EXPECT(WAL_OK, wal_store_eventfd(store, &event, &error));
+    if (event < 0 || wal_version()[0] == '\0' ||
+        wal_status_text(WAL_OK)[0] == '\0' ||
         wal_entry_type_name(WAL_TYPE_MESSAGE) == NULL) {
         exit(1);
     }

@@ -7,6 +7,7 @@ hand; a function that is declared there and not called here is a failure.
 import ctypes
 import os
 import re
+import select
 import sys
 import tempfile
 
@@ -137,6 +138,28 @@ def check_store(wal, path):
     wal.call("wal_store_status", store, by_ref(info))
     same((info.status, info.format_version, info.sessions), (0, 1, 0), "store")
     return store
+
+
+def check_async(wal, store, session):
+    """An event loop: the event is readable once a ticket is answered."""
+    event = ctypes.c_int32(-1)
+    wal.call("wal_store_eventfd", store, by_ref(event))
+    entry = wal.new("wal_entry", type="message", payload="1")
+    ticket = ctypes.c_void_p()
+    options = wal.new("wal_append_options", durability=wal.const["WAL_QUEUED"])
+    wal.call("wal_submit", session, by_ref(entry), ctypes.c_uint32(1),
+             by_ref(options), by_ref(ticket))
+    # It may tell of earlier answers first.
+    pending = wal.const["WAL_EBUSY"]
+    while wal.function("wal_ticket_wait")(ticket, ctypes.c_int64(0), None,
+                                          None) == pending:
+        same(len(select.select([event.value], [], [], 60)[0]), 1, "the event")
+        same(len(os.read(event.value, 8)), 8, "the event's count")
+    wal.free("wal_ticket_destroy", ticket)
+    wal.call("wal_flush", store)
+    info = wal.new("wal_store_info")
+    wal.call("wal_store_status", store, by_ref(info))
+    same((info.queued, info.queue_status), (0, 0), "the queue")
 
 
 def check_session(wal, store):
@@ -420,6 +443,7 @@ def main():
         check_pages(wal, store)
         wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
+        check_async(wal, store, session)
         wal.free("wal_session_close", fork)
         wal.free("wal_session_close", session)
         wal.call("wal_close", store)

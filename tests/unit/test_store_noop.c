@@ -88,10 +88,33 @@ static void test_store_noop__the_store_is_empty(void **state)
     const struct wal_store_info empty = {.struct_size = sizeof(empty)};
 
     kit_append_all(session, "a b");
+    assert_ok(wal_flush(store, &error));
     assert_ok(wal_sync(store, &error));
     assert_ok(wal_store_status(store, &info, &error));
     assert_memory_equal(&info, &empty, sizeof(info));
     assert_ok(wal_store_accept_damage(store, &error));
+}
+
+/* A ticket is done at once, and the event loop hears of it. */
+static void test_store_noop__the_event_rings(void **state)
+{
+    (void)state;
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    struct wal_ticket *ticket = NULL;
+    uint64_t count = 0;
+    int32_t fd = -1;
+    int32_t again = -1;
+
+    assert_ok(wal_store_eventfd(store, &fd, &error));
+    assert_ok(wal_store_eventfd(store, &again, &error));
+    assert_int_equal(again, fd);
+    kit_append_all(session, "b");
+    assert_int_equal(read(fd, &count, sizeof(count)), -1);
+    assert_ok(wal_submit(session, &entry, 1, NULL, &ticket, &error));
+    assert_int_equal(read(fd, &count, sizeof(count)), sizeof(count));
+    assert_int_equal(count, 1);
+    assert_ok(wal_ticket_wait(ticket, 0, NULL, &error));
+    wal_ticket_destroy(ticket);
 }
 
 static void test_store_noop__migrating_finds_nothing_to_do(void **state)
@@ -596,6 +619,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_store_noop__opening_looks_at_no_path),
         TEST(test_store_noop__the_store_is_empty),
+        TEST(test_store_noop__the_event_rings),
         TEST(test_store_noop__migrating_finds_nothing_to_do),
         TEST(test_store_noop__a_session_knows_what_it_was_given),
         TEST(test_store_noop__ids_are_made_and_may_come_again),

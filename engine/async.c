@@ -1,0 +1,32 @@
+/*
+ * async.c - the public functions for those who do not wait for each append
+ * (agentwal.h): arguments are checked here, everything else is below.
+ */
+#include "engine/base/error.h"
+#include "engine/check.h"
+
+enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(store == NULL ? NULL : &store->core, error);
+
+    if (status != WAL_OK || store->core.noop) {
+        return status;
+    }
+    return wal__committer_flush(&store->core.committer, error);
+}
+
+enum wal_status wal_store_eventfd(struct wal_store *store, int32_t *fd,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_core(store == NULL ? NULL : &store->core, error);
+
+    if (status == WAL_OK && fd == NULL) {
+        status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "the place for the descriptor is null");
+    }
+    return status == WAL_OK
+               ? wal__news_event(&store->core.committer.news, fd, error)
+               : status;
+}

@@ -61,6 +61,25 @@ void wal__noop_store_status(struct wal_store_info *info)
     *info = (struct wal_store_info){.struct_size = sizeof(*info)};
 }
 
+enum wal_status wal__noop_wait(const struct wal__core *core, int64_t timeout_ms,
+                               struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    uint64_t begin = io->ticks_ns(io->ctx);
+    uint64_t most = timeout_ms < 0 || timeout_ms > INT32_MAX
+                        ? 0
+                        : (uint64_t)timeout_ms * 1000000;
+    const uint32_t nothing = 0;
+    uint64_t gone = 0;
+
+    while (gone < most) {
+        io->wait(io->ctx, &nothing, 0, most - gone);
+        gone = io->ticks_ns(io->ctx) - begin;
+    }
+    return wal__fail(error, WAL_EBUSY, 0, NULL, 0,
+                     "persistence is off: no record ever comes");
+}
+
 void wal__noop_migrate(uint32_t to, struct wal_migration *result)
 {
     if (result != NULL) {

@@ -17,6 +17,10 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
 void wal__noop_close(struct wal_store *store);
 void wal__noop_store_status(struct wal_store_info *info);
 
+/* Nothing will come: sleeps for as long as was asked, but never for ever. */
+enum wal_status wal__noop_wait(const struct wal__core *core, int64_t timeout_ms,
+                               struct wal_error *error) WAL_MUST_USE;
+
 /* Migrating, of a store or of a session: it has the version `to` already.
  * result may be null. */
 void wal__noop_migrate(uint32_t to, struct wal_migration *result);

@@ -142,6 +142,33 @@ enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
     return wal__committer_sync(&store->core.committer, error);
 }
 
+enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
+                               uint32_t durability, int64_t timeout_ms,
+                               struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    enum wal_status status = wal__check_core(core, error);
+
+    if (status == WAL_OK && (sequence == NULL || (durability != WAL_WRITTEN &&
+                                                  durability != WAL_DURABLE))) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the place for the sequence number is null, or the "
+                         "class is neither written nor durable");
+    }
+    if (status == WAL_OK && core->noop) {
+        return wal__noop_wait(core, timeout_ms, error);
+    }
+    while (status == WAL_OK) {
+        status = wal__core_await(core, sequence, durability == WAL_DURABLE,
+                                 timeout_ms, error);
+        if (!wal__core_distrust(core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
 enum wal_status wal__store_mark(struct wal_store *store,
                                 struct wal_error *error)
 {

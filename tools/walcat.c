@@ -43,7 +43,7 @@ struct arguments {
     bool tree;
 };
 
-/* A handle that only reads sees the store as it was when it was opened. */
+/* A handle that only reads may see the store as it was when it was opened. */
 static int check_follow(const struct cli *cli, struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -83,8 +83,9 @@ static int show_session(const struct cli *cli,
                         const struct arguments *arguments)
 {
     struct wal_session *session = NULL;
+    struct walcat_view view = arguments->view;
     struct wal_store *store = NULL;
-    bool follow = arguments->view.follow;
+    bool follow = view.follow;
     int code =
         cli_open(cli, cli->items[0], follow ? 0 : WAL_OPEN_READ_ONLY, &store);
 
@@ -97,8 +98,9 @@ static int show_session(const struct cli *cli,
     }
     if (code == CLI_GO_ON) {
         int told = tell_damage(cli, session);
-        code = arguments->tree ? walcat_tree(cli, session, &arguments->view)
-                               : walcat_entries(cli, session, &arguments->view);
+        view.store = store;
+        code = arguments->tree ? walcat_tree(cli, session, &view)
+                               : walcat_entries(cli, session, &view);
         code = cli_worse(told, code);
         wal_session_close(session);
     }

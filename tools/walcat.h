@@ -23,6 +23,7 @@ struct walcat_view {
     bool redacted;
     bool text;
     bool follow;
+    struct wal_store *store; /* to follow */
 };
 
 /* Prints entries, as JSON or as text. */

@@ -15,7 +15,8 @@
 #include "tools/cli_entry.h"
 #include "tools/walcat.h"
 
-#define FOLLOW_MS 50
+/* How often to look whether the output is still read. */
+#define FOLLOW_MS 500
 
 /* An entry that waits to be printed. */
 struct waiting {
@@ -247,6 +248,7 @@ static int follow(struct printer *printer, uint64_t seen)
     struct wal_iter *iter = NULL;
     enum wal_status status;
     uint64_t after = printer->newest;
+    uint64_t grown = 0;
 
     printer->is_following = true;
     while (!cli_output_gone()) {
@@ -260,7 +262,13 @@ static int follow(struct printer *printer, uint64_t seen)
         wal_iter_close(iter);
         iter = NULL;
         fflush(stdout);
-        if (poll(&output, 1, FOLLOW_MS) > 0 &&
+        status = wal_store_wait(printer->view->store, &grown, WAL_WRITTEN,
+                                FOLLOW_MS, &error);
+        if (status != WAL_OK && status != WAL_EBUSY) {
+            return cli_fail(printer->cli, printer->cli->items[0], status,
+                            &error);
+        }
+        if (poll(&output, 1, 0) > 0 &&
             (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
             break;
         }

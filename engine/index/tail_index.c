@@ -44,6 +44,7 @@ void wal__tail_index_reset(struct wal__tail_index *tail)
     struct wal__map *map = &tail->by_session;
 
     tail->count = 0;
+    tail->unordered = 0;
     tail->session_count = 0;
     if (map->capacity > 0) {
         memset(map->values, 0, map->capacity * sizeof(*map->values));
@@ -180,6 +181,24 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
     tail->newest[rank] = tail->count;
     tail->counts[rank]++;
     return WAL_OK;
+}
+
+uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
+                                uint64_t offset)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t i = tail->count; i > 0; i--) {
+        const struct wal__posting *posting = &tail->postings[i - 1];
+
+        if (posting->offset < offset && posting->sequence > newest) {
+            newest = posting->sequence;
+            if (i > tail->unordered) {
+                break;
+            }
+        }
+    }
+    return newest;
 }
 
 enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,

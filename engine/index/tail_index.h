@@ -20,6 +20,7 @@ struct wal__tail_index {
     uint32_t *sessions; /* number of each posting's session */
     uint32_t count;
     uint32_t capacity;
+    uint32_t unordered; /* of the first, which came session by session */
     struct wal__map by_session; /* number -> rank in the three below */
     uint32_t *numbers;
     uint32_t *newest;
@@ -40,6 +41,10 @@ enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
 enum wal_status
 wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
                     const struct wal__posting *posting) WAL_MUST_USE;
+
+/* The sequence number of the last posting before the offset, or 0. */
+uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
+                                uint64_t offset);
 
 /* Copies the postings of a session, ascending, to out (a buf of struct
  * wal__posting, appended to). */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "engine/base/heap.h"
+#include "engine/io/file_system.h"
 #include "engine/io/forked.h"
 #include "engine/io/host.h"
 
@@ -440,31 +441,6 @@ static enum wal_status path_sync_directory(void *ctx, const char *path,
     return error == 0 ? WAL_OK : fail(sys_errno, error);
 }
 
-/*
- * File systems by the number statfs(2) gives. Network ones include those that
- * several machines mount at once, and FUSE, which does not tell what is behind
- * it. A number that is not listed is local.
- */
-static const struct file_system {
-    uint32_t magic;
-    bool network;
-    const char *name;
-} file_systems[] = {
-    {0x00006969, true, "nfs"},      {0x0000517B, true, "smb"},
-    {0xFF534D42, true, "cifs"},     {0xFE534D42, true, "smb2"},
-    {0x01021997, true, "9p"},       {0x65735546, true, "fuse"},
-    {0x00C36400, true, "ceph"},     {0x0BD00BD0, true, "lustre"},
-    {0x5346414F, true, "afs"},      {0x6B414653, true, "afs"},
-    {0x47504653, true, "gpfs"},     {0x73757245, true, "coda"},
-    {0x0000564C, true, "ncp"},      {0x7461636F, true, "ocfs2"},
-    {0x01161970, true, "gfs2"},     {0x19830326, true, "beegfs"},
-    {0x20030528, true, "orangefs"}, {0x786F4256, true, "vboxsf"},
-    {0x794C7630, false, "overlay"}, {0x01021994, false, "tmpfs"},
-    {0x0000EF53, false, "ext4"},    {0x58465342, false, "xfs"},
-    {0x9123683E, false, "btrfs"},   {0xF2F52010, false, "f2fs"},
-    {0x2FC12FC1, false, "zfs"},     {0xCA451A4E, false, "bcachefs"},
-};
-
 enum {
     file_system_name_size = 32
 };
@@ -484,17 +460,13 @@ static enum wal_status path_is_network(void *ctx, const char *path,
 
     uint32_t magic = (uint32_t)fs.f_type;
 
-    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]);
-         i++) {
-        if (file_systems[i].magic == magic) {
-            *network = file_systems[i].network;
-            (void)snprintf(name, file_system_name_size, "%s",
-                           file_systems[i].name);
-            return WAL_OK;
-        }
+    const char *known = wal__file_system(magic, network);
+
+    if (known != NULL) {
+        (void)snprintf(name, file_system_name_size, "%s", known);
+    } else {
+        (void)snprintf(name, file_system_name_size, "0x%08x", (unsigned)magic);
     }
-    *network = false;
-    (void)snprintf(name, file_system_name_size, "0x%08x", (unsigned)magic);
     return WAL_OK;
 }
 

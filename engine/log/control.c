@@ -12,7 +12,7 @@
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 2,
+    CONTROL_VERSION = 3,
     LOOK_AGAIN_NS = 5000000
 };
 
@@ -38,7 +38,8 @@ static bool page_is_live(const struct wal__control *control,
     uint8_t boot_id[16];
 
     control->env->io->boot_id(control->env->io->ctx, boot_id);
-    return page->magic == CONTROL_MAGIC && page->version == CONTROL_VERSION &&
+    return atomic_load(&page->magic) == CONTROL_MAGIC &&
+           page->version == CONTROL_VERSION &&
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) == 0 &&
            page->device == stat->device && page->inode == stat->inode;
 }
@@ -52,7 +53,8 @@ static bool page_is_of_other_boot(const struct wal__control *control)
     uint8_t boot_id[16];
 
     control->env->io->boot_id(control->env->io->ctx, boot_id);
-    return page->magic == CONTROL_MAGIC && page->version == CONTROL_VERSION &&
+    return atomic_load(&page->magic) == CONTROL_MAGIC &&
+           page->version == CONTROL_VERSION &&
            memcmp(boot_id, unknown, sizeof(boot_id)) != 0 &&
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) != 0;
 }
@@ -85,8 +87,7 @@ static void identify_page(struct wal__control *control,
     page->device = stat->device;
     page->inode = stat->inode;
     page->version = CONTROL_VERSION;
-    atomic_thread_fence(memory_order_seq_cst);
-    page->magic = CONTROL_MAGIC;
+    atomic_store(&page->magic, CONTROL_MAGIC);
     /* So that after a loss of power it tells of another boot. */
     (void)!io->sync(io->ctx, control->file, &ignored);
 }
@@ -104,10 +105,11 @@ static void reset_page(struct wal__control *control,
     bool live = page_is_live(control, stat);
     uint32_t doubt = !live && !page_is_of_other_boot(control);
 
+    control->doubt = doubt != 0;
     if (!live) {
-        page->magic = 0;
-        atomic_thread_fence(memory_order_seq_cst);
+        atomic_store(&page->magic, 0);
     }
+    memset(page->claims, 0, sizeof(page->claims));
     for (uint32_t i = 0; i < WAL__STREAMS; i++) {
         struct wal__control_stream *stream = &page->streams[i];
         bool failed = atomic_load(&stream->poison) != 0 ||
@@ -209,6 +211,20 @@ static bool page_is_ready(const struct wal__control *control,
            atomic_load(&control->page->streams[0].ready) != 0;
 }
 
+/* Notes which file it is. */
+static enum wal_status identify(struct wal__control *control,
+                                struct wal__io_stat *stat, int *err)
+{
+    const struct wal__io *io = control->env->io;
+    enum wal_status status = io->stat(io->ctx, control->file, stat, err);
+
+    if (status == WAL_OK) {
+        control->device = stat->device;
+        control->inode = stat->inode;
+    }
+    return status;
+}
+
 /* Joins, and maps the page. */
 static enum wal_status enter(struct wal__control *control, uint64_t deadline,
                              struct wal__io_stat *stat, int *err)
@@ -221,7 +237,7 @@ static enum wal_status enter(struct wal__control *control, uint64_t deadline,
         status = join(control, deadline, err);
     }
     if (status == WAL_OK) {
-        status = io->stat(io->ctx, control->file, stat, err);
+        status = identify(control, stat, err);
     }
     if (status == WAL_OK && stat->size < WAL__CONTROL_SIZE) {
         status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
@@ -270,7 +286,7 @@ static bool follow_page(struct wal__control *control)
     void *at = NULL;
     int err = 0;
 
-    if (io->stat(io->ctx, control->file, &stat, &err) != WAL_OK ||
+    if (identify(control, &stat, &err) != WAL_OK ||
         stat.size < WAL__CONTROL_SIZE ||
         map_page(control, &at, &err) != WAL_OK) {
         return false;
@@ -279,6 +295,7 @@ static bool follow_page(struct wal__control *control)
     if (page_is_ready(control, &stat)) {
         return true;
     }
+    control->page = &control->own;
     io->unmap(io->ctx, at, WAL__CONTROL_SIZE);
     return false;
 }
@@ -295,28 +312,42 @@ static void leave_file(struct wal__control *control)
     control->file = NULL;
 }
 
-/* Who only reads keeps no lock once it has opened: it follows the live
- * processes' page when there are any, else it recovers for itself, on a page
- * of its own, while nobody comes in. */
-static void watch_page(struct wal__control *control)
+/*
+ * Goes inside the door to see who lives. Where processes do, follows their
+ * page; else nobody comes in until the door is left. False: the file is closed
+ * again, because it cannot be told, or with `met`, because nobody lives.
+ */
+static bool visit(struct wal__control *control, uint64_t deadline, bool met)
 {
     const struct wal__io *io = control->env->io;
-    uint64_t deadline = find_deadline(control);
     int err = 0;
 
     if (io->open(io->ctx, control->path, WAL__IO_WRITE, &control->file, &err) ==
         WAL_OK) {
-        control->page = &control->own;
         if (pass_door(control, deadline, &err) == WAL_OK &&
             join(control, deadline, &err) == WAL_OK &&
-            (control->alone || follow_page(control))) {
-            return;
+            (control->alone ? !met : follow_page(control))) {
+            return true;
         }
         leave_file(control);
     }
     control->file = NULL;
     control->alone = true;
+    return false;
+}
+
+/* Who only reads keeps no lock once it has opened: it follows the live
+ * processes' page when there are any, else it recovers for itself, on a page
+ * of its own, while nobody comes in. */
+static void watch_page(struct wal__control *control)
+{
     control->page = &control->own;
+    (void)visit(control, find_deadline(control), false);
+}
+
+bool wal__control_meet(struct wal__control *control)
+{
+    return control->page == &control->own && visit(control, 0, true);
 }
 
 enum wal_status wal__control_open(struct wal__control *control,
@@ -340,7 +371,11 @@ enum wal_status wal__control_open(struct wal__control *control,
     }
     status = open_page(control, &err);
     if (status == WAL_OK) {
-        return WAL_OK;
+        status = wal__control_check(control, error);
+        if (status != WAL_OK) {
+            wal__control_close(control);
+        }
+        return status;
     }
     wal__control_close(control);
     if (status == WAL_ECORRUPT) {
@@ -375,6 +410,10 @@ enum wal_status wal__control_share(struct wal__control *control,
                          "cannot share the store");
     }
     control->alone = false;
+    for (uint32_t i = 0; i < WAL__STREAMS; i++) {
+        wal__control_tell(control, i, WAL__FOLLOW_WRITTEN);
+        wal__control_tell(control, i, WAL__FOLLOW_DURABLE);
+    }
     status = leave_door(control, &err);
     if (status != WAL_OK) {
         return wal__fail(error, status, err, control->path, WAL__LOCK_DOOR,

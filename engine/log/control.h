@@ -16,7 +16,15 @@
 
 enum {
     WAL__CONTROL_SIZE = 4096,
-    WAL__STREAMS = 2
+    WAL__STREAMS = 2,
+    WAL__CLAIMS = 128
+};
+
+/* What rises, for those who follow a stream. */
+enum wal__followed {
+    WAL__FOLLOW_WRITTEN = 0,
+    WAL__FOLLOW_DURABLE = 1,
+    WAL__FOLLOWED = 2
 };
 
 /* The page's part for one stream. Ends are positions and only rise. */
@@ -42,8 +50,15 @@ struct wal__control_stream {
     uint32_t reserved;
 };
 
+/* Who claims a session: a name to show, never a reason to believe that it is
+ * claimed. That is the lock byte's to say. */
+struct wal__control_claim {
+    _Atomic uint64_t start; /* of the process; 0: free */
+    _Atomic uint64_t name;  /* session number << 32 | process id */
+};
+
 struct wal__control_page {
-    uint64_t magic;
+    _Atomic uint64_t magic; /* set last: then the rest is there */
     uint32_t version;
     uint32_t reserved;
     uint8_t boot_id[16];
@@ -51,6 +66,10 @@ struct wal__control_page {
     uint64_t inode;
     uint8_t rest[512 - 48]; /* a sector that does not change while in use */
     struct wal__control_stream streams[WAL__STREAMS];
+    struct wal__control_claim claims[WAL__CLAIMS];
+    /* Futex words, odd while somebody sleeps on them. They outlast those who
+     * write: who only follows stays, and sleeps until others come. */
+    _Atomic uint32_t followed[WAL__STREAMS][WAL__FOLLOWED];
 };
 
 enum wal__lock_byte {
@@ -62,15 +81,22 @@ enum wal__lock_byte {
     WAL__LOCK_SPARE = 4120   /* + stream: who makes a spare */
 };
 
+/* + session number: who claims it. */
+#define WAL__LOCK_CLAIM (UINT64_C(1) << 32)
+
 struct wal__control {
     const struct wal__env *env;
     struct wal__file *file;
     struct wal__control_page *page;
     struct wal__control_page own; /* of a reader without the file */
     char path[WAL__PATH_MAX];
+    uint64_t device; /* of the file, as it was opened */
+    uint64_t inode;
     uint32_t process_id;
     uint64_t process_start;
     bool alone; /* this process found no other alive when it opened */
+    bool doubt; /* others may lock another file that was LOCK before */
+    _Atomic uint64_t checked_ns; /* when LOCK was last looked for */
 };
 
 /*
@@ -104,6 +130,48 @@ enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t stream);
+
+/*
+ * Whether the file at the path is still the one that this process locks: else
+ * others lock another, and nothing may be appended beside them. WAL_ELOCKFILE.
+ * A store that was named relative to a working directory which has changed is
+ * taken to be where it was.
+ */
+enum wal_status wal__control_check(const struct wal__control *control,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* The same, unless it was the file some milliseconds ago: for each lease. */
+enum wal_status wal__control_check_often(struct wal__control *control,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+/* Of a reader with a page of its own: whether processes live by now, whose
+ * page it then has. The caller loads anew, then calls wal__control_share. */
+bool wal__control_meet(struct wal__control *control);
+
+/*
+ * Following: whoever lets an end rise tells it afterwards; that costs nothing
+ * while nobody sleeps. Who wants to sleep listens, then looks at the ends, then
+ * waits on *word for as long as it is what listen answered. Who sleeps and is
+ * killed leaves nothing behind. A writer that is killed before it tells is the
+ * reason to look once in a while all the same.
+ */
+void wal__control_tell(struct wal__control *control, uint32_t stream,
+                       enum wal__followed what);
+uint32_t wal__control_listen(struct wal__control *control, uint32_t stream,
+                             enum wal__followed what, const uint32_t **word);
+
+/*
+ * Claims of sessions. WAL_ECLAIMED: another open file has it; error->holder is
+ * its process, 0 when that is not known. WAL_ECROWDED: the page has no room
+ * for another name. *slot is for giving it back. claim.c
+ */
+enum wal_status wal__control_claim(struct wal__control *control,
+                                   uint32_t session, uint32_t *slot,
+                                   struct wal_error *error) WAL_MUST_USE;
+void wal__control_unclaim(struct wal__control *control, uint32_t session,
+                          uint32_t slot);
+/* Names the process in the error of a claim that was refused. */
+enum wal_status wal__control_claimed(int32_t holder, struct wal_error *error);
 
 /* Wakes whoever waits for the stream. */
 void wal__control_ring(struct wal__control *control, uint32_t stream);

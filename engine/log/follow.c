@@ -237,5 +237,6 @@ enum wal_status wal__log_inherit(struct wal__log *log, struct wal_error *error)
         atomic_store(&log->shared->rotate, log->tail->id);
     }
     atomic_store(&log->shared->written, atomic_load(&log->end));
+    wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
     return WAL_OK;
 }

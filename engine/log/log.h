@@ -240,6 +240,9 @@ void wal__log_unlock_spares(struct wal__log *log);
 enum wal_status wal__log_settle_names(const struct wal__log *log,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* What a sync covered: publishes it, and wakes who follows. sync.c */
+void wal__log_set_durable(struct wal__log *log, uint64_t position);
+
 /* Poisons the stream for every process. */
 void wal__log_poison(struct wal__log *log);
 enum wal_status wal__log_check_poison(const struct wal__log *log,

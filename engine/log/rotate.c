@@ -357,7 +357,7 @@ static enum wal_status begin_segment(struct wal__log *log,
             status = wal__log_write_failed(log, err, error);
         } else {
             wal__log_publish(log);
-            atomic_store(&log->shared->durable, atomic_load(&log->end));
+            wal__log_set_durable(log, atomic_load(&log->end));
         }
         atomic_store(&log->shared->opening, 0);
     }

@@ -28,6 +28,12 @@ enum wal_status wal__log_check_poison(const struct wal__log *log,
                      "unknown; reads go on, and the next append heals it");
 }
 
+void wal__log_set_durable(struct wal__log *log, uint64_t position)
+{
+    atomic_store(&log->shared->durable, position);
+    wal__control_tell(log->control, log->stream, WAL__FOLLOW_DURABLE);
+}
+
 /* Syncs the segment that holds the written end. */
 static enum wal_status sync_written(struct wal__log *log, uint64_t written,
                                     int *err)
@@ -74,7 +80,7 @@ static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
     written = atomic_load(&shared->written);
     status = sync_written(log, written, &err);
     if (status == WAL_OK) {
-        atomic_store(&shared->durable, written);
+        wal__log_set_durable(log, written);
     } else {
         wal__log_poison(log);
         status = wal__fail(error, WAL_EPOISONED, err, NULL, 0,
@@ -124,8 +130,16 @@ done:
 
 enum wal_status wal__log_lease(struct wal__log *log, struct wal_error *error)
 {
-    return wal__control_lock(log->control, WAL__LOCK_LEASE + log->stream,
-                             log->stream, error);
+    enum wal_status status = wal__control_lock(
+        log->control, WAL__LOCK_LEASE + log->stream, log->stream, error);
+
+    if (status == WAL_OK) {
+        status = wal__control_check_often(log->control, error);
+        if (status != WAL_OK) {
+            wal__log_release(log);
+        }
+    }
+    return status;
 }
 
 void wal__log_release(struct wal__log *log)

@@ -143,6 +143,7 @@ void wal__log_publish(struct wal__log *log)
     atomic_store(&log->shared->segments, log->tail->id);
     atomic_store(&log->shared->written, atomic_load(&log->end));
     wal__control_ring(log->control, log->stream);
+    wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
 }
 
 enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,

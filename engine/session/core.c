@@ -11,7 +11,8 @@
 
 enum {
     DEFAULT_LOCK_TIMEOUT_MS = 500,
-    PATH_ROOM = 64
+    PATH_ROOM = 64,
+    LEASES_END_NS = 100000000
 };
 
 static void lock_state(void *ctx)
@@ -138,10 +139,25 @@ static enum wal_status check_version(struct wal__core *core, bool migrates,
     return status;
 }
 
+/*
+ * A store that has lost its LOCK may be open in processes that locked the one
+ * before. They look for it, when they take a lease, every 10 ms, so that none
+ * appends any more once those which looked before are done.
+ */
+static void wait_for_leases(const struct wal__core *core)
+{
+    const struct wal__io *io = core->env.io;
+    uint64_t begin = io->ticks_ns(io->ctx);
+    const uint32_t nothing = 0;
+
+    while (io->ticks_ns(io->ctx) - begin < LEASES_END_NS) {
+        io->wait(io->ctx, &nothing, 0, LEASES_END_NS);
+    }
+}
+
 /* Takes part in the store; without the right to write, or the room, it reads
  * only: what is there. */
-static enum wal_status take_part(struct wal__core *core,
-                                 struct wal_error *error)
+static enum wal_status enter(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status =
         wal__control_open(&core->control, &core->env, error);
@@ -153,6 +169,21 @@ static enum wal_status take_part(struct wal__core *core,
     if (wal__manifest_probe(&core->env, &exists, NULL) == WAL_OK && exists) {
         core->env.read_only = true;
         status = wal__control_open(&core->control, &core->env, error);
+    }
+    return status;
+}
+
+static enum wal_status take_part(struct wal__core *core,
+                                 struct wal_error *error)
+{
+    enum wal_status status = enter(core, error);
+    bool exists = false;
+
+    if (status == WAL_OK && core->control.doubt) {
+        status = wal__manifest_probe(&core->env, &exists, error);
+    }
+    if (status == WAL_OK && exists) {
+        wait_for_leases(core);
     }
     return status;
 }
@@ -257,6 +288,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     wal__chance_init(&core->chance);
+    pthread_mutex_init(&core->claim_mutex, NULL);
     status = set_env(core, path, options, error);
     if (status != WAL_OK) {
         return status;
@@ -329,11 +361,28 @@ void wal__core_deinit(struct wal__core *core)
         wal__heap_free(core->env.heap, core->branches);
         wal__map_deinit(&core->branch_map);
     }
+    wal__core_unclaim(core);
     if (core->control.env != NULL) {
         wal__control_close(&core->control);
     }
     wal__chance_deinit(&core->chance);
+    pthread_mutex_destroy(&core->claim_mutex);
     pthread_rwlock_destroy(&core->state);
+}
+
+enum wal_status wal__core_meet(struct wal__core *core, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    enum wal_status shared = WAL_OK;
+
+    pthread_rwlock_wrlock(&core->state);
+    if (wal__control_meet(&core->control)) {
+        core->log.shared = &core->control.page->streams[core->log.stream];
+        status = reload(core, error);
+        shared = wal__control_share(&core->control, NULL);
+    }
+    pthread_rwlock_unlock(&core->state);
+    return status == WAL_OK ? shared : status;
 }
 
 /* Whether what is applied is all that is written. */

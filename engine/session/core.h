@@ -68,6 +68,9 @@ struct wal__core {
     uint32_t branch_count;
     uint32_t branch_capacity;
     uint64_t branch_clock;
+    /* Sessions that are claimed by a handle of this store. */
+    pthread_mutex_t claim_mutex;
+    struct wal_session *claims;
     struct wal__scan_facts found; /* at the tail, when opening */
     uint64_t found_segment;
 };
@@ -104,6 +107,17 @@ void wal__core_unlock(struct wal__core *core);
  * loaded from the log and sound indexes alone: the caller tries once more.
  */
 bool wal__core_distrust(struct wal__core *core, enum wal_status status);
+
+/* claim.c: gives back what sessions that are still open claim. */
+void wal__core_unclaim(struct wal__core *core);
+
+/* await.c: as wal_store_wait; the arguments are checked. */
+enum wal_status wal__core_await(struct wal__core *core, uint64_t *sequence,
+                                bool durable, int64_t timeout_ms,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Of a reader that found no process alive: follows those that live now. */
+enum wal_status wal__core_meet(struct wal__core *core,
+                               struct wal_error *error) WAL_MUST_USE;
 
 /* load.c: everything the indexes hold, from the log and the files beside it;
  * also again, when they differ from the log. State lock for writing. */

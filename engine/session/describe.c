@@ -240,6 +240,9 @@ void wal__session_free(struct wal_session *session)
     if (session == NULL) {
         return;
     }
+    if (session->claimed && wal__control_is_own(&session->core->control)) {
+        wal__session_unclaim(session);
+    }
     pthread_mutex_destroy(&session->info_mutex);
     wal__buf_deinit(&session->info);
     wal__heap_free(session->core->env.heap, session);

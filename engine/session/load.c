@@ -296,6 +296,7 @@ static enum wal_status take_tail(struct wal__core *core,
             status = wal__tail_index_add(&core->tail, summary.number, &posting);
         }
     }
+    core->tail.unordered = core->tail.count;
     return status == WAL_OK ? merge(core, index, 0) : status;
 }
 

@@ -43,6 +43,10 @@ struct wal_session {
     uint64_t text_size; /* of its summary, when it was opened */
     pthread_mutex_t info_mutex;
     struct wal__buf info; /* what wal_session_status gave */
+    /* Claims, under the core's claim_mutex. */
+    struct wal_session *next_claim;
+    uint32_t claim_slot;
+    bool claimed;
 };
 
 /* A handle on no session yet; null without memory. */
@@ -72,6 +76,11 @@ enum wal_status wal__session_accept(struct wal__core *core, uint32_t number,
                                     struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__session_delete(struct wal_session *session,
                                     struct wal_error *error) WAL_MUST_USE;
+
+/* claim.c */
+enum wal_status wal__session_claim(struct wal_session *session,
+                                   struct wal_error *error) WAL_MUST_USE;
+void wal__session_unclaim(struct wal_session *session);
 
 /* fork.c: with an entry of type compaction_summary in the fork. */
 enum wal_status wal__session_compact_into(

@@ -163,6 +163,8 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     struct wal_session *other = NULL;
 
     EXPECT(WAL_OK, wal_session_status(session, &info, &error));
+    EXPECT(WAL_OK, wal_session_claim(session, &error));
+    EXPECT(WAL_OK, wal_session_unclaim(session, &error));
     EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
     EXPECT(WAL_OK,
            wal_session_migrate(session, 1, NULL, NULL, &migration, &error));
@@ -185,10 +187,13 @@ static void use_store(struct wal_store *store)
     struct wal_session_info session = {.struct_size = sizeof(session)};
     struct wal_list *list = NULL;
     char cursor[WAL_CURSOR_SIZE];
+    uint64_t sequence = 0;
     enum wal_status status;
     int32_t event = -1;
 
     EXPECT(WAL_OK, wal_flush(store, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_EBUSY,
+           wal_store_wait(store, &sequence, WAL_DURABLE, 1, &error));
     EXPECT(WAL_OK, wal_sync(store, &error));
     EXPECT(WAL_OK, wal_store_status(store, &info, &error));
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));

@@ -401,6 +401,18 @@ def check_resume(wal, store):
     wal.free("wal_session_close", session)
 
 
+def check_wait(wal, store, session):
+    sequence = ctypes.c_uint64(0)
+    wal.call("wal_store_wait", store, by_ref(sequence),
+             ctypes.c_uint32(wal.const["WAL_WRITTEN"]), ctypes.c_int64(0))
+    same(sequence.value > 0, True, "a record to wait for")
+    wal.call("wal_store_wait", store, by_ref(sequence),
+             ctypes.c_uint32(wal.const["WAL_WRITTEN"]), ctypes.c_int64(0),
+             status="WAL_EBUSY")
+    wal.call("wal_session_claim", session)
+    wal.call("wal_session_unclaim", session)
+
+
 def check_pages(wal, store):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
@@ -441,6 +453,7 @@ def main():
         check_own_entries(wal, session)
         check_resume(wal, store)
         check_pages(wal, store)
+        check_wait(wal, store, session)
         wal.call("wal_store_accept_damage", store)
         wal.call("wal_sync", store)
         check_async(wal, store, session)

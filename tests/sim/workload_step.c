@@ -202,6 +202,20 @@ bool workload__sync(struct workload *workload)
     return status == WAL_OK;
 }
 
+/* What a batch is to expect; false, and it is refused, when nobody tells. */
+static bool ask_for_head(struct workload *workload, struct wal_session *session,
+                         uint32_t batch, char head[LEDGER_TEXT])
+{
+    struct ledger_batch *told = &workload->ledger->batches[batch];
+
+    told->durability = WAL_DURABLE;
+    if (workload__sync(workload) && workload__head(workload, session, head)) {
+        return true;
+    }
+    told->state = LEDGER_REFUSED;
+    return false;
+}
+
 static void step_append(struct workload *workload, struct wal_session *session,
                         uint32_t number, struct dice *dice)
 {
@@ -214,17 +228,20 @@ static void step_append(struct workload *workload, struct wal_session *session,
     char head[LEDGER_TEXT];
     enum wal_status status;
 
-    if (expects) {
-        way.expected = head;
-        workload->ledger->batches[batch].durability = WAL_DURABLE;
-        if (!workload__sync(workload) ||
-            !workload__head(workload, session, head)) {
-            workload->ledger->batches[batch].state = LEDGER_REFUSED;
+    status = WAL_ECONFLICT;
+    /* A builder that died may have left a whole group, which is not seen until
+     * the next one takes it: then the head has moved, once. */
+    for (int tries = 0; status == WAL_ECONFLICT && tries < 2; tries++) {
+        if (expects && !ask_for_head(workload, session, batch, head)) {
             return;
         }
+        way.expected = expects ? head : NULL;
+        way.durability = workload->ledger->batches[batch].durability;
+        status = submit(workload, batch, session, &way, &error);
+        if (!expects) {
+            break;
+        }
     }
-    way.durability = workload->ledger->batches[batch].durability;
-    status = submit(workload, batch, session, &way, &error);
     workload__note_answer(workload, batch, way.durability, status, &error);
 }
 

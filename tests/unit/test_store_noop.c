@@ -585,6 +585,23 @@ static void test_store_noop__documents_are_put_and_gone(void **state)
     }
 }
 
+static void test_store_noop__waiting_and_claiming(void **state)
+{
+    (void)state;
+    uint64_t sequence = 3;
+
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 5, &error),
+                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, -1, &error),
+                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, &error),
+                     WAL_EINVAL);
+    assert_int_equal(sequence, 3);
+    assert_ok(wal_session_claim(session, &error));
+    assert_ok(wal_session_claim(session, &error));
+    assert_ok(wal_session_unclaim(session, &error));
+}
+
 /* ------------------------------------------------------------- memory --- */
 
 static void test_store_noop__without_memory_nothing_is_left(void **state)
@@ -638,6 +655,7 @@ int main(void)
         TEST(test_store_noop__iterators_are_empty),
         TEST(test_store_noop__heads_are_moved_and_gone),
         TEST(test_store_noop__documents_are_put_and_gone),
+        TEST(test_store_noop__waiting_and_claiming),
         TEST(test_store_noop__without_memory_nothing_is_left),
     };
 

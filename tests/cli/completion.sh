@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# What bash offers for lines of the tools: commands, options, stores, sessions.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+# shellcheck source=tools/completion/agentwal
+. "$AGENTWAL_SOURCE/tools/completion/agentwal"
+
+# offers LINE WORD...: at its end bash would offer just these; sorted.
+offers() {
+    local line=$1
+    shift
+    # shellcheck disable=SC2034  # read by the completion
+    COMP_LINE=$line COMP_POINT=${#line}
+    read -r -a COMP_WORDS <<<"${line//:/ : }"
+    case $line in
+    *' ' | *:) COMP_WORDS+=('') ;;
+    esac
+    # shellcheck disable=SC2034
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMPREPLY=(untouched)
+    _agentwal "${COMP_WORDS[0]}" "${COMP_WORDS[-1]}" ''
+    printf '%s\n' "$@" | sort >"$work/expected"
+    printf '%s\n' "${COMPREPLY[@]}" | sort >"$work/got"
+    diff "$work/expected" "$work/got" >&2 || fail "offered for '$line'"
+}
+
+cd "$work"
+mkdir stores
+walctl init stores/one
+walctl init stores/other
+for id in alpha beta alpine-2 "with:colon" "with blank"; do
+    walctl create stores/one --id "$id" >/dev/null
+done
+
+offers 'walctl l' list latest
+offers 'walctl ' init create append list latest show meta children fork head \
+    compact-session redact delete doc stats migrate accept-damage
+offers 'walctl show stores/o' stores/one stores/other
+offers 'walctl show stores/one al' alpha alpine-2
+offers 'walctl show stores/one ' @latest alpha beta alpine-2 with:colon
+offers 'walctl show stores/one with:c' colon
+offers 'walctl --json show stores/one be' beta
+offers 'walctl show stores/none '
+offers 'walctl show stores/one alpha '
+offers 'walctl append stores/one alpha --e' --each --expect-tail
+offers 'walctl append stores/one alpha --durability ' durable written queued
+offers 'walctl fork --at x stores/one b' beta
+offers 'walctl doc g' get
+offers 'walctl doc get stores/o' stores/one stores/other
+offers 'walctl doc get stores/one al' alpha alpine-2
+offers 'walcat s' stores
+offers 'walcat --tail 3 stores/one be' beta
+offers 'walcat --fo' --follow --force-network-fs
+offers "$WALBIN/walcat stores/one be" beta
+offers 'walcheck --s' --salvage --strict
+offers 'walcheck stores/one '
+offers 'walcheck --salvage st' stores
+offers 'walconv ' import export path dialects
+offers 'walconv import --dialect c' claude
+offers 'walconv export --dialect source stores/one --session be' beta
+offers 'walconv path stores/one stores al' alpha alpine-2
+
+# Every command and option that the tools tell of is offered, and no other.
+for tool in walctl walconv; do
+    "$tool" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p;s/^  \([a-z]*\)$/\1/p' |
+        sort -u >"$work/told"
+    for command in $(_agentwal_commands "$tool"); do
+        printf '%s\n' "$command"
+    done | sort >"$work/offered"
+    diff "$work/told" "$work/offered" >&2 || fail "commands of $tool"
+done
+for tool in walcat walcheck walconv walctl; do
+    "$tool" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/told"
+    {
+        printf '%s\n' "$_agentwal_common"
+        for command in '' $(_agentwal_commands "$tool"); do
+            printf '%s\n' "$(_agentwal_options "$tool" "$command")"
+        done
+    } | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
+    diff "$work/told" "$work/offered" >&2 || fail "options of $tool"
+done
+
+# bash-completion finds it by the tool's name.
+cmake --install "$AGENTWAL_BUILD" --prefix "$work/prefix" >/dev/null
+for tool in walcat walcheck walconv walctl; do
+    complete -r "$tool"
+    # shellcheck source=/dev/null
+    . "$work/prefix/share/bash-completion/completions/$tool"
+    complete -p "$tool" | grep -q _agentwal || fail "$tool is not completed"
+done

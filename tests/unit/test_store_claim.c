@@ -1,0 +1,239 @@
+/*
+ * test_store_claim.c - tests of claims of sessions, between handles, stores and
+ * processes.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "engine/io/io.h"
+#include "engine/log/control.h"
+#include "engine/session/session.h"
+
+static enum wal_status claim(struct wal_session *session)
+{
+    return wal_session_claim(session, NULL);
+}
+
+static void expect_claimed(struct wal_session *session, pid_t holder)
+{
+    struct wal_error error = KIT_ERROR;
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "process %d claims", (int)holder);
+    assert_int_equal(wal_session_claim(session, &error), WAL_ECLAIMED);
+    kit_told(&error, WAL_ECLAIMED, text);
+    assert_int_equal(error.holder, holder);
+}
+
+static void test_claim__one_handle_at_a_time(void **state)
+{
+    (void)state;
+    struct wal_store *stores[2] = {kit_store(), kit_store()};
+    struct wal_session *first = kit_create(stores[0], "s");
+    struct wal_session *second = kit_session(stores[0], "s");
+    struct wal_session *apart = kit_session(stores[1], "s");
+    struct wal_session *other = kit_create(stores[1], "t");
+
+    assert_int_equal(claim(first), WAL_OK);
+    assert_int_equal(claim(first), WAL_OK);
+    expect_claimed(second, getpid());
+    expect_claimed(apart, getpid());
+    assert_int_equal(claim(other), WAL_OK);
+    assert_int_equal(wal_session_unclaim(second, NULL), WAL_OK);
+    expect_claimed(second, getpid());
+    kit_append(apart, "a", NULL); /* advice, not a lock */
+    assert_int_equal(wal_session_unclaim(first, NULL), WAL_OK);
+    assert_int_equal(wal_session_unclaim(first, NULL), WAL_OK);
+    assert_int_equal(claim(apart), WAL_OK);
+    expect_claimed(first, getpid());
+    wal_session_close(apart);
+    assert_int_equal(claim(second), WAL_OK);
+    wal_session_close(first);
+    expect_claimed((apart = kit_session(stores[1], "s")), getpid());
+    wal_session_close(second);
+    kit_close(stores[0]);
+    assert_int_equal(claim(apart), WAL_OK);
+    wal_session_close(apart);
+    wal_session_close(other);
+    kit_close(stores[1]);
+}
+
+/* A child that claims "s" and stays; -1 when it did not get it. */
+static pid_t hold(void)
+{
+    int ends[2];
+    char got = 0;
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal_store *store = kit_open("store", 0);
+        struct wal_session *session = kit_session(store, "s");
+
+        got = claim(session) == WAL_OK ? 'y' : 'n';
+        if (write(ends[1], &got, 1) == 1) {
+            (void)pause();
+        }
+        _exit(1);
+    }
+    assert_int_equal(read(ends[0], &got, 1), 1);
+    assert_int_equal(got, 'y');
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return child;
+}
+
+static void end(pid_t child)
+{
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void test_claim__ends_with_its_process(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+    pid_t child;
+
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    for (int i = 0; i < 3; i++) {
+        child = hold();
+        store = kit_store();
+        session = kit_session(store, "s");
+        expect_claimed(session, child);
+        end(child);
+        assert_int_equal(claim(session), WAL_OK);
+        wal_session_close(session);
+        kit_close(store);
+    }
+}
+
+static void test_claim__child_of_fork_does_not_keep_it(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *later;
+    struct wal_session *other;
+    pid_t child;
+
+    assert_int_equal(claim(session), WAL_OK);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool refused = wal_session_claim(session, NULL) == WAL_EFORKED &&
+                       wal_session_unclaim(session, NULL) == WAL_EFORKED;
+
+        wal_session_close(session); /* leaves the parent's claim alone */
+        (void)(refused && pause());
+        _exit(1);
+    }
+    later = kit_store();
+    other = kit_session(later, "s");
+    usleep(50000);
+    expect_claimed(other, getpid());
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(claim(other), WAL_OK);
+    wal_session_close(other);
+    kit_close(later);
+    end(child);
+}
+
+/* Names of dead processes in the page, and a live one's that holds nothing,
+ * are not believed; they give way. */
+static void test_claim__stale_names_are_not_believed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal__control_page *page = store->core.control.page;
+
+    for (uint32_t i = 0; i < WAL__CLAIMS; i++) {
+        page->claims[i].start = 77;
+        page->claims[i].name = (uint64_t)(i + 1) << 32 | 1;
+    }
+    assert_int_equal(claim(session), WAL_OK);
+    assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+    page->claims[0].start = store->core.control.process_start;
+    page->claims[0].name = (uint64_t)session->number << 32 | (uint32_t)getpid();
+    assert_int_equal(claim(session), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_claim__a_full_table(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *sessions[WAL__CLAIMS + 1];
+    struct wal_error error = KIT_ERROR;
+    char id[16];
+
+    for (int i = 0; i <= WAL__CLAIMS; i++) {
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        sessions[i] = kit_create(store, id);
+        assert_int_equal(wal_session_claim(sessions[i], &error),
+                         i < WAL__CLAIMS ? WAL_OK : WAL_ECROWDED);
+    }
+    kit_told(&error, WAL_ECROWDED, "no room");
+    assert_int_equal(wal_session_unclaim(sessions[5], NULL), WAL_OK);
+    assert_int_equal(claim(sessions[WAL__CLAIMS]), WAL_OK);
+    for (int i = 0; i <= WAL__CLAIMS; i++) {
+        wal_session_close(sessions[i]);
+    }
+    assert_int_equal(
+        wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL),
+        WAL_OK);
+    wal_session_close(sessions[0]);
+    kit_close(store);
+}
+
+static void test_claim__other_kinds_of_stores(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
+    struct wal_store *store;
+    struct wal_session *session;
+
+    for (int i = 0; i < 2; i++) {
+        store = kit_open("none", flags[i]);
+        session = kit_create(store, "s");
+        assert_int_equal(claim(session), WAL_OK);
+        assert_int_equal(claim(session), WAL_OK);
+        assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    store = kit_store();
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    store = kit_open("store", WAL_OPEN_READ_ONLY);
+    session = kit_session(store, "s");
+    assert_int_equal(claim(session), WAL_EREADONLY);
+    assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(claim(NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_unclaim(NULL, NULL), WAL_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_claim__one_handle_at_a_time),
+        KIT_TEST(test_claim__ends_with_its_process),
+        KIT_TEST(test_claim__child_of_fork_does_not_keep_it),
+        KIT_TEST(test_claim__stale_names_are_not_believed),
+        KIT_TEST(test_claim__a_full_table),
+        KIT_TEST(test_claim__other_kinds_of_stores),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

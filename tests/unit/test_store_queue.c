@@ -36,7 +36,7 @@ enum {
     PATIENCE = 1,
 #endif
     MEDIAN_MAX_NS = 10000 * PATIENCE,
-    RARE_MAX_NS = 5000000 * PATIENCE
+    RARE_MAX_NS = 15000000 * PATIENCE
 };
 
 /* --- a disk that is slow, holds, or fails ------------------------------- */

@@ -171,7 +171,10 @@ static enum wal_status put_beside(struct wal__core *core, uint64_t id,
     enum wal_status status;
 
     wal__index_path(&core->env, id, path);
-    status = wal__index_writer_open(&writer, &core->env, path);
+    status = core->env.read_only
+                 ? WAL_EREADONLY
+                 : wal__index_writer_open(&writer, &core->env, path,
+                                          core->control.alone);
     if (status == WAL_OK) {
         status = wal__index_writer_put(&writer, bytes.data, bytes.size);
         status = wal__index_writer_close(&writer, status);

@@ -335,6 +335,7 @@ enum wal_status wal__core_finish(struct wal__core *core,
         status = wal__committer_mark(&core->committer, error);
     }
     if (status == WAL_OK && wal__control_is_last(&core->control)) {
+        core->control.alone = true;
         enum wal_status derived = wal__core_write_indexes(core, NULL);
 
         /* Derived files: without them the next opening takes longer. */

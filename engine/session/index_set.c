@@ -263,7 +263,7 @@ enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
 
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
-                                       const char *path)
+                                       const char *path, bool alone)
 {
     const struct wal__io *io = env->io;
     int size;
@@ -275,8 +275,12 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
     size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
                     WAL__PATH_MAX - 8, path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    if (alone) {
+        /* Who made it, if any, was killed at it. */
+        (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
+    }
     return io->open(io->ctx, writer->temporary,
-                    WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE,
+                    WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
                     &writer->file, &writer->sys_errno);
 }
 

@@ -75,9 +75,12 @@ struct wal__index_writer {
     char temporary[WAL__PATH_MAX];
 };
 
+/* One at a time: WAL_EEXISTS while another process writes that file, or after
+ * one that was killed at it, until somebody is `alone`. */
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
-                                       const char *path) WAL_MUST_USE;
+                                       const char *path,
+                                       bool alone) WAL_MUST_USE;
 enum wal_status wal__index_writer_put(void *writer, const void *data,
                                       size_t size) WAL_MUST_USE;
 /* Syncs and renames, or with `status` a failure removes what was written;

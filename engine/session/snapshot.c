@@ -91,7 +91,8 @@ enum wal_status wal__core_write_catalogue(struct wal__core *core,
     header.chain = chain;
     header.last_session = core->catalogue.last_session;
     memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
-    status = wal__index_writer_open(&writer, &core->env, path);
+    status =
+        wal__index_writer_open(&writer, &core->env, path, core->control.alone);
     if (status == WAL_OK) {
         status = wal__catalogue_write(&core->catalogue, &header,
                                       wal__index_writer_put, &writer);
@@ -129,7 +130,8 @@ static enum wal_status write_tail(struct wal__core *core,
     wal__index_path(&core->env, tail->id, path);
     writer.sys_errno = 0;
     if (status == WAL_OK) {
-        status = wal__index_writer_open(&writer, &core->env, path);
+        status = wal__index_writer_open(&writer, &core->env, path,
+                                        core->control.alone);
     }
     if (status == WAL_OK) {
         status = wal__index_writer_put(&writer, bytes.data + WAL__FRAME_SIZE,

@@ -504,6 +504,10 @@ static bool probe(struct sched_process *process, uint32_t session)
 {
     process->again = SCHED_NONE;
     sched__append(process, session, WAL_DURABLE, 100);
+    if (process->sessions[session] == NULL && !process->poisoned) {
+        /* Another process made the session that this one was about to make. */
+        sched__append(process, session, WAL_DURABLE, 100);
+    }
     return process->sessions[session] != NULL && !process->poisoned &&
            process->again == SCHED_NONE;
 }

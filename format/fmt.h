@@ -9,8 +9,10 @@
 #ifndef WAL_FORMAT_FMT_H
 #define WAL_FORMAT_FMT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum wal__fmt {
     WAL__FMT_OK = 0,
@@ -33,5 +35,17 @@ struct wal__span {
     const uint8_t *data;
     size_t size;
 };
+
+static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* The next multiple of `align`, which is not 0. */
+static inline uint64_t wal__align_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) / align * align;
+}
 
 #endif

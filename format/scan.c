@@ -53,11 +53,6 @@ const char *wal__verdict_text(enum wal__verdict verdict)
     return "unknown";
 }
 
-static uint64_t align_up(uint64_t value, uint64_t align)
-{
-    return (value + align - 1) / align * align;
-}
-
 /* A look at what stands behind the walk; sequence numbers go on from it. */
 static struct wal__probe probe_of(const struct scan *scan)
 {
@@ -211,8 +206,9 @@ static bool take_commit(struct scan *scan, const struct wal__frame *frame,
     scan->chain = wal__frame_chain(commit.chain, frame);
     scan->chain_lost = false;
     scan->facts->chain = scan->chain;
-    begin_group(scan, align_up(scan->at + wal__frame_span(frame->stored_size),
-                               scan->start->group_align));
+    begin_group(scan,
+                wal__align_up(scan->at + wal__frame_span(frame->stored_size),
+                              scan->start->group_align));
     scan->facts->end = scan->at;
     return true;
 }

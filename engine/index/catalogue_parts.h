@@ -28,12 +28,6 @@ wal__summary_place(const struct wal__summary *summary)
                                          summary->number};
 }
 
-static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
-{
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 /* Whether it is in no list and found by no id. */
 static inline bool wal__summary_is_hidden(const struct wal__summary *summary)
 {

@@ -27,11 +27,6 @@ struct healing {
     enum wal_status status;
 };
 
-static uint64_t align_up(uint64_t value, uint64_t align)
-{
-    return (value + align - 1) / align * align;
-}
-
 /* Where the next byte of the body will stand in the segment. */
 static uint64_t body_offset(const struct healing *healing)
 {
@@ -51,8 +46,9 @@ static void seal_frame(struct healing *healing, struct wal__frame *frame)
 
 static enum wal_status pad_group(struct healing *healing)
 {
-    uint64_t size = align_up(healing->body.size, healing->header.group_align) -
-                    healing->body.size;
+    uint64_t size =
+        wal__align_up(healing->body.size, healing->header.group_align) -
+        healing->body.size;
     uint8_t *at;
     enum wal_status status = wal__buf_reserve(&healing->body, size, &at);
 

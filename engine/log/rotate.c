@@ -21,11 +21,6 @@ enum {
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
 };
 
-static uint64_t align_up(uint64_t value, uint64_t align)
-{
-    return (value + align - 1) / align * align;
-}
-
 /* --- the next segment --------------------------------------------------- */
 
 /* Whether a file of that id can be begun; else it must be made. */
@@ -273,7 +268,7 @@ static enum wal_status end_tail(struct wal__log *log, bool *seal,
                          "cannot encode the segment's index");
     }
     /* Texts may have grown past the bound: the index then stands beside. */
-    *seal = *seal && header.end + align_up(index->size, 8) + SEAL_ROOM <=
+    *seal = *seal && header.end + wal__align_up(index->size, 8) + SEAL_ROOM <=
                          log->tail->header.capacity;
     if (*seal) {
         /* SEAL and trailer say that all before them is durable. */
@@ -447,7 +442,7 @@ static uint64_t room(const struct wal__log *log, uint64_t size,
                      uint64_t index_size)
 {
     return size + WAL__COMMIT_SPAN_MAX + log->group_align + MARK_ROOM +
-           SEAL_ROOM + align_up(index_size, 8);
+           SEAL_ROOM + wal__align_up(index_size, 8);
 }
 
 enum wal_status wal__log_reserve(struct wal__log *log,

@@ -16,11 +16,6 @@
 
 static const uint8_t padding[4096];
 
-static uint64_t align_up(uint64_t value, uint64_t align)
-{
-    return (value + align - 1) / align * align;
-}
-
 /* --- groups ------------------------------------------------------------- */
 
 void wal__group_init(struct wal__group *group, const struct wal__log *log)
@@ -162,7 +157,7 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
 
     size = encode_commit(log, group, &commit, &frame, bytes);
     commit_offset = offset + group->size;
-    end = align_up(commit_offset + size, log->group_align);
+    end = wal__align_up(commit_offset + size, log->group_align);
     status = add_bytes(group, bytes, size);
     if (status == WAL_OK && end > commit_offset + size) {
         status = add_bytes(group, padding, end - commit_offset - size);

@@ -10,7 +10,6 @@
 #include "engine/session/text.h"
 #include "format/crc32.h"
 #include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
 
 enum {
     BATCH_MAX = 32 * 1024 * 1024,
@@ -213,23 +212,14 @@ static bool read_redaction(const struct wal__entry_record *record,
         object.data = token.span.data;
         object.size = token.span.size;
     }
-    if (wal__json_find(object.data, object.size, "targetEntryId", &token) !=
-            WAL__JSON_OK ||
-        token.kind != WAL__JSON_STRING ||
-        wal__json_unescape(token.span, target, WAL__ID_MAX,
-                           &redact->target_id.size, NULL) != WAL__JSON_OK ||
+    if (!wal__text_member(object, "targetEntryId", target, WAL__ID_MAX,
+                          &redact->target_id) ||
         redact->target_id.size == 0) {
         return false;
     }
-    redact->target_id.data = target;
-    redact->reason.data = reason;
-    redact->reason.size = 0;
-    if (wal__json_find(object.data, object.size, "reason", &token) ==
-            WAL__JSON_OK &&
-        token.kind == WAL__JSON_STRING &&
-        wal__json_unescape(token.span, reason, WAL__TEXT_MAX,
-                           &redact->reason.size, NULL) != WAL__JSON_OK) {
-        redact->reason.size = 0;
+    if (!wal__text_member(object, "reason", reason, WAL__TEXT_MAX,
+                          &redact->reason)) {
+        redact->reason = (struct wal__span){reason, 0};
     }
     return true;
 }

@@ -85,9 +85,7 @@ static enum wal_status set_text(struct wal_slice slice, const char *what,
         wal__text_check(slice, WAL__TEXT_MAX, what, &given, error);
 
     if (status == WAL_OK) {
-        *differs |=
-            given.size != text->size ||
-            (given.size > 0 && memcmp(given.data, text->data, given.size) != 0);
+        *differs |= !wal__span_equal(given, *text);
         *text = given;
     }
     return status;
@@ -105,9 +103,7 @@ static enum wal_status set_metadata(const struct wal_session_change *change,
                                       "metadata", &given, error);
     }
     if (status == WAL_OK) {
-        *differs |= given.size != metadata->size ||
-                    (given.size > 0 &&
-                     memcmp(given.data, metadata->data, given.size) != 0);
+        *differs |= !wal__span_equal(given, *metadata);
         *metadata = given;
     }
     return status;

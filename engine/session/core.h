@@ -154,6 +154,12 @@ enum wal_status wal__core_postings(struct wal__core *core,
                                    wal__each_posting *each,
                                    void *ctx) WAL_MUST_USE;
 
+/* describe.c: the summary of a session that was not deleted: WAL_ENOTFOUND
+ * otherwise. State lock for reading. */
+enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
+                                  struct wal__summary *summary,
+                                  struct wal_error *error) WAL_MUST_USE;
+
 /* describe.c: a SESSION record, decoded by its segment's version, and its
  * sequence number. Texts are in scratch, or in the segment's map. */
 enum wal_status wal__core_session_record(struct wal__core *core,

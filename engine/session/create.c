@@ -254,10 +254,13 @@ static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
     struct wal__op_frame *frame = &op->frames[0];
     struct wal__core *core = ctx;
     struct wal__summary summary;
-    enum wal_status status = wal__session_check(core, frame->frame.session,
-                                                true, &summary, &op->error);
+    uint32_t number = frame->frame.session;
+    enum wal_status status =
+        number == WAL__STORE_NUMBER
+            ? wal__catalogue_get(&core->catalogue, number, &summary)
+            : wal__session_check(core, number, true, &summary, &op->error);
 
-    if (status == WAL_ENOTFOUND && frame->frame.session == WAL__STORE_NUMBER) {
+    if (status == WAL_ENOTFOUND && number == WAL__STORE_NUMBER) {
         summary.flags = 0; /* the store has no documents yet */
         status = WAL_OK;
     }

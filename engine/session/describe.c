@@ -104,6 +104,25 @@ enum wal_status wal__session_describe(const struct wal__core *core,
     return describe(core, summary, (struct wal__span){NULL, 0}, texts, info);
 }
 
+enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
+                                  struct wal__summary *summary,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, summary);
+
+    if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
+        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                         "session \"%.*s\" was deleted", (int)summary->id.size,
+                         (const char *)summary->id.data);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
+                         wal_status_text(status));
+    }
+    return WAL_OK;
+}
+
 enum wal_status wal__core_session_record(struct wal__core *core,
                                          uint64_t position,
                                          struct wal__buf *scratch,
@@ -144,14 +163,12 @@ static enum wal_status tell_all(struct wal_session *session,
     struct wal__summary summary;
     uint64_t sequence = 0;
     enum wal_status status =
-        wal__catalogue_get(&core->catalogue, session->number, &summary);
+        wal__session_find(core, session->number, &summary, error);
 
-    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_DELETED) != 0) {
-        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
-                         "session \"%.*s\" was deleted", (int)summary.id.size,
-                         (const char *)summary.id.data);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && summary.session_position != 0) {
+    if (summary.session_position != 0) {
         status = wal__core_session_record(core, summary.session_position,
                                           scratch, &record, &sequence, error);
         if (status != WAL_OK) {

@@ -164,18 +164,10 @@ static enum wal_status check_session(const struct wal_docs *docs,
                                      struct wal_error *error)
 {
     struct wal__summary summary;
-    enum wal_status status =
-        wal__catalogue_get(&docs->core->catalogue, docs->number, &summary);
 
-    if (docs->number == WAL__STORE_NUMBER && status == WAL_ENOTFOUND) {
-        return WAL_OK;
-    }
-    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_DELETED) != 0) {
-        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
-                         "session \"%.*s\" was deleted", (int)summary.id.size,
-                         (const char *)summary.id.data);
-    }
-    return status;
+    return docs->number == WAL__STORE_NUMBER
+               ? WAL_OK
+               : wal__session_find(docs->core, docs->number, &summary, error);
 }
 
 /* Under the state lock for writing. */

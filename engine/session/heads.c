@@ -43,26 +43,6 @@ struct wal_heads {
 
 /* --- targets ------------------------------------------------------------ */
 
-enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
-                                  struct wal__summary *summary,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, summary);
-
-    if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
-        status = WAL_ENOTFOUND;
-    }
-    if (status == WAL_ENOTFOUND) {
-        return wal__fail(error, status, 0, NULL, 0, "the session was deleted");
-    }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
-                         wal_status_text(status));
-    }
-    return WAL_OK;
-}
-
 bool wal__head_is_main(struct wal__span name)
 {
     return name.size == 0 ||

@@ -8,12 +8,6 @@
 
 #include "engine/session/session.h"
 
-/* The summary of a session that was not deleted: WAL_ENOTFOUND otherwise.
- * State lock for reading. */
-enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
-                                  struct wal__summary *summary,
-                                  struct wal_error *error) WAL_MUST_USE;
-
 /* Whether the name is that of the head that appends move; empty: it is. */
 bool wal__head_is_main(struct wal__span name);
 

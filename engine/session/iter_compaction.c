@@ -5,8 +5,7 @@
  */
 #include "engine/base/error.h"
 #include "engine/session/iter.h"
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
+#include "engine/session/text.h"
 
 /* Depth on the path of the entry with this sequence; UINT64_MAX when it is
  * not on it. */
@@ -98,12 +97,10 @@ static enum wal_status first_kept(struct wal_iter *iter, uint64_t position,
                                   struct wal_error *error)
 {
     struct wal__entry_record record;
-    struct wal__json_token value;
     struct wal__frame frame;
     struct wal__span payload;
     struct wal__span id;
     uint8_t text[WAL__ID_MAX];
-    size_t size = 0;
     enum wal_status status = wal__log_read(
         &iter->core->log, position, &iter->scratch, &frame, &payload, error);
 
@@ -111,15 +108,10 @@ static enum wal_status first_kept(struct wal_iter *iter, uint64_t position,
         return status;
     }
     if (wal__entry_record_decode(payload, &record) != WAL__FMT_OK ||
-        wal__json_find(record.payload.data, record.payload.size,
-                       "firstKeptEntryId", &value) != WAL__JSON_OK ||
-        value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(value.span, text, sizeof(text), &size, NULL) !=
-            WAL__JSON_OK) {
+        !wal__text_member(record.payload, "firstKeptEntryId", text,
+                          sizeof(text), &id)) {
         return WAL_ENOTFOUND;
     }
-    id.data = text;
-    id.size = size;
     return wal__core_find_id(iter->core, iter->session, id, found, error);
 }
 

@@ -7,27 +7,14 @@
 
 #include "engine/base/error.h"
 #include "engine/session/batch.h"
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
+#include "engine/session/text.h"
 
 /* The text of a member of the payload, as an id. */
 static bool read_member(struct wal__span payload, const char *name,
                         uint8_t out[WAL__ID_MAX], struct wal__span *id)
 {
-    struct wal__json_token token;
-    size_t size = 0;
-
-    if (wal__json_find(payload.data, payload.size, name, &token) !=
-            WAL__JSON_OK ||
-        token.kind != WAL__JSON_STRING ||
-        wal__json_unescape(token.span, out, WAL__ID_MAX, &size, NULL) !=
-            WAL__JSON_OK ||
-        size == 0) {
-        return false;
-    }
-    id->data = out;
-    id->size = size;
-    return true;
+    return wal__text_member(payload, name, out, WAL__ID_MAX, id) &&
+           id->size > 0;
 }
 
 static enum wal_status refuse_member(struct wal__decision *decision,

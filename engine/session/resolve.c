@@ -15,12 +15,6 @@
 #include "engine/session/batch.h"
 #include "format/crc32.h"
 
-static bool spans_equal(struct wal__span a, struct wal__span b)
-{
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 static struct wal__span parent_of(const struct wal__batch *batch, uint32_t item)
 {
     return wal__batch_text(batch, batch->entries[item].parent_offset,
@@ -52,7 +46,7 @@ uint32_t wal__decision_find(const struct wal__decision *decision,
 
         if (wal__entry_record_decode(wal__batch_payload(decision->op, item),
                                      &record) == WAL__FMT_OK &&
-            spans_equal(record.id, id)) {
+            wal__span_equal(record.id, id)) {
             return item;
         }
     }
@@ -74,10 +68,10 @@ static bool same_content(const struct wal__batch_entry *item,
         return false;
     }
     return ours->stream == theirs->stream && ours->kind == theirs->kind &&
-           a.form == b.form && spans_equal(a.type, b.type) &&
-           (!item->timed || spans_equal(a.time, b.time)) &&
-           spans_equal(a.run, b.run) && spans_equal(a.meta, b.meta) &&
-           spans_equal(a.payload, b.payload);
+           a.form == b.form && wal__span_equal(a.type, b.type) &&
+           (!item->timed || wal__span_equal(a.time, b.time)) &&
+           wal__span_equal(a.run, b.run) && wal__span_equal(a.meta, b.meta) &&
+           wal__span_equal(a.payload, b.payload);
 }
 
 static enum wal_status refuse_duplicate(struct wal__decision *decision,
@@ -394,16 +388,10 @@ enum wal_status wal__session_check(struct wal__core *core, uint32_t number,
                                    bool migrates, struct wal__summary *summary,
                                    struct wal_error *error)
 {
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, summary);
+    enum wal_status status = wal__session_find(core, number, summary, error);
 
     if (status != WAL_OK) {
         return status;
-    }
-    if ((summary->flags & WAL__SUMMARY_DELETED) != 0) {
-        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
-                         "session \"%.*s\" was deleted", (int)summary->id.size,
-                         (const char *)summary->id.data);
     }
     if ((summary->flags & WAL__SUMMARY_DAMAGED) != 0 && !migrates) {
         return wal__fail(error, WAL_EDAMAGED, 0, NULL, 0,

@@ -12,12 +12,6 @@
 #include "engine/base/error.h"
 #include "engine/session/batch.h"
 
-static bool spans_equal(struct wal__span a, struct wal__span b)
-{
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 static enum wal_status refuse_version(struct wal__decision *decision,
                                       const char *what, struct wal__span name,
                                       uint64_t expected, uint64_t present)
@@ -66,7 +60,7 @@ static enum wal_status decide_known(struct wal__decision *decision,
     bool deletes = (doc->flags & WAL_DOC_DELETE) != 0;
     uint64_t present = newest->deleted ? 0 : newest->sequence;
 
-    if (!spans_equal(given->key, there->key)) {
+    if (!wal__span_equal(given->key, there->key)) {
         return wal__fail(&decision->op->error, WAL_EINVAL, 0, NULL, 0,
                          "the key \"%.*s\" cannot be told from \"%.*s\"; take "
                          "another",
@@ -74,7 +68,7 @@ static enum wal_status decide_known(struct wal__decision *decision,
                          (int)there->key.size, (const char *)there->key.data);
     }
     if (!deletes && !newest->deleted &&
-        spans_equal(given->value, there->value)) {
+        wal__span_equal(given->value, there->value)) {
         frame->skipped = true;
         doc->version = newest->sequence;
         return WAL_OK;
@@ -234,7 +228,7 @@ static enum wal_status find_head(struct wal__decision *decision,
         }
     }
     if (status == WAL_OK && present->recorded &&
-        !spans_equal(present->record.name, given->name)) {
+        !wal__span_equal(present->record.name, given->name)) {
         status = wal__fail(&decision->op->error, WAL_EINVAL, 0, NULL, 0,
                            "the head's name cannot be told from another's; "
                            "take another");
@@ -330,7 +324,7 @@ static bool is_there(const struct wal__head_record *given, uint64_t target,
     }
     return given->note.size == 0 || (target == 0 && !is_main(given)) ||
            (present->recorded &&
-            spans_equal(given->note, present->record.note));
+            wal__span_equal(given->note, present->record.note));
 }
 
 /* Counts a head that is made or removed; `main` is there always. */

@@ -116,6 +116,24 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
     return WAL_OK;
 }
 
+bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
+                      size_t capacity, struct wal__span *text)
+{
+    struct wal__json_token token;
+    size_t size = 0;
+
+    if (wal__json_find(object.data, object.size, name, &token) !=
+            WAL__JSON_OK ||
+        token.kind != WAL__JSON_STRING ||
+        wal__json_unescape(token.span, out, capacity, &size, NULL) !=
+            WAL__JSON_OK) {
+        return false;
+    }
+    text->data = out;
+    text->size = size;
+    return true;
+}
+
 /* The first byte of a valid JSON text that is no white space. */
 static uint8_t first_byte(struct wal__span span)
 {

@@ -40,6 +40,11 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
                                 const char *what, struct wal__span *span,
                                 struct wal_error *error) WAL_MUST_USE;
 
+/* The text of an object's member, unescaped to out; false when there is no such
+ * text, or it is larger than `capacity`. */
+bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
+                      size_t capacity, struct wal__span *text);
+
 /* Checks a JSON value, or object: WAL_EBADJSON names the byte. */
 enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
                                      bool object, const char *what,

@@ -9,8 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/session/batch.h"
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
+#include "engine/session/text.h"
 
 enum {
     ROUNDS_MAX = 1000
@@ -130,20 +129,17 @@ static int32_t lift_title(void *ctx, const struct wal_session_info *now,
                           struct wal_session_change *change)
 {
     struct lifted *lifted = ctx;
-    struct wal__json_token token;
-    size_t size = 0;
+    struct wal__span metadata = {now->metadata.data,
+                                 (size_t)now->metadata.size};
+    struct wal__span title;
 
     if (now->title.size > 0 ||
-        wal__json_find(now->metadata.data, (size_t)now->metadata.size, "title",
-                       &token) != WAL__JSON_OK ||
-        token.kind != WAL__JSON_STRING ||
-        wal__json_unescape(token.span, lifted->title, sizeof(lifted->title),
-                           &size, NULL) != WAL__JSON_OK) {
+        !wal__text_member(metadata, "title", lifted->title,
+                          sizeof(lifted->title), &title)) {
         return 0;
     }
     change->fields = WAL_CHANGE_TITLE;
-    change->title.data = lifted->title;
-    change->title.size = size;
+    change->title = wal__text_slice(title);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 # What bash offers for lines of the tools: commands, options, stores, sessions.
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+_agentwal_common= # set by what is read next
 # shellcheck source=tools/completion/agentwal
 . "$AGENTWAL_SOURCE/tools/completion/agentwal"
 

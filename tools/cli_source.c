@@ -148,6 +148,9 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
+        /* A file's lines are all of them; those that were redacted have a
+         * place, and no bytes. */
+        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED,
     };
 
     *lines = (struct cli_lines){.iter = NULL};
@@ -228,6 +231,40 @@ static bool file_has(int fd, uint64_t offset, struct wal_slice bytes)
     return true;
 }
 
+/* Passes over the line at *offset, whatever it is. */
+static void pass_line(int fd, uint64_t *offset)
+{
+    char bytes[4096];
+    const char *newline = NULL;
+    ssize_t got;
+
+    do {
+        got = pread(fd, bytes, sizeof(bytes), (off_t)*offset);
+        if (got > 0) {
+            newline = memchr(bytes, '\n', (size_t)got);
+            *offset += newline != NULL ? (uint64_t)(newline - bytes) + 1
+                                       : (uint64_t)got;
+        }
+    } while (got > 0 && newline == NULL);
+}
+
+/* A line that was redacted: any line of the file may be it, and is not taken
+ * in again. */
+static bool match_redacted(struct cli_match *match, int fd,
+                           const struct wal_entry *entry)
+{
+    match->line_offset = match->bytes;
+    match->line_parts = 1;
+    match->line_id = entry->id;
+    match->before_id = match->last_id;
+    pass_line(fd, &match->bytes);
+    match->has_newline = true;
+    match->is_whole = false;
+    match->entries++;
+    match->last_id = entry->id;
+    return true;
+}
+
 static bool match_entry(struct cli_match *match, int fd,
                         const struct wal_entry *entry)
 {
@@ -272,7 +309,9 @@ enum wal_status cli_source_match(struct wal_session *session, int fd,
     }
     while (found.is_prefix &&
            (status = cli_lines_next(&lines, &entry, error)) == WAL_OK) {
-        found.is_prefix = match_entry(&found, fd, &entry);
+        found.is_prefix = (entry.flags & WAL_ENTRY_REDACTED) != 0
+                              ? match_redacted(&found, fd, &entry)
+                              : match_entry(&found, fd, &entry);
     }
     cli_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {

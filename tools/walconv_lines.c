@@ -402,6 +402,7 @@ enum wal_status walconv_lines_load(struct walconv_lines *lines,
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
+        .flags = WAL_ITER_DELTAS,
     };
     struct wal_iter *iter = NULL;
     struct wal_entry entry;

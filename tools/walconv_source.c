@@ -89,6 +89,9 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
             code = cli_fail(source->cli, source->name, status, &error);
             break;
         }
+        if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
+            continue;
+        }
         sink_take(sink, entry.payload.data, entry.payload.size);
         if (cli_line_has_newline(&entry) && !sink->is_other) {
             sink_take(sink, "\n", 1);

@@ -570,7 +570,8 @@ enum wal_entry_flag {
     WAL_ENTRY_HEAD_KEEP = 1u << 2, /* in: never moves the head */
     WAL_ENTRY_HEAD_MOVE = 1u << 3, /* in: moves the head whatever it was */
     WAL_ENTRY_REDACTED = 1u << 4   /* out: meta is empty, payload is
-                                    * {"redactedBy":ID,"reason":TEXT} */
+                                    * {"redactedBy":ID,"reason":TEXT}; with
+                                    * WAL_ENTRY_LINE it was a line */
 };
 
 /* An entry of a session: what wal_append takes and readers give. */

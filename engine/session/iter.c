@@ -242,7 +242,6 @@ static void redact(const struct wal_iter *iter, struct wal_entry *entry)
     const struct wal_slice told = {iter->told.data, iter->told.size};
     const struct wal_slice none = {NULL, 0};
 
-    entry->flags &= ~(uint32_t)WAL_ENTRY_LINE;
     entry->flags |= WAL_ENTRY_REDACTED;
     entry->payload = told;
     entry->meta = none;

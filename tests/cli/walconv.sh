@@ -216,6 +216,35 @@ walctl create "$work/pair" --id native >/dev/null
 walconv export --dialect source --json "$work/pair" "$work/pair-out" |
     json 'sorted(loss["count"] for r in rows for loss in r["losses"]) == [1, 1]'
 
+# A delta is a line as any other; what was redacted does not come back with the
+# file that it came from, whichever line it was.
+message='"timestamp":"2026-01-01T00:00:00Z","type":"message","payload":{"n"'
+for redacted in first delta last; do
+    walctl init "$work/hidden-$redacted"
+    mkdir -p "$work/lines-$redacted"
+    cat >"$work/lines-$redacted/s.jsonl" <<EOF
+{"id":"head","type":"session_header","timestamp":"2026-01-01T00:00:00Z","payload":{"version":1}}
+{"id":"first","parentId":"head",$message:1}}
+{"id":"delta","parentId":"first",${message/message/message_delta_batch}:2}}
+{"id":"last","parentId":"first",$message:3}}
+EOF
+    walconv import "$work/hidden-$redacted" "$work/lines-$redacted/s.jsonl" \
+        >/dev/null
+    walconv export --dialect source "$work/hidden-$redacted" \
+        "$work/lines-$redacted/out" >/dev/null
+    cmp "$work/lines-$redacted/s.jsonl" "$work/lines-$redacted/out/s.jsonl"
+    walctl redact "$work/hidden-$redacted" head "$redacted" >/dev/null
+    walconv import --json "$work/hidden-$redacted" \
+        "$work/lines-$redacted/s.jsonl" |
+        json 'rows[0]["appended"] == 0 and rows[0]["sessionId"] == "head"'
+    [ "$(walctl list --json "$work/hidden-$redacted" | wc -l)" -eq 1 ]
+    rm -r "$work/lines-$redacted/out"
+    walconv export --dialect source "$work/hidden-$redacted" \
+        "$work/lines-$redacted/out" >/dev/null 2>&1
+    grep -v "\"id\":\"$redacted\"" "$work/lines-$redacted/s.jsonl" |
+        cmp - "$work/lines-$redacted/out/s.jsonl"
+done
+
 # Exit codes.
 code 3 walconv import "$store" "$work/none"
 code 3 walconv import "$work/none" "$in"

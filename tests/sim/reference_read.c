@@ -144,8 +144,7 @@ static void give(const struct reference *ref, uint64_t sequence, uint32_t flags,
     out->earliest_ms = record->earliest_ms;
     out->latest_ms = record->latest_ms;
     if (redact != NULL) {
-        /* What stands in its place is no line. */
-        out->entry.flags &= ~(uint32_t)WAL_ENTRY_LINE;
+        /* The flags say what it was. */
         out->entry.flags |= WAL_ENTRY_REDACTED;
         out->entry.payload = nothing;
         out->entry.meta = nothing;

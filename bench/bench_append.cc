@@ -18,33 +18,13 @@ const int writers = 64;
 const uint64_t seed = 20260101;
 const uint64_t bare_size = 64 << 20;
 
-struct shape {
-    const char *name;
-    size_t fixed; /* bytes of each payload; 0: mixed */
-};
-
-const shape shapes[] = {{"mixed", 0}, {"1 KiB", 1024}};
-
-/* Payloads made before the clock runs. */
-std::vector<std::string> make_payloads(const shape &shape, uint64_t from)
-{
-    bench::source source(from);
-    std::vector<std::string> made;
-
-    for (int i = 0; i < 1000; i++) {
-        made.push_back(shape.fixed == 0 ? source.mixed()
-                                        : source.message(shape.fixed));
-    }
-    return made;
-}
-
 /* A session that one thread appends to. */
 class writer
 {
   public:
-    writer(wal_store *store, const shape &shape, uint64_t number)
+    writer(wal_store *store, const bench::shape &shape, uint64_t number)
         : session(bench::create_session(store, bench::number_id("s", number))),
-          payloads(make_payloads(shape, seed + number))
+          payloads(bench::make_payloads(shape, seed + number))
     {
     }
     ~writer()
@@ -95,7 +75,7 @@ struct timed {
     }
 };
 
-void one_writer(benchmark::State &state, const shape &shape)
+void one_writer(benchmark::State &state, const bench::shape &shape)
 {
     const int block = bench::pick(100, 500, 2000);
     bench::folder place;
@@ -182,7 +162,7 @@ double bare_rate(bench::bare_log &bare, uint64_t batch, double duration)
     return entries / (bench::now() - begin);
 }
 
-void many_writers(benchmark::State &state, const shape &shape)
+void many_writers(benchmark::State &state, const bench::shape &shape)
 {
     const double duration = bench::pick(0.3, 1.0, 5.0);
     bench::folder place;
@@ -229,7 +209,7 @@ void many_writers(benchmark::State &state, const shape &shape)
 
 void setup()
 {
-    for (const shape &shape : shapes) {
+    for (const bench::shape &shape : bench::shapes) {
         std::string name = shape.name;
 
         bench::add(

@@ -78,14 +78,14 @@ void fill(const bench::arguments &given)
     bench::close_store(store);
 }
 
-/* PATH populate|fresh: replays; seconds, entries, bytes of payload. */
+/* PATH populate|fresh: replays; seconds, bytes of the log. */
 void replay(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], 0);
     wal_session *session = bench::open_session(store, "s");
     wal_iter *iter = open_iter(session);
     wal_entry entry = {};
-    uint64_t count = 0, bytes = 0;
+    uint64_t count = 0;
     wal_status status;
 
     if (given[1] == "populate") {
@@ -99,7 +99,6 @@ void replay(const bench::arguments &given)
     entry.struct_size = sizeof(entry);
     while ((status = wal_iter_next(iter, &entry, nullptr)) == WAL_OK) {
         count++;
-        bytes += entry.payload.size;
     }
     double gone = bench::now() - begin;
     bench::require(status == WAL_END && count == entry_count(),

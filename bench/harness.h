@@ -153,6 +153,17 @@ class source
     uint64_t state;
 };
 
+/* Entries of one kind. */
+struct shape {
+    const char *name;
+    size_t fixed; /* bytes of each payload; 0: mixed */
+};
+
+extern const shape shapes[2];
+
+/* Payloads made before the clock runs. */
+std::vector<std::string> make_payloads(const shape &shape, uint64_t seed);
+
 /* An id such as "e-1f". */
 std::string number_id(const char *prefix, uint64_t number);
 

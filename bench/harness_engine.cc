@@ -65,6 +65,20 @@ std::string source::mixed()
     return message(size - size / 4 + next(size / 2));
 }
 
+const shape shapes[2] = {{"mixed", 0}, {"1 KiB", 1024}};
+
+std::vector<std::string> make_payloads(const shape &shape, uint64_t seed)
+{
+    source source(seed);
+    std::vector<std::string> made;
+
+    for (int i = 0; i < 1000; i++) {
+        made.push_back(shape.fixed == 0 ? source.mixed()
+                                        : source.message(shape.fixed));
+    }
+    return made;
+}
+
 std::string number_id(const char *prefix, uint64_t number)
 {
     char made[64];

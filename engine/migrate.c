@@ -117,7 +117,7 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
     status = wal__core_init(core, path, &core_options, error);
     if (status == WAL_OK) {
         status = migrate(core, &done, error);
-        closed = wal__core_finish(core, status == WAL_OK ? error : NULL);
+        closed = wal__core_finish(core, true, status == WAL_OK ? error : NULL);
         status = status == WAL_OK ? closed : status;
     }
     wal__core_deinit(core);

@@ -124,7 +124,7 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
         return WAL_OK;
     }
     heap = store->core.env.heap;
-    status = wal__core_finish(&store->core, error);
+    status = wal__core_finish(&store->core, store->memory == NULL, error);
     wal__core_deinit(&store->core);
     wal__io_memory_destroy(store->memory);
     wal__heap_free(heap, store);

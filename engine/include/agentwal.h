@@ -200,8 +200,9 @@ wal_open(const char *path, const struct wal_open_options *options,
          struct wal_store **store, struct wal_error *error);
 
 /*
- * Commits what is queued, marks the tail, writes the index beside it, and
- * frees the handle, also when it fails; the status then says what could not be
+ * Commits what is queued, marks the tail, writes the index beside it unless the
+ * store goes with the handle (WAL_OPEN_MEMORY), and frees the handle, also when
+ * it fails; the status then says what could not be
  * made durable. Sessions, iterators, lists and tickets of the store must be
  * closed before; no other thread may use the handle. Null is accepted.
  */

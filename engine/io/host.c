@@ -178,10 +178,12 @@ void wal__host_wait(void *ctx, const uint32_t *word, uint32_t expected,
     (void)syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
 }
 
-void wal__host_wake(void *ctx, const uint32_t *word)
+void wal__host_wake(void *ctx, const uint32_t *word, uint32_t count)
 {
+    int most = count < INT_MAX ? (int)count : INT_MAX;
+
     (void)ctx;
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
 }
 
 int wal__host_event_open(uint32_t count, int *sys_errno)

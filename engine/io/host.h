@@ -17,7 +17,7 @@ uint32_t wal__host_process_id(void *ctx);
 uint64_t wal__host_process_start(void *ctx, uint32_t pid);
 void wal__host_wait(void *ctx, const uint32_t *word, uint32_t expected,
                     uint64_t timeout_ns);
-void wal__host_wake(void *ctx, const uint32_t *word);
+void wal__host_wake(void *ctx, const uint32_t *word, uint32_t count);
 
 /* A non-blocking eventfd with this count, that a child program does not get; -1
  * and the errno when there is none. */

@@ -115,7 +115,8 @@ struct wal__io {
      * early. The word may lie in a shared map. */
     void (*wait)(void *ctx, const uint32_t *word, uint32_t expected,
                  uint64_t timeout_ns);
-    void (*wake)(void *ctx, const uint32_t *word);
+    /* Wakes so many of them at most. */
+    void (*wake)(void *ctx, const uint32_t *word, uint32_t count);
     /* Whether the library may run its own threads on this table. The
      * simulated disk has none: everything happens in the caller's thread. */
     bool threads;

@@ -37,7 +37,7 @@ void wal__answer_op(struct wal__answer *answer, struct wal__op *op)
 void wal__answer_end(struct wal__answer *answer)
 {
     for (uint32_t i = 0; i < answer->count; i++) {
-        answer->io->wake(answer->io->ctx, answer->roots[i]);
+        answer->io->wake(answer->io->ctx, answer->roots[i], UINT32_MAX);
     }
 }
 
@@ -70,7 +70,7 @@ bool wal__answer_wait(const struct wal__io *io, struct wal__op *op,
         io->wait(io->ctx, (const uint32_t *)&op->state, WAL__OP_AWAITED, left);
     }
     for (int i = 0; i < 2 && op->wake_next[i] != NULL; i++) {
-        io->wake(io->ctx, op->wake_next[i]);
+        io->wake(io->ctx, op->wake_next[i], UINT32_MAX);
     }
     return true;
 }

@@ -68,11 +68,7 @@ static void commit_list(struct wal__committer *committer, struct wal__op *list)
         position = op->position > position ? op->position : position;
     }
     if (list != NULL) {
-        const struct wal__io *io = committer->log->env->io;
-        uint64_t begin = io->ticks_ns(io->ctx);
-
         status = wal__log_sync(committer->log, position, &error);
-        committer->last_sync_ns = io->ticks_ns(io->ctx) - begin;
         if (status == WAL_ELOCKED) {
             int32_t holder = error.holder;
 
@@ -320,7 +316,8 @@ static void gather(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
     uint32_t expected = committer->staged + committer->last_group;
-    uint64_t until = io->ticks_ns(io->ctx) + committer->last_sync_ns / 2;
+    uint64_t until =
+        io->ticks_ns(io->ctx) + atomic_load(&committer->log->sync_ns) / 2;
 
     pthread_mutex_unlock(&committer->mutex);
     while (committer->staged < expected && io->ticks_ns(io->ctx) < until) {

@@ -95,9 +95,8 @@ struct wal__committer {
     struct wal__op *first;
     struct wal__op *last;
     _Atomic uint32_t staged;
-    uint32_t queued;       /* of these, WAL_QUEUED */
-    uint32_t last_group;   /* in the last group that was built, not queued */
-    uint64_t last_sync_ns; /* how long its sync took */
+    uint32_t queued;     /* of these, WAL_QUEUED */
+    uint32_t last_group; /* in the last group that was built, not queued */
     bool building;
     bool stopping;
     bool running;       /* the threads exist */

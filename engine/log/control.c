@@ -12,7 +12,7 @@
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 3,
+    CONTROL_VERSION = 4,
     LOOK_AGAIN_NS = 5000000
 };
 
@@ -444,16 +444,36 @@ bool wal__control_is_last(struct wal__control *control)
                WAL_OK;
 }
 
+static enum wal__awaited awaited(uint64_t byte)
+{
+    if (byte >= WAL__LOCK_SPARE) {
+        return WAL__AWAIT_SPARE;
+    }
+    return byte >= WAL__LOCK_SYNC ? WAL__AWAIT_SYNC : WAL__AWAIT_LEASE;
+}
+
+static struct wal__control_bell *bell_of(struct wal__control *control,
+                                         uint64_t byte, uint32_t stream)
+{
+    return &control->page->streams[stream].bells[awaited(byte)];
+}
+
 /* Where the holder of a stream's lock says who it is. */
 static _Atomic uint32_t *holder_of(struct wal__control *control, uint64_t byte,
                                    uint32_t stream)
 {
     struct wal__control_stream *shared = &control->page->streams[stream];
 
-    if (byte >= WAL__LOCK_SPARE) {
+    switch (awaited(byte)) {
+    case WAL__AWAIT_SPARE:
         return &shared->sparing;
+    case WAL__AWAIT_SYNC:
+        return &shared->turn;
+    case WAL__AWAIT_LEASE:
+    case WAL__AWAITED:
+    default:
+        return &shared->holder;
     }
-    return byte >= WAL__LOCK_SYNC ? &shared->turn : &shared->holder;
 }
 
 static enum wal_status locked(struct wal__control *control, uint64_t byte,
@@ -472,65 +492,92 @@ static enum wal_status locked(struct wal__control *control, uint64_t byte,
     return status;
 }
 
-enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
-                                  uint32_t stream, struct wal_error *error)
+/* Tries to lock, unless the durable end has reached the position. */
+static enum wal_status try_unless(struct wal__control *control, uint64_t byte,
+                                  uint32_t stream, uint64_t position, int *err)
 {
-    struct wal__control_stream *shared = &control->page->streams[stream];
+    if (atomic_load(&control->page->streams[stream].durable) >= position) {
+        return WAL_END;
+    }
+    return try_lock(control, byte, WAL__IO_EXCLUSIVE_LOCK, err);
+}
+
+/* The same again and again, until the time is over. */
+static enum wal_status await(struct wal__control *control, uint64_t byte,
+                             uint32_t stream, uint64_t position, int *err)
+{
+    struct wal__control_bell *bell = bell_of(control, byte, stream);
     const struct wal__io *io = control->env->io;
-    uint64_t deadline = 0;
-    int err = 0;
+    uint64_t deadline = io->ticks_ns(io->ctx) +
+                        (uint64_t)control->env->lock_timeout_ms * 1000000;
 
     for (;;) {
-        uint32_t bell = atomic_load(&shared->bell);
+        uint32_t seen = atomic_load(&bell->word);
         enum wal_status status =
-            try_lock(control, byte, WAL__IO_EXCLUSIVE_LOCK, &err);
-        uint64_t now;
+            try_unless(control, byte, stream, position, err);
 
-        if (status == WAL_OK) {
-            break;
+        if (status != WAL_ELOCKED || io->ticks_ns(io->ctx) >= deadline) {
+            return status;
         }
-        if (status != WAL_ELOCKED) {
-            return wal__fail(error, status, err, control->path, byte,
-                             "cannot lock");
-        }
-        now = io->ticks_ns(io->ctx);
-        if (deadline == 0) {
-            deadline = now + (uint64_t)control->env->lock_timeout_ms * 1000000;
-        }
-        if (now >= deadline) {
-            return locked(control, byte, stream, error);
-        }
-        atomic_fetch_add(&shared->waiters, 1);
-        io->wait(io->ctx, (const uint32_t *)&shared->bell, bell, LOOK_AGAIN_NS);
-        atomic_fetch_sub(&shared->waiters, 1);
+        io->wait(io->ctx, (const uint32_t *)&bell->word, seen, LOOK_AGAIN_NS);
+    }
+}
+
+enum wal_status wal__control_lock_unless(struct wal__control *control,
+                                         uint64_t byte, uint32_t stream,
+                                         uint64_t position,
+                                         struct wal_error *error)
+{
+    struct wal__control_bell *bell = bell_of(control, byte, stream);
+    enum wal_status status;
+    int err = 0;
+
+    status = try_unless(control, byte, stream, position, &err);
+    if (status == WAL_ELOCKED) {
+        /* Who frees it from here on sees that somebody waits. */
+        atomic_fetch_add(&bell->waiters, 1);
+        status = await(control, byte, stream, position, &err);
+        atomic_fetch_sub(&bell->waiters, 1);
+    }
+    if (status == WAL_END) {
+        return status;
+    }
+    if (status == WAL_ELOCKED) {
+        return locked(control, byte, stream, error);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, control->path, byte,
+                         "cannot lock");
     }
     atomic_store(holder_of(control, byte, stream), control->process_id);
     if (byte == WAL__LOCK_LEASE + stream) {
-        atomic_store(&shared->holder_start, control->process_start);
+        atomic_store(&control->page->streams[stream].holder_start,
+                     control->process_start);
     }
     return WAL_OK;
+}
+
+enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
+                                  uint32_t stream, struct wal_error *error)
+{
+    return wal__control_lock_unless(control, byte, stream, UINT64_MAX, error);
 }
 
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t stream)
 {
+    struct wal__control_bell *bell = bell_of(control, byte, stream);
+    const struct wal__io *io = control->env->io;
     int ignored = 0;
 
     atomic_store(holder_of(control, byte, stream), 0);
     /* What the kernel will not free now it frees with the file; until then
      * others are told who holds it. */
     (void)!try_lock(control, byte, WAL__IO_UNLOCK, &ignored);
-    wal__control_ring(control, stream);
-}
-
-void wal__control_ring(struct wal__control *control, uint32_t stream)
-{
-    struct wal__control_stream *shared = &control->page->streams[stream];
-
-    if (atomic_load(&shared->waiters) != 0) {
-        atomic_fetch_add(&shared->bell, 1);
-        control->env->io->wake(control->env->io->ctx,
-                               (const uint32_t *)&shared->bell);
+    if (atomic_load(&bell->waiters) != 0) {
+        atomic_fetch_add(&bell->word, 1);
+        io->wake(io->ctx, (const uint32_t *)&bell->word,
+                 awaited(byte) == WAL__AWAIT_SYNC ? UINT32_MAX : 1);
     }
 }
 

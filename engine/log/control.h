@@ -27,6 +27,21 @@ enum wal__followed {
     WAL__FOLLOWED = 2
 };
 
+/* Locks of a stream that are waited for. */
+enum wal__awaited {
+    WAL__AWAIT_LEASE = 0,
+    WAL__AWAIT_SYNC = 1,
+    WAL__AWAIT_SPARE = 2,
+    WAL__AWAITED = 3
+};
+
+/* Where waiters for one lock sleep: rung when somebody waits, and it was freed
+ * or need not be had any more. */
+struct wal__control_bell {
+    _Atomic uint32_t word; /* a futex */
+    _Atomic uint32_t waiters;
+};
+
 /* The page's part for one stream. Ends are positions and only rise. */
 struct wal__control_stream {
     _Atomic uint64_t written;  /* end of the last published group */
@@ -39,15 +54,13 @@ struct wal__control_stream {
     _Atomic uint32_t poison;   /* a write or sync failed */
     _Atomic uint32_t holder;   /* process id of the lease's holder, or 0 */
     _Atomic uint64_t holder_start;
-    _Atomic uint32_t waiters;
-    _Atomic uint32_t bell;    /* futex word: rung when something was freed or
-                               * published and somebody waits */
     _Atomic uint32_t hurry;   /* a rotation waits for the spare */
     _Atomic uint32_t ready;   /* of the first stream: recovery is done */
     _Atomic uint32_t sparing; /* process id of who makes a spare, or 0 */
     _Atomic uint32_t turn;    /* of who holds the sync turn, or 0 */
     _Atomic uint32_t opening; /* of who syncs a segment's OPEN, or 0 */
     uint32_t reserved;
+    struct wal__control_bell bells[WAL__AWAITED];
 };
 
 /* Who claims a session: a name to show, never a reason to believe that it is
@@ -121,13 +134,19 @@ bool wal__control_is_last(struct wal__control *control);
 
 /*
  * Takes a lock byte, waiting at most the store's lock timeout, looking again
- * every 5 ms and whenever the stream's bell rings. WAL_ELOCKED names the
+ * every 5 ms and when it is woken. WAL_ELOCKED names the
  * lease's holder. No other thread of this process may hold it: the caller's
  * mutex sees to that.
  */
 enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
                                   uint32_t stream,
                                   struct wal_error *error) WAL_MUST_USE;
+/* The same, unless the durable end reaches the position first: WAL_END, and
+ * nothing is locked. */
+enum wal_status wal__control_lock_unless(struct wal__control *control,
+                                         uint64_t byte, uint32_t stream,
+                                         uint64_t position,
+                                         struct wal_error *error) WAL_MUST_USE;
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t stream);
 
@@ -172,9 +191,6 @@ void wal__control_unclaim(struct wal__control *control, uint32_t session,
                           uint32_t slot);
 /* Names the process in the error of a claim that was refused. */
 enum wal_status wal__control_claimed(int32_t holder, struct wal_error *error);
-
-/* Wakes whoever waits for the stream. */
-void wal__control_ring(struct wal__control *control, uint32_t stream);
 
 /* Whether this is the process that opened it, and not a child of fork(). */
 bool wal__control_is_own(const struct wal__control *control);

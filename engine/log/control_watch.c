@@ -19,7 +19,8 @@ void wal__control_tell(struct wal__control *control, uint32_t stream,
 
     if (seen % 2 == 1 &&
         atomic_compare_exchange_strong(word, &seen, seen + 1)) {
-        control->env->io->wake(control->env->io->ctx, (const uint32_t *)word);
+        control->env->io->wake(control->env->io->ctx, (const uint32_t *)word,
+                               UINT32_MAX);
     }
 }
 

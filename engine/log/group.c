@@ -52,6 +52,22 @@ static enum wal_status apply_published(struct wal__committer *committer,
     return status;
 }
 
+/* Most of that goes before the lease, which others wait for. A failure comes
+ * again under it. */
+static void read_ahead(struct wal__committer *committer)
+{
+    struct wal__log *log = committer->log;
+
+    if (atomic_load(&log->end) >= atomic_load(&log->shared->written)) {
+        return;
+    }
+    committer->client.lock(committer->client.ctx);
+    if (!log->stale && wal__log_check_poison(log, NULL) == WAL_OK) {
+        (void)!wal__log_catch_up(log, NULL);
+    }
+    committer->client.unlock(committer->client.ctx);
+}
+
 /* Brings this process to the published end, under lease and state lock. */
 static enum wal_status catch_up(struct wal__committer *committer, bool heals,
                                 struct wal_error *error)
@@ -229,8 +245,10 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
 {
     struct wal__log *log = committer->log;
     struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status = wal__log_lease(log, &error);
+    enum wal_status status;
 
+    read_ahead(committer);
+    status = wal__log_lease(log, &error);
     if (status != WAL_OK) {
         answer_all(first, NULL, status, &error);
         return;

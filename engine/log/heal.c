@@ -245,7 +245,6 @@ static void publish(struct wal__log *log, uint64_t id, uint64_t end)
     atomic_store(&shared->durable, wal__position(id, end));
     atomic_store(&shared->written, wal__position(id, end));
     atomic_store(&shared->poison, 0);
-    wal__control_ring(log->control, log->stream);
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_DURABLE);
 }

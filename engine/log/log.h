@@ -88,6 +88,7 @@ struct wal__log {
     bool stale; /* what was applied and what is written differ: load again */
     struct wal__scan_facts facts;
     pthread_mutex_t sync_mutex;  /* before the lock byte of the sync turn */
+    _Atomic uint64_t sync_ns;    /* how long the last sync here took */
     pthread_mutex_t spare_mutex; /* before that of making a spare */
     _Atomic uint64_t groups;
     _Atomic uint64_t syncs;

@@ -14,7 +14,6 @@
 void wal__log_poison(struct wal__log *log)
 {
     atomic_store(&log->shared->poison, 1);
-    wal__control_ring(log->control, log->stream);
 }
 
 enum wal_status wal__log_check_poison(const struct wal__log *log,
@@ -63,7 +62,8 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
 static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
 {
     struct wal__control_stream *shared = log->shared;
-    uint64_t written;
+    const struct wal__io *io = log->env->io;
+    uint64_t begin, written;
     enum wal_status status;
     int err = 0;
 
@@ -76,9 +76,11 @@ static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
     if (status != WAL_OK) {
         return status;
     }
+    begin = io->ticks_ns(io->ctx);
     atomic_store(&shared->syncing, log->control->process_id);
     written = atomic_load(&shared->written);
     status = sync_written(log, written, &err);
+    atomic_store(&log->sync_ns, io->ticks_ns(io->ctx) - begin);
     if (status == WAL_OK) {
         wal__log_set_durable(log, written);
     } else {
@@ -108,7 +110,12 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
         status = wal__log_check_poison(log, error);
         goto done;
     }
-    status = wal__control_lock(log->control, lock, log->stream, error);
+    status = wal__control_lock_unless(log->control, lock, log->stream, position,
+                                      error);
+    if (status == WAL_END) {
+        status = wal__log_check_poison(log, error);
+        goto done;
+    }
     if (status != WAL_OK) {
         /* What waits for this is written: no answer may say that it is not. */
         if (status != WAL_ELOCKED) {

@@ -137,7 +137,6 @@ void wal__log_publish(struct wal__log *log)
 {
     atomic_store(&log->shared->segments, log->tail->id);
     atomic_store(&log->shared->written, atomic_load(&log->end));
-    wal__control_ring(log->control, log->stream);
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
 }
 

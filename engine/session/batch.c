@@ -353,29 +353,14 @@ static enum wal_status add_parts(struct wal__op *op,
     return status;
 }
 
-/* How many other sessions may own what the batch redacts: the ancestors. */
-static enum wal_status bound_owners(const struct wal__batch *batch,
+/* How many other sessions may own what the batch redacts: ancestors. No lock
+ * is taken for it, since who queues does not wait for the disk. */
+static enum wal_status bound_owners(const struct wal_session *session,
+                                    const struct wal__batch *batch,
                                     uint32_t *owners, struct wal_error *error)
 {
-    struct wal__core *core = batch->core;
-    struct wal__summary summary;
-    enum wal_status status;
-
-    if (batch->redact_count == 0 || core->noop) {
-        return WAL_OK;
-    }
-    status = wal__core_read_lock(core, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__catalogue_get(&core->catalogue, batch->session, &summary);
-    wal__core_unlock(core);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, 0, NULL, 0, "the catalogue: %s",
-                         wal_status_text(status));
-    }
-    *owners = summary.depth < batch->redact_count ? summary.depth
-                                                  : batch->redact_count;
+    *owners = session->depth < batch->redact_count ? session->depth
+                                                   : batch->redact_count;
     return *owners <= OWNERS_MAX
                ? WAL_OK
                : wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
@@ -412,7 +397,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
         status = check_size(created, error);
     }
     if (status == WAL_OK) {
-        status = bound_owners(batch, &owners, error);
+        status = bound_owners(session, batch, &owners, error);
     }
     if (status != WAL_OK) {
         wal__op_release(created);

@@ -314,7 +314,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     return status;
 }
 
-enum wal_status wal__core_finish(struct wal__core *core,
+enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
                                  struct wal_error *error)
 {
     enum wal_status told;
@@ -328,8 +328,8 @@ enum wal_status wal__core_finish(struct wal__core *core,
     error = told == WAL_OK ? error : NULL;
     status = wal__committer_sync(&core->committer, error);
     wal__committer_stop(&core->committer);
-    if (core->env.read_only) {
-        return told;
+    if (core->env.read_only || !outlived) {
+        return told == WAL_OK ? status : told;
     }
     if (status == WAL_OK) {
         status = wal__committer_mark(&core->committer, error);

@@ -88,8 +88,9 @@ struct wal__core_options {
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                const struct wal__core_options *options,
                                struct wal_error *error) WAL_MUST_USE;
-/* Commits, marks, writes indexes; the first failure is answered. */
-enum wal_status wal__core_finish(struct wal__core *core,
+/* Commits, and where the files outlive the handle marks and writes indexes;
+ * the first failure is answered. */
+enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
                                  struct wal_error *error) WAL_MUST_USE;
 void wal__core_deinit(struct wal__core *core);
 

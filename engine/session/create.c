@@ -206,6 +206,7 @@ enum wal_status wal__new_session_commit(struct wal__core *core,
     }
     handle->number = made->number;
     handle->text_size = op->demand.texts;
+    handle->depth = made->depth;
     *session = handle;
     return WAL_OK;
 }

@@ -11,6 +11,7 @@ struct wal__new_session {
     struct wal__core *core;
     uint32_t number; /* given to the new session */
     /* Of a fork. */
+    uint32_t depth; /* of its lineage, found when it is decided */
     uint32_t source;
     struct wal__span at;         /* empty: the head */
     struct wal__span first_kept; /* of a compaction in the fork, or empty */

@@ -240,6 +240,7 @@ enum wal_status wal__session_handle(struct wal__core *core, uint32_t number,
         status = wal__catalogue_get(&core->catalogue, number, &summary);
         if (status == WAL_OK) {
             handle->text_size = wal__summary_text_size(&summary);
+            handle->depth = summary.depth;
         }
         wal__core_unlock(core);
     }

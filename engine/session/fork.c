@@ -173,6 +173,7 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
         status = resolve_compaction(made, op, found.sequence);
     }
     if (status == WAL_OK) {
+        made->depth = record.depth;
         encode_fork(op, &record, found.sequence);
     }
     wal__buf_deinit(&scratch);

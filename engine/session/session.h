@@ -41,6 +41,7 @@ struct wal_session {
     struct wal__core *core;
     uint32_t number;
     uint64_t text_size; /* of its summary, when it was opened */
+    uint32_t depth;     /* sessions that it descends from */
     pthread_mutex_t info_mutex;
     struct wal__buf info; /* what wal_session_status gave */
     /* Claims, under the core's claim_mutex. */

@@ -463,7 +463,7 @@ static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
     process->waits = false;
 }
 
-static void io_wake(void *ctx, const uint32_t *word)
+static void io_wake(void *ctx, const uint32_t *word, uint32_t count)
 {
     struct sched_process *process = ctx;
     struct sched *sched = process->sched;
@@ -472,7 +472,10 @@ static void io_wake(void *ctx, const uint32_t *word)
     for (uint32_t i = 0; i < sched->options.processes; i++) {
         struct sched_process *other = &sched->processes[i];
 
-        other->woken = other->woken || (other->waits && other->word == word);
+        if (count > 0 && other->waits && other->word == word && !other->woken) {
+            other->woken = true;
+            count--;
+        }
     }
     (void)after(process, SIM_WAKE, NULL, 0, WAL_OK);
 }

@@ -521,13 +521,14 @@ static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
     (void)sim__finish(&step, &ignored);
 }
 
-static void io_wake(void *ctx, const uint32_t *word)
+static void io_wake(void *ctx, const uint32_t *word, uint32_t count)
 {
     struct sim_step step =
         sim__begin(ctx, (struct sim_event){.call = SIM_WAKE});
     int ignored;
 
     (void)word;
+    (void)count;
     (void)sim__finish(&step, &ignored);
 }
 

@@ -104,6 +104,88 @@ static void test_control__lock_names_its_holder(void **state)
     free(members);
 }
 
+/* --- waiting for a lock ------------------------------------------------- */
+
+static struct wal__io freeing_io;
+static struct members *freeing;
+static int waits;
+
+/* The lock is had by another, who frees it before this one can sleep. */
+static enum wal_status freeing_lock(void *ctx, struct wal__file *file,
+                                    uint64_t byte, enum wal__io_lock kind,
+                                    int *sys_errno)
+{
+    enum wal_status status =
+        wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
+
+    if (status == WAL_ELOCKED) {
+        wal__control_unlock(&freeing->first, LEASE, 0);
+    }
+    return status;
+}
+
+static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected,
+                         uint64_t timeout_ns)
+{
+    waits++;
+    wal__io_posix.wait(ctx, word, expected, timeout_ns);
+}
+
+static void
+test_control__lock_freed_before_sleeping_is_had_at_once(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    struct wal__env env;
+
+    join(members);
+    freeing = members;
+    freeing_io = wal__io_posix;
+    freeing_io.lock = freeing_lock;
+    freeing_io.wait = counted_wait;
+    env = members->env;
+    env.io = &freeing_io;
+    members->second.env = &env;
+    waits = 0;
+    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(waits, 0);
+    wal__control_unlock(&members->second, LEASE, 0);
+    members->second.env = &members->env;
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+/* Who waits for a position need not have the lock once that is durable. */
+static void test_control__position_that_is_reached_needs_no_lock(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    const uint64_t turn = WAL__LOCK_SYNC;
+
+    join(members);
+    assert_int_equal(wal__control_lock(&members->first, turn, 0, NULL), WAL_OK);
+    assert_int_equal(
+        wal__control_lock_unless(&members->second, turn, 0, 10, NULL),
+        WAL_ELOCKED);
+    atomic_store(&members->first.page->streams[0].durable, 10);
+    assert_int_equal(
+        wal__control_lock_unless(&members->second, turn, 0, 10, NULL), WAL_END);
+    assert_int_equal(
+        wal__control_lock_unless(&members->second, turn, 0, 11, NULL),
+        WAL_ELOCKED);
+    wal__control_unlock(&members->first, turn, 0);
+    assert_int_equal(
+        wal__control_lock_unless(&members->second, turn, 0, 11, NULL), WAL_OK);
+    wal__control_unlock(&members->second, turn, 0);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
 /* Who closes lets go of everything. */
 static void test_control__closing_frees_the_locks(void **state)
 {
@@ -232,17 +314,121 @@ test_control__page_that_was_not_recovered_is_not_joined(void **state)
     free(members);
 }
 
+/* --- a page that was left ----------------------------------------------- */
+
+/* What a page is changed to, as it is found by the next to open. */
+enum found {
+    FOUND_AS_LEFT,
+    FOUND_OF_ANOTHER_BOOT,
+    FOUND_OF_ANOTHER_DEVICE,
+    FOUND_OF_ANOTHER_FILE,
+    FOUND_WITHOUT_MAGIC,
+    FOUND_OF_ANOTHER_VERSION,
+    FOUND_KINDS
+};
+
+static void change_page(struct wal__control_page *page, enum found found)
+{
+    page->boot_id[0] ^= found == FOUND_OF_ANOTHER_BOOT;
+    page->device += found == FOUND_OF_ANOTHER_DEVICE;
+    page->inode += found == FOUND_OF_ANOTHER_FILE;
+    page->version += found == FOUND_OF_ANOTHER_VERSION;
+    if (found == FOUND_WITHOUT_MAGIC) {
+        atomic_store(&page->magic, 0);
+    }
+}
+
+/* A page full of what a writer says while it is at work, and it dies. */
+static void leave_page(struct members *members, enum found found)
+{
+    struct wal__control_page *page = members->first.page;
+    struct wal__control_stream *stream = &page->streams[0];
+
+    assert_int_equal(wal__control_share(&members->first, NULL), WAL_OK);
+    atomic_store(&stream->poison, 0); /* it has recovered */
+    atomic_store(&stream->written, 5000);
+    atomic_store(&stream->durable, 4000);
+    atomic_store(&stream->segments, 3);
+    atomic_store(&stream->indexed, 3);
+    atomic_store(&stream->rotate, 3);
+    atomic_store(&stream->holder, 4711);
+    atomic_store(&stream->turn, 4711);
+    atomic_store(&stream->bells[WAL__AWAIT_LEASE].waiters, 7);
+    atomic_store(&page->claims[0].start, 4711);
+    change_page(page, found);
+    wal__control_close(&members->first);
+}
+
+/* Nothing of it is believed but, of this boot and file, what is durable. */
+static void test_control__page_that_was_left_is_not_believed(void **state)
+{
+    (void)state;
+
+    for (enum found found = 0; found < FOUND_KINDS; found++) {
+        struct members *members = begin();
+        struct wal__control_stream *stream;
+        bool doubt = found > FOUND_OF_ANOTHER_BOOT;
+
+        leave_page(members, found);
+        assert_int_equal(
+            wal__control_open(&members->first, &members->env, NULL), WAL_OK);
+        stream = &members->first.page->streams[0];
+        assert_true(members->first.alone);
+        assert_int_equal(members->first.doubt, doubt);
+        assert_int_equal(atomic_load(&stream->written), 0);
+        assert_int_equal(atomic_load(&stream->durable),
+                         found == FOUND_AS_LEFT ? 4000 : 0);
+        assert_int_equal(atomic_load(&stream->segments), 0);
+        assert_int_equal(atomic_load(&stream->indexed), 0);
+        assert_int_equal(atomic_load(&stream->rotate), 0);
+        assert_int_equal(atomic_load(&stream->ready), 0);
+        assert_int_equal(atomic_load(&stream->holder), 0);
+        assert_int_equal(atomic_load(&stream->turn), 0);
+        assert_int_equal(atomic_load(&stream->poison), doubt);
+        assert_int_equal(atomic_load(&stream->bells[WAL__AWAIT_LEASE].waiters),
+                         0);
+        assert_int_equal(atomic_load(&members->first.page->claims[0].start), 0);
+        wal__control_close(&members->first);
+        assert_int_equal(unlink("LOCK"), 0);
+        free(members);
+    }
+}
+
+/* Who holds the member lock does not make it one to join. */
+static void test_control__page_of_another_is_not_joined(void **state)
+{
+    (void)state;
+
+    for (enum found found = 1; found < FOUND_KINDS; found++) {
+        struct members *members = begin();
+
+        assert_int_equal(wal__control_share(&members->first, NULL), WAL_OK);
+        change_page(members->first.page, found);
+        assert_int_equal(
+            wal__control_open(&members->second, &members->env, &members->error),
+            WAL_ECORRUPT);
+        kit_told(&members->error, WAL_ECORRUPT, "not of this boot and file");
+        wal__control_close(&members->first);
+        assert_int_equal(unlink("LOCK"), 0);
+        free(members);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_control__first_is_alone_and_recovers),
         KIT_TEST(test_control__page_is_one),
         KIT_TEST(test_control__lock_names_its_holder),
+        KIT_TEST(test_control__lock_freed_before_sleeping_is_had_at_once),
+        KIT_TEST(test_control__position_that_is_reached_needs_no_lock),
         KIT_TEST(test_control__closing_frees_the_locks),
         KIT_TEST(test_control__last_one_knows),
         KIT_TEST(test_control__waiter_gets_the_lock),
         KIT_TEST(test_control__reader_watches_or_is_alone),
         KIT_TEST(test_control__page_that_was_not_recovered_is_not_joined),
+        KIT_TEST(test_control__page_that_was_left_is_not_believed),
+        KIT_TEST(test_control__page_of_another_is_not_joined),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -390,7 +390,7 @@ static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
     (void)usleep(20000);
     before = io->ticks_ns(NULL);
     __atomic_store_n((uint32_t *)ours, 1, __ATOMIC_RELEASE);
-    io->wake(NULL, ours);
+    io->wake(NULL, ours, UINT32_MAX);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     /* A lost wake would take the whole time-out. */

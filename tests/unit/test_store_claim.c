@@ -5,6 +5,8 @@
 #include "tests/lib/store_kit.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "engine/io/io.h"
@@ -195,6 +197,98 @@ static void test_claim__a_full_table(void **state)
     kit_close(store);
 }
 
+/* What many processes say, and what they are told. */
+struct crowd {
+    _Atomic uint32_t claimed;
+    _Atomic uint32_t crowded;
+    _Atomic uint32_t failed;
+    _Atomic uint32_t over;
+};
+
+static void wait_for(const _Atomic uint32_t *word, uint32_t value)
+{
+    while (atomic_load(word) != value) {
+        usleep(1000);
+    }
+}
+
+static void work_in_crowd(struct crowd *crowd, int number)
+{
+    const struct wal_entry entry = kit_entry("e", NULL, "{}");
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    enum wal_status status;
+    char id[16];
+
+    (void)snprintf(id, sizeof(id), "s%d", number);
+    options.id = kit_text(id);
+    status = wal_open("store", NULL, &store, NULL);
+    if (status == WAL_OK) {
+        status = wal_session_create(store, &options, &session, NULL);
+    }
+    if (status == WAL_OK) {
+        status = wal_append(session, &entry, 1, NULL, NULL, NULL);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_claim(session, NULL);
+    }
+    atomic_fetch_add(status == WAL_OK         ? &crowd->claimed
+                     : status == WAL_ECROWDED ? &crowd->crowded
+                                              : &crowd->failed,
+                     1);
+    wait_for(&crowd->over, 1);
+    wal_session_close(session);
+    _exit(wal_close(store, NULL) == WAL_OK ? 0 : 1);
+}
+
+/* The page has no room for their names; they write all the same. */
+static void test_claim__more_processes_than_names(void **state)
+{
+    (void)state;
+    enum {
+        PROCESSES = WAL__CLAIMS + 4
+    };
+    struct crowd *crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct wal_store *store = kit_store();
+    pid_t children[PROCESSES];
+    int status = 0;
+
+    assert_true(crowd != MAP_FAILED);
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) {
+            work_in_crowd(crowd, i);
+        }
+    }
+    while (atomic_load(&crowd->claimed) + atomic_load(&crowd->crowded) +
+               atomic_load(&crowd->failed) <
+           PROCESSES) {
+        usleep(1000);
+    }
+    atomic_store(&crowd->over, 1);
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(atomic_load(&crowd->failed), 0);
+    assert_int_equal(atomic_load(&crowd->claimed), WAL__CLAIMS);
+    assert_int_equal(atomic_load(&crowd->crowded), PROCESSES - WAL__CLAIMS);
+    for (int i = 0; i < PROCESSES; i++) {
+        struct wal_session *session;
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        session = kit_session(store, id);
+        kit_branch(session, "e");
+        wal_session_close(session);
+    }
+    kit_close(store);
+    (void)munmap(crowd, sizeof(*crowd));
+}
+
 static void test_claim__other_kinds_of_stores(void **state)
 {
     (void)state;
@@ -232,6 +326,7 @@ int main(void)
         KIT_TEST(test_claim__child_of_fork_does_not_keep_it),
         KIT_TEST(test_claim__stale_names_are_not_believed),
         KIT_TEST(test_claim__a_full_table),
+        KIT_TEST(test_claim__more_processes_than_names),
         KIT_TEST(test_claim__other_kinds_of_stores),
     };
 

@@ -337,6 +337,31 @@ static void test_store_memory__closing_frees_everything(void **state)
     assert_int_equal(heap.live, 0);
 }
 
+/* What goes with the handle needs no mark and no index. */
+static void test_store_memory__closing_makes_nothing(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_MEMORY};
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+    struct wal_error error = KIT_ERROR;
+    uint64_t allocations;
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    assert_int_equal(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
+                                     &store, &error),
+                     WAL_OK);
+    session = kit_create(store, "s");
+    append_payloads(session);
+    wal_session_close(session);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    allocations = atomic_load(&heap.allocations);
+    kit_close(store);
+    assert_int_equal(atomic_load(&heap.allocations), allocations);
+    assert_int_equal(heap.live, 0);
+}
+
 static void test_store_memory__opening_without_memory(void **state)
 {
     (void)state;
@@ -377,6 +402,7 @@ int main(void)
         KIT_TEST(test_store_memory__threads_write_and_read),
         KIT_TEST(test_store_memory__belongs_to_its_process),
         KIT_TEST(test_store_memory__closing_frees_everything),
+        KIT_TEST(test_store_memory__closing_makes_nothing),
         KIT_TEST(test_store_memory__opening_without_memory),
     };
 

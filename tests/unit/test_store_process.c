@@ -158,6 +158,27 @@ static void catch_ball(int fd)
     WAL__ASSERT(read(fd, &ball, 1) == 1);
 }
 
+/* Whether an append under the process's own last entry is told that another
+ * process has moved the tail, and where to. */
+static bool is_told_the_tail(struct wal_session *session, int i)
+{
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    const struct wal_entry entry = kit_entry("late", NULL, "{}");
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .flags = WAL_APPEND_EXPECT};
+    char own[16] = "";
+    char tail[16];
+
+    if (i > 1) {
+        (void)snprintf(own, sizeof(own), "e%d", i - 2);
+    }
+    (void)snprintf(tail, sizeof(tail), "e%d", i - 1);
+    options.expected_tail = kit_text(own);
+    return wal_append(session, &entry, 1, &options, &result, NULL) ==
+               WAL_ECONFLICT &&
+           strcmp(result.actual_tail, tail) == 0;
+}
+
 /* In turn with the other: sees its entry, appends under it. Any failure ends
  * the process with a number. */
 static int play(int catch_fd, int throw_fd, int first, int turns)
@@ -183,6 +204,9 @@ static int play(int catch_fd, int throw_fd, int first, int turns)
         (void)snprintf(id, sizeof(id), "e%d", i);
         if (i > 0) {
             (void)snprintf(before, sizeof(before), "e%d", i - 1);
+        }
+        if (i > 0 && !is_told_the_tail(session, i)) {
+            return 5;
         }
         options.durability = (uint32_t)i / 2 % 2;
         options.expected_tail = kit_text(before);

@@ -310,6 +310,49 @@ static void test_queue__submit_is_quick_while_the_disk_is_slow(void **state)
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
+/* In a fork, where what it hides may be an ancestor's. */
+static void *queue_redaction(void *arg)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED};
+    struct wal_entry entry = kit_entry("r", NULL, "");
+    enum wal_status status;
+
+    entry.type = kit_text("redaction");
+    entry.payload = kit_text("{\"targetEntryId\":\"a\",\"reason\":\"key\"}");
+    status = wal_append(arg, &entry, 1, &options, NULL, NULL);
+    return status == WAL_OK ? arg : NULL;
+}
+
+static void test_queue__redaction_does_not_wait_for_the_disk(void **state)
+{
+    (void)state;
+    struct wal_session *fork;
+    struct timespec until;
+    pthread_t thread;
+    void *queued = NULL;
+    int joined;
+
+    kit_append_all(session, "a");
+    fork = kit_fork(session, "a", "f");
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("first", 0), WAL_OK);
+    await_held();
+    assert_int_equal(pthread_create(&thread, NULL, queue_redaction, fork), 0);
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LONG_MS / 1000;
+    joined = pthread_timedjoin_np(thread, &queued, &until);
+    hold(&disk.holds_writes, false);
+    if (joined != 0) {
+        (void)pthread_join(thread, &queued);
+    }
+    assert_int_equal(joined, 0);
+    assert_ptr_equal(queued, fork);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    wal_session_close(fork);
+    kit_branch(session, "first");
+}
+
 /* --- a full queue ------------------------------------------------------- */
 
 /* One operation is being written, and the queue is full behind it. */
@@ -766,6 +809,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(test_queue__append_is_quick_while_the_disk_is_slow),
         QUEUE_TEST(test_queue__submit_is_quick_while_the_disk_is_slow),
+        QUEUE_TEST(test_queue__redaction_does_not_wait_for_the_disk),
         QUEUE_TEST(test_queue__of_256_that_is_full_answers_at_once),
         QUEUE_TEST(test_queue__of_256_that_is_full_blocks),
         QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),

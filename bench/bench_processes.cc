@@ -1,0 +1,331 @@
+/*
+ * bench_processes.cc - what do processes lose by sharing one store? Durable
+ * appends of 8 processes on one store are held against as many threads in one
+ * process, and against what agents do without a store: a JSONL file for each
+ * thread, written and synced line by line.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "bench/harness.h"
+
+namespace
+{
+
+const uint64_t seed = 20260101;
+const auto glance = std::chrono::milliseconds(1);
+const double patience = 60; /* seconds until a process gives up */
+const double lead = 0.01;   /* seconds from the shot to the start */
+
+/* So many processes with so many threads each. */
+struct crowd {
+    const char *child; /* what each process does */
+    int processes;
+    int threads;
+};
+
+const crowd one_process = {"store", 1, 32};
+const crowd eight_by_four = {"store", 8, 4};
+const crowd eight_by_one = {"store", 8, 1};
+const crowd files_by_four = {"files", 8, 4};
+const crowd files_by_one = {"files", 8, 1};
+
+/* --- one start for all --------------------------------------------------- */
+
+/* A page in a file that the processes share. */
+class start
+{
+  public:
+    explicit start(const std::string &path)
+    {
+        int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        void *at;
+
+        bench::require(file >= 0 && ftruncate(file, sizeof(shared)) == 0,
+                       "cannot make " + path);
+        at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+                  file, 0);
+        bench::require(at != MAP_FAILED, "cannot map " + path);
+        close(file);
+        page = static_cast<shared *>(at);
+    }
+    ~start()
+    {
+        munmap(page, sizeof(shared));
+    }
+    start(const start &) = delete;
+    start &operator=(const start &) = delete;
+
+    /* For the parent: all begin when so many are ready. */
+    void fire(int processes)
+    {
+        while (page->ready != processes) {
+            std::this_thread::sleep_for(glance);
+        }
+        page->begin = bench::now() + lead;
+    }
+    /* For a child: when it is to begin. */
+    double wait()
+    {
+        double limit = bench::now() + patience;
+
+        page->ready++;
+        while (page->begin == 0) {
+            bench::require(bench::now() < limit, "nobody gives the start");
+            std::this_thread::sleep_for(glance);
+        }
+        return page->begin;
+    }
+
+  private:
+    struct shared {
+        std::atomic<int> ready;
+        std::atomic<double> begin;
+    };
+    shared *page;
+};
+
+/* --- the children ------------------------------------------------------- */
+
+/* PLACE START NAME THREADS SHAPE SECONDS: what a child was told. */
+struct task {
+    std::string place;
+    std::string start; /* the file */
+    std::string name;  /* its own, in this store or folder */
+    size_t threads;
+    bench::shape shape;
+    double duration;
+
+    explicit task(const bench::arguments &given)
+        : place(given[0]), start(given[1]), name(given[2]),
+          threads(std::stoul(given[3])),
+          shape(bench::shapes[std::stoul(given[4])]),
+          duration(std::stod(given[5]))
+    {
+    }
+};
+
+/* Appends the payload so and so manyth. */
+using appender = std::function<void(const std::string &, uint64_t)>;
+
+/* Runs each appender in a thread for the duration; how often they did it. */
+double run_threads(const task &task, const std::vector<appender> &appenders)
+{
+    std::vector<std::vector<std::string>> payloads;
+    std::vector<std::thread> threads;
+    std::atomic<uint64_t> done = {0};
+
+    for (size_t i = 0; i < task.threads; i++) {
+        payloads.push_back(bench::make_payloads(task.shape, seed + i));
+    }
+    double begin = start(task.start).wait();
+    for (size_t i = 0; i < task.threads; i++) {
+        threads.emplace_back([&, i] {
+            uint64_t own = 0;
+
+            std::this_thread::sleep_for(
+                std::chrono::duration<double>(begin - bench::now()));
+            while (bench::now() < begin + task.duration) {
+                appenders[i](payloads[i][own % payloads[i].size()], own);
+                own++;
+            }
+            done += own;
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    return static_cast<double>(done);
+}
+
+/* Each thread has a session of the store. Answers acknowledgements, groups
+ * and syncs. */
+void append_to_store(const bench::arguments &given)
+{
+    task task(given);
+    wal_store *store = bench::open_store(task.place);
+    std::vector<wal_session *> sessions;
+    std::vector<appender> appenders;
+
+    for (size_t i = 0; i < task.threads; i++) {
+        wal_session *session = bench::create_session(
+            store, bench::number_id(task.name.c_str(), i));
+
+        sessions.push_back(session);
+        appenders.push_back(
+            [session](const std::string &payload, uint64_t number) {
+                std::string id = bench::number_id("e", number);
+                wal_entry entry = bench::entry(id, payload);
+
+                bench::append(session, &entry, 1);
+            });
+    }
+    wal_store_info before = bench::store_status(store);
+    double done = run_threads(task, appenders);
+    wal_store_info after = bench::store_status(store);
+    bench::answer({done, static_cast<double>(after.groups - before.groups),
+                   static_cast<double>(after.syncs - before.syncs)});
+    for (wal_session *session : sessions) {
+        wal_session_close(session);
+    }
+    bench::close_store(store);
+}
+
+/* Each thread has a file. */
+void append_to_files(const bench::arguments &given)
+{
+    task task(given);
+    std::vector<int> files;
+    std::vector<appender> appenders;
+
+    for (size_t i = 0; i < task.threads; i++) {
+        std::string path = task.place + "/" +
+                           bench::number_id(task.name.c_str(), i) + ".jsonl";
+        int file =
+            open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+        bench::require(file >= 0, "cannot make " + path);
+        files.push_back(file);
+        appenders.push_back(
+            [file](const std::string &payload, uint64_t number) {
+                std::string line =
+                    "{\"id\":\"" + bench::number_id("e", number) +
+                    "\",\"type\":\"message\",\"message\":" + payload + "}\n";
+
+                bench::require(write(file, line.data(), line.size()) ==
+                                       static_cast<ssize_t>(line.size()) &&
+                                   fdatasync(file) == 0,
+                               "a line was not written");
+            });
+    }
+    bench::answer({run_threads(task, appenders), 0, 0});
+    for (int file : files) {
+        close(file);
+    }
+}
+
+/* --- a round ------------------------------------------------------------ */
+
+struct outcome {
+    double rate = 0;   /* acknowledgements per second */
+    double groups = 0; /* for an acknowledgement */
+    double syncs = 0;  /* for one, too */
+};
+
+/* All processes of the crowd at once, for a while. */
+outcome measure(const crowd &crowd, size_t shape, const std::string &place,
+                int round)
+{
+    const double duration = bench::pick(0.3, 1.0, 5.0);
+    bench::folder own;
+    std::string signal = own / "start";
+    start start(signal);
+    std::vector<std::vector<double>> answers(
+        static_cast<size_t>(crowd.processes));
+    std::vector<std::thread> threads;
+    outcome total;
+
+    for (int i = 0; i < crowd.processes; i++) {
+        std::string name = std::to_string(crowd.processes) + "x" +
+                           std::to_string(crowd.threads) + "-" +
+                           std::to_string(round) + "-" + std::to_string(i);
+
+        threads.emplace_back([&, i, name] {
+            answers[static_cast<size_t>(i)] = bench::run_child(
+                crowd.child,
+                {place, signal, name, std::to_string(crowd.threads),
+                 std::to_string(shape), std::to_string(duration)});
+        });
+    }
+    start.fire(crowd.processes);
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    double done = 0;
+    for (const std::vector<double> &answer : answers) {
+        done += answer[0];
+        total.groups += answer[1];
+        total.syncs += answer[2];
+    }
+    total.rate = done / duration;
+    total.groups /= done;
+    total.syncs /= done;
+    return total;
+}
+
+/* --- the question ------------------------------------------------------- */
+
+void processes(benchmark::State &state, size_t shape)
+{
+    bench::folder place;
+    std::string store = place / "store";
+    bench::series ones, fours, singles, four_files, single_files;
+    bench::series to_one, to_four_files, to_single_files, groups, syncs;
+    int round = 0;
+
+    bench::close_store(bench::open_store(store));
+    for (auto _ : state) {
+        outcome one = measure(one_process, shape, store, round);
+        outcome four = measure(eight_by_four, shape, store, round);
+        outcome four_file = measure(files_by_four, shape, place.path(), round);
+        outcome single = measure(eight_by_one, shape, store, round);
+        outcome single_file = measure(files_by_one, shape, place.path(), round);
+
+        round++;
+        ones.add(one.rate);
+        fours.add(four.rate);
+        four_files.add(four_file.rate);
+        singles.add(single.rate);
+        single_files.add(single_file.rate);
+        to_one.add(four.rate / one.rate);
+        to_four_files.add(four.rate / four_file.rate);
+        to_single_files.add(single.rate / single_file.rate);
+        groups.add(four.groups);
+        syncs.add(four.syncs);
+        state.SetIterationTime(1 / four.rate);
+    }
+
+    std::string kind = std::string(", ") + bench::shapes[shape].name;
+    auto report = [](const std::string &question, bench::series &measured,
+                     bench::series &bare, bench::series &ratios,
+                     double target) {
+        bench::report({question, bench::per_second(measured.median()),
+                       bench::per_second(bare.median()),
+                       bench::sync_is_free() ? std::nan("") : ratios.median(),
+                       bench::wanted::at_least, target, "x"});
+    };
+    report("8 processes x 4 threads to 32 threads" + kind, fours, ones, to_one,
+           0.5);
+    report("8 processes x 4 threads to 32 JSONL files" + kind, fours,
+           four_files, to_four_files, 1);
+    report("8 processes x 1 thread to 8 JSONL files" + kind, singles,
+           single_files, to_single_files, 1);
+    bench::report({"8 processes x 4 threads, groups for an entry" + kind, "",
+                   "", groups.median(), bench::wanted::nothing, 0, "groups"});
+    bench::report({"8 processes x 4 threads, syncs for an entry" + kind, "", "",
+                   syncs.median(), bench::wanted::nothing, 0, "syncs"});
+}
+
+void setup()
+{
+    for (size_t shape = 0; shape < 2; shape++) {
+        bench::add(std::string("processes/") + bench::shapes[shape].name,
+                   bench::pick(3, 5, 9), [shape](benchmark::State &state) {
+                       processes(state, shape);
+                   });
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return bench::run(argc, argv, setup,
+                      {{"store", append_to_store}, {"files", append_to_files}});
+}

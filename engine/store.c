@@ -211,21 +211,40 @@ static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
     }
 }
 
+static void add_segments(const struct wal__log *log, uint64_t *count,
+                         uint64_t *bytes, uint64_t *disk_bytes)
+{
+    *count = wal__log_segment_count(log);
+    for (uint32_t i = 0; i < *count; i++) {
+        const struct wal__segment *segment = wal__log_segment_at(log, i);
+
+        *bytes += atomic_load(&segment->end);
+        *disk_bytes += segment->header.capacity;
+    }
+}
+
 static void fill_log(struct wal__core *core, struct wal_store_info *info)
 {
-    uint32_t count = wal__log_segment_count(&core->log);
-
-    for (uint32_t i = 0; i < count; i++) {
-        const struct wal__segment *segment = wal__log_segment_at(&core->log, i);
-
-        info->log_bytes += atomic_load(&segment->end);
-        info->disk_bytes += segment->header.capacity;
-    }
-    info->segments = count;
+    add_segments(&core->log, &info->segments, &info->log_bytes,
+                 &info->disk_bytes);
     info->last_sequence = core->log.last_sequence;
     info->groups = atomic_load(&core->log.groups);
     info->syncs = atomic_load(&core->log.syncs);
     info->acknowledged = atomic_load(&core->committer.acknowledged);
+}
+
+static enum wal_status fill_pack(struct wal__blobs *blobs,
+                                 struct wal_store_info *info,
+                                 struct wal_error *error)
+{
+    enum wal_status status = wal__blobs_read_lock(blobs, error);
+
+    if (status == WAL_OK) {
+        add_segments(&blobs->log, &info->pack_segments, &info->pack_bytes,
+                     &info->pack_disk_bytes);
+        wal__blobs_unlock(blobs);
+    }
+    return status;
 }
 
 enum wal_status wal_store_status(struct wal_store *store,
@@ -261,9 +280,10 @@ enum wal_status wal_store_status(struct wal_store *store,
     fill_tail(core, info);
     fill_log(core, info);
     wal__core_unlock(core);
+    status = fill_pack(&core->blobs, info, error);
     info->queued = wal__committer_queued(&core->committer);
     info->queue_status = atomic_load(&core->committer.news.status);
-    return WAL_OK;
+    return status;
 }
 
 enum wal_status wal_store_accept_damage(struct wal_store *store,

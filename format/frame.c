@@ -86,6 +86,10 @@ const char *wal__frame_type_name(uint8_t type)
         return "REDACT";
     case WAL__FRAME_TOMBSTONE:
         return "TOMBSTONE";
+    case WAL__FRAME_CHUNK:
+        return "CHUNK";
+    case WAL__FRAME_BLOB:
+        return "BLOB";
     case WAL__FRAME_COMMIT:
         return "COMMIT";
     case WAL__FRAME_INDEX:
@@ -101,8 +105,7 @@ const char *wal__frame_type_name(uint8_t type)
 
 static bool is_known(uint8_t type)
 {
-    return (type >= WAL__FRAME_OPEN && type <= WAL__FRAME_TOMBSTONE) ||
-           (type >= WAL__FRAME_COMMIT && type <= WAL__FRAME_ACCEPT);
+    return type >= WAL__FRAME_OPEN && type <= WAL__FRAME_ACCEPT;
 }
 
 static uint32_t payload_max(uint8_t type)

@@ -36,6 +36,8 @@ enum wal__frame_type {
     WAL__FRAME_DOC_DELETE = 7,
     WAL__FRAME_REDACT = 8,
     WAL__FRAME_TOMBSTONE = 9,
+    WAL__FRAME_CHUNK = 10,
+    WAL__FRAME_BLOB = 11,
     WAL__FRAME_COMMIT = 12,
     WAL__FRAME_INDEX = 13,
     WAL__FRAME_SEAL = 14,

@@ -150,7 +150,9 @@ static void keep_commit(struct scan *scan, const struct wal__commit *commit)
     facts->commit_offset = scan->at;
     facts->epoch = commit->epoch;
     facts->clock_ms = commit->clock_ms;
-    facts->pack_durable = commit->pack_durable;
+    if (commit->pack_durable > facts->pack_durable) {
+        facts->pack_durable = commit->pack_durable;
+    }
     facts->last_sequence = scan->sequence;
     facts->groups++;
 }
@@ -497,7 +499,9 @@ void wal__scan(const struct wal__scan_source *source,
     facts->end = start->offset;
     facts->chain = start->chain;
     facts->last_sequence = start->last_sequence;
-    facts->watermark = WAL__SEGMENT_HEADER_SIZE;
+    facts->watermark = start->watermark > WAL__SEGMENT_HEADER_SIZE
+                           ? start->watermark
+                           : WAL__SEGMENT_HEADER_SIZE;
     begin_group(&scan, start->offset);
     do {
         walk(&scan, &lost);

@@ -64,6 +64,7 @@ struct wal__scan_start {
     uint32_t chain;         /* before it */
     uint64_t known_end; /* S: an end that a later OPEN or the log's COMMIT of
                          * the pack's position names; 0: none */
+    uint64_t watermark; /* of the pack, as the log names it; 0: none */
 };
 
 struct wal__scan_facts {
@@ -80,7 +81,7 @@ struct wal__scan_facts {
     uint64_t last_sequence;
     uint64_t torn_sequence; /* last one of valid frames that were dropped */
     uint64_t epoch;
-    uint64_t pack_durable;
+    uint64_t pack_durable; /* the highest in a COMMIT kept */
     int64_t clock_ms;
     uint64_t groups;
     uint32_t chain;

@@ -90,6 +90,10 @@ struct wal_slice {
     uint64_t size; /* bytes */
 };
 
+enum {
+    WAL_DIGEST_SIZE = 32 /* bytes of a SHA-256 */
+};
+
 /* Where and why a call failed. Owned by the caller; set struct_size first. */
 struct wal_error {
     uint32_t struct_size;
@@ -166,20 +170,23 @@ struct wal_store_info {
     uint32_t format_version; /* of the store */
     uint32_t tail;           /* enum wal_tail, as found when opening */
     uint8_t uuid[16];
-    uint64_t tail_segment;  /* where the tail was torn or damaged, */
-    uint64_t tail_offset;   /* from here, */
-    uint64_t tail_size;     /* so many bytes, */
-    uint64_t tail_sequence; /* first sequence number not kept, or 0 */
-    uint64_t sessions;      /* sessions in the store, deleted ones not */
-    uint64_t last_sequence; /* of the newest record */
-    uint64_t segments;      /* live log segments */
-    uint64_t log_bytes;     /* below the written end, all segments */
-    uint64_t disk_bytes;    /* capacity of all segments */
-    uint64_t groups;        /* groups this handle wrote */
-    uint64_t syncs;         /* syncs this handle made */
-    uint64_t acknowledged;  /* durable appends this handle acknowledged */
-    uint64_t queued;        /* operations in this handle's queue */
-    int32_t queue_status;   /* first failure of a queued operation that nobody
+    uint64_t tail_segment;    /* where the tail was torn or damaged, */
+    uint64_t tail_offset;     /* from here, */
+    uint64_t tail_size;       /* so many bytes, */
+    uint64_t tail_sequence;   /* first sequence number not kept, or 0 */
+    uint64_t sessions;        /* sessions in the store, deleted ones not */
+    uint64_t last_sequence;   /* of the newest record */
+    uint64_t segments;        /* live log segments */
+    uint64_t log_bytes;       /* below the written end, all segments */
+    uint64_t disk_bytes;      /* capacity of all segments */
+    uint64_t groups;          /* groups this handle wrote */
+    uint64_t syncs;           /* syncs this handle made */
+    uint64_t acknowledged;    /* durable appends this handle acknowledged */
+    uint64_t queued;          /* operations in this handle's queue */
+    uint64_t pack_segments;   /* live segments of the blob stream */
+    uint64_t pack_bytes;      /* below its written end, all segments */
+    uint64_t pack_disk_bytes; /* capacity of its segments */
+    int32_t queue_status;     /* first failure of a queued operation that nobody
                              * was told of; the next queued call, wal_flush or
                              * wal_close tells it */
     uint32_t reserved;
@@ -861,6 +868,50 @@ wal_session_compact(struct wal_session *session,
                     const struct wal_compact_options *options,
                     struct wal_session **fork, struct wal_append_result *result,
                     struct wal_error *error);
+
+/* ------------------------------------------------------------- blobs --- */
+
+struct wal_blob;
+struct wal_blob_writer;
+
+/* Keeps content under its SHA-256, once in the whole store, durably; digest
+ * takes it. Content that is there already costs nothing. Errors: WAL_ENOSPACE
+ * and those of wal_append. Any thread. SPEC.md, Blobs. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_blob_put(struct wal_store *store, struct wal_slice content,
+             uint8_t digest[WAL_DIGEST_SIZE], struct wal_error *error);
+
+/* The same for content that comes in pieces; memory is bounded by a few MiB
+ * whatever its size. finish makes it durable and tells digest and size (each
+ * may be null); discard frees the writer, finished or not; null is accepted.
+ * One thread at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_blob_create(struct wal_store *store, struct wal_blob_writer **writer,
+                struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_blob_write(struct wal_blob_writer *writer, struct wal_slice piece,
+               struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_blob_finish(struct wal_blob_writer *writer, uint8_t digest[WAL_DIGEST_SIZE],
+                uint64_t *size, struct wal_error *error);
+WAL_API void wal_blob_discard(struct wal_blob_writer *writer);
+
+/*
+ * Opens content by its digest. WAL_ENOTFOUND when the store has none of it.
+ * wal_blob_read gives `size` bytes from `offset` on, fewer at the end alone;
+ * each piece of 1 MiB that it touches is verified against its own digest, and
+ * a reading from the first byte to the last against that of the whole.
+ * WAL_ECORRUPT: it is damaged; nothing of it was given. One thread at a time.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_blob_open(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE],
+              struct wal_blob **blob, struct wal_error *error);
+WAL_API uint64_t wal_blob_size(const struct wal_blob *blob);
+WAL_API WAL_MUST_USE enum wal_status wal_blob_read(struct wal_blob *blob,
+                                                   uint64_t offset, void *data,
+                                                   uint64_t size, uint64_t *got,
+                                                   struct wal_error *error);
+WAL_API void wal_blob_close(struct wal_blob *blob);
 
 /* -------------------------------------------------------------- read --- */
 

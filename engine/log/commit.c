@@ -421,7 +421,7 @@ static enum wal_status start_threads(struct wal__committer *committer)
 
 enum wal_status wal__committer_init(struct wal__committer *committer,
                                     struct wal__log *log,
-                                    const struct wal__commit_client *client,
+                                    const struct wal__turn_client *client,
                                     const struct wal_open_options *options,
                                     struct wal_error *error)
 {

@@ -15,6 +15,7 @@
 
 #include "engine/log/log.h"
 #include "engine/log/news.h"
+#include "engine/log/turn.h"
 
 enum wal__op_state {
     WAL__OP_PENDING = 0,
@@ -75,18 +76,9 @@ enum wal_status wal__op_add(struct wal__op *op, uint32_t size,
 /* Checksums all payloads and sums up the demand; in the caller's thread. */
 void wal__op_finish(struct wal__op *op);
 
-/* Who keeps the indexes, as far as committing needs it. */
-struct wal__commit_client {
-    void *ctx;               /* also that of resolve and apply */
-    void (*lock)(void *ctx); /* the state lock, for writing */
-    void (*unlock)(void *ctx);
-    /* The indexes and the log differ: build them again from the log. */
-    enum wal_status (*reload)(void *ctx, struct wal_error *error);
-};
-
 struct wal__committer {
     struct wal__log *log;
-    struct wal__commit_client client;
+    struct wal__turn_client client; /* its ctx is that of resolve too */
     uint32_t queue_limit;
     uint64_t idle_mark_ns;
     pthread_mutex_t mutex;
@@ -119,7 +111,7 @@ struct wal__committer {
 
 enum wal_status wal__committer_init(struct wal__committer *committer,
                                     struct wal__log *log,
-                                    const struct wal__commit_client *client,
+                                    const struct wal__turn_client *client,
                                     const struct wal_open_options *options,
                                     struct wal_error *error) WAL_MUST_USE;
 

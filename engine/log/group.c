@@ -36,22 +36,6 @@ static void answer_all(struct wal__op *first, const struct wal__op *end,
     }
 }
 
-/* Applies what was published, from the beginning where that must be. */
-static enum wal_status apply_published(struct wal__committer *committer,
-                                       struct wal_error *error)
-{
-    struct wal__log *log = committer->log;
-    enum wal_status status = WAL_OK;
-
-    if (!log->stale) {
-        status = wal__log_catch_up(log, error);
-    }
-    if (status == WAL_OK && log->stale) {
-        status = committer->client.reload(committer->client.ctx, error);
-    }
-    return status;
-}
-
 /* Most of that goes before the lease, which others wait for. A failure comes
  * again under it. */
 static void read_ahead(struct wal__committer *committer)
@@ -66,31 +50,6 @@ static void read_ahead(struct wal__committer *committer)
         (void)!wal__log_catch_up(log, NULL);
     }
     committer->client.unlock(committer->client.ctx);
-}
-
-/* Brings this process to the published end, under lease and state lock. */
-static enum wal_status catch_up(struct wal__committer *committer, bool heals,
-                                struct wal_error *error)
-{
-    struct wal__log *log = committer->log;
-    enum wal_status status = WAL_OK;
-
-    if (!heals) {
-        status = wal__log_check_poison(log, error);
-    }
-    if (status == WAL_OK) {
-        status = apply_published(committer, error);
-    }
-    if (status == WAL_OK && wal__log_check_poison(log, NULL) != WAL_OK) {
-        status = wal__log_heal(log, error);
-        if (status == WAL_OK) {
-            status = apply_published(committer, error);
-        }
-    }
-    if (status == WAL_OK) {
-        status = wal__log_inherit(log, error);
-    }
-    return status;
 }
 
 /* The sessions of a group, ascending, each once. */
@@ -223,24 +182,6 @@ static struct wal__op *take_group(struct wal__op *first,
     return op;
 }
 
-/* The index beside the tail is removed before anything is appended. */
-static enum wal_status unindex(struct wal__log *log, struct wal_error *error)
-{
-    enum wal_status status;
-    uint64_t indexed = atomic_load(&log->shared->indexed);
-
-    if (indexed == 0) {
-        return WAL_OK;
-    }
-    status = log->client.unindex(log->client.ctx, indexed);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, 0, log->env->root, 0,
-                         "cannot remove the index beside the tail");
-    }
-    atomic_store(&log->shared->indexed, 0);
-    return WAL_OK;
-}
-
 void wal__group_build(struct wal__committer *committer, struct wal__op *first)
 {
     struct wal__log *log = committer->log;
@@ -248,23 +189,16 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
     enum wal_status status;
 
     read_ahead(committer);
-    status = wal__log_lease(log, &error);
+    status = wal__turn_begin(log, &committer->client, true, &error);
     if (status != WAL_OK) {
         answer_all(first, NULL, status, &error);
         return;
     }
-    committer->client.lock(committer->client.ctx);
-    status = catch_up(committer, true, &error);
     while (status == WAL_OK && first != NULL) {
         struct wal__demand demand;
         struct wal__op *end = take_group(first, &demand);
 
-        /* Before a rotation, which writes to the tail, and may put an index
-         * of its own in that one's place. */
-        status = unindex(log, &error);
-        if (status == WAL_OK) {
-            status = wal__log_reserve(log, &demand, &error);
-        }
+        status = wal__turn_reserve(log, &demand, &error);
         if (status == WAL_OK) {
             write_group(committer, first, end);
             status = wal__log_check_poison(log, &error);
@@ -274,37 +208,15 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         }
     }
     answer_all(first, NULL, status, &error);
-    committer->client.unlock(committer->client.ctx);
-    wal__log_release(log);
+    wal__turn_end(log, &committer->client);
 }
 
 enum wal_status wal__group_mark(struct wal__committer *committer,
                                 struct wal_error *error)
 {
-    struct wal__log *log = committer->log;
-    struct wal__group group;
-    enum wal_status status = wal__log_lease(log, error);
+    enum wal_status status =
+        wal__turn_mark(committer->log, &committer->client, error);
 
-    if (status != WAL_OK) {
-        return status;
-    }
-    committer->client.lock(committer->client.ctx);
-    status = catch_up(committer, false, error);
-    if (status == WAL_OK && log->tail != NULL && !log->marked &&
-        !log->tail->sealed && !log->must_rotate &&
-        atomic_load(&log->shared->rotate) != log->tail->id) {
-        status = wal__log_sync(log, atomic_load(&log->end), error);
-        if (status == WAL_OK) {
-            wal__group_init(&group, log);
-            status = wal__log_write(log, &group, error);
-            wal__group_deinit(&group);
-        }
-        if (status == WAL_OK) {
-            status = wal__log_sync(log, atomic_load(&log->end), error);
-        }
-    }
     committer->unmarked = false;
-    committer->client.unlock(committer->client.ctx);
-    wal__log_release(log);
     return status;
 }

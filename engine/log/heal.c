@@ -97,7 +97,8 @@ static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
     struct wal__commit commit = {.first_sequence = last_sequence + 1,
                                  .frame_count = 1,
                                  .epoch = log->epoch,
-                                 .clock_ms = io->now_ms(io->ctx)};
+                                 .clock_ms = io->now_ms(io->ctx),
+                                 .pack_durable = wal__log_pack_durable(log)};
     uint32_t size = (uint32_t)wal__open_size(0);
     struct wal__frame frame = {
         .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};

@@ -19,6 +19,11 @@
 #include "engine/log/window.h"
 #include "format/index_fmt.h"
 
+enum {
+    WAL__STREAM_LOG = 0,
+    WAL__STREAM_PACK = 1
+};
+
 /* Bytes that a COMMIT frame may take at most. */
 enum {
     WAL__COMMIT_SPAN_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
@@ -34,8 +39,9 @@ struct wal__log_client {
     /* A record that was read back was refused by apply with WAL_ECORRUPT: what
      * it stands on was lost to damage. */
     enum wal_status (*orphan)(void *ctx, const struct wal__applied *record);
-    /* Encodes the index of the segment that ends (SPEC.md 2.12); the header
-     * comes filled but for counts and last_session. */
+    /* Encodes the index of the segment that ends (SPEC.md 2.12, 2.20) behind
+     * room for a frame's header; the index's comes filled but for counts and
+     * last_session. */
     enum wal_status (*encode)(void *ctx, struct wal__index_header *header,
                               struct wal__buf *out);
     /* Bytes that encode may need when `postings` more records of at most
@@ -47,8 +53,6 @@ struct wal__log_client {
      * it, else null. */
     enum wal_status (*ended)(void *ctx, const struct wal__segment *segment,
                              const struct wal__buf *index);
-    /* The tail's index file is about to become stale: remove it, durably. */
-    enum wal_status (*unindex)(void *ctx, uint64_t segment);
 };
 
 struct wal__segment_table {
@@ -62,7 +66,7 @@ struct wal__log {
     struct wal__control *control;
     struct wal__control_stream *shared;
     struct wal__log_client client;
-    uint32_t stream; /* 0 log, 1 pack */
+    uint32_t stream; /* WAL__STREAM_LOG, WAL__STREAM_PACK */
     uint32_t class;
     const char *directory;
     uint8_t uuid[16];
@@ -78,7 +82,12 @@ struct wal__log {
     uint64_t epoch;         /* of this process */
     int64_t clock_ms;
     uint32_t chain;
-    uint64_t highest_id;          /* of any file in the directory */
+    uint64_t highest_id;   /* of any file in the directory */
+    uint64_t pack_durable; /* of the log: the highest end of the blob
+                                   * stream that a group that is kept names */
+    uint32_t skipped;      /* of the blob stream: segments that are missing or
+                       * damaged, and were left out */
+    bool lost_end;         /* the newest of them stood behind the tail */
     struct wal__segment *dropped; /* out of the chain; open until close */
     /* The group being built: its records are applied before they are written,
      * and deciding the next operation may read them. Of its builder alone. */
@@ -102,7 +111,8 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
 
 /*
  * Finds the live segments by the chain of predecessors and opens them: cheap,
- * no frame but OPEN is read. WAL_ECORRUPT when one is missing or foreign.
+ * no frame but OPEN is read. WAL_ECORRUPT when one is missing or foreign; of
+ * the blob stream that one is left out. attach.c
  */
 enum wal_status wal__log_attach(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
@@ -115,10 +125,10 @@ struct wal__segment *wal__log_segment_at(const struct wal__log *log,
 struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
 
 /* Applies a whole segment before the tail to the client, for an index that is
- * missing; log->facts says what was found. replay.c */
-enum wal_status wal__log_replay(struct wal__log *log,
-                                struct wal__segment *segment,
-                                struct wal_error *error) WAL_MUST_USE;
+ * missing, which the client encodes, and is then given. replay.c */
+enum wal_status wal__log_rebuild(struct wal__log *log,
+                                 struct wal__segment *segment,
+                                 struct wal_error *error) WAL_MUST_USE;
 
 /* A crash while a segment was begun leaves one that holds nothing: takes such
  * out of the chain, before anything is loaded. recover.c */
@@ -127,8 +137,10 @@ enum wal_status wal__log_drop_unbegun(struct wal__log *log,
 
 /* What a tail's index file says: everything before it needs no scan. */
 struct wal__tail_state {
-    uint64_t end;       /* offset; 0: there is no such index */
-    uint64_t known_end; /* offset that some derived file names durable, or 0 */
+    uint64_t end;          /* offset; 0: there is no such index */
+    uint64_t known_end;    /* offset that some derived file, or the log of the
+                         * blob stream, names durable, or 0 */
+    uint64_t pack_durable; /* that the index's COMMIT names */
     uint64_t commit_offset;
     uint64_t last_sequence;
     uint64_t epoch;
@@ -222,6 +234,11 @@ enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
 
+/* A group of the log that is kept names this durable end of the blob stream. */
+void wal__log_name_pack(struct wal__log *log, uint64_t position);
+/* What a COMMIT that is written now names: never less than those before. */
+uint64_t wal__log_pack_durable(const struct wal__log *log);
+
 /* Tells the other processes of what was written. */
 void wal__log_publish(struct wal__log *log);
 
@@ -248,6 +265,10 @@ void wal__log_set_durable(struct wal__log *log, uint64_t position);
 void wal__log_poison(struct wal__log *log);
 enum wal_status wal__log_check_poison(const struct wal__log *log,
                                       struct wal_error *error) WAL_MUST_USE;
+
+/* What the index of the tail says of it, but for counts. rotate.c */
+void wal__log_index_header(const struct wal__log *log,
+                           struct wal__index_header *header);
 
 /* The header of the segment after all that are, without a capacity; and such
  * a segment made, its content complete. The lease is held. rotate.c */
@@ -294,12 +315,21 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__span *payload,
                               struct wal_error *error) WAL_MUST_USE;
 
+/* The COMMIT at a position; WAL_ECORRUPT when there is none. */
+enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
+                                     struct wal__frame *frame,
+                                     struct wal__commit *commit) WAL_MUST_USE;
+
 /* Walks the frames of a piece that a scan handed over. */
 enum wal_status wal__log_apply_piece(struct wal__log *log,
                                      const struct wal__segment *segment,
                                      const struct wal__scan_piece *piece,
                                      int64_t clock_ms) WAL_MUST_USE;
 
+/* Internal to engine/log: a copy of the table with room for `more`; the old one
+ * stays for readers. Null without memory. */
+struct wal__segment_table *wal__log_grow_table(const struct wal__log *log,
+                                               uint32_t more);
 /* Internal to engine/log: appends to the chain. */
 enum wal_status wal__log_link(struct wal__log *log,
                               struct wal__segment *segment) WAL_MUST_USE;

@@ -98,7 +98,9 @@ static enum wal_status scan_tail(struct wal__log *log,
 
     wal__replay_start(log->tail, &start);
     start.known_end = state->known_end;
+    start.watermark = log->stream == WAL__STREAM_PACK ? state->known_end : 0;
     if (state->end != 0) {
+        wal__log_name_pack(log, state->pack_durable);
         start.offset = state->end;
         start.last_sequence = state->last_sequence;
         start.chain = state->chain;
@@ -109,7 +111,7 @@ static enum wal_status scan_tail(struct wal__log *log,
             return status;
         }
     }
-    if (zero) {
+    if (zero && state->known_end <= state->end) {
         log->facts.end = state->end;
         log->facts.watermark = state->commit_offset;
         log->facts.last_sequence = state->last_sequence;
@@ -338,6 +340,7 @@ static void adopt_start(struct wal__log *log,
         facts->chain = state->chain;
         log->commit_offset = state->commit_offset;
         log->last_epoch = state->epoch;
+        wal__log_name_pack(log, state->pack_durable);
     }
     wal__replay_adopt(log, facts);
     log->marked = state->end != 0;

@@ -93,9 +93,10 @@ enum wal_status wal__replay_scan(struct wal__log *log,
     return status;
 }
 
-enum wal_status wal__log_replay(struct wal__log *log,
-                                struct wal__segment *segment,
-                                struct wal_error *error)
+static enum wal_status replay(struct wal__log *log,
+                              struct wal__segment *segment,
+                              struct wal__scan_facts *facts,
+                              struct wal_error *error)
 {
     uint64_t end = atomic_load(&segment->end);
     struct wal__scan_start start;
@@ -106,7 +107,57 @@ enum wal_status wal__log_replay(struct wal__log *log,
         start.known_end = end;
         start.capacity = end;
     }
-    return wal__replay_scan(log, segment, &start, &log->facts, error);
+    return wal__replay_scan(log, segment, &start, facts, error);
+}
+
+/* What the index of a segment that was scanned says of it. */
+static void header_of(const struct wal__log *log,
+                      const struct wal__segment *segment,
+                      const struct wal__scan_facts *facts,
+                      struct wal__index_header *header)
+{
+    memset(header, 0, sizeof(*header));
+    header->id = segment->id;
+    header->end = atomic_load(&segment->end);
+    header->first_sequence = segment->open.last_sequence + 1;
+    header->last_sequence = facts->last_sequence;
+    header->chain = facts->chain;
+    header->commit_offset = (uint32_t)facts->commit_offset;
+    header->epoch = facts->epoch;
+    memcpy(header->uuid, log->uuid, sizeof(header->uuid));
+}
+
+enum wal_status wal__log_rebuild(struct wal__log *log,
+                                 struct wal__segment *segment,
+                                 struct wal_error *error)
+{
+    const struct wal__log_client *client = &log->client;
+    struct wal__index_header header;
+    struct wal__scan_facts *facts;
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    facts = wal__heap_alloc(log->env->heap, sizeof(*facts));
+    if (facts == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    wal__buf_init(&bytes, log->env->heap);
+    status = replay(log, segment, facts, error);
+    if (status == WAL_OK) {
+        if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
+            /* The OPEN that would say where it ended was lost. */
+            atomic_store(&segment->end, facts->end);
+        }
+        header_of(log, segment, facts, &header);
+        wal__log_name_pack(log, facts->pack_durable);
+        status = client->encode(client->ctx, &header, &bytes);
+    }
+    if (status == WAL_OK) {
+        status = client->ended(client->ctx, segment, &bytes);
+    }
+    wal__buf_deinit(&bytes);
+    wal__heap_free(log->env->heap, facts);
+    return status;
 }
 
 /* Takes the scan's result as the stream's end. */
@@ -123,4 +174,5 @@ void wal__replay_adopt(struct wal__log *log,
         log->clock_ms = facts->clock_ms;
     }
     log->marked = facts->watermark == log->commit_offset;
+    wal__log_name_pack(log, facts->pack_durable);
 }

@@ -162,8 +162,8 @@ static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
     return status;
 }
 
-static void index_header(const struct wal__log *log,
-                         struct wal__index_header *header)
+void wal__log_index_header(const struct wal__log *log,
+                           struct wal__index_header *header)
 {
     memset(header, 0, sizeof(*header));
     header->id = log->tail->id;
@@ -261,7 +261,7 @@ static enum wal_status end_tail(struct wal__log *log, bool *seal,
     struct wal__index_header header;
     enum wal_status status;
 
-    index_header(log, &header);
+    wal__log_index_header(log, &header);
     status = log->client.encode(log->client.ctx, &header, index);
     if (status != WAL_OK) {
         return wal__fail(error, status, 0, log->tail->path, 0,

@@ -93,6 +93,25 @@ static uint64_t durable_offset(const struct wal__log *log)
     return WAL__SEGMENT_HEADER_SIZE;
 }
 
+void wal__log_name_pack(struct wal__log *log, uint64_t position)
+{
+    if (position > log->pack_durable) {
+        log->pack_durable = position;
+    }
+}
+
+uint64_t wal__log_pack_durable(const struct wal__log *log)
+{
+    const struct wal__control_page *page = log->control->page;
+    uint64_t durable;
+
+    if (log->stream != WAL__STREAM_LOG) {
+        return 0;
+    }
+    durable = atomic_load(&page->streams[WAL__STREAM_PACK].durable);
+    return durable > log->pack_durable ? durable : log->pack_durable;
+}
+
 /* Encodes the COMMIT frame to out[WAL__COMMIT_SPAN_MAX]; gives its span. */
 static uint64_t encode_commit(const struct wal__log *log,
                               const struct wal__group *group,
@@ -109,6 +128,7 @@ static uint64_t encode_commit(const struct wal__log *log,
     commit->durable_off = (uint32_t)durable_offset(log);
     commit->epoch = log->epoch;
     commit->clock_ms = group->clock_ms;
+    commit->pack_durable = wal__log_pack_durable(log);
     commit->flags = group->durable ? WAL__COMMIT_DURABLE : 0;
     commit->session_count = group->session_count;
     memset(frame, 0, sizeof(*frame));
@@ -178,6 +198,7 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     log->last_epoch = log->epoch;
     log->clock_ms = commit.clock_ms;
     log->marked = commit.durable_off == commit_offset;
+    wal__log_name_pack(log, commit.pack_durable);
     atomic_store(&log->tail->end, end);
     atomic_store(&log->end, wal__position(log->tail->id, end));
     atomic_fetch_add(&log->groups, 1);

@@ -166,20 +166,7 @@ static enum wal_status reset_tail(struct wal__core *core, uint64_t segment)
 static enum wal_status put_beside(struct wal__core *core, uint64_t id,
                                   struct wal__span bytes)
 {
-    struct wal__index_writer writer;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-
-    wal__index_path(&core->env, id, path);
-    status = core->env.read_only
-                 ? WAL_EREADONLY
-                 : wal__index_writer_open(&writer, &core->env, path,
-                                          core->control.alone);
-    if (status == WAL_OK) {
-        status = wal__index_writer_put(&writer, bytes.data, bytes.size);
-        status = wal__index_writer_close(&writer, status);
-    }
-    if (status != WAL_OK) {
+    if (wal__index_file_write(&core->log, id, bytes, NULL) != WAL_OK) {
         return wal__index_set_put(&core->indexes, id, bytes);
     }
     return WAL_OK;
@@ -245,26 +232,6 @@ static enum wal_status ended(void *ctx, const struct wal__segment *segment,
     return status;
 }
 
-static enum wal_status unindex(void *ctx, uint64_t segment)
-{
-    struct wal__core *core = ctx;
-    const struct wal__io *io = core->env.io;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-    int err = 0;
-
-    wal__index_path(&core->env, segment, path);
-    status = io->unlink(io->ctx, path, &err);
-    if (status == WAL_ENOTFOUND) {
-        status = WAL_OK;
-    }
-    if (status == WAL_OK) {
-        *strrchr(path, '/') = '\0';
-        status = io->sync_directory(io->ctx, path, &err);
-    }
-    return status;
-}
-
 void wal__core_client(struct wal__core *core, struct wal__log_client *client)
 {
     client->ctx = core;
@@ -274,5 +241,4 @@ void wal__core_client(struct wal__core *core, struct wal__log_client *client)
     client->encode = wal__core_encode;
     client->index_bound = index_bound;
     client->ended = ended;
-    client->unindex = unindex;
 }

@@ -241,8 +241,8 @@ static enum wal_status open_log(struct wal__core *core,
                                 struct wal_error *error)
 {
     struct wal__log_client log_client;
-    struct wal__commit_client commit_client = {core, lock_state, unlock_state,
-                                               reload};
+    struct wal__turn_client commit_client = {core, lock_state, unlock_state,
+                                             reload};
     enum wal_status status;
 
     wal__core_client(core, &log_client);
@@ -264,6 +264,12 @@ static enum wal_status open_log(struct wal__core *core,
         core->found = core->log.facts;
         core->found_segment = core->log.tail == NULL ? 0 : core->log.tail->id;
         status = first_segment(core, error);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__blobs_init(&core->blobs, &core->env, &core->control,
+                            core->manifest.uuid, core->manifest.group_align,
+                            core->log.pack_durable, core->strict, error);
     }
     if (status == WAL_OK) {
         status = wal__control_share(&core->control, error);
@@ -332,6 +338,10 @@ enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
         return told == WAL_OK ? status : told;
     }
     if (status == WAL_OK) {
+        /* Before the log's mark, which names their end. */
+        status = wal__blobs_finish(&core->blobs, error);
+    }
+    if (status == WAL_OK) {
         status = wal__committer_mark(&core->committer, error);
     }
     if (status == WAL_OK && wal__control_is_last(&core->control)) {
@@ -340,6 +350,7 @@ enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
 
         /* Derived files: without them the next opening takes longer. */
         (void)derived;
+        (void)!wal__blobs_write_index(&core->blobs, NULL);
     }
     return told == WAL_OK ? status : told;
 }
@@ -354,6 +365,7 @@ void wal__core_deinit(struct wal__core *core)
         wal__core_unload(core);
         wal__log_close(&core->log);
     }
+    wal__blobs_deinit(&core->blobs);
     if (core->env.heap != NULL) {
         for (uint32_t i = 0; i < core->branch_count; i++) {
             wal__slot_deinit(core->branches[i]);
@@ -380,6 +392,9 @@ enum wal_status wal__core_meet(struct wal__core *core, struct wal_error *error)
     if (wal__control_meet(&core->control)) {
         core->log.shared = &core->control.page->streams[core->log.stream];
         status = reload(core, error);
+        if (status == WAL_OK) {
+            status = wal__blobs_meet(&core->blobs, error);
+        }
         shared = wal__control_share(&core->control, NULL);
     }
     pthread_rwlock_unlock(&core->state);

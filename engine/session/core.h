@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "engine/blob/blobs_parts.h"
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"
 #include "engine/index/documents.h"
@@ -42,6 +43,7 @@ struct wal__core {
     struct wal__manifest manifest;
     struct wal__log log;
     struct wal__committer committer;
+    struct wal__blobs blobs; /* recovered after the log, which names its end */
     pthread_rwlock_t state;
     uint32_t schema_version; /* that the caller writes; 0: any */
     bool strict;

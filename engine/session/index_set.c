@@ -1,68 +1,10 @@
 /*
- * index_set.c - finding, checking and writing the files of index/ (SPEC.md
- * 3.6). All of it is derived: what is not valid is as if it were not there.
+ * index_set.c - finding and checking the indexes of segments (SPEC.md 3.6). All
+ * of it is derived: what is not valid is as if it were not there.
  */
 #include "engine/session/index_set.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "engine/base/assert.h"
-#include "engine/base/error.h"
-
-enum wal_status wal__mapped_file_open(const struct wal__env *env,
-                                      const char *path,
-                                      struct wal__mapped_file *mapped,
-                                      struct wal_error *error)
-{
-    const struct wal__io *io = env->io;
-    struct wal__mapped_file opened = {0};
-    struct wal__io_stat stat = {0};
-    enum wal_status status;
-    int err = 0;
-
-    status = io->open(io->ctx, path, 0, &opened.file, &err);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, err, path, 0, "cannot open the file");
-    }
-    status = io->stat(io->ctx, opened.file, &stat, &err);
-    if (status == WAL_OK && stat.size == 0) {
-        status = WAL_ECORRUPT;
-    }
-    if (status == WAL_OK) {
-        status =
-            io->map(io->ctx, opened.file, stat.size, false, &opened.at, &err);
-    }
-    if (status != WAL_OK) {
-        io->close(io->ctx, opened.file);
-        return wal__fail(error, status, err, path, 0, "cannot map the file");
-    }
-    opened.size = stat.size;
-    *mapped = opened;
-    return WAL_OK;
-}
-
-void wal__mapped_file_close(const struct wal__env *env,
-                            struct wal__mapped_file *mapped)
-{
-    if (mapped->at != NULL) {
-        env->io->unmap(env->io->ctx, mapped->at, mapped->size);
-    }
-    if (mapped->file != NULL) {
-        env->io->close(env->io->ctx, mapped->file);
-    }
-    memset(mapped, 0, sizeof(*mapped));
-}
-
-void wal__index_path(const struct wal__env *env, uint64_t id,
-                     char out[WAL__PATH_MAX])
-{
-    int size = snprintf(out, WAL__PATH_MAX, "%s/index/%016" PRIx64 ".idx",
-                        env->root, id);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-}
 
 void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
                          struct wal__log *log)
@@ -174,7 +116,7 @@ enum wal_status wal__index_file_open(const struct wal__env *env, uint64_t id,
 
     memset(slot, 0, sizeof(*slot));
     slot->id = id;
-    wal__index_path(env, id, path);
+    wal__index_path(env, WAL__STREAM_LOG, id, path);
     status = wal__mapped_file_open(env, path, &slot->mapped, NULL);
     if (status == WAL_ENOMEM || status == WAL_EIO) {
         return status;
@@ -259,63 +201,4 @@ enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
         wal__index_slot_deinit(set->env, &slot);
     }
     return status;
-}
-
-enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
-                                       const struct wal__env *env,
-                                       const char *path, bool alone)
-{
-    const struct wal__io *io = env->io;
-    int size;
-
-    memset(writer, 0, sizeof(*writer));
-    writer->env = env;
-    size = snprintf(writer->path, sizeof(writer->path), "%s", path);
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
-                    WAL__PATH_MAX - 8, path);
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    if (alone) {
-        /* Who made it, if any, was killed at it. */
-        (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
-    }
-    return io->open(io->ctx, writer->temporary,
-                    WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                    &writer->file, &writer->sys_errno);
-}
-
-enum wal_status wal__index_writer_put(void *ctx, const void *data, size_t size)
-{
-    struct wal__index_writer *writer = ctx;
-    struct iovec iov = {(void *)(uintptr_t)data, size};
-    enum wal_status status =
-        wal__io_write_full(writer->env->io, writer->file, &iov, 1,
-                           writer->offset, &writer->sys_errno);
-
-    writer->offset += size;
-    return status;
-}
-
-enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
-                                        enum wal_status status)
-{
-    const struct wal__io *io = writer->env->io;
-    char directory[WAL__PATH_MAX];
-    int ignored = 0;
-
-    if (status == WAL_OK) {
-        status = io->sync(io->ctx, writer->file, &writer->sys_errno);
-    }
-    io->close(io->ctx, writer->file);
-    if (status == WAL_OK) {
-        status = io->rename(io->ctx, writer->temporary, writer->path,
-                            &writer->sys_errno);
-    }
-    if (status != WAL_OK) {
-        (void)!io->unlink(io->ctx, writer->temporary, &ignored);
-        return status;
-    }
-    memcpy(directory, writer->path, sizeof(directory));
-    *strrchr(directory, '/') = '\0';
-    return io->sync_directory(io->ctx, directory, &writer->sys_errno);
 }

@@ -7,23 +7,8 @@
 #ifndef WAL_SESSION_INDEX_SET_H
 #define WAL_SESSION_INDEX_SET_H
 
-#include "engine/base/buf.h"
-#include "engine/log/log.h"
+#include "engine/log/index_file.h"
 #include "format/index_fmt.h"
-
-/* A file mapped whole, read only. */
-struct wal__mapped_file {
-    struct wal__file *file;
-    void *at;
-    uint64_t size;
-};
-
-enum wal_status wal__mapped_file_open(const struct wal__env *env,
-                                      const char *path,
-                                      struct wal__mapped_file *mapped,
-                                      struct wal_error *error) WAL_MUST_USE;
-void wal__mapped_file_close(const struct wal__env *env,
-                            struct wal__mapped_file *mapped);
 
 struct wal__index_slot {
     uint64_t id;
@@ -54,38 +39,11 @@ wal__index_set_get(struct wal__index_set *set, uint64_t id,
 enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
                                    struct wal__span bytes) WAL_MUST_USE;
 
-/* The file's path: index/ID.idx. */
-void wal__index_path(const struct wal__env *env, uint64_t id,
-                     char out[WAL__PATH_MAX]);
-
 /* Reads and checks index/ID.idx into *slot, which is not in the set. */
 enum wal_status wal__index_file_open(const struct wal__env *env, uint64_t id,
                                      const uint8_t uuid[16],
                                      struct wal__index_slot *slot) WAL_MUST_USE;
 void wal__index_slot_deinit(const struct wal__env *env,
                             struct wal__index_slot *slot);
-
-/* A file of index/, written under a temporary name, synced, and renamed. */
-struct wal__index_writer {
-    const struct wal__env *env;
-    struct wal__file *file;
-    uint64_t offset;
-    int sys_errno;
-    char path[WAL__PATH_MAX];
-    char temporary[WAL__PATH_MAX];
-};
-
-/* One at a time: WAL_EEXISTS while another process writes that file, or after
- * one that was killed at it, until somebody is `alone`. */
-enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
-                                       const struct wal__env *env,
-                                       const char *path,
-                                       bool alone) WAL_MUST_USE;
-enum wal_status wal__index_writer_put(void *writer, const void *data,
-                                      size_t size) WAL_MUST_USE;
-/* Syncs and renames, or with `status` a failure removes what was written;
- * answers the first failure. */
-enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
-                                        enum wal_status status) WAL_MUST_USE;
 
 #endif

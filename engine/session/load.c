@@ -185,43 +185,6 @@ static enum wal_status merge(struct wal__core *core,
     return WAL_OK;
 }
 
-/* A segment that ended without an index: its records are applied as if it
- * were the tail, and it gets one. */
-static enum wal_status rebuild(struct wal__core *core,
-                               struct wal__segment *segment,
-                               struct wal_error *error)
-{
-    struct wal__log_client client;
-    const struct wal__scan_facts *facts = &core->log.facts;
-    enum wal_status status = wal__log_replay(&core->log, segment, error);
-
-    if (status == WAL_OK) {
-        struct wal__index_header header = {0};
-        struct wal__buf bytes;
-
-        if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
-            /* The OPEN that would say where it ended was lost. */
-            atomic_store(&segment->end, facts->end);
-        }
-        wal__core_client(core, &client);
-        wal__buf_init(&bytes, core->env.heap);
-        header.id = segment->id;
-        header.end = atomic_load(&segment->end);
-        header.first_sequence = segment->open.last_sequence + 1;
-        header.last_sequence = facts->last_sequence;
-        header.chain = facts->chain;
-        header.commit_offset = (uint32_t)facts->commit_offset;
-        header.epoch = facts->epoch;
-        memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
-        status = client.encode(core, &header, &bytes);
-        if (status == WAL_OK) {
-            status = client.ended(core, segment, &bytes);
-        }
-        wal__buf_deinit(&bytes);
-    }
-    return status;
-}
-
 static enum wal_status load_segment(struct wal__core *core,
                                     struct wal__segment *segment,
                                     struct wal_error *error)
@@ -234,7 +197,8 @@ static enum wal_status load_segment(struct wal__core *core,
     }
     status = wal__index_set_get(&core->indexes, segment->id, &index);
     if (status == WAL_ENOTFOUND) {
-        return rebuild(core, segment, error);
+        /* Its records are applied as if it were the tail. */
+        return wal__log_rebuild(&core->log, segment, error);
     }
     if (status == WAL_OK) {
         status = merge(core, index, segment->id);
@@ -244,29 +208,6 @@ static enum wal_status load_segment(struct wal__core *core,
                          "the segment's index cannot be read");
     }
     return WAL_OK;
-}
-
-/* Whether the COMMIT that an index of the tail names is there, and agrees. */
-static bool index_agrees(struct wal__core *core,
-                         const struct wal__index_header *header)
-{
-    uint64_t position =
-        wal__position(core->log.tail->id, header->commit_offset);
-    struct wal__commit commit;
-    struct wal__frame frame;
-    struct wal__span payload;
-    struct wal__buf scratch;
-    bool agrees;
-
-    wal__buf_init(&scratch, core->env.heap);
-    agrees = wal__log_read(&core->log, position, &scratch, &frame, &payload,
-                           NULL) == WAL_OK &&
-             frame.type == WAL__FRAME_COMMIT &&
-             wal__commit_decode(payload, &commit) == WAL__FMT_OK &&
-             wal__frame_chain(commit.chain, &frame) == header->chain &&
-             commit.epoch == header->epoch;
-    wal__buf_deinit(&scratch);
-    return agrees;
 }
 
 /* Copies an index of the tail into the tail's index in memory. */
@@ -300,6 +241,32 @@ static enum wal_status take_tail(struct wal__core *core,
     return status == WAL_OK ? merge(core, index, 0) : status;
 }
 
+/* A tail that is complete is not scanned: its last COMMIT says what end of the
+ * blob stream it relies on. */
+static enum wal_status name_pack(struct wal__core *core)
+{
+    struct wal__segment *tail = core->log.tail;
+    const struct wal__index *index;
+    struct wal__commit commit;
+    struct wal__frame frame;
+    enum wal_status status;
+
+    if (tail == NULL || !tail->sealed) {
+        return WAL_OK;
+    }
+    status = wal__index_set_get(&core->indexes, tail->id, &index);
+    if (status == WAL_OK) {
+        status = wal__log_read_commit(
+            &core->log, wal__position(tail->id, index->header.commit_offset),
+            &frame, &commit);
+    }
+    if (status == WAL_OK) {
+        wal__log_name_pack(&core->log, commit.pack_durable);
+    }
+    /* Damage there is met by who reads it. */
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}
+
 /* The index beside the tail: what it covers needs no scan. */
 static enum wal_status load_tail(struct wal__core *core,
                                  struct wal__tail_state *state)
@@ -325,7 +292,7 @@ static enum wal_status load_tail(struct wal__core *core,
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     header = &slot.index.header;
-    if (header->end <= tail->header.capacity && index_agrees(core, header)) {
+    if (wal__index_agrees(&core->log, header, &state->pack_durable)) {
         status = take_tail(core, &slot.index);
         state->end = header->end;
         state->known_end = header->end;
@@ -353,6 +320,9 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     status = load_snapshot(core, before, error);
     for (uint32_t i = 0; i < before && status == WAL_OK; i++) {
         status = load_segment(core, wal__log_segment_at(&core->log, i), error);
+    }
+    if (status == WAL_OK) {
+        status = name_pack(core);
     }
     if (status == WAL_OK) {
         status = load_tail(core, &state);

@@ -106,47 +106,6 @@ enum wal_status wal__core_write_catalogue(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Writes the index of the tail beside it. */
-static enum wal_status write_tail(struct wal__core *core,
-                                  struct wal_error *error)
-{
-    struct wal__segment *tail = core->log.tail;
-    struct wal__index_header header = {0};
-    struct wal__index_writer writer;
-    char path[WAL__PATH_MAX];
-    struct wal__buf bytes;
-    enum wal_status status;
-
-    wal__buf_init(&bytes, core->env.heap);
-    header.id = tail->id;
-    header.end = atomic_load(&tail->end);
-    header.first_sequence = tail->open.last_sequence + 1;
-    header.last_sequence = core->log.last_sequence;
-    header.chain = core->log.chain;
-    header.commit_offset = (uint32_t)core->log.commit_offset;
-    header.epoch = core->log.last_epoch;
-    memcpy(header.uuid, core->log.uuid, sizeof(header.uuid));
-    status = wal__core_encode(core, &header, &bytes);
-    wal__index_path(&core->env, tail->id, path);
-    writer.sys_errno = 0;
-    if (status == WAL_OK) {
-        status = wal__index_writer_open(&writer, &core->env, path,
-                                        core->control.alone);
-    }
-    if (status == WAL_OK) {
-        status = wal__index_writer_put(&writer, bytes.data + WAL__FRAME_SIZE,
-                                       bytes.size - WAL__FRAME_SIZE);
-        status = wal__index_writer_close(&writer, status);
-    }
-    wal__buf_deinit(&bytes);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, writer.sys_errno, path, 0,
-                         "cannot write the index of the tail");
-    }
-    atomic_store(&core->log.shared->indexed, tail->id);
-    return WAL_OK;
-}
-
 enum wal_status wal__core_write_indexes(struct wal__core *core,
                                         struct wal_error *error)
 {
@@ -154,15 +113,12 @@ enum wal_status wal__core_write_indexes(struct wal__core *core,
     uint64_t growth = wal__core_growth(core);
     enum wal_status status = WAL_OK;
 
-    if (log->tail == NULL || log->stale || log->tail->sealed ||
-        log->must_rotate || !log->marked ||
-        atomic_load(&log->end) != atomic_load(&log->shared->written) ||
-        atomic_load(&log->shared->indexed) == log->tail->id) {
+    if (!wal__index_file_is_due(log)) {
         return WAL_OK;
     }
     if (growth >= SNAPSHOT_MIN && growth >= 2 * core->snapshot.size) {
         status = wal__core_write_catalogue(core, atomic_load(&log->end),
                                            log->chain, error);
     }
-    return status == WAL_OK ? write_tail(core, error) : status;
+    return status == WAL_OK ? wal__index_file_write_tail(log, error) : status;
 }

@@ -5,6 +5,7 @@ The structures are read out of the header, as a binding would lay them out by
 hand; a function that is declared there and not called here is a failure.
 """
 import ctypes
+import hashlib
 import os
 import re
 import select
@@ -388,6 +389,30 @@ def check_own_entries(wal, session):
     wal.free("wal_session_close", fork)
 
 
+def check_blobs(wal, store):
+    size = wal.const["WAL_DIGEST_SIZE"]
+    put = (ctypes.c_uint8 * size)()
+    written = (ctypes.c_uint8 * size)()
+    wal.call("wal_blob_put", store, wal.slice("some content"), put)
+    same(bytes(put), hashlib.sha256(b"some content").digest(), "a digest")
+    writer = ctypes.c_void_p()
+    total = ctypes.c_uint64()
+    wal.call("wal_blob_create", store, by_ref(writer))
+    for piece in ("some ", "content"):
+        wal.call("wal_blob_write", writer, wal.slice(piece))
+    wal.call("wal_blob_finish", writer, written, by_ref(total))
+    wal.free("wal_blob_discard", writer)
+    same((bytes(written), total.value), (bytes(put), 12), "what was written")
+    blob = ctypes.c_void_p()
+    data = ctypes.create_string_buffer(7)
+    wal.call("wal_blob_open", store, put, by_ref(blob))
+    same(wal.function("wal_blob_size", ctypes.c_uint64)(blob), 12, "a size")
+    wal.call("wal_blob_read", blob, ctypes.c_uint64(5), data,
+             ctypes.c_uint64(9), by_ref(total))
+    same((data.raw[:total.value], total.value), (b"content", 7), "content")
+    wal.free("wal_blob_close", blob)
+
+
 def check_resume(wal, store):
     session = ctypes.c_void_p()
     wal.call("wal_session_latest", store, wal.slice(""), by_ref(session))
@@ -451,6 +476,7 @@ def main():
         check_batch(wal, session)
         check_update(wal, session)
         check_own_entries(wal, session)
+        check_blobs(wal, store)
         check_resume(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)

@@ -20,7 +20,8 @@ BASE = FORMAT + ["format/jsonl/", "engine/base/"]
 IO = BASE + ["engine/io/"]
 LOG = IO + ["engine/log/"]
 INDEX = LOG + ["engine/index/"]
-SESSION = INDEX + ["engine/session/"]
+BLOB = INDEX + ["engine/blob/"]
+SESSION = BLOB + ["engine/session/"]
 
 LAYERS = {
     API: [],
@@ -30,6 +31,7 @@ LAYERS = {
     "engine/io/": IO,
     "engine/log/": LOG,
     "engine/index/": INDEX,
+    "engine/blob/": BLOB,
     "engine/session/": SESSION,
     "engine/": SESSION,
     "tools/": [API, "format/jsonl/"],

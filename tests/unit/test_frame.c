@@ -326,7 +326,7 @@ static void test_frame__unknown_type_must_be_ignorable(void **state)
     (void)state;
     for (int type = 1; type < 256; type++) {
         struct wal__frame frame = an_entry(0);
-        int is_known = type <= 9 || (type >= 12 && type <= 15);
+        int is_known = type <= 15;
 
         frame.type = (uint8_t)type;
         if (!wal__frame_is_sequenced(frame.type)) {
@@ -403,7 +403,8 @@ static void test_frame__payload_is_bounded_by_its_type(void **state)
         {WAL__FRAME_INDEX, 64u << 20}, {WAL__FRAME_SEAL, 2u << 20},
         {WAL__FRAME_DOC, 18u << 20},   {WAL__FRAME_DOC_DELETE, 2u << 20},
         {WAL__FRAME_REDACT, 2u << 20}, {WAL__FRAME_TOMBSTONE, 0},
-        {WAL__FRAME_ACCEPT, 0},        {200, 2u << 20},
+        {WAL__FRAME_ACCEPT, 0},        {WAL__FRAME_CHUNK, 2u << 20},
+        {WAL__FRAME_BLOB, 2u << 20},   {200, 2u << 20},
     };
 
     (void)state;
@@ -430,7 +431,7 @@ static void test_frame__types_have_names(void **state)
 {
     static const char *const names[] = {
         "UNKNOWN", "OPEN",       "SESSION", "ENTRY",     "FORK",    "HEAD",
-        "DOC",     "DOC_DELETE", "REDACT",  "TOMBSTONE", "UNKNOWN", "UNKNOWN",
+        "DOC",     "DOC_DELETE", "REDACT",  "TOMBSTONE", "CHUNK",   "BLOB",
         "COMMIT",  "INDEX",      "SEAL",    "ACCEPT",    "UNKNOWN",
     };
 

@@ -1,0 +1,176 @@
+/*
+ * blob_delta.c - content by that of another chunk: LZ4 blocks that have a
+ * window of the base for their dictionary (SPEC.md 2.18).
+ *
+ * Invariant: a decoder reads no byte outside data, base and the content's
+ * size, whatever the bytes say.
+ */
+#include <lz4.h>
+#include <string.h>
+
+#include "engine/blob/blobs_parts.h"
+
+enum {
+    BEFORE = 16 * 1024 /* of a window, before the block's own place: what
+                        * moved forwards is found there */
+};
+
+/* What one chunk's encoding works with; too large for a stack. */
+struct delta {
+    LZ4_stream_t stream;
+    char packed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
+};
+
+static struct wal__span window_of(struct wal__span base, uint64_t offset)
+{
+    struct wal__span window = {NULL, 0};
+
+    if (offset < base.size) {
+        window.data = base.data + offset;
+        window.size = base.size - (size_t)offset;
+        if (window.size > WAL__CHUNK_WINDOW) {
+            window.size = WAL__CHUNK_WINDOW;
+        }
+    }
+    return window;
+}
+
+/* Where the window begins that has this place of the base near its front, and
+ * is as long as can be. */
+static uint32_t begin_window(struct wal__span base, int64_t place)
+{
+    int64_t last = (int64_t)base.size - WAL__CHUNK_WINDOW;
+    int64_t begin = place - BEFORE;
+
+    if (begin > last) {
+        begin = last;
+    }
+    return begin < 0 ? 0 : (uint32_t)begin;
+}
+
+/* Packs a block against one window into packed[to]; its size. */
+static uint32_t pack(struct delta *delta, struct wal__span block,
+                     struct wal__span base, uint32_t begin, int to)
+{
+    struct wal__span window = window_of(base, begin);
+
+    LZ4_resetStream_fast(&delta->stream);
+    (void)LZ4_loadDict(&delta->stream, (const char *)window.data,
+                       (int)window.size);
+    return (uint32_t)LZ4_compress_fast_continue(
+        &delta->stream, (const char *)block.data, delta->packed[to],
+        (int)block.size, (int)sizeof(delta->packed[to]), 1);
+}
+
+/* Appends a block, packed or as it is. */
+static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes,
+                                 uint32_t size, uint32_t window)
+{
+    struct wal__chunk_block block = {.stored_size = size, .window = window};
+    enum wal_status status;
+    uint8_t *at;
+
+    status = wal__buf_reserve(out, WAL__CHUNK_BLOCK_HEAD + size, &at);
+    if (status == WAL_OK) {
+        wal__chunk_block_encode_head(&block, at);
+        memcpy(at + WAL__CHUNK_BLOCK_HEAD, bytes, size);
+        out->size += WAL__CHUNK_BLOCK_HEAD + size;
+    }
+    return status;
+}
+
+/* Tries the place that is as far from the front as the block, and the one that
+ * is as far from the end: an edit moves what stands behind it. */
+static enum wal_status encode_block(struct delta *delta,
+                                    struct wal__span content, size_t offset,
+                                    struct wal__span base, struct wal__buf *out)
+{
+    struct wal__span block = {content.data + offset, content.size - offset};
+    int64_t moved = (int64_t)base.size - (int64_t)content.size;
+    uint32_t front = begin_window(base, (int64_t)offset);
+    uint32_t back = begin_window(base, (int64_t)offset + moved);
+    uint32_t window = front;
+    uint32_t size;
+    int best = 0;
+
+    if (block.size > WAL__CHUNK_BLOCK) {
+        block.size = WAL__CHUNK_BLOCK;
+    }
+    size = pack(delta, block, base, front, 0);
+    if (back != front) {
+        uint32_t other = pack(delta, block, base, back, 1);
+
+        if (other < size) {
+            size = other;
+            window = back;
+            best = 1;
+        }
+    }
+    if (size == 0 || size >= block.size) {
+        return put_block(out, block.data, (uint32_t)block.size, 0);
+    }
+    return put_block(out, (const uint8_t *)delta->packed[best], size, window);
+}
+
+enum wal_status wal__delta_encode(const struct wal__heap *heap,
+                                  struct wal__span content,
+                                  struct wal__span base, size_t limit,
+                                  struct wal__buf *out)
+{
+    struct delta *delta = wal__heap_alloc(heap, sizeof(*delta));
+    size_t before = out->size;
+    enum wal_status status = WAL_OK;
+
+    if (delta == NULL) {
+        return WAL_ENOMEM;
+    }
+    (void)LZ4_initStream(&delta->stream, sizeof(delta->stream));
+    for (size_t at = 0; at < content.size && status == WAL_OK;
+         at += WAL__CHUNK_BLOCK) {
+        status = encode_block(delta, content, at, base, out);
+        if (status == WAL_OK && out->size - before > limit) {
+            status = WAL_END;
+        }
+    }
+    wal__heap_free(heap, delta);
+    if (status != WAL_OK) {
+        out->size = before;
+    }
+    return status;
+}
+
+static bool decode_block(const struct wal__chunk_block *block,
+                         struct wal__span base, uint8_t *out, uint32_t size)
+{
+    struct wal__span window = window_of(base, block->window);
+
+    if (block->stored_size == size) {
+        memcpy(out, block->stored.data, size);
+        return true;
+    }
+    return LZ4_decompress_safe_usingDict((const char *)block->stored.data,
+                                         (char *)out, (int)block->stored_size,
+                                         (int)size, (const char *)window.data,
+                                         (int)window.size) == (int)size;
+}
+
+bool wal__delta_decode(struct wal__span data, struct wal__span base,
+                       uint8_t *out, uint32_t size)
+{
+    uint32_t done = 0;
+
+    while (done < size) {
+        struct wal__chunk_block block;
+        uint32_t part = size - done;
+
+        if (part > WAL__CHUNK_BLOCK) {
+            part = WAL__CHUNK_BLOCK;
+        }
+        if (wal__chunk_block_decode(&data, part, &block) != WAL__FMT_OK ||
+            !decode_block(&block, base, out + done, part)) {
+            return false;
+        }
+        done += part;
+    }
+    return data.size == 0;
+}

@@ -1,0 +1,236 @@
+/*
+ * blob_encode.c - content into records that are ready to be written: digest,
+ * look-up, compression (SPEC.md 2.18, 5.12). No lock is held meanwhile.
+ *
+ * Invariant: content that is there already is neither compressed nor copied.
+ */
+#include <lz4.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/blob/blobs_parts.h"
+#include "format/crc32.h"
+
+enum {
+    LZ4_GAIN = 16,  /* LZ4 has to save one part of so many */
+    DELTA_PARTS = 5 /* a delta one more of so many */
+};
+
+static enum wal_status no_memory(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+/* The frame's header, its payload of `size` bytes being in place. */
+static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
+                         size_t size)
+{
+    uint64_t span = wal__frame_span((uint32_t)size);
+    uint8_t *payload = out->frame.data + WAL__FRAME_SIZE;
+
+    memset(out->frame.data, 0, WAL__FRAME_SIZE);
+    memset(payload + size, 0, (size_t)span - WAL__FRAME_SIZE - size);
+    out->frame.size = (size_t)span;
+    memset(&out->header, 0, sizeof(out->header));
+    out->header.type = type;
+    out->header.stored_size = (uint32_t)size;
+    out->header.raw_size = (uint32_t)size;
+    out->header.id_hash = wal__digest_hash(&out->digest);
+    out->header.data_crc = wal__crc32(0, payload, size);
+}
+
+/* Content as it is, or by LZ4 where that gains, behind the chunk's head in
+ * payload[]; sets encoding and data. */
+static void encode_plain(struct wal__span content,
+                         struct wal__chunk_record *chunk, uint8_t *payload)
+{
+    int limit = (int)(content.size - content.size / LZ4_GAIN) - 1;
+    uint8_t *data;
+    int packed = 0;
+
+    chunk->data = content;
+    chunk->encoding = WAL__CHUNK_LZ4;
+    data = payload + wal__chunk_size(chunk) - content.size;
+    if (limit > 0) {
+        packed = LZ4_compress_default((const char *)content.data, (char *)data,
+                                      (int)content.size, limit);
+    }
+    if (packed > 0) {
+        chunk->data.data = data;
+        chunk->data.size = (size_t)packed;
+        return;
+    }
+    chunk->encoding = WAL__CHUNK_RAW;
+    if (content.size > 0) {
+        memcpy(data, content.data, content.size);
+    }
+}
+
+/* The content by the base, where that saves enough: chunk and payload then say
+ * so. A base that cannot be had is none. */
+static enum wal_status encode_delta(struct wal__blobs *blobs,
+                                    struct wal__span content,
+                                    const struct wal__digest *base,
+                                    struct wal__chunk_record *chunk,
+                                    uint8_t *payload)
+{
+    size_t limit =
+        chunk->data.size - (chunk->data.size + DELTA_PARTS - 1) / DELTA_PARTS;
+    struct wal__buf bytes;
+    struct wal__buf delta;
+    struct wal__span span;
+    enum wal_status status;
+    uint8_t depth = 0;
+
+    wal__buf_init(&bytes, blobs->env->heap);
+    wal__buf_init(&delta, blobs->env->heap);
+    status = wal__chunk_load(blobs, base, &bytes, &depth, NULL);
+    if (status == WAL_OK && depth < WAL__CHUNK_DEPTH_MAX) {
+        span.data = bytes.data;
+        span.size = bytes.size;
+        status =
+            wal__delta_encode(blobs->env->heap, content, span, limit, &delta);
+        if (status == WAL_OK && delta.size > 0) {
+            chunk->encoding = WAL__CHUNK_DELTA;
+            chunk->depth = (uint8_t)(depth + 1);
+            chunk->base = *base;
+            chunk->data.size = delta.size;
+            memcpy(payload + wal__chunk_size(chunk) - delta.size, delta.data,
+                   delta.size);
+        }
+    }
+    wal__buf_deinit(&bytes);
+    wal__buf_deinit(&delta);
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}
+
+static enum wal_status encode_chunk(struct wal__blobs *blobs,
+                                    struct wal__span content,
+                                    const struct wal__digest *base,
+                                    struct wal__blob_prepared *out)
+{
+    struct wal__chunk_record chunk = {.digest = out->digest,
+                                      .size = (uint32_t)content.size};
+    enum wal_status status;
+    uint8_t *at;
+
+    /* The head of a delta is the longer one, and padding. */
+    chunk.encoding = WAL__CHUNK_DELTA;
+    chunk.data = content;
+    status = wal__buf_reserve(
+        &out->frame, WAL__FRAME_SIZE + wal__chunk_size(&chunk) + 8, &at);
+    if (status != WAL_OK) {
+        return status;
+    }
+    at += WAL__FRAME_SIZE;
+    encode_plain(content, &chunk, at);
+    if (base != NULL && content.size > 0) {
+        status = encode_delta(blobs, content, base, &chunk, at);
+    }
+    if (status == WAL_OK) {
+        (void)wal__chunk_encode_head(&chunk, at);
+        finish_frame(out, WAL__FRAME_CHUNK, wal__chunk_size(&chunk));
+    }
+    return status;
+}
+
+/* Whether it is there: then out->end says so. */
+static enum wal_status look_up(struct wal__blobs *blobs,
+                               struct wal__blob_prepared *out,
+                               struct wal_error *error)
+{
+    uint64_t position = 0;
+    enum wal_status status =
+        wal__blobs_lookup(blobs, &out->digest, &position, error);
+
+    if (status == WAL_OK) {
+        out->end = wal__blobs_behind(position);
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+enum wal_status wal__chunk_prepare(struct wal__blobs *blobs,
+                                   struct wal__span content,
+                                   const struct wal__digest *base,
+                                   struct wal__blob_prepared *out,
+                                   struct wal_error *error)
+{
+    struct wal__blob_prepared made = {.size = content.size};
+    enum wal_status status;
+
+    wal__buf_init(&made.frame, blobs->env->heap);
+    if (wal__digest_of(&blobs->digester, content, &made.digest) != WAL_OK) {
+        return no_memory(error);
+    }
+    status = look_up(blobs, &made, error);
+    if (status == WAL_OK && made.end == 0 &&
+        encode_chunk(blobs, content, base, &made) != WAL_OK) {
+        status = no_memory(error);
+    }
+    if (status != WAL_OK) {
+        wal__blob_prepared_deinit(&made);
+        return status;
+    }
+    *out = made;
+    return WAL_OK;
+}
+
+enum wal_status wal__blob_prepare(struct wal__blobs *blobs,
+                                  struct wal__span content,
+                                  const struct wal__digest *base,
+                                  struct wal__blob_prepared *out,
+                                  struct wal_error *error)
+{
+    struct wal__digest first;
+    struct wal__buf chunks;
+    enum wal_status status;
+    uint64_t size;
+
+    if (base == NULL) {
+        return wal__chunk_prepare(blobs, content, NULL, out, error);
+    }
+    wal__buf_init(&chunks, blobs->env->heap);
+    status = wal__blob_chunks(blobs, base, &chunks, &size, NULL);
+    if (status == WAL_OK) {
+        memcpy(first.bytes, chunks.data, WAL__DIGEST_SIZE);
+    }
+    wal__buf_deinit(&chunks);
+    if (status == WAL_ENOMEM) {
+        return no_memory(error);
+    }
+    return wal__chunk_prepare(blobs, content, status == WAL_OK ? &first : NULL,
+                              out, error);
+}
+
+enum wal_status wal__blob_prepare_list(struct wal__blobs *blobs,
+                                       const struct wal__blob_record *blob,
+                                       struct wal__blob_prepared *out,
+                                       struct wal_error *error)
+{
+    struct wal__blob_prepared made = {.digest = blob->digest,
+                                      .size = blob->size};
+    size_t size = wal__blob_size(blob);
+    enum wal_status status = look_up(blobs, &made, error);
+    uint8_t *at;
+
+    wal__buf_init(&made.frame, blobs->env->heap);
+    if (status == WAL_OK && made.end == 0) {
+        if (wal__buf_reserve(&made.frame, WAL__FRAME_SIZE + size + 8, &at) !=
+            WAL_OK) {
+            return no_memory(error);
+        }
+        wal__blob_encode(blob, at + WAL__FRAME_SIZE);
+        finish_frame(&made, WAL__FRAME_BLOB, size);
+    }
+    if (status == WAL_OK) {
+        *out = made;
+    }
+    return status;
+}
+
+void wal__blob_prepared_deinit(struct wal__blob_prepared *prepared)
+{
+    if (prepared->frame.heap != NULL) {
+        wal__buf_deinit(&prepared->frame);
+    }
+}

@@ -1,0 +1,114 @@
+/*
+ * tree.h - the files of a user's work tree as checkpoints and rewinds see
+ * them: a table of calls below one root directory, so that a test can put a
+ * simulated disk in its place (SPEC.md 5.14). tree_posix.c is the real one.
+ *
+ * A path is relative to the root and plain (format/file_list.h), terminated
+ * by NUL. No call follows a symbolic link in any part of it but where said:
+ * a parent that is one is WAL_EOUTSIDE, as is anything that leaves the root.
+ * Every call answers WAL_OK or a failure with the errno in *sys_errno (never
+ * null): WAL_ENOTFOUND, WAL_EEXISTS, WAL_EACCESS (EACCES, EPERM, EROFS),
+ * WAL_ENOSPACE, WAL_ENOMEM, WAL_EOUTSIDE, WAL_ENOTFILE (a directory, device,
+ * socket or pipe where a file was named), else WAL_EIO. Handles may be used by
+ * several threads.
+ */
+#ifndef WAL_IO_TREE_H
+#define WAL_IO_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+
+struct wal__tree;      /* an open root; defined by the implementation */
+struct wal__tree_file; /* an open file below it */
+
+enum wal__tree_kind {
+    WAL__TREE_ABSENT,
+    WAL__TREE_REGULAR,
+    WAL__TREE_SYMLINK,
+    WAL__TREE_DIRECTORY,
+    WAL__TREE_OTHER
+};
+
+struct wal__tree_stat {
+    enum wal__tree_kind kind;
+    uint32_t mode; /* permission bits, 07777 */
+    uint64_t size;
+    int64_t mtime_ns;
+    int64_t ctime_ns;
+    uint64_t inode;
+    uint64_t device;
+};
+
+struct wal__tree_io {
+    void *ctx;
+
+    /* The root itself is an absolute path of the caller's, links followed. */
+    enum wal_status (*open_root)(void *ctx, const char *path,
+                                 struct wal__tree **tree, int *sys_errno);
+    void (*close_root)(void *ctx, struct wal__tree *tree);
+
+    /* Of the name itself, links not followed. A name that is not there, or
+     * whose parent is not, is WAL_OK and WAL__TREE_ABSENT. */
+    enum wal_status (*stat)(void *ctx, struct wal__tree *tree, const char *path,
+                            struct wal__tree_stat *out, int *sys_errno);
+
+    /* A regular file, to be read. Never blocks on a pipe. */
+    enum wal_status (*open)(void *ctx, struct wal__tree *tree, const char *path,
+                            struct wal__tree_file **file, int *sys_errno);
+    /* A new regular file, to be written; WAL_EEXISTS where a name is. */
+    enum wal_status (*create)(void *ctx, struct wal__tree *tree,
+                              const char *path, uint32_t mode,
+                              struct wal__tree_file **file, int *sys_errno);
+    void (*close)(void *ctx, struct wal__tree_file *file);
+    enum wal_status (*file_stat)(void *ctx, struct wal__tree_file *file,
+                                 struct wal__tree_stat *out, int *sys_errno);
+    /* May be short; *got 0: end of file. */
+    enum wal_status (*read)(void *ctx, struct wal__tree_file *file, void *data,
+                            size_t size, uint64_t offset, size_t *got,
+                            int *sys_errno);
+    enum wal_status (*write)(void *ctx, struct wal__tree_file *file,
+                             const void *data, size_t size, uint64_t offset,
+                             size_t *put, int *sys_errno);
+    /* Exactly these bits, whatever the umask. */
+    enum wal_status (*set_mode)(void *ctx, struct wal__tree_file *file,
+                                uint32_t mode, int *sys_errno);
+
+    /* The target of a symbolic link; WAL_ETOOBIG when it is longer. */
+    enum wal_status (*read_link)(void *ctx, struct wal__tree *tree,
+                                 const char *path, void *data, size_t size,
+                                 size_t *got, int *sys_errno);
+    enum wal_status (*make_link)(void *ctx, struct wal__tree *tree,
+                                 const char *path, const char *target,
+                                 int *sys_errno);
+
+    /* Takes the place of what is at `to`, a directory apart. */
+    enum wal_status (*rename)(void *ctx, struct wal__tree *tree,
+                              const char *from, const char *to, int *sys_errno);
+    enum wal_status (*unlink)(void *ctx, struct wal__tree *tree,
+                              const char *path, int *sys_errno);
+    enum wal_status (*make_directory)(void *ctx, struct wal__tree *tree,
+                                      const char *path, int *sys_errno);
+    /* Whether a file in the same directory could take the place of this name,
+     * or be put there: WAL_EACCESS, WAL_ENOTFILE, WAL_ENOTFOUND (no parent).
+     * Immutable files and read-only mounts count. Changes nothing. */
+    enum wal_status (*may_replace)(void *ctx, struct wal__tree *tree,
+                                   const char *path, int *sys_errno);
+
+    /* Data, sizes and modes of all files of the root's file system that were
+     * written before, on stable storage (syncfs). */
+    enum wal_status (*sync_all)(void *ctx, struct wal__tree *tree,
+                                int *sys_errno);
+    /* The names in a directory below the root; empty path: the root. */
+    enum wal_status (*sync_directory)(void *ctx, struct wal__tree *tree,
+                                      const char *path, int *sys_errno);
+
+    int64_t (*now_ns)(void *ctx); /* of the clock that file times come from */
+};
+
+/* The operating system's own. */
+extern const struct wal__tree_io wal__tree_posix;
+
+#endif

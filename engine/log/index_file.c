@@ -1,0 +1,228 @@
+/*
+ * index_file.c - finding, mapping and writing the files of index/ (SPEC.md
+ * 3.6), of either stream. All of it is derived. A file is put in place whole,
+ * by one process at a time.
+ */
+#include "engine/log/index_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/assert.h"
+#include "engine/base/error.h"
+
+enum wal_status wal__mapped_file_open(const struct wal__env *env,
+                                      const char *path,
+                                      struct wal__mapped_file *mapped,
+                                      struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    struct wal__mapped_file opened = {0};
+    struct wal__io_stat stat = {0};
+    enum wal_status status;
+    int err = 0;
+
+    status = io->open(io->ctx, path, 0, &opened.file, &err);
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, path, 0, "cannot open the file");
+    }
+    status = io->stat(io->ctx, opened.file, &stat, &err);
+    if (status == WAL_OK && stat.size == 0) {
+        status = WAL_ECORRUPT;
+    }
+    if (status == WAL_OK) {
+        status =
+            io->map(io->ctx, opened.file, stat.size, false, &opened.at, &err);
+    }
+    if (status != WAL_OK) {
+        io->close(io->ctx, opened.file);
+        return wal__fail(error, status, err, path, 0, "cannot map the file");
+    }
+    opened.size = stat.size;
+    *mapped = opened;
+    return WAL_OK;
+}
+
+void wal__mapped_file_close(const struct wal__env *env,
+                            struct wal__mapped_file *mapped)
+{
+    if (mapped->at != NULL) {
+        env->io->unmap(env->io->ctx, mapped->at, mapped->size);
+    }
+    if (mapped->file != NULL) {
+        env->io->close(env->io->ctx, mapped->file);
+    }
+    memset(mapped, 0, sizeof(*mapped));
+}
+
+void wal__index_path(const struct wal__env *env, uint32_t stream, uint64_t id,
+                     char out[WAL__PATH_MAX])
+{
+    int size =
+        snprintf(out, WAL__PATH_MAX, "%s/index/%s%016" PRIx64 ".idx", env->root,
+                 stream == WAL__STREAM_PACK ? "pack-" : "", id);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
+                                       const struct wal__env *env,
+                                       const char *path, bool alone)
+{
+    const struct wal__io *io = env->io;
+    int size;
+
+    memset(writer, 0, sizeof(*writer));
+    writer->env = env;
+    size = snprintf(writer->path, sizeof(writer->path), "%s", path);
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
+                    WAL__PATH_MAX - 8, path);
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    if (alone) {
+        /* Who made it, if any, was killed at it. */
+        (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
+    }
+    return io->open(io->ctx, writer->temporary,
+                    WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+                    &writer->file, &writer->sys_errno);
+}
+
+enum wal_status wal__index_writer_put(void *ctx, const void *data, size_t size)
+{
+    struct wal__index_writer *writer = ctx;
+    struct iovec iov = {(void *)(uintptr_t)data, size};
+    enum wal_status status =
+        wal__io_write_full(writer->env->io, writer->file, &iov, 1,
+                           writer->offset, &writer->sys_errno);
+
+    writer->offset += size;
+    return status;
+}
+
+enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
+                                        enum wal_status status)
+{
+    const struct wal__io *io = writer->env->io;
+    char directory[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (status == WAL_OK) {
+        status = io->sync(io->ctx, writer->file, &writer->sys_errno);
+    }
+    io->close(io->ctx, writer->file);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, writer->temporary, writer->path,
+                            &writer->sys_errno);
+    }
+    if (status != WAL_OK) {
+        (void)!io->unlink(io->ctx, writer->temporary, &ignored);
+        return status;
+    }
+    memcpy(directory, writer->path, sizeof(directory));
+    *strrchr(directory, '/') = '\0';
+    return io->sync_directory(io->ctx, directory, &writer->sys_errno);
+}
+
+/* --- the index of a segment --------------------------------------------- */
+
+enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
+                                      struct wal__span bytes,
+                                      struct wal_error *error)
+{
+    struct wal__index_writer writer;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    wal__index_path(log->env, log->stream, id, path);
+    if (log->env->read_only) {
+        return WAL_EREADONLY;
+    }
+    status =
+        wal__index_writer_open(&writer, log->env, path, log->control->alone);
+    if (status == WAL_OK) {
+        status = wal__index_writer_put(&writer, bytes.data, bytes.size);
+        status = wal__index_writer_close(&writer, status);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, writer.sys_errno, path, 0,
+                         "cannot write the index of a segment");
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__index_file_remove(const struct wal__log *log, uint64_t id)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__index_path(log->env, log->stream, id, path);
+    status = io->unlink(io->ctx, path, &err);
+    if (status == WAL_ENOTFOUND) {
+        status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        *strrchr(path, '/') = '\0';
+        status = io->sync_directory(io->ctx, path, &err);
+    }
+    return status;
+}
+
+enum wal_status wal__index_file_write_tail(struct wal__log *log,
+                                           struct wal_error *error)
+{
+    struct wal__index_header header;
+    struct wal__buf bytes;
+    struct wal__span span;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, log->env->heap);
+    wal__log_index_header(log, &header);
+    status = log->client.encode(log->client.ctx, &header, &bytes);
+    if (status != WAL_OK) {
+        wal__fail(error, status, 0, log->tail->path, 0,
+                  "cannot encode the index of the tail");
+    } else {
+        span.data = bytes.data + WAL__FRAME_SIZE;
+        span.size = bytes.size - WAL__FRAME_SIZE;
+        status = wal__index_file_write(log, log->tail->id, span, error);
+    }
+    wal__buf_deinit(&bytes);
+    if (status == WAL_OK) {
+        atomic_store(&log->shared->indexed, log->tail->id);
+    }
+    return status;
+}
+
+bool wal__index_file_is_due(const struct wal__log *log)
+{
+    return log->tail != NULL && !log->stale && !log->tail->sealed &&
+           !log->must_rotate && log->marked &&
+           atomic_load(&log->end) == atomic_load(&log->shared->written) &&
+           atomic_load(&log->shared->indexed) != log->tail->id;
+}
+
+bool wal__index_agrees(struct wal__log *log,
+                       const struct wal__index_header *header,
+                       uint64_t *pack_durable)
+{
+    struct wal__segment *tail = log->tail;
+    struct wal__commit commit;
+    struct wal__frame frame;
+    uint64_t position;
+
+    if (header->end > tail->header.capacity) {
+        return false;
+    }
+    position = wal__position(tail->id, header->commit_offset);
+    if (wal__log_read_commit(log, position, &frame, &commit) != WAL_OK ||
+        wal__frame_chain(commit.chain, &frame) != header->chain ||
+        commit.epoch != header->epoch) {
+        return false;
+    }
+    *pack_durable = commit.pack_durable;
+    return true;
+}

@@ -1,0 +1,42 @@
+/*
+ * turn.h - a turn of writing to a stream: lease and state lock, everything
+ * that was published applied, a poisoned stream healed (SPEC.md 4.1, 4.2).
+ *
+ * Invariant: between begin and end this process has applied all that is
+ * published, and nobody else writes to the stream. One thread of a process at
+ * a time: the caller's mutex sees to that.
+ */
+#ifndef WAL_LOG_TURN_H
+#define WAL_LOG_TURN_H
+
+#include "engine/log/log.h"
+
+/* Who keeps the indexes of the stream. */
+struct wal__turn_client {
+    void *ctx;
+    void (*lock)(void *ctx); /* the state lock, for writing */
+    void (*unlock)(void *ctx);
+    /* The indexes and the stream differ: build them again from it. */
+    enum wal_status (*reload)(void *ctx, struct wal_error *error);
+};
+
+/* Takes lease and state lock, and catches up. With `heals` a poisoned stream is
+ * healed, else refused. Nothing is held on failure. */
+enum wal_status wal__turn_begin(struct wal__log *log,
+                                const struct wal__turn_client *client,
+                                bool heals,
+                                struct wal_error *error) WAL_MUST_USE;
+void wal__turn_end(struct wal__log *log, const struct wal__turn_client *client);
+
+/* Makes room for a group. The index beside the tail is removed before. */
+enum wal_status wal__turn_reserve(struct wal__log *log,
+                                  const struct wal__demand *demand,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Closes the ambiguous window: sync, a COMMIT that says so, sync. Does nothing
+ * when the end is marked. Takes a turn of its own. */
+enum wal_status wal__turn_mark(struct wal__log *log,
+                               const struct wal__turn_client *client,
+                               struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,7 +1,7 @@
 /*
  * model.c - see model.h.
  */
-#include "tests/sim/model.h"
+#include "tests/sim/model_reading.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +109,7 @@ static void fill_frame(const struct ledger *ledger,
     }
 }
 
-static const char *letters(uint32_t seed)
+const char *ledger_letters(uint32_t seed)
 {
     return pattern() + seed % PATTERN_SHIFT;
 }
@@ -123,7 +123,7 @@ static uint8_t *frame_letters(const struct frame *frame, uint32_t seed,
 
     WAL__ASSERT(bytes != NULL && size >= before + after);
     memcpy(bytes, frame->before, before);
-    memcpy(bytes + before, letters(seed), size - before - after);
+    memcpy(bytes + before, ledger_letters(seed), size - before - after);
     memcpy(bytes + size - after, frame->after, after);
     return bytes;
 }
@@ -136,7 +136,8 @@ static bool is_framed(const struct frame *frame, uint32_t seed, uint32_t size,
     size_t after = strlen(frame->after);
 
     return got.size == size && memcmp(bytes, frame->before, before) == 0 &&
-           memcmp(bytes + before, letters(seed), size - before - after) == 0 &&
+           memcmp(bytes + before, ledger_letters(seed),
+                  size - before - after) == 0 &&
            memcmp(bytes + size - after, frame->after, after) == 0;
 }
 

@@ -30,6 +30,7 @@ enum {
     LEDGER_BATCHES = 2048,
     LEDGER_PARTS = 1024,
     LEDGER_NAMES = 3, /* heads of a session; the last is of stream 1 */
+    LEDGER_BLOBS = 256,
     LEDGER_SESSIONS = 24,
     LEDGER_STREAMS = 2,
     LEDGER_ACTORS = 2,
@@ -123,11 +124,22 @@ struct ledger_session {
     bool gone;       /* deleted for ever */
 };
 
+/* Content that was put, or was to be. */
+struct ledger_blob {
+    uint32_t seed;
+    uint32_t size;
+    uint32_t edit; /* what distinguishes it from others of the seed */
+    enum ledger_state state;
+    uint8_t digest[WAL_DIGEST_SIZE];
+};
+
 struct ledger {
     struct ledger_entry entries[LEDGER_ENTRIES];
     struct ledger_batch batches[LEDGER_BATCHES];
     struct ledger_session sessions[LEDGER_SESSIONS];
     struct ledger_part parts[LEDGER_PARTS];
+    struct ledger_blob blobs[LEDGER_BLOBS];
+    uint32_t blob_count;
     uint32_t entry_count;
     uint32_t batch_count;
     uint32_t part_count;
@@ -149,6 +161,7 @@ struct ledger_view {
     uint32_t depths[LEDGER_ENTRIES];
     uint64_t sequences[LEDGER_ENTRIES];
     uint32_t redactions[LEDGER_ENTRIES]; /* that hides it, or LEDGER_NONE */
+    bool blobs[LEDGER_BLOBS];
     enum ledger_sight parts[LEDGER_PARTS];
     uint64_t versions[LEDGER_PARTS]; /* of documents */
     uint32_t heads[LEDGER_SESSIONS][LEDGER_STREAMS];
@@ -179,6 +192,12 @@ uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
                           const struct ledger_entry *entry);
 uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch,
                          const struct ledger_part *part);
+
+/* Content of the state LEDGER_OPEN; the same content is one blob. */
+uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
+                         uint32_t edit);
+/* Its bytes, to be freed. */
+uint8_t *ledger_fill_blob(const struct ledger_blob *blob);
 
 /* The caller's view of an entry; the texts stay in *text. */
 void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,

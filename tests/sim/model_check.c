@@ -481,6 +481,7 @@ void ledger_check(const struct ledger *ledger, struct wal_store *store,
         read_session(reading);
     }
     check_list(reading);
+    reading_blobs(reading, loss);
     reading_judge_redactions(reading);
     reading_judge_batches(reading, loss);
     if (view != NULL) {

@@ -176,4 +176,8 @@ void ledger_settle(struct ledger *ledger, const struct ledger_view *view)
     for (uint32_t i = 0; i < ledger->session_count; i++) {
         settle_session(ledger, i, view);
     }
+    for (uint32_t i = 0; i < ledger->blob_count; i++) {
+        ledger->blobs[i].state =
+            view->blobs[i] ? LEDGER_DURABLE : LEDGER_REFUSED;
+    }
 }

@@ -48,6 +48,12 @@ void reading_change(struct reading *reading,
 void reading_move_main(struct reading *reading, uint32_t stream,
                        uint64_t sequence, uint64_t *after, uint32_t *head);
 
+/* Letters that do not repeat for as long as a payload is. model.c */
+const char *ledger_letters(uint32_t seed);
+
+/* Every content is there that was promised, byte for byte. */
+void reading_blobs(struct reading *reading, enum ledger_loss loss);
+
 /* Redactions hide, and nothing else does. */
 void reading_judge_redactions(const struct reading *reading);
 /* Whole or not at all; and what was promised. */

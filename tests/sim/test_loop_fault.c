@@ -129,12 +129,25 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
         workload_is_long() ? 80 : 16, workload_is_long() ? 1 : 5);
 }
 
+static void test_loop_fault__every_call_with_content(void **state)
+{
+    (void)state;
+    for (uint32_t actors = 1; actors <= 2; actors++) {
+        run(&(struct workload_options){.seed = 23 + actors,
+                                       .actors = actors,
+                                       .large_every = 6,
+                                       .blobs_every = 1},
+            workload_is_long() ? 80 : 24, workload_is_long() ? 1 : 5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_fault__every_call),
         cmocka_unit_test(test_loop_fault__every_call_of_two_processes),
         cmocka_unit_test(test_loop_fault__every_call_reading_by_pread),
+        cmocka_unit_test(test_loop_fault__every_call_with_content),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,18 @@ static void test_loop_kill__at_every_call_and_another_goes_on(void **state)
         workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 3);
 }
 
+static void test_loop_kill__at_every_call_with_content(void **state)
+{
+    (void)state;
+    for (uint32_t actors = 1; actors <= 2; actors++) {
+        run(&(struct workload_options){.seed = 35 + actors,
+                                       .actors = actors,
+                                       .large_every = 6,
+                                       .blobs_every = 1},
+            workload_is_long() ? 80 : 24, workload_is_long() ? 1 : 3);
+    }
+}
+
 /* Recovery itself is killed at every call, again and again, and found to come
  * to the same. */
 static void kill_recovery(const struct workload *base, uint64_t seed)
@@ -181,6 +193,20 @@ static void test_loop_kill__recovery_at_every_call(void **state)
     (void)state;
     for (uint32_t i = 0; i < (workload_is_long() ? 150u : 40u); i++) {
         ledger_say("seed 33, step %u", base->step);
+        workload_step(base);
+        kill_recovery(base, i);
+    }
+    workload_destroy(base);
+}
+
+static void test_loop_kill__recovery_of_content_at_every_call(void **state)
+{
+    struct workload *base = workload_create(&(struct workload_options){
+        .seed = 38, .actors = 2, .large_every = 6, .blobs_every = 1});
+
+    (void)state;
+    for (uint32_t i = 0; i < (workload_is_long() ? 100u : 24u); i++) {
+        ledger_say("seed 38, step %u", base->step);
         workload_step(base);
         kill_recovery(base, i);
     }
@@ -256,8 +282,8 @@ static void fail_sync(const struct workload *base, uint64_t nth,
 
 static void test_loop_kill__failed_sync_is_never_taken_back(void **state)
 {
-    struct workload *base = workload_create(
-        &(struct workload_options){.seed = 34, .actors = 2, .large_every = 4});
+    struct workload *base = workload_create(&(struct workload_options){
+        .seed = 34, .actors = 2, .large_every = 4, .blobs_every = 3});
     uint64_t runs = 0;
 
     (void)state;
@@ -282,7 +308,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_kill__at_every_call),
         cmocka_unit_test(test_loop_kill__at_every_call_and_another_goes_on),
+        cmocka_unit_test(test_loop_kill__at_every_call_with_content),
         cmocka_unit_test(test_loop_kill__recovery_at_every_call),
+        cmocka_unit_test(test_loop_kill__recovery_of_content_at_every_call),
         cmocka_unit_test(test_loop_kill__failed_sync_is_never_taken_back),
     };
 

@@ -119,12 +119,22 @@ static void test_loop_memory__reading_by_pread(void **state)
         workload_is_long() ? 60 : 16);
 }
 
+static void test_loop_memory__with_content(void **state)
+{
+    (void)state;
+    run(
+        &(struct workload_options){
+            .seed = 14, .actors = 2, .large_every = 6, .blobs_every = 1},
+        workload_is_long() ? 60 : 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_memory__every_allocation),
         cmocka_unit_test(test_loop_memory__two_processes),
         cmocka_unit_test(test_loop_memory__reading_by_pread),
+        cmocka_unit_test(test_loop_memory__with_content),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,6 +137,25 @@ static void test_loop_power__long_lives_with_rotation(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
+static void test_loop_power__with_content(void **state)
+{
+    struct cuts cuts = {.every = workload_is_long() ? 1 : 3, .each = 2};
+
+    (void)state;
+    for (uint64_t seed = 501; seed <= (workload_is_long() ? 540u : 506u);
+         seed++) {
+        run(&cuts,
+            &(struct workload_options){.seed = seed,
+                                       .actors = 1 + seed % 2,
+                                       .large_every = 12,
+                                       .blobs_every = 2,
+                                       .open_flags =
+                                           seed % 3 == 0 ? WAL_OPEN_PREAD : 0},
+            60);
+    }
+    print_message("%llu losses\n", (unsigned long long)cuts.choices);
+}
+
 static void test_loop_power__rotations_and_marks(void **state)
 {
     struct cuts cuts = {.every = 1, .each = 5, .writes = true};
@@ -210,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_power__every_call_every_landing),
         cmocka_unit_test(test_loop_power__long_lives_with_rotation),
+        cmocka_unit_test(test_loop_power__with_content),
         cmocka_unit_test(test_loop_power__rotations_and_marks),
         cmocka_unit_test(test_loop_power__behind_what_was_only_written),
         cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),

@@ -314,6 +314,9 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
     if (!workload->hurt && tail_of(actor->store) == WAL_TAIL_DAMAGED) {
         ledger_fail("a crash is taken for damage");
     }
+    if (!workload->hurt && workload__blobs_are_damaged(actor->store)) {
+        ledger_fail("a crash is taken for a loss of content");
+    }
     ledger_check(workload->ledger, actor->store, loss, view);
     ledger_settle(workload->ledger, view);
     digest = view->digest;

@@ -2,7 +2,8 @@
  * workload.h - a scripted life of a store on a simulated disk: one or two
  * processes that append in every class, branch, fork, redact, put documents,
  * move heads, change metadata, delete sessions, resend, are refused, rotate,
- * mark, close and open again, and the ledger of what they were told.
+ * put content, mark, close and open again, and the ledger of what they were
+ * told.
  *
  * What a step does follows from the seed and the step's number alone, not from
  * how earlier steps went; so the same script runs under any fault. A process
@@ -33,6 +34,7 @@ struct workload_options {
     uint32_t large_every; /* one batch in so many is of 100 to 300 KiB; 0:
                            * none */
     uint32_t huge_every;  /* one in so many has several MiB; 0: none */
+    uint32_t blobs_every; /* one step in so many puts content too; 0: none */
     uint32_t group_align; /* as in wal_open_options */
     uint32_t open_flags;  /* of every opening; WAL_OPEN_PREAD */
 };
@@ -63,6 +65,7 @@ struct workload {
     /* Of the call under way. */
     struct ledger_text texts[WORKLOAD_BATCH];
     struct ledger_text part_texts[WORKLOAD_PARTS];
+    uint8_t *blob;
     /* Called after every durable promise; may be null. */
     void (*on_durable)(void *arg);
     void *on_durable_arg;

@@ -46,6 +46,12 @@ void workload__step_stale(struct workload *workload,
                           struct dice *dice);
 void workload__step_drop(struct workload *workload, uint32_t number);
 
+/* workload_blobs.c: puts some content; content after all is well, of a script
+ * that puts any; and whether opening found content to be lost. */
+void workload__step_blob(struct workload *workload);
+enum wal_status workload__probe_blob(struct workload *workload, uint32_t actor);
+bool workload__blobs_are_damaged(const struct wal_store *store);
+
 /* Whether any call may answer this when something was made to fail. */
 bool workload__is_documented(enum wal_status status);
 /* Whether the store could be opened to read only. */

@@ -123,6 +123,8 @@ void workload_free_call(struct workload *workload)
     for (uint32_t i = 0; i < WORKLOAD_PARTS; i++) {
         ledger_free_text(&workload->part_texts[i]);
     }
+    free(workload->blob);
+    workload->blob = NULL;
 }
 
 /* How a batch is handed in. */
@@ -502,6 +504,13 @@ uint32_t workload_next_actor(const struct workload *workload)
     return workload__roll(&dice, workload->options.actors);
 }
 
+static bool is_blob_step(const struct workload *workload)
+{
+    uint32_t every = workload->options.blobs_every;
+
+    return every != 0 && workload->step % every == every - 1;
+}
+
 void workload_step(struct workload *workload)
 {
     struct dice dice = dice_of(workload);
@@ -530,6 +539,9 @@ void workload_step(struct workload *workload)
     }
     if (actor->store != NULL && !actor->poisoned) {
         act(workload, &dice);
+    }
+    if (is_blob_step(workload) && actor->store != NULL && !actor->poisoned) {
+        workload__step_blob(workload);
     }
     workload->step++;
 }
@@ -602,5 +614,12 @@ enum wal_status workload_probe(struct workload *workload, uint32_t number)
             ledger_fail("an append after all is well answers %d", status);
         }
     }
-    return sessions == 0 ? workload_add_session(workload, number) : WAL_OK;
+    if (sessions == 0) {
+        enum wal_status status = workload_add_session(workload, number);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    return workload__probe_blob(workload, number);
 }

@@ -1,8 +1,9 @@
 /*
  * io.h - the operating system as the engine sees it: a table of calls, so that
  * a test can put a simulated disk in its place. io_posix.c, with host.c, is the
- * real one and the only place of the engine that makes system calls on files;
- * io_memory.c keeps everything in memory.
+ * real one; it and the table for work trees (tree.h) are the only places of the
+ * engine that make system calls on files. io_memory.c keeps everything in
+ * memory, work trees apart.
  *
  * Every call answers WAL_OK or a failure with the errno in *sys_errno (which
  * may not be null). Calls do what one system call does: reads and writes may
@@ -19,6 +20,7 @@
 #include "agentwal.h"
 
 struct wal__file; /* defined by the implementation */
+struct wal__tree_io;
 
 enum wal__io_open_flag {
     WAL__IO_WRITE = 1,     /* read and write; else read only */
@@ -120,6 +122,8 @@ struct wal__io {
     /* Whether the library may run its own threads on this table. The
      * simulated disk has none: everything happens in the caller's thread. */
     bool threads;
+    /* Users' work trees (tree.h), with a context of their own. Null: none. */
+    const struct wal__tree_io *tree;
 };
 
 /* The operating system's own. */

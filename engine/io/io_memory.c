@@ -577,6 +577,7 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap,
     }
     memory->io = table;
     memory->io.ctx = memory;
+    memory->io.tree = wal__io_posix.tree;
     /* Zeros would say that it is not known. */
     wal__host_random(NULL, memory->boot_id, sizeof(memory->boot_id));
     memory->boot_id[0] |= 1;

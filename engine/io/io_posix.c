@@ -17,20 +17,16 @@
 #include <unistd.h>
 
 #include "engine/base/heap.h"
+#include "engine/io/descriptor.h"
 #include "engine/io/file_system.h"
 #include "engine/io/forked.h"
 #include "engine/io/host.h"
+#include "engine/io/tree.h"
 
 struct wal__file {
     int fd;
     struct wal__forked forked; /* of a file with locks */
 };
-
-/* Sets result to what a system call answers, whatever signals come. */
-#define RETRY(result, call) \
-    do {                    \
-        (result) = (call);  \
-    } while ((result) < 0 && errno == EINTR)
 
 static enum wal_status fail(int *sys_errno, int error)
 {
@@ -73,25 +69,6 @@ static int check_regular(int fd)
     return S_ISREG(st.st_mode) ? 0 : EINVAL;
 }
 
-/* Whatever a program writes to its standard streams must not land in a store:
- * a file that got the number of a closed one is moved above them. The errno,
- * or 0. */
-static int leave_standard_streams(int *fd)
-{
-    int moved;
-
-    if (*fd > STDERR_FILENO) {
-        return 0;
-    }
-    moved = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-
-    int error = moved < 0 ? errno : 0;
-
-    (void)close(*fd);
-    *fd = moved;
-    return error;
-}
-
 static enum wal_status file_open(void *ctx, const char *path, int flags,
                                  struct wal__file **file, int *sys_errno)
 {
@@ -106,9 +83,10 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
         return fail(sys_errno, ENOMEM);
     }
     memset(made, 0, sizeof(*made));
-    RETRY(made->fd, open(path, open_flags(flags), 0600));
+    WAL__RETRY(made->fd, open(path, open_flags(flags), 0600));
+    made->fd = wal__descriptor_move(made->fd);
 
-    int error = made->fd < 0 ? errno : leave_standard_streams(&made->fd);
+    int error = made->fd < 0 ? errno : 0;
 
     if (error == 0) {
         error = check_regular(made->fd);
@@ -140,7 +118,7 @@ static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
     (void)ctx;
     ssize_t result;
 
-    RETRY(result, pread(file->fd, data, size, (off_t)offset));
+    WAL__RETRY(result, pread(file->fd, data, size, (off_t)offset));
     if (result < 0) {
         return fail(sys_errno, errno);
     }
@@ -160,7 +138,7 @@ static enum wal_status file_pwritev(void *ctx, struct wal__file *file,
     if (count > IOV_MAX) {
         count = IOV_MAX;
     }
-    RETRY(result, pwritev(file->fd, iov, count, (off_t)offset));
+    WAL__RETRY(result, pwritev(file->fd, iov, count, (off_t)offset));
     if (result < 0) {
         return fail(sys_errno, errno);
     }
@@ -174,7 +152,7 @@ static enum wal_status file_sync(void *ctx, struct wal__file *file,
     (void)ctx;
     int result;
 
-    RETRY(result, fdatasync(file->fd));
+    WAL__RETRY(result, fdatasync(file->fd));
     return answer(result, sys_errno);
 }
 
@@ -188,7 +166,7 @@ static int write_zeros(int fd, uint64_t offset, uint64_t size)
         size_t part = left < sizeof(zeros) ? (size_t)left : sizeof(zeros);
         ssize_t result;
 
-        RETRY(result, pwrite(fd, zeros, part, (off_t)offset));
+        WAL__RETRY(result, pwrite(fd, zeros, part, (off_t)offset));
         if (result <= 0) {
             return result < 0 ? errno : EIO;
         }
@@ -213,7 +191,7 @@ static enum wal_status allocate_by_writing(int fd, uint64_t size,
         int result;
 
         /* Gives back a full disk's last bytes; the first failure counts. */
-        RETRY(result, ftruncate(fd, st.st_size));
+        WAL__RETRY(result, ftruncate(fd, st.st_size));
         return fail(sys_errno, error);
     }
     return WAL_OK;
@@ -228,7 +206,7 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
     if (size == 0) {
         return WAL_OK;
     }
-    RETRY(result, fallocate(file->fd, 0, 0, (off_t)size));
+    WAL__RETRY(result, fallocate(file->fd, 0, 0, (off_t)size));
     if (result < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
         return allocate_by_writing(file->fd, size, sys_errno);
     }
@@ -253,7 +231,7 @@ static enum wal_status file_stat(void *ctx, struct wal__file *file,
     struct stat st;
     int result;
 
-    RETRY(result, fstat(file->fd, &st));
+    WAL__RETRY(result, fstat(file->fd, &st));
     if (result < 0) {
         return fail(sys_errno, errno);
     }
@@ -286,8 +264,8 @@ static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
     int result;
 
     (void)ctx;
-    RETRY(result,
-          madvise((void *)(uintptr_t)at, (size_t)size, MADV_POPULATE_READ));
+    WAL__RETRY(result, madvise((void *)(uintptr_t)at, (size_t)size,
+                               MADV_POPULATE_READ));
     if (result == 0) {
         return WAL_OK;
     }
@@ -322,7 +300,7 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file,
     if (!wal__forked_add(&file->forked, &file->fd)) {
         return fail(sys_errno, ENOMEM);
     }
-    RETRY(result, fcntl(file->fd, F_OFD_SETLK, &lock));
+    WAL__RETRY(result, fcntl(file->fd, F_OFD_SETLK, &lock));
     if (result < 0 && (errno == EAGAIN || errno == EACCES)) {
         *sys_errno = errno;
         return WAL_ELOCKED;
@@ -339,7 +317,7 @@ static enum wal_status path_stat(void *ctx, const char *path,
     struct stat st;
     int result;
 
-    RETRY(result, stat(path, &st));
+    WAL__RETRY(result, stat(path, &st));
     if (result < 0) {
         return fail(sys_errno, errno);
     }
@@ -353,7 +331,7 @@ static enum wal_status path_make_directory(void *ctx, const char *path,
     (void)ctx;
     int result;
 
-    RETRY(result, mkdir(path, 0700));
+    WAL__RETRY(result, mkdir(path, 0700));
     return answer(result, sys_errno);
 }
 
@@ -407,7 +385,7 @@ static enum wal_status path_rename(void *ctx, const char *from, const char *to,
     (void)ctx;
     int result;
 
-    RETRY(result, rename(from, to));
+    WAL__RETRY(result, rename(from, to));
     return answer(result, sys_errno);
 }
 
@@ -416,7 +394,7 @@ static enum wal_status path_unlink(void *ctx, const char *path, int *sys_errno)
     (void)ctx;
     int result;
 
-    RETRY(result, unlink(path));
+    WAL__RETRY(result, unlink(path));
     return answer(result, sys_errno);
 }
 
@@ -426,14 +404,14 @@ static enum wal_status path_sync_directory(void *ctx, const char *path,
     (void)ctx;
     int fd;
 
-    RETRY(fd, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    WAL__RETRY(fd, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0) {
         return fail(sys_errno, errno);
     }
 
     int result;
 
-    RETRY(result, fsync(fd));
+    WAL__RETRY(result, fsync(fd));
 
     int error = result < 0 ? errno : 0;
 
@@ -453,7 +431,7 @@ static enum wal_status path_is_network(void *ctx, const char *path,
     struct statfs fs;
     int result;
 
-    RETRY(result, statfs(path, &fs));
+    WAL__RETRY(result, statfs(path, &fs));
     if (result < 0) {
         return fail(sys_errno, errno);
     }
@@ -498,4 +476,5 @@ const struct wal__io wal__io_posix = {
     .wait = wal__host_wait,
     .wake = wal__host_wake,
     .threads = true,
+    .tree = &wal__tree_posix,
 };

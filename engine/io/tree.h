@@ -4,13 +4,15 @@
  * simulated disk in its place (SPEC.md 5.14). tree_posix.c is the real one.
  *
  * A path is relative to the root and plain (format/file_list.h), terminated
- * by NUL. No call follows a symbolic link in any part of it but where said:
- * a parent that is one is WAL_EOUTSIDE, as is anything that leaves the root.
- * Every call answers WAL_OK or a failure with the errno in *sys_errno (never
- * null): WAL_ENOTFOUND, WAL_EEXISTS, WAL_EACCESS (EACCES, EPERM, EROFS),
- * WAL_ENOSPACE, WAL_ENOMEM, WAL_EOUTSIDE, WAL_ENOTFILE (a directory, device,
- * socket or pipe where a file was named), else WAL_EIO. Handles may be used by
- * several threads.
+ * by NUL: another one is WAL_EINVAL. No call follows a symbolic link in any
+ * part of it: a parent that is one is WAL_EOUTSIDE, as is a path that is
+ * absolute or has a part "..". Every call answers WAL_OK or a failure with
+ * the errno in *sys_errno (never null): WAL_ENOTFOUND, WAL_EEXISTS,
+ * WAL_EACCESS (EACCES, EPERM, EROFS; EBUSY: a mount is there), WAL_ENOSPACE,
+ * WAL_ENOMEM, WAL_EOUTSIDE, WAL_ENOTFILE (a directory, device, socket, pipe
+ * or, where it cannot be meant, a symbolic link where a file was named),
+ * WAL_ETOOBIG (a name longer than the file system has), else WAL_EIO.
+ * Outputs are untouched on failure. Handles may be used by several threads.
  */
 #ifndef WAL_IO_TREE_H
 #define WAL_IO_TREE_H
@@ -45,20 +47,25 @@ struct wal__tree_stat {
 struct wal__tree_io {
     void *ctx;
 
-    /* The root itself is an absolute path of the caller's, links followed. */
+    /* The root itself is an absolute path of the caller's, links followed.
+     * Open it anew for each piece of work: calls that only look may find a
+     * directory where it was up to 10 ms ago while the handle is open. */
     enum wal_status (*open_root)(void *ctx, const char *path,
                                  struct wal__tree **tree, int *sys_errno);
     void (*close_root)(void *ctx, struct wal__tree *tree);
 
-    /* Of the name itself, links not followed. A name that is not there, or
-     * whose parent is not, is WAL_OK and WAL__TREE_ABSENT. */
+    /* Of the name itself, links not followed. A name that is not there, whose
+     * parent is not, or that is too long to be there, is WAL_OK and
+     * WAL__TREE_ABSENT. */
     enum wal_status (*stat)(void *ctx, struct wal__tree *tree, const char *path,
                             struct wal__tree_stat *out, int *sys_errno);
 
     /* A regular file, to be read. Never blocks on a pipe. */
     enum wal_status (*open)(void *ctx, struct wal__tree *tree, const char *path,
                             struct wal__tree_file **file, int *sys_errno);
-    /* A new regular file, to be written; WAL_EEXISTS where a name is. */
+    /* A new regular file, to be read and written; WAL_EEXISTS where a name
+     * is. The umask takes bits off the mode. On another file system than the
+     * root's, which sync_all does not reach, each write is durable. */
     enum wal_status (*create)(void *ctx, struct wal__tree *tree,
                               const char *path, uint32_t mode,
                               struct wal__tree_file **file, int *sys_errno);
@@ -84,16 +91,22 @@ struct wal__tree_io {
                                  const char *path, const char *target,
                                  int *sys_errno);
 
-    /* Takes the place of what is at `to`, a directory apart. */
+    /* What is at `from`, no directory, takes the place of what is at `to`, a
+     * directory apart. */
     enum wal_status (*rename)(void *ctx, struct wal__tree *tree,
                               const char *from, const char *to, int *sys_errno);
     enum wal_status (*unlink)(void *ctx, struct wal__tree *tree,
                               const char *path, int *sys_errno);
     enum wal_status (*make_directory)(void *ctx, struct wal__tree *tree,
                                       const char *path, int *sys_errno);
+    /* One that is empty: WAL_EEXISTS when it is not. */
+    enum wal_status (*remove_directory)(void *ctx, struct wal__tree *tree,
+                                        const char *path, int *sys_errno);
     /* Whether a file in the same directory could take the place of this name,
-     * or be put there: WAL_EACCESS, WAL_ENOTFILE, WAL_ENOTFOUND (no parent).
-     * Immutable files and read-only mounts count. Changes nothing. */
+     * or be put there, and the directory be synced: WAL_EACCESS, WAL_ENOTFILE
+     * (also: a parent is no directory), WAL_ENOTFOUND (no parent). Immutable
+     * files, read-only mounts and mounts on the name count. Changes nothing.
+     */
     enum wal_status (*may_replace)(void *ctx, struct wal__tree *tree,
                                    const char *path, int *sys_errno);
 
@@ -110,5 +123,20 @@ struct wal__tree_io {
 
 /* The operating system's own. */
 extern const struct wal__tree_io wal__tree_posix;
+/* The same as on kernels without openat2(2), for tests. */
+extern const struct wal__tree_io wal__tree_posix_by_parts;
+
+/* A path cut at its last slash. In tree_path.c, as is all below. */
+struct wal__tree_place {
+    size_t parent_size; /* bytes of the path; 0: the root is the parent */
+    const char *name;   /* the path's last part */
+};
+
+/* 0, or an errno: EXDEV where the path leaves the root, EINVAL, ENAMETOOLONG
+ * for a path or a part longer than any file system has. */
+int wal__tree_path_cut(const char *path, struct wal__tree_place *place);
+/* What an errno means: of a call on a name, and of the way to its parent. */
+enum wal_status wal__tree_status(int sys_errno);
+enum wal_status wal__tree_way_status(int sys_errno);
 
 #endif

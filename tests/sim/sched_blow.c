@@ -66,7 +66,7 @@ static void draw_failure(struct sched_event *event, uint64_t *fate)
     if (event->failure == SCHED_FULL_DISK) {
         event->failure = SCHED_FAIL_ONCE;
     }
-    event->call = (enum sim_call)(1 + sched__draw(fate, SIM_CLOSE - 1));
+    event->call = (enum sim_call)(1 + sched__draw(fate, SIM_STORE_CALLS - 1));
     event->countdown = sched__draw(fate, is_rare(event->call) ? 2 : 12);
 }
 

@@ -76,7 +76,7 @@ void sched_print(const struct sched_counts *counts)
         printf("%12llu %s\n", (unsigned long long)counts->failures[i],
                failure_names[i]);
     }
-    for (int i = SIM_ANY + 1; i < SIM_CLOSE; i++) {
+    for (int i = SIM_ANY + 1; i < SIM_STORE_CALLS; i++) {
         printf("%12llu failed: %s\n", (unsigned long long)counts->calls[i],
                sim_call_name((enum sim_call)i));
     }
@@ -109,7 +109,7 @@ uint32_t sched_missing(const struct sched_counts *counts, bool heals)
     for (uint32_t i = 0; i < SCHED_FAILURES; i++) {
         missing += report_zero(counts->failures[i], "", failure_names[i]);
     }
-    for (int i = SIM_ANY + 1; i < SIM_CLOSE; i++) {
+    for (int i = SIM_ANY + 1; i < SIM_STORE_CALLS; i++) {
         missing += report_zero(counts->calls[i],
                                "failed: ", sim_call_name((enum sim_call)i));
     }

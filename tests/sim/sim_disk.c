@@ -24,6 +24,7 @@ struct sim_disk *sim_disk_create(uint64_t seed)
     disk->next_inode = 1;
     disk->next_process = 1000;
     disk->ticks_ns = 1000000000;
+    disk->grain_ns = 1;
     disk->boot_ms = INT64_C(1700000000000);
     sim__random_fill(&disk->random, disk->boot_id, sizeof(disk->boot_id));
     disk->root = sim__file_create(disk, true);
@@ -400,7 +401,11 @@ static bool dump_directory(const struct sim_disk *disk,
             errno = ENAMETOOLONG;
             return false;
         }
-        if (name->file->is_directory) {
+        if (name->file->target != NULL) {
+            if (symlink(name->file->target, inner->real_path) != 0) {
+                return false;
+            }
+        } else if (name->file->is_directory) {
             inner->directory = name->file;
             (*count)++;
         } else if (!dump_file(name->file, inner->real_path)) {

@@ -113,6 +113,10 @@ struct sim_file *sim__file_create(struct sim_disk *disk, bool is_directory)
     file->refs = 1;
     file->inode = disk->next_inode++;
     file->is_directory = is_directory;
+    file->mode = is_directory ? 0755 : 0644;
+    sim__file_date(file);
+    file->kept_mtime_ns = file->mtime_ns;
+    file->kept_ctime_ns = file->ctime_ns;
     file->next = disk->files;
     if (file->next != NULL) {
         file->next->previous = file;
@@ -146,6 +150,7 @@ void sim__file_release(struct sim_file *file)
     if (file->content != NULL) {
         (void)munmap(file->content, SIM_FILE_MAX);
     }
+    free(file->target);
     free(file->touched);
     free(file->changes);
     free(file->shadow);
@@ -183,7 +188,7 @@ struct sim_file *sim__file_clone(struct sim_file *file, struct sim_disk *disk)
     struct sim_file *copy = sim__file_create(disk, file->is_directory);
 
     sim__file_capture(file);
-    copy->inode = file->inode;
+    sim__file_copy_inode(file, copy);
     copy->size = file->size;
     copy->allocated = file->allocated;
     memcpy(copy->bad, file->bad, sizeof(copy->bad));
@@ -274,8 +279,8 @@ void sim__file_store(struct sim_file *file, uint64_t offset,
 
 /* ----------------------------------------------------------- changes --- */
 
-static struct sim_change *add_change(struct sim_file *file,
-                                     enum sim_change_kind kind)
+struct sim_change *sim__file_add_change(struct sim_file *file,
+                                        enum sim_change_kind kind)
 {
     file->changes = sim__grow(file->changes, &file->change_capacity,
                               file->change_count + 1, sizeof(*file->changes));
@@ -314,13 +319,14 @@ void sim__file_write(struct sim_file *file, struct sim_bytes *data,
     WAL__ASSERT(offset + size <= file->size);
     sim__file_capture(file);
 
-    struct sim_change *change = add_change(file, SIM_WRITE);
+    struct sim_change *change = sim__file_add_change(file, SIM_WRITE);
 
     change->offset = offset;
     change->size = size;
     change->before = copy_range(file, offset, size);
     change->after = data;
     sim__file_store(file, offset, data == NULL ? NULL : data->data, size);
+    sim__file_date(file);
     refresh_shadow(file);
 }
 
@@ -330,10 +336,11 @@ void sim__file_resize(struct sim_file *file, uint64_t size, uint64_t allocated)
         return;
     }
 
-    struct sim_change *change = add_change(file, SIM_SIZE);
+    struct sim_change *change = sim__file_add_change(file, SIM_SIZE);
 
     change->new_size = size;
     change->new_allocated = allocated;
+    sim__file_date(file);
     file->size = size;
     file->allocated = allocated;
 }
@@ -342,7 +349,7 @@ void sim__file_cut(struct sim_file *file)
 {
     sim__file_capture(file);
 
-    struct sim_change *change = add_change(file, SIM_CUT);
+    struct sim_change *change = sim__file_add_change(file, SIM_CUT);
 
     change->size = file->pages * SIM_PAGE_SIZE;
     change->before = copy_range(file, 0, change->size);
@@ -351,6 +358,7 @@ void sim__file_cut(struct sim_file *file)
     sim__file_store(file, 0, NULL, change->size);
     file->size = 0;
     file->allocated = 0;
+    sim__file_date(file);
     refresh_shadow(file);
 }
 
@@ -380,7 +388,7 @@ void sim__file_capture(struct sim_file *file)
             continue;
         }
 
-        struct sim_change *change = add_change(file, SIM_WRITE);
+        struct sim_change *change = sim__file_add_change(file, SIM_WRITE);
 
         change->offset = at;
         change->size = size;
@@ -410,6 +418,8 @@ void sim__file_sync(struct sim_file *file)
     size_t durable = 0;
 
     sim__file_capture(file);
+    file->kept_mtime_ns = file->mtime_ns;
+    file->kept_ctime_ns = file->ctime_ns;
     for (size_t i = 0; i < file->change_count; i++) {
         struct sim_change *change = &file->changes[i];
 
@@ -465,7 +475,7 @@ static bool is_change_durable(const struct sim_file *file,
     uint64_t at = change->offset > offset ? change->offset : offset;
 
     if (change->kind != SIM_WRITE) {
-        return change->state == SIM_SYNCED ||
+        return change->kind == SIM_MODE || change->state == SIM_SYNCED ||
                (change->kind == SIM_SIZE && change->old_size >= end);
     }
     while (at < end && covers(change, at)) {

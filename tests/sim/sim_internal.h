@@ -11,6 +11,7 @@
 #define WAL_TESTS_SIM_SIM_INTERNAL_H
 
 #include "engine/base/assert.h"
+#include "engine/io/tree.h"
 #include "tests/sim/sim_io.h"
 
 enum {
@@ -36,6 +37,7 @@ enum sim_state {
 enum sim_change_kind {
     SIM_WRITE, /* offset, size, before, after */
     SIM_SIZE,  /* sizes only */
+    SIM_MODE,  /* modes only */
     SIM_CUT    /* to nothing: size bytes of `before` from 0 on, and sizes */
 };
 
@@ -52,6 +54,8 @@ struct sim_change {
     uint64_t new_size;
     uint64_t old_allocated;
     uint64_t new_allocated;
+    uint32_t old_mode;
+    uint32_t new_mode;
 };
 
 struct sim_lock {
@@ -65,7 +69,7 @@ struct sim_range {
     uint64_t size;
 };
 
-/* An inode: a file, or a directory without content. */
+/* An inode: a file, or a directory, link or pipe without content. */
 struct sim_file {
     struct sim_disk *disk;
     struct sim_file *next; /* of the disk's files */
@@ -74,6 +78,14 @@ struct sim_file {
     uint32_t refs;         /* names, name changes, handles, maps */
     uint64_t inode;
     bool is_directory;
+    bool is_pipe;
+    bool is_fixed; /* immutable */
+    char *target;  /* of a link; else null */
+    uint32_t mode;
+    int64_t mtime_ns;
+    int64_t ctime_ns;
+    int64_t kept_mtime_ns; /* that a power loss may bring back */
+    int64_t kept_ctime_ns;
     uint64_t size;
     uint64_t allocated;
     uint8_t *content;  /* SIM_FILE_MAX bytes of address space, or null */
@@ -130,7 +142,8 @@ struct sim_disk {
     uint64_t starts; /* of processes */
     uint64_t random;
     uint64_t ticks_ns;
-    int64_t boot_ms; /* wall clock at ticks 0 */
+    uint64_t grain_ns; /* of the times of files */
+    int64_t boot_ms;   /* wall clock at ticks 0 */
     uint8_t boot_id[16];
     uint64_t limit;
     bool read_only;
@@ -166,10 +179,12 @@ struct sim_process {
     struct sim_process *next; /* of the disk's processes */
     struct sim_disk *disk;
     struct wal__io io;
+    struct wal__tree_io tree_io;
+    struct wal__tree *trees;
     uint32_t id;
     uint64_t start;
     bool is_dead;
-    struct wal__file *handles;
+    struct wal__file *handles; /* of trees too */
     struct sim_map *maps;
     size_t map_count;
     size_t map_capacity;
@@ -205,6 +220,8 @@ struct sim_file *sim__file_hold(struct sim_file *file);
 void sim__file_release(struct sim_file *file);
 struct sim_file *sim__file_clone(struct sim_file *file, struct sim_disk *disk);
 
+struct sim_change *sim__file_add_change(struct sim_file *file,
+                                        enum sim_change_kind kind);
 uint8_t *sim__file_content(struct sim_file *file);
 uint64_t sim__file_next_touched(const struct sim_file *file, uint64_t page);
 void sim__file_store(struct sim_file *file, uint64_t offset,
@@ -226,6 +243,14 @@ int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
                    uint64_t offset, enum wal__io_lock mode);
 void sim__file_unlock_all(struct sim_file *file, const struct wal__file *owner);
 
+/* sim_inode.c */
+int64_t sim__clock_ns(const struct sim_disk *disk); /* by the tick */
+void sim__file_date(struct sim_file *file); /* the content has changed */
+void sim__file_date_inode(struct sim_file *file);
+void sim__file_set_mode(struct sim_file *file, uint32_t mode);
+void sim__file_copy_inode(const struct sim_file *from, struct sim_file *to);
+struct wal__tree_stat sim__tree_stat_of(const struct sim_file *file);
+
 /* sim_names.c: errno, or 0 */
 int sim__resolve(struct sim_disk *disk, const char *path,
                  struct sim_file **file);
@@ -233,6 +258,9 @@ int sim__create(struct sim_disk *disk, const char *path, bool is_directory,
                 struct sim_file **file);
 int sim__rename(struct sim_disk *disk, const char *from, const char *to);
 int sim__unlink(struct sim_disk *disk, const char *path);
+int sim__remove_directory(struct sim_disk *disk, const char *path);
+bool sim__lies_below(const struct sim_disk *disk, const struct sim_file *inner,
+                     const struct sim_file *outer);
 void sim__names_sync(struct sim_disk *disk, const struct sim_file *directory);
 void sim__names_lose(struct sim_disk *disk, const struct sim_file *directory);
 void sim__names_apply(struct sim_disk *disk,
@@ -254,6 +282,13 @@ void sim__handle_free(struct wal__file *handle);
 /* sim_io.c */
 extern const struct wal__io sim__io_table;
 struct wal__io_stat sim__stat_of(const struct sim_file *file);
+struct wal__file *sim__handle_add(struct sim_process *process,
+                                  struct sim_file *file, const char *path,
+                                  bool writable);
+
+/* sim_tree.c */
+extern const struct wal__tree_io sim__tree_table;
+void sim__trees_free(struct sim_process *process);
 
 /* sim_io_names.c: the calls on names */
 enum wal_status sim__io_path_stat(void *ctx, const char *path,

@@ -11,9 +11,9 @@
 
 /* ----------------------------------------------------------- handles --- */
 
-static struct wal__file *add_handle(struct sim_process *process,
-                                    struct sim_file *file, const char *path,
-                                    bool writable)
+struct wal__file *sim__handle_add(struct sim_process *process,
+                                  struct sim_file *file, const char *path,
+                                  bool writable)
 {
     struct wal__file *handle = calloc(1, sizeof(*handle));
 
@@ -67,7 +67,8 @@ static enum wal_status io_open(void *ctx, const char *path, int flags,
         step.error = find_or_make(ctx, path, flags, &found);
     }
     if (step.error == 0) {
-        handle = add_handle(ctx, found, path, (flags & WAL__IO_WRITE) != 0);
+        handle =
+            sim__handle_add(ctx, found, path, (flags & WAL__IO_WRITE) != 0);
     }
 
     enum wal_status status = sim__finish(&step, sys_errno);

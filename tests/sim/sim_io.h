@@ -172,11 +172,18 @@ enum sim_call {
     SIM_UNLINK,
     SIM_SYNC_DIRECTORY,
     SIM_IS_NETWORK,
+    SIM_SET_MODE, /* of trees alone, as those up to SIM_SYNC_ALL; trees share
+                   * the others with the store */
+    SIM_READ_LINK,
+    SIM_MAKE_LINK,
+    SIM_MAY_REPLACE,
+    SIM_SYNC_ALL,
     SIM_CLOSE, /* this and those below cannot fail */
     SIM_UNMAP,
     SIM_WAIT,
     SIM_WAKE,
-    SIM_CALLS
+    SIM_CALLS,
+    SIM_STORE_CALLS = SIM_SET_MODE /* those below can fail in a store */
 };
 
 const char *sim_call_name(enum sim_call call);
@@ -203,7 +210,8 @@ struct sim_fault {
                         * bytes that succeeds */
     size_t put;    /* SIM_PWRITEV, failing or killed before: so many bytes
                         * are written all the same */
-    bool partial;  /* SIM_SYNC: some of the sectors had landed */
+    bool partial;  /* SIM_SYNC, SIM_SYNC_ALL: some of the sectors had
+                        * landed */
 };
 
 /* Adds a fault, 8 at most; they are tried in the order of adding. */

@@ -144,6 +144,10 @@ static void undo(struct sim_file *file, const struct sim_change *change)
 {
     const struct sim_bytes *before = change->before;
 
+    if (change->kind == SIM_MODE) {
+        file->mode = change->old_mode;
+        return;
+    }
     sim__file_store(file, change->offset, before == NULL ? NULL : before->data,
                     change->size);
     file->size = change->old_size;
@@ -234,6 +238,10 @@ static bool redo(const struct fate *fate, struct sim_file *file,
     if (!lands(fate, change->state, change->sequence, &random)) {
         return change->kind != SIM_CUT;
     }
+    if (change->kind == SIM_MODE) {
+        file->mode = change->new_mode;
+        return true;
+    }
     if (change->kind == SIM_CUT) {
         sim__file_store(file, 0, NULL, file->pages * SIM_PAGE_SIZE);
     }
@@ -252,6 +260,21 @@ static void trim(struct sim_file *file)
     }
 }
 
+/* Times stay new though bytes are lost, or are old again. */
+static void lose_times(struct sim_file *file, const struct fate *fate)
+{
+    uint64_t random = random_for(fate, 0, file->inode, 0);
+    bool stay = draw(&random, 2) == 0;
+
+    if (fate->landing == SIM_LAND_NONE ||
+        (fate->landing != SIM_LAND_ALL && !stay)) {
+        file->mtime_ns = file->kept_mtime_ns;
+        file->ctime_ns = file->kept_ctime_ns;
+    }
+    file->kept_mtime_ns = file->mtime_ns;
+    file->kept_ctime_ns = file->ctime_ns;
+}
+
 static void lose_changes(struct sim_file *file, const struct fate *fate)
 {
     bool more = true;
@@ -263,6 +286,7 @@ static void lose_changes(struct sim_file *file, const struct fate *fate)
         more = redo(fate, file, &file->changes[i]);
     }
     trim(file);
+    lose_times(file, fate);
     sim__file_forget(file, file->change_count);
     file->shadow_size = 0;
 }

@@ -319,10 +319,34 @@ static bool is_empty(const struct sim_disk *disk,
     return true;
 }
 
+int sim__remove_directory(struct sim_disk *disk, const char *path)
+{
+    struct place place;
+    int error = locate(disk, path, &place);
+
+    if (error != 0) {
+        return error;
+    }
+    if (place.file == NULL) {
+        return ENOENT;
+    }
+    if (!place.file->is_directory) {
+        return ENOTDIR;
+    }
+    if (!is_empty(disk, place.file)) {
+        return ENOTEMPTY;
+    }
+
+    struct sim_name_change *change = add_change(disk);
+
+    add_edit(change, &place, NULL);
+    sim__names_apply(disk, change, false);
+    return 0;
+}
+
 /* Whether `inner` is `outer` or lies below it. */
-static bool lies_below(const struct sim_disk *disk,
-                       const struct sim_file *inner,
-                       const struct sim_file *outer)
+bool sim__lies_below(const struct sim_disk *disk, const struct sim_file *inner,
+                     const struct sim_file *outer)
 {
     while (inner != outer && inner != disk->root) {
         size_t i = 0;
@@ -351,13 +375,13 @@ static int check_rename(const struct sim_disk *disk, const struct place *from,
         return 0;
     }
     if (from->file->is_directory &&
-        lies_below(disk, to->directory, from->file)) {
+        sim__lies_below(disk, to->directory, from->file)) {
         return EINVAL;
     }
     if (to->file == NULL) {
         return 0;
     }
-    if (lies_below(disk, from->directory, to->file)) {
+    if (sim__lies_below(disk, from->directory, to->file)) {
         return ENOTEMPTY;
     }
     if (to->file->is_directory != from->file->is_directory) {

@@ -30,6 +30,11 @@ const char *sim_call_name(enum sim_call call)
         [SIM_UNLINK] = "unlink",
         [SIM_SYNC_DIRECTORY] = "sync_directory",
         [SIM_IS_NETWORK] = "is_network",
+        [SIM_SET_MODE] = "set_mode",
+        [SIM_READ_LINK] = "read_link",
+        [SIM_MAKE_LINK] = "make_link",
+        [SIM_MAY_REPLACE] = "may_replace",
+        [SIM_SYNC_ALL] = "sync_all",
         [SIM_CLOSE] = "close",
         [SIM_UNMAP] = "unmap",
         [SIM_WAIT] = "wait",
@@ -179,6 +184,9 @@ struct sim_process *sim_process_create(struct sim_disk *disk)
     process->disk = disk;
     process->io = sim__io_table;
     process->io.ctx = process;
+    process->tree_io = sim__tree_table;
+    process->tree_io.ctx = process;
+    process->io.tree = &process->tree_io;
     process->next = disk->processes;
     disk->processes = process;
     sim_process_set_id(process, disk->next_process++);
@@ -244,6 +252,7 @@ void sim_process_destroy(struct sim_process *process)
         process->listing = text->next;
         free(text);
     }
+    sim__trees_free(process);
     free(process->maps);
     free(process);
 }

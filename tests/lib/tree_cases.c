@@ -1,0 +1,547 @@
+/*
+ * tree_cases.c - what every table of tree.h does (tree_cases.h): each test
+ * begins with an empty root.
+ */
+#include "tests/lib/tree_cases.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    name_max = 255
+};
+
+static const struct wal__tree_io *io(void)
+{
+    return tree_case_world()->io;
+}
+
+/* ------------------------------------------------------- containment --- */
+
+static void test_tree__a_path_that_leaves_the_root_is_refused(void **state)
+{
+    (void)state;
+    tree_case_directory("d");
+    tree_every_call_fails("..", WAL_EOUTSIDE);
+    tree_every_call_fails("../outside", WAL_EOUTSIDE);
+    tree_every_call_fails("d/..", WAL_EOUTSIDE);
+    tree_every_call_fails("d/../../outside", WAL_EOUTSIDE);
+    tree_every_call_fails("d/../d/x", WAL_EOUTSIDE);
+    tree_every_call_fails("missing/../x", WAL_EOUTSIDE);
+    tree_every_call_fails("/", WAL_EOUTSIDE);
+    tree_every_call_fails("/etc/passwd", WAL_EOUTSIDE);
+    tree_every_call_fails(tree_case_world()->root, WAL_EOUTSIDE);
+    tree_check_outside();
+}
+
+static void test_tree__a_path_that_is_not_plain_is_refused(void **state)
+{
+    (void)state;
+    tree_case_directory("d");
+    tree_every_call_fails("", WAL_EINVAL);
+    tree_every_call_fails(".", WAL_EINVAL);
+    tree_every_call_fails("./x", WAL_EINVAL);
+    tree_every_call_fails("d/", WAL_EINVAL);
+    tree_every_call_fails("d//x", WAL_EINVAL);
+    tree_every_call_fails("d/./x", WAL_EINVAL);
+    tree_every_call_fails("d/.", WAL_EINVAL);
+    /* Names that only look like those. */
+    tree_case_put("...", "dots");
+    tree_case_put("..x", "dots");
+    tree_case_put("d/.x", "dot");
+    tree_case_holds("...", "dots");
+}
+
+static void test_tree__a_parent_that_is_a_link_is_refused(void **state)
+{
+    (void)state;
+    tree_case_directory("d");
+    tree_case_directory("d/e");
+    tree_case_put("d/x", "inside");
+    tree_case_put("d/e/x", "inside");
+    tree_case_link("within", "d");
+    tree_case_link("d/up", "..");
+    tree_case_link("out", "../");
+    tree_case_link("absolute", tree_case_world()->root);
+    tree_case_link("dangling", "nowhere");
+    tree_case_link("loop", "loop");
+    tree_every_call_fails("within/x", WAL_EOUTSIDE);
+    tree_every_call_fails("within/missing", WAL_EOUTSIDE);
+    tree_every_call_fails("within/e/x", WAL_EOUTSIDE);
+    tree_every_call_fails("d/up/outside", WAL_EOUTSIDE);
+    tree_every_call_fails("out/outside", WAL_EOUTSIDE);
+    tree_every_call_fails("absolute/d/x", WAL_EOUTSIDE);
+    tree_every_call_fails("dangling/x", WAL_EOUTSIDE);
+    tree_every_call_fails("loop/x", WAL_EOUTSIDE);
+    tree_fails(tree_do_sync_directory, "within", WAL_EOUTSIDE);
+    tree_fails(tree_do_sync_directory, "out", WAL_EOUTSIDE);
+    tree_case_holds("d/x", "inside");
+    tree_check_outside();
+}
+
+static void test_tree__a_link_at_the_name_is_not_followed(void **state)
+{
+    (void)state;
+    int sys_errno = 0;
+    struct wal__tree_stat st;
+
+    tree_case_link("link", "../outside");
+    st = tree_case_stat("link");
+    assert_int_equal(st.kind, WAL__TREE_SYMLINK);
+    assert_int_equal(st.size, strlen("../outside"));
+    tree_fails(tree_do_open, "link", WAL_ENOTFILE);
+    tree_fails(tree_do_create, "link", WAL_EEXISTS);
+    tree_fails(tree_do_make_link, "link", WAL_EEXISTS);
+    tree_fails(tree_do_make_directory, "link", WAL_EEXISTS);
+    assert_int_equal(tree_do_may_replace("link", &sys_errno), WAL_OK);
+
+    /* The link goes, not what it leads to. */
+    assert_int_equal(tree_do_rename_to("link", &sys_errno), WAL_OK);
+    assert_int_equal(tree_case_stat("link").kind, WAL__TREE_REGULAR);
+    tree_case_link("another", "../outside");
+    assert_int_equal(tree_do_unlink("another", &sys_errno), WAL_OK);
+    assert_int_equal(tree_case_stat("another").kind, WAL__TREE_ABSENT);
+    tree_check_outside();
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static void test_tree__what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct wal__tree_file *file = NULL;
+    struct wal__tree_stat st = {0};
+    char data[16] = "";
+    size_t count = 0;
+    int sys_errno = 0;
+
+    assert_int_equal(
+        io()->create(io()->ctx, tree_case_root(), "a", 0600, &file, &sys_errno),
+        WAL_OK);
+    assert_int_equal(
+        io()->write(io()->ctx, file, "two", 3, 5, &count, &sys_errno), WAL_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno), WAL_OK);
+    assert_int_equal(st.kind, WAL__TREE_REGULAR);
+    assert_int_equal(st.size, 8);
+    io()->close(io()->ctx, file);
+
+    assert_int_equal(
+        io()->open(io()->ctx, tree_case_root(), "a", &file, &sys_errno),
+        WAL_OK);
+    assert_int_equal(
+        io()->read(io()->ctx, file, data, sizeof(data), 0, &count, &sys_errno),
+        WAL_OK);
+    assert_int_equal(count, 8);
+    assert_memory_equal(data, "\0\0\0\0\0two", 8);
+    assert_int_equal(
+        io()->read(io()->ctx, file, data, 4, 8, &count, &sys_errno), WAL_OK);
+    assert_int_equal(count, 0);
+    count = 99;
+    assert_int_equal(
+        io()->write(io()->ctx, file, "x", 1, 0, &count, &sys_errno), WAL_EIO);
+    assert_int_equal(count, 99);
+
+    /* What is open stays, whatever becomes of its name. */
+    assert_int_equal(tree_do_unlink("a", &sys_errno), WAL_OK);
+    assert_int_equal(tree_case_stat("a").kind, WAL__TREE_ABSENT);
+    assert_int_equal(
+        io()->read(io()->ctx, file, data, 3, 5, &count, &sys_errno), WAL_OK);
+    assert_memory_equal(data, "two", 3);
+    io()->close(io()->ctx, file);
+}
+
+static void test_tree__modes_are_exactly_those_set(void **state)
+{
+    (void)state;
+    static const uint32_t modes[] = {0600, 0777, 0755, 0640, 0444,
+                                     0111, 0,    0666, 04755};
+    struct wal__tree_file *file = NULL;
+    int sys_errno = 0;
+
+    assert_int_equal(
+        io()->create(io()->ctx, tree_case_root(), "a", 0600, &file, &sys_errno),
+        WAL_OK);
+    assert_int_equal(tree_case_stat("a").mode, 0600);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct wal__tree_stat st = {0};
+
+        assert_int_equal(io()->set_mode(io()->ctx, file, modes[i], &sys_errno),
+                         WAL_OK);
+        assert_int_equal(tree_case_stat("a").mode, modes[i]);
+        assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno),
+                         WAL_OK);
+        assert_int_equal(st.mode, modes[i]);
+    }
+    io()->close(io()->ctx, file);
+}
+
+static void test_tree__links_keep_any_target(void **state)
+{
+    (void)state;
+    char target[64] = "";
+    size_t got = 0;
+    int sys_errno = 0;
+    const char *text = "a/../\n\xff/..";
+
+    tree_case_link("link", text);
+    assert_int_equal(io()->read_link(io()->ctx, tree_case_root(), "link",
+                                     target, strlen(text), &got, &sys_errno),
+                     WAL_OK);
+    assert_int_equal(got, strlen(text));
+    assert_memory_equal(target, text, got);
+    got = 99;
+    assert_int_equal(io()->read_link(io()->ctx, tree_case_root(), "link",
+                                     target, strlen(text) - 1, &got,
+                                     &sys_errno),
+                     WAL_ETOOBIG);
+    assert_int_equal(got, 99);
+
+    tree_case_put("file", "x");
+    tree_fails(tree_do_read_link, "file", WAL_ENOTFILE);
+    tree_fails(tree_do_read_link, "missing", WAL_ENOTFOUND);
+}
+
+static void test_tree__a_rename_takes_the_place(void **state)
+{
+    (void)state;
+    struct wal__tree_stat before;
+    struct wal__tree_stat after;
+    int sys_errno = 0;
+
+    tree_case_directory("d");
+    tree_case_put("d/old", "old");
+    tree_case_put("new", "new");
+    before = tree_case_stat("new");
+    assert_int_not_equal(before.inode, tree_case_stat("d/old").inode);
+    assert_int_equal(
+        io()->rename(io()->ctx, tree_case_root(), "new", "d/old", &sys_errno),
+        WAL_OK);
+    after = tree_case_stat("d/old");
+    assert_int_equal(after.inode, before.inode);
+    assert_int_equal(after.device, before.device);
+    assert_int_equal(after.mtime_ns, before.mtime_ns);
+    tree_case_holds("d/old", "new");
+    assert_int_equal(tree_case_stat("new").kind, WAL__TREE_ABSENT);
+    tree_fails(tree_do_rename_from, "new", WAL_ENOTFOUND);
+}
+
+static void test_tree__a_change_is_not_older_than_the_clock(void **state)
+{
+    (void)state;
+    struct wal__tree_file *file = NULL;
+    struct wal__tree_stat first;
+    struct wal__tree_stat st;
+    int64_t before = io()->now_ns(io()->ctx);
+    size_t put;
+    int sys_errno = 0;
+
+    tree_case_put("a", "x");
+    first = tree_case_stat("a");
+    assert_true(first.mtime_ns >= before && first.ctime_ns >= before);
+
+    /* Time goes on, and a change shows it. */
+    assert_int_equal(
+        io()->create(io()->ctx, tree_case_root(), "b", 0600, &file, &sys_errno),
+        WAL_OK);
+    do {
+        assert_int_equal(
+            io()->write(io()->ctx, file, "x", 1, 0, &put, &sys_errno), WAL_OK);
+        assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno),
+                         WAL_OK);
+    } while (st.mtime_ns <= first.mtime_ns);
+    first = st;
+    do {
+        assert_int_equal(io()->set_mode(io()->ctx, file, 0640, &sys_errno),
+                         WAL_OK);
+        assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno),
+                         WAL_OK);
+    } while (st.ctime_ns <= first.ctime_ns);
+    assert_int_equal(st.mtime_ns, first.mtime_ns);
+    io()->close(io()->ctx, file);
+    while (io()->now_ns(io()->ctx) <= before) {
+    }
+}
+
+/* ------------------------------------------------------------- names --- */
+
+static void test_tree__what_cannot_be_there_is_absent(void **state)
+{
+    (void)state;
+    char name[name_max + 4];
+
+    tree_case_put("file", "x");
+    assert_int_equal(tree_case_stat("missing").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("missing/x").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("file/x").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("file/x/y").kind, WAL__TREE_ABSENT);
+    memset(name, 'n', sizeof(name));
+    name[name_max + 1] = '\0';
+    assert_int_equal(tree_case_stat(name).kind, WAL__TREE_ABSENT);
+    memcpy(name + name_max + 1, "/x", 3);
+    assert_int_equal(tree_case_stat(name).kind, WAL__TREE_ABSENT);
+}
+
+static void test_tree__a_missing_parent_is_not_found(void **state)
+{
+    (void)state;
+    int sys_errno = 0;
+
+    tree_case_put("file", "x");
+    for (size_t i = 0; i < TREE_CALLS; i++) {
+        if (tree_calls[i] == tree_do_stat) {
+            continue;
+        }
+        tree_fails(tree_calls[i], "missing/x", WAL_ENOTFOUND);
+        tree_fails(tree_calls[i], "file/x",
+                   tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
+                                                        : WAL_ENOTFOUND);
+        tree_fails(tree_calls[i], "file/x/y",
+                   tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
+                                                        : WAL_ENOTFOUND);
+    }
+    tree_fails(tree_do_open, "missing", WAL_ENOTFOUND);
+    tree_fails(tree_do_unlink, "missing", WAL_ENOTFOUND);
+    tree_fails(tree_do_sync_directory, "missing", WAL_ENOTFOUND);
+    tree_fails(tree_do_sync_directory, "file", WAL_ENOTFOUND);
+    assert_int_equal(tree_do_may_replace("missing", &sys_errno), WAL_OK);
+    assert_int_equal(tree_case_stat("missing").kind, WAL__TREE_ABSENT);
+}
+
+static void test_tree__a_directory_is_no_file(void **state)
+{
+    (void)state;
+    tree_case_directory("d");
+    assert_int_equal(tree_case_stat("d").kind, WAL__TREE_DIRECTORY);
+    tree_fails(tree_do_open, "d", WAL_ENOTFILE);
+    tree_fails(tree_do_unlink, "d", WAL_ENOTFILE);
+    tree_fails(tree_do_rename_to, "d", WAL_ENOTFILE);
+    tree_fails(tree_do_read_link, "d", WAL_ENOTFILE);
+    tree_fails(tree_do_may_replace, "d", WAL_ENOTFILE);
+    tree_fails(tree_do_create, "d", WAL_EEXISTS);
+    tree_fails(tree_do_make_link, "d", WAL_EEXISTS);
+    tree_fails(tree_do_make_directory, "d", WAL_EEXISTS);
+    assert_int_equal(tree_case_stat("d").kind, WAL__TREE_DIRECTORY);
+}
+
+static void test_tree__a_pipe_is_no_file_and_nobody_waits(void **state)
+{
+    (void)state;
+    tree_case_world()->make_pipe("pipe");
+    assert_int_equal(tree_case_stat("pipe").kind, WAL__TREE_OTHER);
+    tree_fails(tree_do_open, "pipe", WAL_ENOTFILE);
+    tree_fails(tree_do_read_link, "pipe", WAL_ENOTFILE);
+    tree_fails(tree_do_may_replace, "pipe", WAL_ENOTFILE);
+    tree_fails(tree_do_create, "pipe", WAL_EEXISTS);
+}
+
+static void test_tree__names_are_any_bytes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "a\nb", " ",        "\\",           "\"'`$(x)",     "-rf",
+        "*",    "\x01\x7f", "\x80\xfe\xff", "na\xc3\xafve", "\t",
+    };
+    char path[64];
+    int sys_errno = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t size = strlen(names[i]);
+
+        tree_case_directory(names[i]);
+        memcpy(path, names[i], size);
+        path[size] = '/';
+        memcpy(path + size + 1, names[i], size + 1);
+        tree_case_put(path, names[i]);
+        assert_int_equal(tree_do_may_replace(path, &sys_errno), WAL_OK);
+        assert_int_equal(tree_do_sync_directory(names[i], &sys_errno), WAL_OK);
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t size = strlen(names[i]);
+
+        memcpy(path, names[i], size);
+        path[size] = '/';
+        memcpy(path + size + 1, names[i], size + 1);
+        tree_case_holds(path, names[i]);
+        assert_int_equal(tree_do_unlink(path, &sys_errno), WAL_OK);
+    }
+}
+
+static void test_tree__names_and_paths_have_a_longest(void **state)
+{
+    (void)state;
+    char name[name_max + 2];
+    char path[900] = "";
+    size_t size = 0;
+
+    memset(name, 'n', sizeof(name));
+    name[name_max] = '\0';
+    tree_case_put(name, "longest");
+    tree_case_holds(name, "longest");
+    name[name_max] = 'n';
+    name[name_max + 1] = '\0';
+    tree_fails(tree_do_open, name, WAL_ETOOBIG);
+    tree_fails(tree_do_create, name, WAL_ETOOBIG);
+    tree_fails(tree_do_make_directory, name, WAL_ETOOBIG);
+    tree_fails(tree_do_make_link, name, WAL_ETOOBIG);
+    tree_fails(tree_do_rename_to, name, WAL_ETOOBIG);
+    tree_fails(tree_do_may_replace, name, WAL_ETOOBIG);
+
+    while (size + 60 < sizeof(path)) {
+        memset(path + size, 'd', 50);
+        path[size + 50] = '\0';
+        tree_case_directory(path);
+        path[size + 50] = '/';
+        size += 51;
+    }
+    memcpy(path + size, "file", 5);
+    tree_case_put(path, "deep");
+    tree_case_holds(path, "deep");
+    assert_int_equal(tree_case_stat(path).size, 4);
+}
+
+/* ------------------------------------------------------------ denied --- */
+
+static void test_tree__what_is_denied_is_told(void **state)
+{
+    (void)state;
+    int sys_errno = 0;
+    struct wal__tree_file *file = NULL;
+
+    tree_case_directory("d");
+    tree_case_directory("d/e");
+    tree_case_put("d/x", "x");
+    assert_int_equal(
+        io()->create(io()->ctx, tree_case_root(), "none", 0, &file, &sys_errno),
+        WAL_OK);
+    assert_int_equal(io()->set_mode(io()->ctx, file, 0, &sys_errno), WAL_OK);
+    io()->close(io()->ctx, file);
+
+    tree_case_world()->set_mode("d", 0555);
+    tree_case_world()->drop(true);
+    tree_fails(tree_do_open, "none", WAL_EACCESS);
+    tree_fails(tree_do_create, "d/new", WAL_EACCESS);
+    tree_fails(tree_do_make_link, "d/new", WAL_EACCESS);
+    tree_fails(tree_do_make_directory, "d/new", WAL_EACCESS);
+    tree_fails(tree_do_unlink, "d/x", WAL_EACCESS);
+    tree_fails(tree_do_remove_directory, "d/e", WAL_EACCESS);
+    tree_fails(tree_do_may_replace, "d/x", WAL_EACCESS);
+    tree_fails(tree_do_may_replace, "d/new", WAL_EACCESS);
+    tree_case_holds("d/x", "x");
+    tree_case_world()->drop(false);
+
+    /* It can be written, but its names cannot be synced. */
+    tree_case_world()->set_mode("d", 0333);
+    tree_case_world()->drop(true);
+    tree_fails(tree_do_may_replace, "d/x", WAL_EACCESS);
+    assert_int_equal(tree_case_stat("d/x").kind, WAL__TREE_REGULAR);
+    tree_case_world()->drop(false);
+
+    tree_case_world()->set_mode("d", 0);
+    tree_case_world()->drop(true);
+    tree_fails(tree_do_stat, "d/x", WAL_EACCESS);
+    tree_fails(tree_do_open, "d/x", WAL_EACCESS);
+    tree_case_world()->drop(false);
+
+    tree_case_world()->set_mode("d", 0777);
+    tree_case_world()->drop(true);
+    assert_int_equal(tree_do_may_replace("d/x", &sys_errno), WAL_OK);
+    tree_case_put("d/new", "x");
+    tree_case_world()->drop(false);
+}
+
+/* ------------------------------------------------------------- roots --- */
+
+static void test_tree__a_root_must_be_a_directory(void **state)
+{
+    (void)state;
+    struct wal__tree *other = NULL;
+    struct wal__tree *kept;
+    char path[512];
+    size_t size = strlen(tree_case_world()->root);
+    int sys_errno = 0;
+
+    assert_true(size + 16 < sizeof(path));
+    memcpy(path, tree_case_world()->root, size);
+    memcpy(path + size, "/missing", 9);
+    assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
+                     WAL_ENOTFOUND);
+    memcpy(path + size, "/../outside", 12);
+    assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
+                     WAL_ENOTFOUND);
+    assert_null(other);
+
+    /* The way to it may lead through links. */
+    tree_case_directory("d");
+    tree_case_put("d/x", "through");
+    memcpy(path + size, "/d", 3);
+    tree_case_link("link", path);
+    memcpy(path + size, "/link", 6);
+    assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
+                     WAL_OK);
+    kept = tree_case_change_root(other);
+    tree_case_holds("x", "through");
+    io()->close_root(io()->ctx, tree_case_change_root(kept));
+}
+
+static void test_tree__only_an_empty_directory_is_removed(void **state)
+{
+    (void)state;
+    int sys_errno = 0;
+
+    tree_case_directory("d");
+    tree_case_put("d/x", "x");
+    tree_case_link("link", "d");
+    tree_fails(tree_do_remove_directory, "d", WAL_EEXISTS);
+    tree_fails(tree_do_remove_directory, "d/x", WAL_ENOTFOUND);
+    tree_fails(tree_do_remove_directory, "link", WAL_ENOTFOUND);
+    tree_fails(tree_do_remove_directory, "missing", WAL_ENOTFOUND);
+    tree_case_holds("d/x", "x");
+    assert_int_equal(tree_do_unlink("d/x", &sys_errno), WAL_OK);
+    assert_int_equal(tree_do_remove_directory("d", &sys_errno), WAL_OK);
+    assert_int_equal(tree_case_stat("d").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("link").kind, WAL__TREE_SYMLINK);
+}
+
+static void test_tree__syncs_succeed(void **state)
+{
+    (void)state;
+    int sys_errno = 0;
+
+    tree_case_directory("d");
+    tree_case_put("d/x", "x");
+    assert_int_equal(io()->sync_all(io()->ctx, tree_case_root(), &sys_errno),
+                     WAL_OK);
+    assert_int_equal(tree_do_sync_directory("d", &sys_errno), WAL_OK);
+    assert_int_equal(tree_do_sync_directory("", &sys_errno), WAL_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+
+int tree_cases_run(const char *group, CMFixtureFunction enter,
+                   CMFixtureFunction leave)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_tree__a_path_that_leaves_the_root_is_refused),
+        TEST(test_tree__a_path_that_is_not_plain_is_refused),
+        TEST(test_tree__a_parent_that_is_a_link_is_refused),
+        TEST(test_tree__a_link_at_the_name_is_not_followed),
+        TEST(test_tree__what_is_written_is_read),
+        TEST(test_tree__modes_are_exactly_those_set),
+        TEST(test_tree__links_keep_any_target),
+        TEST(test_tree__a_rename_takes_the_place),
+        TEST(test_tree__a_change_is_not_older_than_the_clock),
+        TEST(test_tree__what_cannot_be_there_is_absent),
+        TEST(test_tree__a_missing_parent_is_not_found),
+        TEST(test_tree__a_directory_is_no_file),
+        TEST(test_tree__a_pipe_is_no_file_and_nobody_waits),
+        TEST(test_tree__names_are_any_bytes),
+        TEST(test_tree__names_and_paths_have_a_longest),
+        TEST(test_tree__what_is_denied_is_told),
+        TEST(test_tree__a_root_must_be_a_directory),
+        TEST(test_tree__only_an_empty_directory_is_removed),
+        TEST(test_tree__syncs_succeed),
+    };
+
+    return cmocka_run_group_tests_name(group, tests, NULL, NULL);
+}

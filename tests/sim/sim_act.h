@@ -1,0 +1,70 @@
+/*
+ * sim_act.h - calls on paths below a work tree's root, shared by the files
+ * that implement engine/io/tree.h over a simulated disk.
+ */
+#ifndef WAL_TESTS_SIM_SIM_ACT_H
+#define WAL_TESTS_SIM_SIM_ACT_H
+
+#include "tests/sim/sim_internal.h"
+
+struct wal__tree {
+    struct wal__tree *next; /* of the process's */
+    char root[SIM_PATH_MAX];
+};
+
+/* Where a path below a tree's root leads. */
+struct sim_spot {
+    char path[SIM_PATH_MAX]; /* from the disk's root */
+    struct sim_file *parent;
+    struct sim_file *file; /* null: there is none */
+};
+
+/* A call under way on a path. */
+struct sim_act {
+    struct sim_step step;
+    struct sim_process *process;
+    struct sim_spot at;
+    bool on_way; /* it failed before the last name */
+};
+
+/* errno, or 0. A directory that is no link and may be searched; what a path
+ * below the root leads to; whether names in a directory may change. */
+int sim__directory_enter(struct sim_disk *disk, const char *path,
+                         struct sim_file **directory);
+int sim__spot_find(struct sim_disk *disk, const struct wal__tree *tree,
+                   const char *path, struct sim_spot *spot);
+int sim__check_parent(const struct sim_process *process,
+                      const struct sim_file *parent);
+
+/* As sim__begin and sim__finish, with the path looked up. */
+void sim__act_begin(struct sim_act *act, void *ctx, enum sim_call call,
+                    const struct wal__tree *tree, const char *path);
+enum wal_status sim__act_finish(struct sim_act *act, int *sys_errno);
+/* Makes the name, where all has gone well so far; else *made is null. */
+void sim__act_make(struct sim_act *act, bool is_directory,
+                   struct sim_file **made);
+
+/* sim_tree_names.c */
+enum wal_status sim__tree_read_link(void *ctx, struct wal__tree *tree,
+                                    const char *path, void *data, size_t size,
+                                    size_t *got, int *sys_errno);
+enum wal_status sim__tree_make_link(void *ctx, struct wal__tree *tree,
+                                    const char *path, const char *target,
+                                    int *sys_errno);
+enum wal_status sim__tree_make_directory(void *ctx, struct wal__tree *tree,
+                                         const char *path, int *sys_errno);
+enum wal_status sim__tree_rename(void *ctx, struct wal__tree *tree,
+                                 const char *from, const char *to,
+                                 int *sys_errno);
+enum wal_status sim__tree_unlink(void *ctx, struct wal__tree *tree,
+                                 const char *path, int *sys_errno);
+enum wal_status sim__tree_remove_directory(void *ctx, struct wal__tree *tree,
+                                           const char *path, int *sys_errno);
+enum wal_status sim__tree_may_replace(void *ctx, struct wal__tree *tree,
+                                      const char *path, int *sys_errno);
+enum wal_status sim__tree_sync_all(void *ctx, struct wal__tree *tree,
+                                   int *sys_errno);
+enum wal_status sim__tree_sync_directory(void *ctx, struct wal__tree *tree,
+                                         const char *path, int *sys_errno);
+
+#endif

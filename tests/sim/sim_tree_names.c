@@ -1,0 +1,239 @@
+/*
+ * sim_tree_names.c - the calls of engine/io/tree.h on names and on all of a
+ * tree, over a simulated disk. One thread at a time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim_act.h"
+
+/* ------------------------------------------------------------- names --- */
+
+enum wal_status sim__tree_read_link(void *ctx, struct wal__tree *tree,
+                                    const char *path, void *data, size_t size,
+                                    size_t *got, int *sys_errno)
+{
+    struct sim_act act;
+    bool is_link;
+    enum wal_status status;
+
+    sim__act_begin(&act, ctx, SIM_READ_LINK, tree, path);
+    is_link = act.at.file != NULL && act.at.file->target != NULL;
+    if (act.step.error == 0 && act.at.file == NULL) {
+        act.step.error = ENOENT;
+    } else if (act.step.error == 0 && !is_link) {
+        act.step.error = ENXIO;
+    } else if (act.step.error == 0 && strlen(act.at.file->target) > size) {
+        act.step.error = ENAMETOOLONG;
+    }
+    status = sim__act_finish(&act, sys_errno);
+    if (status == WAL_OK) {
+        *got = strlen(act.at.file->target);
+        memcpy(data, act.at.file->target, *got);
+    }
+    return status;
+}
+
+enum wal_status sim__tree_make_link(void *ctx, struct wal__tree *tree,
+                                    const char *path, const char *target,
+                                    int *sys_errno)
+{
+    struct sim_act act;
+    struct sim_file *made;
+
+    sim__act_begin(&act, ctx, SIM_MAKE_LINK, tree, path);
+    sim__act_make(&act, false, &made);
+    if (made != NULL) {
+        made->mode = 0777;
+        made->target = strdup(target);
+        WAL__ASSERT(made->target != NULL);
+    }
+    return sim__act_finish(&act, sys_errno);
+}
+
+enum wal_status sim__tree_make_directory(void *ctx, struct wal__tree *tree,
+                                         const char *path, int *sys_errno)
+{
+    struct sim_act act;
+    struct sim_file *made;
+
+    sim__act_begin(&act, ctx, SIM_MAKE_DIRECTORY, tree, path);
+    sim__act_make(&act, true, &made);
+    return sim__act_finish(&act, sys_errno);
+}
+
+/* A name that is to go. */
+static int check_removal(const struct sim_act *act)
+{
+    int error;
+
+    if (act->at.file == NULL) {
+        return ENOENT;
+    }
+    error = sim__check_parent(act->process, act->at.parent);
+    return error == 0 && act->at.file->is_fixed ? EPERM : error;
+}
+
+enum wal_status sim__tree_rename(void *ctx, struct wal__tree *tree,
+                                 const char *from, const char *to,
+                                 int *sys_errno)
+{
+    struct sim_act act;
+    struct sim_disk *disk;
+    struct sim_spot other = {.file = NULL};
+
+    sim__act_begin(&act, ctx, SIM_RENAME, tree, from);
+    disk = act.process->disk;
+    act.step.event.to = to;
+    if (act.step.error == 0) {
+        act.step.error = sim__spot_find(disk, tree, to, &other);
+        act.on_way = act.step.error != 0;
+    }
+    if (act.step.error == 0) {
+        act.step.error = check_removal(&act);
+    }
+    if (act.step.error == 0) {
+        act.step.error = other.file != NULL && other.file->is_fixed
+                             ? EPERM
+                             : sim__check_parent(act.process, other.parent);
+    }
+    if (act.step.error == 0) {
+        act.step.error = sim__rename(disk, act.at.path, other.path);
+    }
+    if (act.step.error == 0) {
+        sim__file_date_inode(act.at.file);
+    }
+    return sim__act_finish(&act, sys_errno);
+}
+
+enum wal_status sim__tree_unlink(void *ctx, struct wal__tree *tree,
+                                 const char *path, int *sys_errno)
+{
+    struct sim_act act;
+
+    sim__act_begin(&act, ctx, SIM_UNLINK, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_removal(&act);
+    }
+    if (act.step.error == 0) {
+        act.step.error = sim__unlink(act.process->disk, act.at.path);
+    }
+    return sim__act_finish(&act, sys_errno);
+}
+
+enum wal_status sim__tree_remove_directory(void *ctx, struct wal__tree *tree,
+                                           const char *path, int *sys_errno)
+{
+    struct sim_act act;
+
+    sim__act_begin(&act, ctx, SIM_UNLINK, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_removal(&act);
+    }
+    if (act.step.error == 0) {
+        act.step.error = sim__remove_directory(act.process->disk, act.at.path);
+    }
+    return sim__act_finish(&act, sys_errno);
+}
+
+static int check_replace(const struct sim_act *act)
+{
+    int error = sim__check_parent(act->process, act->at.parent);
+
+    if (error == 0 && (act->at.parent->mode & 0400) == 0) {
+        error = EACCES;
+    }
+    if (error != 0 || act->at.file == NULL) {
+        return error;
+    }
+    if (act->at.file->is_directory) {
+        return EISDIR;
+    }
+    if (act->at.file->is_pipe) {
+        return ENXIO;
+    }
+    return act->at.file->is_fixed ? EPERM : 0;
+}
+
+enum wal_status sim__tree_may_replace(void *ctx, struct wal__tree *tree,
+                                      const char *path, int *sys_errno)
+{
+    struct sim_act act;
+    enum wal_status status;
+
+    sim__act_begin(&act, ctx, SIM_MAY_REPLACE, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_replace(&act);
+    }
+    status = sim__act_finish(&act, sys_errno);
+    return status != WAL_OK && *sys_errno == ENOTDIR ? WAL_ENOTFILE : status;
+}
+
+/* ----------------------------------------------------------- syncing --- */
+
+/* Of the tree alone: what else lies on the disk gains nothing by it. */
+static void settle(struct sim_disk *disk, const struct sim_file *root,
+                   const struct sim_fault *fault)
+{
+    for (size_t i = 0; i < disk->name_count; i++) {
+        struct sim_name *name = &disk->names[i];
+
+        if (name->file->is_directory ||
+            !sim__lies_below(disk, name->directory, root)) {
+            continue;
+        }
+        if (fault == NULL) {
+            sim__file_sync(name->file);
+        } else {
+            sim__file_lose(name->file, fault->partial);
+        }
+    }
+}
+
+enum wal_status sim__tree_sync_all(void *ctx, struct wal__tree *tree,
+                                   int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_step step = sim__begin(
+        process, (struct sim_event){.call = SIM_SYNC_ALL, .path = tree->root});
+    struct sim_file *root = NULL;
+
+    if (!process->is_dead && !(step.error != 0 && sim__kills(&step)) &&
+        sim__resolve(process->disk, tree->root, &root) == 0) {
+        settle(process->disk, root, step.error == 0 ? NULL : step.fault);
+    }
+    return sim__finish(&step, sys_errno) == WAL_OK
+               ? WAL_OK
+               : wal__tree_status(*sys_errno);
+}
+
+enum wal_status sim__tree_sync_directory(void *ctx, struct wal__tree *tree,
+                                         const char *path, int *sys_errno)
+{
+    struct sim_act act;
+    struct sim_disk *disk;
+    struct sim_file *directory = NULL;
+    /* Of the root: of its name, as a part that is looked for. */
+    const char *name = path[0] == '\0' ? "root" : path;
+
+    sim__act_begin(&act, ctx, SIM_SYNC_DIRECTORY, tree, name);
+    disk = act.process->disk;
+    if (path[0] == '\0') {
+        directory = act.at.parent;
+    } else if (act.step.error == 0) {
+        act.step.error = sim__directory_enter(disk, act.at.path, &directory);
+        act.on_way = act.step.error != 0;
+    }
+    if (act.step.error == 0 && (directory->mode & 0400) == 0) {
+        act.step.error = EACCES;
+    }
+    if (act.step.error == 0) {
+        sim__names_sync(disk, directory);
+    } else if (act.step.fault != NULL && !sim__kills(&act.step) &&
+               (directory != NULL ||
+                sim__directory_enter(disk, act.at.path, &directory) == 0)) {
+        sim__names_lose(disk, directory);
+    }
+    return sim__act_finish(&act, sys_errno);
+}

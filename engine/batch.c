@@ -23,6 +23,20 @@ static enum wal_status check_result(const struct wal_append_result *result,
                                               sizeof(*result), error);
 }
 
+static enum wal_status check_keys(const struct wal_batch *batch,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (batch->struct_size != sizeof(*batch) || batch->documents == NULL) {
+        return WAL_OK; /* refused for that */
+    }
+    for (uint32_t i = 0; i < batch->document_count && status == WAL_OK; i++) {
+        status = wal__check_key(batch->documents[i].key, error);
+    }
+    return status;
+}
+
 /* Encodes and submits, the session being checked; *op is the caller's
  * reference. asked: the caller has a ticket for the answer. */
 static enum wal_status submit(struct wal_session *session,
@@ -33,8 +47,11 @@ static enum wal_status submit(struct wal_session *session,
 {
     bool no_wait =
         options != NULL && (options->flags & WAL_APPEND_NO_WAIT) != 0;
-    enum wal_status status;
+    enum wal_status status = check_keys(batch, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
     if (session->core->noop) {
         return wal__noop_submit(session, batch, options, asked, op, error);
     }

@@ -4,6 +4,7 @@
 #include "engine/check.h"
 
 #include "engine/base/error.h"
+#include "engine/session/docs.h"
 
 /* Handles of a parent process are refused: locks and threads did not come
  * along. */
@@ -53,4 +54,15 @@ enum wal_status wal__check_struct(const void *at, uint32_t size,
                          "struct_size is %u; it must be %zu", size, expected);
     }
     return WAL_OK;
+}
+
+enum wal_status wal__check_key(struct wal_slice key, struct wal_error *error)
+{
+    const struct wal__span span = {key.data, (size_t)key.size};
+
+    return span.data == NULL || !wal__doc_key_is_reserved(span)
+               ? WAL_OK
+               : wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                           "keys of documents that begin with a zero byte are "
+                           "reserved");
 }

@@ -1,6 +1,5 @@
 /*
  * check.h - what every public function checks first (agentwal.h, Conventions).
- * For store.c and entries.c.
  */
 #ifndef WAL_CHECK_H
 #define WAL_CHECK_H
@@ -19,5 +18,9 @@ enum wal_status wal__check_writable(const struct wal__core *core,
 enum wal_status wal__check_struct(const void *at, uint32_t size,
                                   size_t expected,
                                   struct wal_error *error) WAL_MUST_USE;
+
+/* A document's key, or its beginning, is not one of the engine's own. */
+enum wal_status wal__check_key(struct wal_slice key,
+                               struct wal_error *error) WAL_MUST_USE;
 
 #endif

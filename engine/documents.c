@@ -27,6 +27,9 @@ enum wal_status wal_docs_open(struct wal_store *store,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the place for the reader is null");
     }
+    if (status == WAL_OK && options != NULL) {
+        status = wal__check_key(options->prefix, error);
+    }
     while (status == WAL_OK) {
         status = wal__docs_open(core, number, options, docs, error);
         if (!wal__core_distrust(core, status)) {
@@ -68,6 +71,9 @@ enum wal_status wal_docs_get(struct wal_docs *docs, struct wal_slice key,
     if (status == WAL_OK) {
         status =
             wal__text_check(key, WAL__KEY_MAX, "document's key", &span, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__check_key(key, error);
     }
     if (status == WAL_OK && docs->core->noop) {
         return wal__noop_not_found(error);

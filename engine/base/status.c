@@ -76,6 +76,14 @@ const char *wal_status_text(int32_t status)
         return "The file LOCK was removed or replaced while in use.";
     case WAL_EREDACTED:
         return "The entry's content was redacted.";
+    case WAL_EOUTSIDE:
+        return "The path leaves its root, or leads through a link.";
+    case WAL_ECHANGED:
+        return "The file was changed by somebody else meanwhile.";
+    case WAL_EACCESS:
+        return "The file may not be read, written or replaced.";
+    case WAL_ENOTFILE:
+        return "It is a directory or device, not a file.";
     }
     return "Unknown status.";
 }

@@ -82,7 +82,11 @@ enum wal_status {
     WAL_EREDACTED = -27, /* the entry's content was redacted */
     WAL_ECLAIMED = -28,  /* another handle claims the session; it is named */
     WAL_ECROWDED = -29,  /* there is no room for another claim */
-    WAL_ELOCKFILE = -30  /* LOCK was removed or replaced while in use */
+    WAL_ELOCKFILE = -30, /* LOCK was removed or replaced while in use */
+    WAL_EOUTSIDE = -31,  /* a path leaves its root, or leads through a link */
+    WAL_ECHANGED = -32,  /* a file was changed by somebody else meanwhile */
+    WAL_EACCESS = -33,   /* a file may not be read, written or replaced */
+    WAL_ENOTFILE = -34   /* a directory or device where a file was named */
 };
 
 struct wal_slice {
@@ -912,6 +916,170 @@ WAL_API WAL_MUST_USE enum wal_status wal_blob_read(struct wal_blob *blob,
                                                    uint64_t size, uint64_t *got,
                                                    struct wal_error *error);
 WAL_API void wal_blob_close(struct wal_blob *blob);
+
+/* ------------------------------------------------------- checkpoints --- */
+
+struct wal_checkpoint;
+struct wal_checkpoints;
+struct wal_file_changes;
+
+struct wal_checkpoint_options {
+    uint32_t struct_size;
+    uint32_t threads;      /* that read, digest and compress; 0: as many as
+                            * processors, 8 at most */
+    struct wal_slice id;   /* 1 to 255 bytes; empty: a UUIDv7 is made */
+    struct wal_slice root; /* an absolute path; empty: the session's cwd */
+};
+
+/* What a checkpoint is, and what making it cost. The library fills it. */
+struct wal_checkpoint_info {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_checkpoint_flag */
+    struct wal_slice id;
+    struct wal_slice root;
+    int64_t created_ms; /* Unix time in milliseconds */
+    uint64_t files;     /* that it names, absent ones too */
+    uint64_t bytes;     /* of their contents */
+    uint64_t new_blobs; /* contents that the store did not have before */
+    uint64_t new_bytes; /* that it takes in the blob stream */
+    uint64_t version;   /* rises with every change of any checkpoint */
+};
+
+enum wal_checkpoint_flag {
+    WAL_CHECKPOINT_OFF = 1u << 0 /* checkpoints are off in this session:
+                                  * nothing was done */
+};
+
+/*
+ * Records the state of the named files, durably: content, permission bits,
+ * symbolic links as links, and that a file is not there. Paths are below the
+ * root, or absolute and below it; each counts once. Only these files are
+ * looked at; one whose size, times and inode are as they were at the session's
+ * last checkpoints is not read again. Where the session has a checkpoint of
+ * this id the files are added to it, and a path's first state stands; its root
+ * must be the same (WAL_EEXISTS). count may be 0. *checkpoint, if not null,
+ * takes a reader of it, as from wal_checkpoint_open; of a session with
+ * checkpoints off a reader with nothing in it.
+ *
+ * Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE,
+ * WAL_EIO and WAL_ECHANGED (it changed each time it was read), all with the
+ * path in error->file; WAL_EINVAL without a root; those of wal_doc_put. Any
+ * thread. SPEC.md, Checkpoints.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_checkpoint_create(
+    struct wal_session *session, const struct wal_slice *paths, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_checkpoint **checkpoint, struct wal_error *error);
+
+/* Switches checkpoints off or on for a session, durably. While they are off
+ * creating one does nothing and rewinding answers that it cannot. They are on
+ * in a new session; a fork begins as its source is. Any thread. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_checkpointing(struct wal_session *session, int32_t on,
+                          struct wal_error *error);
+
+enum wal_file_kind {
+    WAL_FILE_ABSENT = 0,
+    WAL_FILE_REGULAR = 1,
+    WAL_FILE_SYMLINK = 2
+};
+
+/* A file as a checkpoint holds it. */
+struct wal_file {
+    uint32_t struct_size;
+    uint32_t kind; /* enum wal_file_kind */
+    uint32_t mode; /* permission bits */
+    uint32_t reserved;
+    struct wal_slice path; /* below the root */
+    uint64_t size;         /* of the content; a link's is its target */
+    int64_t mtime_ns;      /* Unix time in nanoseconds, when it was recorded */
+    uint8_t digest[WAL_DIGEST_SIZE]; /* of the content; zeros when absent */
+};
+
+/* Reads a checkpoint that the session has, own or shared by a fork: its files
+ * in the order of their paths' bytes. WAL_ENOTFOUND. Slices hold until
+ * wal_checkpoint_close. One thread at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoint_open(struct wal_session *session, struct wal_slice id,
+                    struct wal_checkpoint **checkpoint,
+                    struct wal_error *error);
+/* Set info->struct_size, file->struct_size first. WAL_END behind the last. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoint_status(const struct wal_checkpoint *checkpoint,
+                      struct wal_checkpoint_info *info,
+                      struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoint_next(struct wal_checkpoint *checkpoint, struct wal_file *file,
+                    struct wal_error *error);
+WAL_API void wal_checkpoint_close(struct wal_checkpoint *checkpoint);
+
+/* Lists the checkpoints of a session, oldest first. Slices hold until
+ * wal_checkpoints_close. One thread at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoints_open(struct wal_session *session,
+                     struct wal_checkpoints **checkpoints,
+                     struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoints_next(struct wal_checkpoints *checkpoints,
+                     struct wal_checkpoint_info *info, struct wal_error *error);
+WAL_API void wal_checkpoints_close(struct wal_checkpoints *checkpoints);
+
+/* Removes a checkpoint, durably; its contents stay in the store. Forks that
+ * share it keep it. WAL_ENOTFOUND. Any thread. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoint_delete(struct wal_session *session, struct wal_slice id,
+                      struct wal_error *error);
+
+/* A difference between two states of a file. */
+struct wal_file_change {
+    uint32_t struct_size;
+    uint32_t flags; /* enum wal_file_change_flag */
+    struct wal_slice path;
+    uint32_t kind_before; /* enum wal_file_kind */
+    uint32_t kind_after;
+    uint32_t mode_before;
+    uint32_t mode_after;
+    uint64_t insertions; /* lines, as `git diff --numstat --minimal` */
+    uint64_t deletions;
+};
+
+enum wal_file_change_flag {
+    WAL_FILE_CHANGE_BINARY = 1u << 0,   /* no lines are counted */
+    WAL_FILE_CHANGE_CONTENT = 1u << 1,  /* content differs */
+    WAL_FILE_CHANGE_MODE = 1u << 2,     /* permission bits differ */
+    WAL_FILE_CHANGE_ELSEWHERE = 1u << 3 /* changed by somebody else since the
+                                    * checkpoint that was expected */
+};
+
+/* Sums of a list of changes. */
+struct wal_changes_info {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t files;
+    uint64_t insertions;
+    uint64_t deletions;
+    uint64_t binary;
+};
+
+/* What differs from checkpoint `before` to checkpoint `after`, over the files
+ * that both name, in the order of paths. after empty: the files as they are on
+ * disk. WAL_ENOTFOUND, WAL_ECORRUPT. Slices hold until the close. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_checkpoint_diff(struct wal_session *session, struct wal_slice before,
+                    struct wal_slice after, struct wal_file_changes **changes,
+                    struct wal_error *error);
+/* A session's changes of files: each path's first state in its checkpoints
+ * against its last one there. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_changes(struct wal_session *session,
+                    struct wal_file_changes **changes, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_file_changes_status(const struct wal_file_changes *changes,
+                        struct wal_changes_info *info, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_file_changes_next(struct wal_file_changes *changes,
+                      struct wal_file_change *change, struct wal_error *error);
+WAL_API void wal_file_changes_close(struct wal_file_changes *changes);
 
 /* -------------------------------------------------------------- read --- */
 

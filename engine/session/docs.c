@@ -120,13 +120,21 @@ static enum wal_status take_document(struct wal_docs *docs,
     return status;
 }
 
-/* One whose key cannot be read may have any prefix. */
+/* One whose key cannot be read may have any prefix. The engine's own are left
+ * out unless the prefix asks for them. */
 static bool has_prefix(const struct wal__document *document,
                        struct wal__span prefix)
 {
-    return document->key_size == 0 || prefix.size == 0 ||
-           (document->key_size >= prefix.size &&
-            memcmp(document->key, prefix.data, prefix.size) == 0);
+    const struct wal__span key = {document->key, document->key_size};
+
+    if (key.size == 0) {
+        return true;
+    }
+    if (prefix.size == 0) {
+        return !wal__doc_key_is_reserved(key);
+    }
+    return key.size >= prefix.size &&
+           memcmp(key.data, prefix.data, prefix.size) == 0;
 }
 
 /* By key, then newest first. */

@@ -25,6 +25,14 @@ struct wal_docs {
     struct wal__buf scratch;
 };
 
+/* Keys that begin with a zero byte are the engine's own: public calls refuse
+ * them. */
+static inline bool wal__doc_key_is_reserved(struct wal__span key)
+{
+    return key.size > 0 && key.data[0] == 0;
+}
+
+/* Reserved keys are among those given only when the prefix is of them. */
 enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
                                const struct wal_docs_options *options,
                                struct wal_docs **docs,

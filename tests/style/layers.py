@@ -22,6 +22,7 @@ LOG = IO + ["engine/log/"]
 INDEX = LOG + ["engine/index/"]
 BLOB = INDEX + ["engine/blob/"]
 SESSION = BLOB + ["engine/session/"]
+CHECKPOINT = SESSION + ["engine/checkpoint/"]
 
 LAYERS = {
     API: [],
@@ -33,7 +34,8 @@ LAYERS = {
     "engine/index/": INDEX,
     "engine/blob/": BLOB,
     "engine/session/": SESSION,
-    "engine/": SESSION,
+    "engine/checkpoint/": CHECKPOINT,
+    "engine/": CHECKPOINT,
     "tools/": [API, "format/jsonl/"],
     "tools/walcat": [API, "format/jsonl/", "tools/"],
     "tools/walctl": [API, "format/jsonl/", "tools/"],
@@ -45,7 +47,7 @@ LAYERS = {
     "tools/walconv": FORMAT + ["format/jsonl/", "tools/"],
     "bench/": [API],
     # Puts a slow disk in the system's place.
-    "bench/bench_queue": SESSION + ["engine/", "bench/"],
+    "bench/bench_queue": CHECKPOINT + ["engine/", "bench/"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)

@@ -1,0 +1,22 @@
+/*
+ * changes.h - the changes between two checkpoints, from one to the disk, and
+ * of a whole session (SPEC.md 5.13). Any thread.
+ */
+#ifndef WAL_CHECKPOINT_CHANGES_H
+#define WAL_CHECKPOINT_CHANGES_H
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/compare.h"
+
+/* As wal_checkpoint_diff; *changes is initialised and empty. */
+enum wal_status wal__checkpoint_diff(struct wal_session *session,
+                                     struct wal__span before,
+                                     struct wal__span after,
+                                     struct wal__changes *changes,
+                                     struct wal_error *error) WAL_MUST_USE;
+/* As wal_session_changes. */
+enum wal_status wal__session_changes(struct wal_session *session,
+                                     struct wal__changes *changes,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,400 @@
+/*
+ * checkpoint.c - the documents of checkpoints (SPEC.md 5.13): their JSON, and
+ * whether checkpoints are on.
+ */
+#include "engine/checkpoint/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/checkpoint_parts.h"
+#include "engine/checkpoint/reserved.h"
+#include "engine/session/text.h"
+#include "format/jsonl/json_scan.h"
+#include "format/jsonl/json_value.h"
+
+static const struct wal__span switch_key = {(const uint8_t *)"\0checkpointing",
+                                            14};
+
+void wal__checkpoint_init(struct wal__checkpoint *checkpoint,
+                          const struct wal__heap *heap)
+{
+    *checkpoint = (struct wal__checkpoint){0};
+    wal__buf_init(&checkpoint->texts, heap);
+}
+
+void wal__checkpoint_deinit(struct wal__checkpoint *checkpoint)
+{
+    const struct wal__heap *heap = checkpoint->texts.heap;
+
+    wal__buf_deinit(&checkpoint->texts);
+    wal__checkpoint_init(checkpoint, heap);
+}
+
+struct wal__span wal__checkpoint_key(struct wal__span id,
+                                     uint8_t out[WAL__CHECKPOINT_KEY_MAX])
+{
+    struct wal__span key = {out, WAL__CHECKPOINT_PREFIX + id.size};
+
+    memcpy(out, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX);
+    if (id.size > 0) {
+        memcpy(out + WAL__CHECKPOINT_PREFIX, id.data, id.size);
+    }
+    return key;
+}
+
+enum wal_status wal__checkpoint_set_texts(struct wal__checkpoint *checkpoint,
+                                          struct wal__span id,
+                                          struct wal__span root,
+                                          struct wal_error *error)
+{
+    uint8_t *at;
+
+    checkpoint->texts.size = 0;
+    if (wal__buf_reserve(&checkpoint->texts, id.size + root.size + 2, &at) !=
+        WAL_OK) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    memcpy(at, id.data, id.size);
+    at[id.size] = 0;
+    checkpoint->id = (struct wal__span){at, id.size};
+    at += id.size + 1;
+    memcpy(at, root.data, root.size);
+    at[root.size] = 0;
+    checkpoint->root = (struct wal__span){at, root.size};
+    checkpoint->texts.size = id.size + root.size + 2;
+    return WAL_OK;
+}
+
+/* --- to JSON ------------------------------------------------------------- */
+
+static void put_hex(struct wal__span bytes, uint8_t *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < bytes.size; i++) {
+        out[2 * i] = (uint8_t)digits[bytes.data[i] >> 4];
+        out[2 * i + 1] = (uint8_t)digits[bytes.data[i] & 15];
+    }
+}
+
+/* The root as a text, or where it is not UTF-8 in hexadecimal. */
+static enum wal_status put_root(struct wal__span root, struct wal__buf *out)
+{
+    const struct wal__json_span text = {root.data, root.size};
+    bool plain;
+    size_t size = 0;
+    uint8_t *at;
+
+    plain = wal__json_escaped_size(text, &size) == WAL__JSON_OK;
+    size = plain ? size : 2 * root.size + 2;
+    if (wal__buf_append(out, plain ? "{\"root\":" : "{\"rootHex\":",
+                        plain ? 8 : 11) != WAL_OK ||
+        wal__buf_reserve(out, size, &at) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    out->size += size;
+    if (plain) {
+        return wal__json_escape(text, at, size, &size) == WAL__JSON_OK
+                   ? WAL_OK
+                   : WAL_EINVAL;
+    }
+    at[0] = '"';
+    put_hex(root, at + 1);
+    at[size - 1] = '"';
+    return WAL_OK;
+}
+
+enum wal_status wal__checkpoint_write(const struct wal__checkpoint *checkpoint,
+                                      struct wal__buf *out)
+{
+    const struct wal__span list = {checkpoint->list.bytes, WAL__DIGEST_SIZE};
+    uint8_t hex[2 * WAL__DIGEST_SIZE];
+    char text[256];
+    enum wal_status status = put_root(checkpoint->root, out);
+    int size;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    put_hex(list, hex);
+    size = snprintf(text, sizeof(text),
+                    ",\"list\":\"%.*s\",\"files\":%" PRIu64
+                    ",\"bytes\":%" PRIu64 ",\"newBlobs\":%" PRIu64
+                    ",\"newBytes\":%" PRIu64 ",\"created\":%" PRId64 "}",
+                    (int)sizeof(hex), (const char *)hex, checkpoint->files,
+                    checkpoint->bytes, checkpoint->new_blobs,
+                    checkpoint->new_bytes, checkpoint->created_ms);
+    return wal__buf_append(out, text, (size_t)size);
+}
+
+/* --- from JSON ----------------------------------------------------------- */
+
+enum {
+    ROOT,
+    ROOT_HEX,
+    LIST,
+    FILES,
+    BYTES,
+    NEW_BLOBS,
+    NEW_BYTES,
+    CREATED,
+    MEMBERS
+};
+
+static int hex_value(uint8_t digit)
+{
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* What a string of hexadecimal digits stands for; false when it is none, or
+ * larger than `capacity`. */
+static bool take_hex(const struct wal__json_token *token, uint8_t *out,
+                     size_t capacity, size_t *size)
+{
+    size_t digits = token->span.size - 2;
+
+    if (token->kind != WAL__JSON_STRING || digits % 2 != 0 ||
+        digits / 2 > capacity) {
+        return false;
+    }
+    for (size_t i = 0; i < digits / 2; i++) {
+        int high = hex_value(token->span.data[1 + 2 * i]);
+        int low = hex_value(token->span.data[2 + 2 * i]);
+
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    *size = digits / 2;
+    return true;
+}
+
+static bool take_number(const struct wal__json_token *token, uint64_t *number)
+{
+    int64_t value;
+
+    if (token->kind != WAL__JSON_NUMBER ||
+        wal__json_integer(token->span, &value) != WAL__JSON_OK) {
+        return false;
+    }
+    *number = (uint64_t)value;
+    return true;
+}
+
+static bool take_root(const struct wal__json_member *members,
+                      uint8_t out[WAL__PATH_MAX], size_t *size)
+{
+    const struct wal__json_token *text = &members[ROOT].value;
+    bool has_nul = false;
+
+    if (text->kind != WAL__JSON_STRING) {
+        return take_hex(&members[ROOT_HEX].value, out, WAL__PATH_MAX - 1, size);
+    }
+    return wal__json_unescape(text->span, out, WAL__PATH_MAX - 1, size,
+                              &has_nul) == WAL__JSON_OK;
+}
+
+static bool take_numbers(const struct wal__json_member *members,
+                         struct wal__checkpoint *checkpoint)
+{
+    uint64_t created = 0;
+    bool taken =
+        take_number(&members[FILES].value, &checkpoint->files) &&
+        take_number(&members[BYTES].value, &checkpoint->bytes) &&
+        take_number(&members[NEW_BLOBS].value, &checkpoint->new_blobs) &&
+        take_number(&members[NEW_BYTES].value, &checkpoint->new_bytes) &&
+        take_number(&members[CREATED].value, &created);
+
+    checkpoint->created_ms = (int64_t)created;
+    return taken;
+}
+
+enum wal_status wal__checkpoint_read(struct wal__checkpoint *checkpoint,
+                                     struct wal__span id,
+                                     struct wal__span value, uint64_t version,
+                                     struct wal_error *error)
+{
+    struct wal__json_member members[MEMBERS] = {
+        [ROOT] = {.key = "root"},          [ROOT_HEX] = {.key = "rootHex"},
+        [LIST] = {.key = "list"},          [FILES] = {.key = "files"},
+        [BYTES] = {.key = "bytes"},        [NEW_BLOBS] = {.key = "newBlobs"},
+        [NEW_BYTES] = {.key = "newBytes"}, [CREATED] = {.key = "created"},
+    };
+    struct wal__checkpoint read = *checkpoint;
+    uint8_t root[WAL__PATH_MAX];
+    struct wal__span root_span = {root, 0};
+    enum wal_status status;
+    size_t list_size = 0;
+
+    if (wal__json_members(value.data, value.size, members, MEMBERS, NULL) !=
+            WAL__JSON_OK ||
+        !take_root(members, root, &root_span.size) || root_span.size == 0 ||
+        root[0] != '/' || memchr(root, 0, root_span.size) != NULL ||
+        !take_hex(&members[LIST].value, read.list.bytes, WAL__DIGEST_SIZE,
+                  &list_size) ||
+        list_size != WAL__DIGEST_SIZE || !take_numbers(members, &read)) {
+        return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
+                         "the document of checkpoint \"%.*s\" does not say "
+                         "what a checkpoint's says",
+                         (int)id.size, (const char *)id.data);
+    }
+    read.version = version;
+    status = wal__checkpoint_set_texts(&read, id, root_span, error);
+    if (status == WAL_OK) {
+        *checkpoint = read;
+    }
+    return status;
+}
+
+/* --- one ----------------------------------------------------------------- */
+
+static enum wal_status not_there(struct wal_error *error, struct wal__span id)
+{
+    return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                     "there is no checkpoint \"%.*s\"", (int)id.size,
+                     (const char *)id.data);
+}
+
+enum wal_status wal__checkpoint_get(struct wal_session *session,
+                                    struct wal__span id,
+                                    struct wal__checkpoint *checkpoint,
+                                    struct wal_error *error)
+{
+    uint8_t room[WAL__CHECKPOINT_KEY_MAX];
+    struct wal__buf value;
+    uint64_t version = 0;
+    enum wal_status status;
+
+    wal__buf_init(&value, session->core->env.heap);
+    status = wal__reserved_get(session, wal__checkpoint_key(id, room), &value,
+                               &version, error);
+    if (status == WAL_OK) {
+        const struct wal__span span = {value.data, value.size};
+
+        status = wal__checkpoint_read(checkpoint, id, span, version, error);
+    } else if (status == WAL_ENOTFOUND) {
+        not_there(error, id);
+    }
+    wal__buf_deinit(&value);
+    return status;
+}
+
+enum wal_status wal__checkpoint_load(struct wal_session *session,
+                                     struct wal__span id,
+                                     struct wal__checkpoint *checkpoint,
+                                     struct wal__files *files,
+                                     struct wal_error *error)
+{
+    enum wal_status status =
+        wal__checkpoint_get(session, id, checkpoint, error);
+
+    return status == WAL_OK ? wal__files_load(files, &session->core->blobs,
+                                              &checkpoint->list, error)
+                            : status;
+}
+
+enum wal_status wal__checkpoint_delete(struct wal_session *session,
+                                       struct wal__span id,
+                                       struct wal_error *error)
+{
+    uint8_t room[WAL__CHECKPOINT_KEY_MAX];
+    enum wal_status status =
+        wal__reserved_delete(session, wal__checkpoint_key(id, room), error);
+
+    return status == WAL_ENOTFOUND ? not_there(error, id) : status;
+}
+
+/* --- on and off ---------------------------------------------------------- */
+
+enum wal_status wal__checkpointing(struct wal_session *session, bool *on,
+                                   struct wal_error *error)
+{
+    struct wal__buf value;
+    enum wal_status status;
+
+    wal__buf_init(&value, session->core->env.heap);
+    status = wal__reserved_get(session, switch_key, &value, NULL, error);
+    if (status == WAL_OK || status == WAL_ENOTFOUND) {
+        *on = status == WAL_ENOTFOUND || value.size != 5 ||
+              memcmp(value.data, "false", 5) != 0;
+        status = WAL_OK;
+    }
+    wal__buf_deinit(&value);
+    return status;
+}
+
+enum wal_status wal__checkpointing_set(struct wal_session *session, bool on,
+                                       struct wal_error *error)
+{
+    const struct wal__span value = {(const uint8_t *)(on ? "true" : "false"),
+                                    on ? 4 : 5};
+
+    return wal__reserved_put(session, switch_key, value, WAL__ANY_VERSION, NULL,
+                             error);
+}
+
+/* --- roots --------------------------------------------------------------- */
+
+static enum wal_status take_cwd(struct wal_session *session,
+                                uint8_t out[WAL__PATH_MAX], size_t *size,
+                                struct wal_error *error)
+{
+    struct wal__summary summary;
+    enum wal_status status = wal__core_read_lock(session->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__session_find(session->core, session->number, &summary, error);
+    if (status == WAL_OK) {
+        *size = summary.cwd.size;
+        if (*size > 0 && *size <= WAL__PATH_MAX) {
+            memcpy(out, summary.cwd.data, *size);
+        }
+    }
+    wal__core_unlock(session->core);
+    return status;
+}
+
+enum wal_status wal__checkpoint_check_root(struct wal_session *session,
+                                           struct wal__span root,
+                                           char out[WAL__PATH_MAX],
+                                           struct wal_error *error)
+{
+    uint8_t cwd[WAL__PATH_MAX];
+    enum wal_status status = WAL_OK;
+
+    if (root.size == 0 && !session->core->noop) {
+        root.data = cwd;
+        status = take_cwd(session, cwd, &root.size, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (root.size == 0) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "no root is given, and the session has no working "
+                         "directory");
+    }
+    while (root.size > 1 && root.size <= WAL__PATH_MAX &&
+           root.data[root.size - 1] == '/') {
+        root.size--;
+    }
+    if (root.size >= WAL__PATH_MAX || root.data[0] != '/' ||
+        memchr(root.data, 0, root.size) != NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "the root must be an absolute path of at most %d "
+                         "bytes, without a zero byte",
+                         WAL__PATH_MAX - 1);
+    }
+    memcpy(out, root.data, root.size);
+    out[root.size] = '\0';
+    return WAL_OK;
+}

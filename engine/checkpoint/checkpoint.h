@@ -1,0 +1,114 @@
+/*
+ * checkpoint.h - checkpoints of a session: documents under reserved keys that
+ * name the blob of a list of files (SPEC.md 5.13). Any thread.
+ *
+ * Invariant: the list and every content in it are durable before the document
+ * is submitted.
+ */
+#ifndef WAL_CHECKPOINT_CHECKPOINT_H
+#define WAL_CHECKPOINT_CHECKPOINT_H
+
+#include "engine/checkpoint/collect.h"
+#include "engine/checkpoint/files.h"
+#include "engine/session/session.h"
+
+/* What a checkpoint's document says. */
+struct wal__checkpoint {
+    struct wal__buf texts;   /* id and root, each followed by a NUL */
+    struct wal__span id;     /* in texts, */
+    struct wal__span root;   /* absolute, without a slash at its end */
+    struct wal__digest list; /* blob of the list of files */
+    uint64_t files;
+    uint64_t bytes;
+    uint64_t new_blobs;
+    uint64_t new_bytes;
+    int64_t created_ms;
+    uint64_t version; /* of the document */
+};
+
+void wal__checkpoint_init(struct wal__checkpoint *checkpoint,
+                          const struct wal__heap *heap);
+void wal__checkpoint_deinit(struct wal__checkpoint *checkpoint);
+
+static inline const char *
+wal__checkpoint_root(const struct wal__checkpoint *checkpoint)
+{
+    return (const char *)checkpoint->root.data;
+}
+
+/* WAL_ENOTFOUND, WAL_ECORRUPT. *checkpoint is initialised, and unchanged on
+ * failure. */
+enum wal_status wal__checkpoint_get(struct wal_session *session,
+                                    struct wal__span id,
+                                    struct wal__checkpoint *checkpoint,
+                                    struct wal_error *error) WAL_MUST_USE;
+/* The same and its files; *files is empty before. */
+enum wal_status wal__checkpoint_load(struct wal_session *session,
+                                     struct wal__span id,
+                                     struct wal__checkpoint *checkpoint,
+                                     struct wal__files *files,
+                                     struct wal_error *error) WAL_MUST_USE;
+/* Durably. WAL_ENOTFOUND. */
+enum wal_status wal__checkpoint_delete(struct wal_session *session,
+                                       struct wal__span id,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* Whether checkpoints are on in the session, and switching them, durably. */
+enum wal_status wal__checkpointing(struct wal_session *session, bool *on,
+                                   struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__checkpointing_set(struct wal_session *session, bool on,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* A checkpoint to be made, or added to. */
+struct wal__checkpoint_request {
+    struct wal__span id;           /* empty: a UUIDv7 is made */
+    struct wal__span root;         /* absolute; empty: the session's cwd */
+    const struct wal_slice *paths; /* as of wal__files_name */
+    uint64_t count;
+    uint32_t threads; /* as of struct wal__collect */
+};
+
+/*
+ * Makes it, durably, or adds to the one of this id: wal_checkpoint_create
+ * (agentwal.h) without regard to whether checkpoints are on and to a rewind
+ * that is under way. *made and *files are initialised and empty; they take
+ * what was recorded.
+ */
+enum wal_status
+wal__checkpoint_make(struct wal_session *session,
+                     const struct wal__checkpoint_request *request,
+                     struct wal__checkpoint *made, struct wal__files *files,
+                     struct wal_error *error) WAL_MUST_USE;
+
+/* The lists of the session's newest checkpoints of this root, loaded only as
+ * far as paths of `wanted` need them: the files of disk are mostly as one of
+ * them says. files[WAL__COLLECT_EARLIER] are initialised; *count of them are
+ * filled. Lists that are damaged are passed over. */
+enum wal_status
+wal__checkpoint_earlier(struct wal_session *session, struct wal__span root,
+                        const struct wal__files *wanted,
+                        struct wal__files *files, struct wal__digest *newest,
+                        uint32_t *count, struct wal_error *error) WAL_MUST_USE;
+
+/* A root as it may stand in a document: absolute, 1 to 4,095 bytes, no NUL,
+ * without slashes at its end; copied to out with a NUL. Empty: the session's
+ * cwd. WAL_EINVAL. */
+enum wal_status
+wal__checkpoint_check_root(struct wal_session *session, struct wal__span root,
+                           char out[WAL__PATH_MAX],
+                           struct wal_error *error) WAL_MUST_USE;
+
+/* The session's checkpoints, as they are now, oldest first. */
+struct wal_checkpoints;
+enum wal_status wal__checkpoints_open(struct wal_session *session,
+                                      struct wal_checkpoints **checkpoints,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* WAL_END. What it gave before is overwritten. */
+enum wal_status wal__checkpoints_next(struct wal_checkpoints *checkpoints,
+                                      const struct wal__checkpoint **checkpoint,
+                                      struct wal_error *error) WAL_MUST_USE;
+const struct wal__core *
+wal__checkpoints_core(const struct wal_checkpoints *checkpoints);
+void wal__checkpoints_close(struct wal_checkpoints *checkpoints);
+
+#endif

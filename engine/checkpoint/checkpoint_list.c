@@ -1,0 +1,299 @@
+/*
+ * checkpoint_list.c - the checkpoints of a session in order, and the lists of
+ * the newest ones (checkpoint.h).
+ *
+ * The order is told by sequence numbers of documents' versions: no clock.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/checkpoint_parts.h"
+#include "engine/session/docs.h"
+#include "engine/session/text.h"
+
+enum {
+    LOOKS = 16 /* checkpoints of other roots, or damaged, that are passed */
+};
+
+/* A checkpoint that is there. */
+struct item {
+    uint64_t made;    /* sequence of its first version since it was not there */
+    uint64_t changed; /* and of its newest, */
+    size_t rank;      /* which stands here in the reader's items */
+};
+
+struct wal_checkpoints {
+    struct wal__core *core;
+    struct wal_docs *docs;
+    struct wal__buf items; /* of struct item, in order */
+    size_t next;
+    struct wal__checkpoint given;
+};
+
+static int compare_made(const void *left, const void *right)
+{
+    const struct item *a = left;
+    const struct item *b = right;
+
+    return a->made < b->made ? -1 : a->made > b->made;
+}
+
+static int compare_newest(const void *left, const void *right)
+{
+    const struct item *a = left;
+    const struct item *b = right;
+
+    return a->changed > b->changed ? -1 : a->changed < b->changed;
+}
+
+/* The versions of one document, newest first, begin at `rank`: takes it when
+ * it is there; gives the rank behind them. */
+static enum wal_status take(struct wal_checkpoints *checkpoints, size_t rank,
+                            size_t *end)
+{
+    const struct wal__docs_item *items = (void *)checkpoints->docs->items.data;
+    size_t count = checkpoints->docs->items.size / sizeof(*items);
+    const struct wal__docs_item *newest = &items[rank];
+    struct item item = {.changed = newest->sequence, .rank = rank};
+    bool there = true;
+
+    /* Versions of one document share its key. */
+    for (; rank < count && items[rank].key_offset == newest->key_offset &&
+           items[rank].key_size == newest->key_size;
+         rank++) {
+        there = there && !items[rank].deleted;
+        item.made = there ? items[rank].sequence : item.made;
+    }
+    *end = rank;
+    /* One whose key cannot be read may be any document. */
+    if (newest->deleted || newest->key_size == 0) {
+        return WAL_OK;
+    }
+    return wal__buf_append(&checkpoints->items, &item, sizeof(item));
+}
+
+static enum wal_status take_all(struct wal_checkpoints *checkpoints)
+{
+    size_t count =
+        checkpoints->docs->items.size / sizeof(struct wal__docs_item);
+    enum wal_status status = WAL_OK;
+    size_t rank = 0;
+
+    while (rank < count && status == WAL_OK) {
+        status = take(checkpoints, rank, &rank);
+    }
+    return status;
+}
+
+static enum wal_status open_docs(struct wal_session *session,
+                                 struct wal_docs **docs,
+                                 struct wal_error *error)
+{
+    const struct wal_docs_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_DOCS_HISTORY,
+        .prefix = {wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX}};
+    enum wal_status status;
+
+    do {
+        status = wal__docs_open(session->core, session->number, &options, docs,
+                                error);
+    } while (wal__core_distrust(session->core, status));
+    return status;
+}
+
+static enum wal_status open_ordered(struct wal_session *session,
+                                    int (*compare)(const void *, const void *),
+                                    struct wal_checkpoints **checkpoints,
+                                    struct wal_error *error)
+{
+    const struct wal__heap *heap = session->core->env.heap;
+    struct wal_checkpoints *opened = wal__heap_zalloc(heap, sizeof(*opened));
+    enum wal_status status;
+
+    if (opened == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    opened->core = session->core;
+    wal__buf_init(&opened->items, heap);
+    wal__checkpoint_init(&opened->given, heap);
+    status = open_docs(session, &opened->docs, error);
+    if (status == WAL_OK && take_all(opened) != WAL_OK) {
+        status = wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    if (status != WAL_OK) {
+        wal__checkpoints_close(opened);
+        return status;
+    }
+    if (opened->items.size > 0) {
+        qsort(opened->items.data, opened->items.size / sizeof(struct item),
+              sizeof(struct item), compare);
+    }
+    *checkpoints = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal__checkpoints_open(struct wal_session *session,
+                                      struct wal_checkpoints **checkpoints,
+                                      struct wal_error *error)
+{
+    return open_ordered(session, compare_made, checkpoints, error);
+}
+
+enum wal_status
+wal__checkpoints_open_newest(struct wal_session *session,
+                             struct wal_checkpoints **checkpoints,
+                             struct wal_error *error)
+{
+    return open_ordered(session, compare_newest, checkpoints, error);
+}
+
+enum wal_status wal__checkpoints_next(struct wal_checkpoints *checkpoints,
+                                      const struct wal__checkpoint **checkpoint,
+                                      struct wal_error *error)
+{
+    const struct item *items = (const void *)checkpoints->items.data;
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal__span id;
+    struct wal__span value;
+    enum wal_status status;
+
+    if (checkpoints->next == checkpoints->items.size / sizeof(*items)) {
+        return WAL_END;
+    }
+    checkpoints->docs->next = items[checkpoints->next].rank;
+    status = wal__docs_next(checkpoints->docs, &doc, error);
+    checkpoints->next += status != WAL_ENOMEM;
+    if (status != WAL_OK) {
+        return status;
+    }
+    id.data = (const uint8_t *)doc.key.data + WAL__CHECKPOINT_PREFIX;
+    id.size = (size_t)doc.key.size - WAL__CHECKPOINT_PREFIX;
+    value.data = doc.value.data;
+    value.size = (size_t)doc.value.size;
+    status = wal__checkpoint_read(&checkpoints->given, id, value, doc.version,
+                                  error);
+    if (status == WAL_OK) {
+        *checkpoint = &checkpoints->given;
+    }
+    return status;
+}
+
+const struct wal__core *
+wal__checkpoints_core(const struct wal_checkpoints *checkpoints)
+{
+    return checkpoints->core;
+}
+
+void wal__checkpoints_close(struct wal_checkpoints *checkpoints)
+{
+    if (checkpoints == NULL) {
+        return;
+    }
+    wal__docs_close(checkpoints->docs);
+    wal__buf_deinit(&checkpoints->items);
+    wal__checkpoint_deinit(&checkpoints->given);
+    wal__heap_free(checkpoints->core->env.heap, checkpoints);
+}
+
+/* --- the newest lists ---------------------------------------------------- */
+
+/* What loading a list answers that another list may not. */
+static bool is_damage(enum wal_status status)
+{
+    return status == WAL_ECORRUPT || status == WAL_ENOTFOUND ||
+           status == WAL_EIO;
+}
+
+/* How many of the wanted files none of the lists has. */
+static uint32_t count_missing(const struct wal__files *wanted,
+                              const struct wal__files *lists, uint32_t count)
+{
+    uint32_t missing = wanted->count;
+
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        for (uint32_t j = 0; j < count; j++) {
+            if (wal__files_find(&lists[j], wanted->items[i].path) != NULL) {
+                missing--;
+                break;
+            }
+        }
+    }
+    return missing;
+}
+
+/* Loads the list of one checkpoint, if it is of the root and sound. */
+static enum wal_status load_one(struct wal_session *session,
+                                const struct wal__checkpoint *checkpoint,
+                                struct wal__span root, struct wal__files *files,
+                                bool *loaded, struct wal_error *error)
+{
+    enum wal_status status;
+
+    *loaded = false;
+    if (!wal__span_equal(checkpoint->root, root)) {
+        return WAL_OK;
+    }
+    status =
+        wal__files_load(files, &session->core->blobs, &checkpoint->list, error);
+    *loaded = status == WAL_OK;
+    return is_damage(status) ? WAL_OK : status;
+}
+
+static enum wal_status
+load_newest(struct wal_session *session, struct wal_checkpoints *checkpoints,
+            struct wal__span root, const struct wal__files *wanted,
+            struct wal__files *files, struct wal__digest *newest,
+            uint32_t *count, struct wal_error *error)
+{
+    uint32_t filled = 0;
+
+    for (int i = 0; i < LOOKS && filled < WAL__COLLECT_EARLIER; i++) {
+        const struct wal__checkpoint *checkpoint;
+        enum wal_status status =
+            wal__checkpoints_next(checkpoints, &checkpoint, error);
+        bool loaded = false;
+
+        if (status == WAL_END) {
+            break;
+        }
+        if (status == WAL_OK) {
+            status = load_one(session, checkpoint, root, &files[filled],
+                              &loaded, error);
+        }
+        if (status != WAL_OK && !is_damage(status)) {
+            return status;
+        }
+        if (!loaded) {
+            continue;
+        }
+        if (filled++ == 0) {
+            *newest = checkpoint->list;
+        }
+        if (count_missing(wanted, files, filled) == 0) {
+            break;
+        }
+    }
+    *count = filled;
+    return WAL_OK;
+}
+
+enum wal_status
+wal__checkpoint_earlier(struct wal_session *session, struct wal__span root,
+                        const struct wal__files *wanted,
+                        struct wal__files *files, struct wal__digest *newest,
+                        uint32_t *count, struct wal_error *error)
+{
+    struct wal_checkpoints *checkpoints;
+    enum wal_status status =
+        wal__checkpoints_open_newest(session, &checkpoints, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = load_newest(session, checkpoints, root, wanted, files, newest,
+                         count, error);
+    wal__checkpoints_close(checkpoints);
+    return status;
+}

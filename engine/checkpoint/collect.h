@@ -1,0 +1,51 @@
+/*
+ * collect.h - looks at files below the root of a work tree and makes a list of
+ * their states, their contents kept as blobs (SPEC.md 5.13).
+ *
+ * Several threads read, digest and compress; memory is bounded by a few MiB a
+ * thread, whatever the number and the sizes of the files. Nothing is synced.
+ */
+#ifndef WAL_CHECKPOINT_COLLECT_H
+#define WAL_CHECKPOINT_COLLECT_H
+
+#include "engine/checkpoint/files.h"
+#include "engine/io/env.h"
+#include "engine/io/tree.h"
+
+enum {
+    WAL__COLLECT_EARLIER = 4,
+    WAL__COLLECT_THREADS = 64
+};
+
+struct wal__collect {
+    const struct wal__env *env;
+    const struct wal__tree_io *io;
+    struct wal__tree *tree;
+    struct wal__blobs *blobs; /* null: contents are digested, not kept */
+    uint32_t threads;         /* 0: as many as processors, 8 at most */
+    /* Lists of the same root, newest first: a file whose size, times, inode
+     * and device are as one of them says has the content that it says. They
+     * are also where the version before comes from. */
+    const struct wal__files *earlier[WAL__COLLECT_EARLIER];
+    uint32_t earlier_count;
+    /* out */
+    struct wal__blob_cost cost;
+    uint64_t read_count; /* files whose content was read */
+};
+
+/*
+ * Fills the records of `files`, whose paths it has. The first path that
+ * cannot be told is in error->file: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE,
+ * WAL_EIO, WAL_ECHANGED (it changed each time it was read), or what writing
+ * blobs answers. On failure the records are undefined.
+ */
+enum wal_status wal__collect(struct wal__collect *collect,
+                             struct wal__files *files,
+                             struct wal_error *error) WAL_MUST_USE;
+
+/* A failure of a call on a work tree, told with the path. */
+enum wal_status wal__tree_fail(struct wal_error *error, enum wal_status status,
+                               int sys_errno, const char *path,
+                               const char *what);
+
+#endif

@@ -1,0 +1,389 @@
+/*
+ * collect_file.c - the state of one file (SPEC.md 5.13): recognised by its
+ * stat, or read.
+ *
+ * Invariant: content that is recorded was read between two looks at the file
+ * that agree. Where it was so new that a later write might leave its times as
+ * they are, the record says so, and the next checkpoint reads it again.
+ */
+#include "engine/checkpoint/collect_parts.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+
+enum {
+    READS = 4,          /* once, and three times more while it changes */
+    TICK_NS = 20000000, /* two of the slowest clock of the kernel */
+    COARSE_NS = 2000000000
+};
+
+enum wal_status wal__tree_fail(struct wal_error *error, enum wal_status status,
+                               int sys_errno, const char *path,
+                               const char *what)
+{
+    return wal__fail(error, status, sys_errno, path, 0, "%s: %s", what,
+                     wal_status_text(status));
+}
+
+/* Times that are all whole seconds come from a file system that keeps no
+ * others. */
+static bool is_racy(const struct wal__tree_stat *stat, int64_t now)
+{
+    int64_t newest =
+        stat->mtime_ns > stat->ctime_ns ? stat->mtime_ns : stat->ctime_ns;
+    bool coarse =
+        stat->mtime_ns % 1000000000 == 0 && stat->ctime_ns % 1000000000 == 0;
+
+    return newest >= now - (coarse ? COARSE_NS : TICK_NS);
+}
+
+static bool is_same(const struct wal__tree_stat *a,
+                    const struct wal__tree_stat *b)
+{
+    return a->kind == b->kind && a->size == b->size &&
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
+           a->inode == b->inode && a->device == b->device;
+}
+
+static void fill(struct wal__file_record *file,
+                 const struct wal__tree_stat *stat)
+{
+    file->kind =
+        stat->kind == WAL__TREE_REGULAR ? WAL__FILE_REGULAR : WAL__FILE_SYMLINK;
+    file->mode = stat->mode;
+    file->size = stat->size;
+    file->mtime_ns = stat->mtime_ns;
+    file->ctime_ns = stat->ctime_ns;
+    file->inode = stat->inode;
+    file->device = stat->device;
+}
+
+/* Whether an earlier record tells the content of the file as it is now. */
+static bool is_as(const struct wal__file_record *earlier,
+                  const struct wal__file_record *file)
+{
+    return earlier->kind == file->kind &&
+           (earlier->flags & WAL__FILE_RACY) == 0 &&
+           earlier->size == file->size && earlier->mtime_ns == file->mtime_ns &&
+           earlier->ctime_ns == file->ctime_ns &&
+           earlier->inode == file->inode && earlier->device == file->device;
+}
+
+/* Takes the content from an earlier list; *base is else the version before,
+ * or null. */
+static bool recognise(const struct wal__collect *collect,
+                      struct wal__file_record *file,
+                      const struct wal__digest **base)
+{
+    *base = NULL;
+    for (uint32_t i = 0; i < collect->earlier_count; i++) {
+        const struct wal__file_record *earlier =
+            wal__files_find(collect->earlier[i], file->path);
+
+        if (earlier == NULL || earlier->kind == WAL__FILE_ABSENT) {
+            continue;
+        }
+        if (is_as(earlier, file)) {
+            file->digest = earlier->digest;
+            return true;
+        }
+        if (*base == NULL && earlier->kind == WAL__FILE_REGULAR) {
+            *base = &earlier->digest;
+        }
+    }
+    return false;
+}
+
+/* Content that is in memory. */
+static enum wal_status take(struct wal__collect_worker *worker,
+                            struct wal__span content,
+                            const struct wal__digest *base,
+                            struct wal__file_record *file,
+                            struct wal_error *error)
+{
+    struct wal__blobs *blobs = worker->job->collect->blobs;
+    struct wal__blob_prepared prepared = {0};
+    enum wal_status status;
+
+    if (blobs == NULL) {
+        return wal__digest_of(&worker->job->digester, content, &file->digest);
+    }
+    status = wal__blob_prepare(blobs, content, base, &prepared, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    file->digest = prepared.digest;
+    return wal__collect_put(worker->job, &prepared, error);
+}
+
+/* --- regular files ------------------------------------------------------- */
+
+/* A file that is being read. */
+struct reading {
+    struct wal__collect_worker *worker;
+    const struct wal__tree_io *io;
+    struct wal__tree_file *from;
+    struct wal__file_record *file;
+    const struct wal__digest *base;
+    uint64_t got;
+    bool changed; /* it has not the size that it had */
+};
+
+/* `size` bytes, fewer at the end of the file, and where it should end: that it
+ * does is told by the last look at it. */
+static enum wal_status read_piece(struct reading *reading, size_t size,
+                                  size_t *got, struct wal_error *error)
+{
+    const struct wal__tree_io *io = reading->io;
+    int sys_errno = 0;
+    size_t total = 0;
+    size_t part = 1;
+
+    while (total < size && part > 0) {
+        enum wal_status status =
+            io->read(io->ctx, reading->from, reading->worker->room + total,
+                     size - total, reading->got + total, &part, &sys_errno);
+
+        if (status != WAL_OK) {
+            return wal__tree_fail(error, status, sys_errno,
+                                  wal__file_path(reading->file), "reading");
+        }
+        total += part;
+        if (reading->got + total == reading->file->size) {
+            break;
+        }
+    }
+    reading->got += total;
+    *got = total;
+    return WAL_OK;
+}
+
+static enum wal_status read_small(struct reading *reading,
+                                  struct wal_error *error)
+{
+    struct wal__span content = {reading->worker->room, 0};
+    enum wal_status status =
+        read_piece(reading, (size_t)reading->file->size, &content.size, error);
+
+    reading->changed = content.size != reading->file->size;
+    return status != WAL_OK || reading->changed
+               ? status
+               : take(reading->worker, content, reading->base, reading->file,
+                      error);
+}
+
+/* Content that is added to a writer of blobs, or digested alone. */
+static enum wal_status add_piece(struct reading *reading,
+                                 struct wal__blob_writer *writer, size_t size,
+                                 struct wal_error *error)
+{
+    const struct wal__span piece = {reading->worker->room, size};
+
+    return writer == NULL
+               ? wal__digesting_add(&reading->worker->digesting, piece)
+               : wal__blob_writer_add(writer, piece, error);
+}
+
+static enum wal_status finish(struct reading *reading,
+                              struct wal__blob_writer *writer,
+                              struct wal_error *error)
+{
+    struct wal__file_record *file = reading->file;
+    struct wal__blob_cost cost = {0};
+    enum wal_status status;
+    uint64_t size;
+
+    if (writer == NULL) {
+        return wal__digesting_end(&reading->worker->digesting, &file->digest);
+    }
+    status =
+        wal__blob_writer_finish(writer, &file->digest, &size, &cost, error);
+    wal__collect_add_cost(reading->worker->job, &cost);
+    return status;
+}
+
+static enum wal_status read_large(struct reading *reading,
+                                  struct wal_error *error)
+{
+    struct wal__collect_worker *worker = reading->worker;
+    struct wal__blobs *blobs = worker->job->collect->blobs;
+    struct wal__blob_writer *writer = NULL;
+    size_t got = 1;
+    enum wal_status status =
+        blobs == NULL
+            ? wal__digesting_begin(&worker->job->digester, &worker->digesting)
+            : wal__blob_writer_create(blobs, reading->base, &writer, error);
+
+    while (status == WAL_OK && got > 0 && reading->got < reading->file->size) {
+        status = read_piece(reading, WAL__CHUNK_MAX, &got, error);
+        if (status == WAL_OK) {
+            status = add_piece(reading, writer, got, error);
+        }
+    }
+    reading->changed = reading->got != reading->file->size;
+    if (status == WAL_OK && !reading->changed) {
+        status = finish(reading, writer, error);
+    }
+    wal__blob_writer_destroy(writer);
+    return status;
+}
+
+/* Reads the file as `stat` tells it; *changed: it is not so any more. */
+static enum wal_status read_regular(struct wal__collect_worker *worker,
+                                    struct wal__file_record *file,
+                                    const struct wal__tree_stat *stat,
+                                    const struct wal__digest *base,
+                                    bool *changed, struct wal_error *error)
+{
+    const struct wal__collect *collect = worker->job->collect;
+    struct reading reading = {
+        .worker = worker, .io = collect->io, .file = file, .base = base};
+    const char *path = wal__file_path(file);
+    struct wal__tree_stat after = {0};
+    int sys_errno = 0;
+    enum wal_status status = reading.io->open(reading.io->ctx, collect->tree,
+                                              path, &reading.from, &sys_errno);
+
+    /* Another kind of name took its place. */
+    *changed = status == WAL_ENOTFOUND || status == WAL_ENOTFILE;
+    if (status != WAL_OK) {
+        return *changed
+                   ? WAL_OK
+                   : wal__tree_fail(error, status, sys_errno, path, "opening");
+    }
+    status = file->size <= WAL__CHUNK_MAX ? read_small(&reading, error)
+                                          : read_large(&reading, error);
+    if (status == WAL_OK && !reading.changed) {
+        status = reading.io->file_stat(reading.io->ctx, reading.from, &after,
+                                       &sys_errno);
+        reading.changed = status == WAL_OK && !is_same(stat, &after);
+        if (status != WAL_OK) {
+            wal__tree_fail(error, status, sys_errno, path, "looking at");
+        }
+    }
+    *changed = reading.changed;
+    reading.io->close(reading.io->ctx, reading.from);
+    return status;
+}
+
+/* --- links --------------------------------------------------------------- */
+
+static enum wal_status read_link(struct wal__collect_worker *worker,
+                                 struct wal__file_record *file,
+                                 const struct wal__tree_stat *stat,
+                                 bool *changed, struct wal_error *error)
+{
+    const struct wal__collect *collect = worker->job->collect;
+    const struct wal__tree_io *io = collect->io;
+    const char *path = wal__file_path(file);
+    struct wal__span target = {worker->room, 0};
+    struct wal__tree_stat after = {0};
+    int sys_errno = 0;
+    enum wal_status status =
+        io->read_link(io->ctx, collect->tree, path, worker->room, WAL__PATH_MAX,
+                      &target.size, &sys_errno);
+
+    if (status == WAL_OK) {
+        status = io->stat(io->ctx, collect->tree, path, &after, &sys_errno);
+    }
+    *changed = status == WAL_ENOTFOUND || status == WAL_ENOTFILE ||
+               (status == WAL_OK && !is_same(stat, &after));
+    if (*changed) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return wal__tree_fail(error, status, sys_errno, path,
+                              "reading the link");
+    }
+    file->size = target.size;
+    return take(worker, target, NULL, file, error);
+}
+
+/* --- any ----------------------------------------------------------------- */
+
+static enum wal_status make_room(struct wal__collect_worker *worker,
+                                 struct wal_error *error)
+{
+    if (worker->room == NULL) {
+        worker->room =
+            wal__heap_alloc(worker->job->collect->env->heap, WAL__CHUNK_MAX);
+    }
+    return worker->room != NULL
+               ? WAL_OK
+               : wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+/* The content of a file that is there. */
+static enum wal_status look_inside(struct wal__collect_worker *worker,
+                                   struct wal__file_record *file,
+                                   const struct wal__tree_stat *stat,
+                                   bool *changed, struct wal_error *error)
+{
+    const struct wal__digest *base;
+    enum wal_status status;
+
+    if (recognise(worker->job->collect, file, &base)) {
+        return WAL_OK;
+    }
+    status = make_room(worker, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    atomic_fetch_add(&worker->job->read_count, 1);
+    return file->kind == WAL__FILE_REGULAR
+               ? read_regular(worker, file, stat, base, changed, error)
+               : read_link(worker, file, stat, changed, error);
+}
+
+static enum wal_status look(struct wal__collect_worker *worker,
+                            struct wal__file_record *file, bool *changed,
+                            struct wal_error *error)
+{
+    const struct wal__collect *collect = worker->job->collect;
+    const struct wal__tree_io *io = collect->io;
+    const char *path = wal__file_path(file);
+    int64_t now = io->now_ns(io->ctx);
+    struct wal__tree_stat stat = {0};
+    int sys_errno = 0;
+    enum wal_status status =
+        io->stat(io->ctx, collect->tree, path, &stat, &sys_errno);
+
+    *changed = false;
+    if (status != WAL_OK) {
+        return wal__tree_fail(error, status, sys_errno, path, "looking at");
+    }
+    *file = (struct wal__file_record){.path = file->path};
+    if (stat.kind == WAL__TREE_ABSENT) {
+        return WAL_OK;
+    }
+    if (stat.kind != WAL__TREE_REGULAR && stat.kind != WAL__TREE_SYMLINK) {
+        return wal__tree_fail(error, WAL_ENOTFILE, 0, path,
+                              stat.kind == WAL__TREE_DIRECTORY
+                                  ? "it is a directory"
+                                  : "it is a device, socket or pipe");
+    }
+    fill(file, &stat);
+    file->flags = is_racy(&stat, now) ? WAL__FILE_RACY : 0;
+    return look_inside(worker, file, &stat, changed, error);
+}
+
+enum wal_status wal__collect_file(struct wal__collect_worker *worker,
+                                  struct wal__file_record *file,
+                                  struct wal_error *error)
+{
+    bool changed = true;
+
+    for (int i = 0; i < READS && changed; i++) {
+        enum wal_status status = look(worker, file, &changed, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    return changed ? wal__fail(error, WAL_ECHANGED, 0, wal__file_path(file), 0,
+                               "the file changed each of the %d times that it "
+                               "was read",
+                               READS)
+                   : WAL_OK;
+}

@@ -1,0 +1,161 @@
+/*
+ * compare.c - differences between two lists of files (compare.h). One thread
+ * at a time.
+ */
+#include "engine/checkpoint/compare.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/session/text.h"
+
+void wal__changes_init(struct wal__changes *changes,
+                       const struct wal__heap *heap)
+{
+    *changes = (struct wal__changes){.heap = heap};
+}
+
+void wal__changes_deinit(struct wal__changes *changes)
+{
+    if (changes->heap != NULL) {
+        wal__heap_free(changes->heap, changes->items);
+        wal__heap_free(changes->heap, changes->texts);
+        wal__changes_init(changes, changes->heap);
+    }
+}
+
+/* A walk over the files that two lists name. */
+struct walk {
+    const struct wal__files *before;
+    const struct wal__files *after;
+    uint32_t a;
+    uint32_t b;
+};
+
+static int compare_paths(struct wal__span a, struct wal__span b)
+{
+    size_t size = a.size < b.size ? a.size : b.size;
+    int order = memcmp(a.data, b.data, size); /* no path is empty */
+
+    if (order != 0) {
+        return order;
+    }
+    return a.size < b.size ? -1 : a.size > b.size;
+}
+
+/* The next file that both name and that differs; false at the end. */
+static bool next_pair(struct walk *walk, const struct wal__file_record **before,
+                      const struct wal__file_record **after)
+{
+    while (walk->a < walk->before->count && walk->b < walk->after->count) {
+        int order;
+
+        *before = &walk->before->items[walk->a];
+        *after = &walk->after->items[walk->b];
+        order = compare_paths((*before)->path, (*after)->path);
+        walk->a += order <= 0;
+        walk->b += order >= 0;
+        if (order == 0 && !wal__file_equal(*before, *after)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t flags_of(const struct wal__file_record *before,
+                         const struct wal__file_record *after)
+{
+    uint32_t flags = 0;
+
+    if ((before->kind == WAL__FILE_ABSENT) !=
+            (after->kind == WAL__FILE_ABSENT) ||
+        memcmp(&before->digest, &after->digest, sizeof(before->digest)) != 0) {
+        flags |= WAL_FILE_CHANGE_CONTENT;
+    }
+    if (before->kind == WAL__FILE_REGULAR && after->kind == WAL__FILE_REGULAR &&
+        before->mode != after->mode) {
+        flags |= WAL_FILE_CHANGE_MODE;
+    }
+    return flags;
+}
+
+static enum wal_status make_room(struct wal__changes *changes, uint32_t count,
+                                 size_t size, struct wal_error *error)
+{
+    changes->items =
+        wal__heap_resize(changes->heap, NULL, count, sizeof(changes->items[0]));
+    changes->texts = wal__heap_alloc(changes->heap, size + count);
+    return changes->items != NULL && changes->texts != NULL
+               ? WAL_OK
+               : wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+enum wal_status wal__compare(const struct wal__files *before,
+                             const struct wal__files *after,
+                             struct wal__changes *changes,
+                             struct wal_error *error)
+{
+    struct walk walk = {.before = before, .after = after};
+    const struct wal__file_record *a;
+    const struct wal__file_record *b;
+    uint32_t count = 0;
+    size_t size = 0;
+    uint8_t *end;
+
+    while (next_pair(&walk, &a, &b)) {
+        count++;
+        size += a->path.size;
+    }
+    if (make_room(changes, count, size, error) != WAL_OK) {
+        wal__changes_deinit(changes);
+        return WAL_ENOMEM;
+    }
+    walk.a = 0;
+    walk.b = 0;
+    end = changes->texts;
+    while (next_pair(&walk, &a, &b)) {
+        struct wal__change *change = &changes->items[changes->count++];
+
+        *change = (struct wal__change){
+            .before = *a, .after = *b, .flags = flags_of(a, b)};
+        memcpy(end, a->path.data, a->path.size);
+        change->path = (struct wal__span){end, a->path.size};
+        change->before.path = change->path;
+        change->after.path = change->path;
+        end += a->path.size;
+        *end++ = 0;
+    }
+    return WAL_OK;
+}
+
+/* --- told ---------------------------------------------------------------- */
+
+void wal__changes_sum(const struct wal__changes *changes,
+                      struct wal_changes_info *info)
+{
+    *info = (struct wal_changes_info){.struct_size = sizeof(*info),
+                                      .files = changes->count};
+    for (uint32_t i = 0; i < changes->count; i++) {
+        const struct wal__change *change = &changes->items[i];
+
+        info->insertions += change->insertions;
+        info->deletions += change->deletions;
+        info->binary += (change->flags & WAL_FILE_CHANGE_BINARY) != 0;
+    }
+}
+
+void wal__change_tell(const struct wal__change *change,
+                      struct wal_file_change *out)
+{
+    *out = (struct wal_file_change){
+        .struct_size = sizeof(*out),
+        .flags = change->flags,
+        .path = wal__text_slice(change->path),
+        .kind_before = change->before.kind,
+        .kind_after = change->after.kind,
+        .mode_before = change->before.mode,
+        .mode_after = change->after.mode,
+        .insertions = change->insertions,
+        .deletions = change->deletions,
+    };
+}

@@ -1,0 +1,91 @@
+/*
+ * files.h - a list of files in memory (SPEC.md 2.21, 5.13): ascending by the
+ * bytes of their paths, each path once and followed by a NUL.
+ *
+ * One writer; any thread may read a list that nobody changes.
+ */
+#ifndef WAL_CHECKPOINT_FILES_H
+#define WAL_CHECKPOINT_FILES_H
+
+#include "engine/base/buf.h"
+#include "engine/blob/blobs.h"
+#include "format/file_list.h"
+
+/* A zeroed one with a heap is an empty list. */
+struct wal__files {
+    const struct wal__heap *heap;
+    struct wal__file_record *items; /* paths point into `texts` */
+    uint32_t count;
+    uint8_t *texts;
+};
+
+void wal__files_init(struct wal__files *files, const struct wal__heap *heap);
+void wal__files_deinit(struct wal__files *files);
+
+/*
+ * The files that a caller names, as absent ones: below the root, an absolute
+ * path and as such, or relative. Parts that are empty or . are left out, and
+ * each path counts once. WAL_EOUTSIDE (.. too), WAL_ENOTFILE (the root
+ * itself), WAL_EINVAL (empty, or with a NUL), WAL_ETOOBIG: with the path in
+ * error->file. *files is empty before.
+ */
+enum wal_status wal__files_name(struct wal__files *files, const char *root,
+                                const struct wal_slice *paths, uint64_t count,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* A list from its bytes (WAL_ECORRUPT), and from its blob. *files is empty
+ * before. */
+enum wal_status wal__files_decode(struct wal__files *files,
+                                  struct wal__span bytes,
+                                  struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__files_load(struct wal__files *files,
+                                struct wal__blobs *blobs,
+                                const struct wal__digest *digest,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Appended to out. WAL_ENOMEM. */
+enum wal_status wal__files_encode(const struct wal__files *files,
+                                  struct wal__buf *out) WAL_MUST_USE;
+
+/* The file of a path, or null. */
+struct wal__file_record *wal__files_find(const struct wal__files *files,
+                                         struct wal__span path);
+
+/* *out, empty before: every path of the two, as `first` has it where both
+ * do. WAL_ENOMEM, WAL_ETOOBIG. */
+enum wal_status wal__files_merge(struct wal__files *out,
+                                 const struct wal__files *first,
+                                 const struct wal__files *second,
+                                 struct wal_error *error) WAL_MUST_USE;
+/* *out, empty before: those of `files` whose paths `other` has, or has not. */
+enum wal_status wal__files_among(struct wal__files *out,
+                                 const struct wal__files *files,
+                                 const struct wal__files *other, bool has,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* *out, empty before: the same files under absolute paths. */
+enum wal_status wal__files_prefix(struct wal__files *out,
+                                  const struct wal__files *files,
+                                  struct wal__span root,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Bytes of all contents. */
+uint64_t wal__files_bytes(const struct wal__files *files);
+
+/* Whether the two are the same kind, content and permission bits; those of a
+ * symbolic link do not count. Paths and times are not looked at. */
+bool wal__file_equal(const struct wal__file_record *a,
+                     const struct wal__file_record *b);
+
+/* A failure to read a blob: what the stream said, with what it is the
+ * content of; content that is missing is WAL_ECORRUPT, since a list
+ * names it. */
+enum wal_status wal__blob_fail(struct wal_error *error, enum wal_status status,
+                               const struct wal_error *why, const char *path);
+
+/* The path, followed by a NUL. */
+static inline const char *wal__file_path(const struct wal__file_record *file)
+{
+    return (const char *)file->path.data;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * fuzz_file_list.c - any bytes as a checkpoint's list of files: what is
+ * accepted lies inside the input, is in order, and encodes to the same bytes.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/file_list.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static void check_file(const struct wal__file_record *file, const uint8_t *at)
+{
+    size_t size = wal__file_record_size(file);
+    uint8_t *encoded = malloc(size);
+
+    require(encoded != NULL);
+    require(file->path.data == at + size - file->path.size);
+    require(wal__file_path_is_plain(file->path));
+    wal__file_record_encode(file, encoded);
+    require(memcmp(encoded, at, size) == 0);
+    free(encoded);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct wal__span bytes = {data, size};
+    struct wal__file_list list;
+    struct wal__file_record file;
+    uint8_t head[64];
+
+    require(wal__file_list_head_size() <= sizeof(head));
+    if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
+        return 0;
+    }
+    wal__file_list_encode_head(list.count, head);
+    require(memcmp(head, data, wal__file_list_head_size()) == 0);
+    while (list.left > 0) {
+        const uint8_t *at = list.rest.data;
+
+        if (wal__file_list_next(&list, &file) != WAL__FMT_OK) {
+            return 0;
+        }
+        check_file(&file, at);
+    }
+    require(list.rest.size == 0);
+    require(list.rest.data == data + size);
+    return 0;
+}

@@ -1,0 +1,263 @@
+/*
+ * test_checkpoint_refused.c - bad input of checkpoints: each has its own
+ * status and names what it is about, and no checkpoint is made (SPEC.md 5.13).
+ */
+#include "tests/lib/checkpoint_kit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* Refused with this status and path; nothing was made. */
+static void refuse(struct kit_work *work, const char *paths,
+                   enum wal_status status, const char *file)
+{
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(kit_refuse(work, "c", paths, &error), status);
+    assert_int_equal(error.status, status);
+    assert_string_equal(error.file, file);
+    assert_true(error.text[0] != '\0');
+    assert_string_equal(kit_checkpoints(work->session), "");
+}
+
+static void test_checkpoint__path_out_of_the_root_is_refused(void **state)
+{
+    char inside[8192];
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "a", "1");
+    refuse(&work, "a ../work/a", WAL_EOUTSIDE, "../work/a");
+    refuse(&work, "a b/../a", WAL_EOUTSIDE, "b/../a");
+    refuse(&work, "a /etc/passwd", WAL_EOUTSIDE, "/etc/passwd");
+    snprintf(inside, sizeof(inside), "%sside/a", work.root);
+    refuse(&work, inside, WAL_EOUTSIDE, inside);
+    refuse(&work, ".", WAL_ENOTFILE, ".");
+    refuse(&work, work.root, WAL_ENOTFILE, work.root);
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__path_through_a_link_is_refused(void **state)
+{
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "d/a", "1");
+    assert_int_equal(symlink("d", kit_path(&work, "in")), 0);
+    assert_int_equal(symlink("/etc", kit_path(&work, "out")), 0);
+    refuse(&work, "d/a in/a", WAL_EOUTSIDE, "in/a");
+    refuse(&work, "d/a out/passwd", WAL_EOUTSIDE, "out/passwd");
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__what_is_no_file_is_refused(void **state)
+{
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "d/a", "1");
+    assert_int_equal(mkfifo(kit_path(&work, "pipe"), 0600), 0);
+    refuse(&work, "d/a d", WAL_ENOTFILE, "d");
+    refuse(&work, "d/a pipe", WAL_ENOTFILE, "pipe");
+    kit_work_end(&work);
+}
+
+/* Run by a superuser, who may read anything, it says so instead. */
+static void test_checkpoint__file_that_cannot_be_read_is_refused(void **state)
+{
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "locked/b", "2");
+    assert_int_equal(chmod(kit_path(&work, "a"), 0), 0);
+    if (open(kit_path(&work, "a"), O_RDONLY) >= 0) {
+        assert_int_equal(geteuid(), 0);
+        assert_int_equal(kit_checkpoint(&work, "c", "a").files, 1);
+        kit_work_end(&work);
+        return;
+    }
+    refuse(&work, "a", WAL_EACCESS, "a");
+    assert_int_equal(chmod(kit_path(&work, "locked"), 0), 0);
+    refuse(&work, "locked/b", WAL_EACCESS, "locked/b");
+    assert_int_equal(chmod(kit_path(&work, "locked"), 0755), 0);
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__bad_arguments_are_refused(void **state)
+{
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+    struct wal_slice path = kit_text("a");
+    struct wal_error error = KIT_ERROR;
+    char id[257];
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    memset(id, 'x', 256);
+    id[256] = '\0';
+    assert_int_equal(
+        wal_checkpoint_create(NULL, &path, 1, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, NULL, 1, NULL, NULL, NULL),
+        WAL_EINVAL);
+    options.struct_size--;
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, NULL),
+                     WAL_EINVAL);
+    options.struct_size++;
+    options.id = kit_text(id);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, NULL),
+                     WAL_ETOOBIG);
+    options.id = kit_text("\xff");
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, NULL),
+                     WAL_EINVAL);
+    options.id = kit_text("c");
+    options.root = kit_text("relative");
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, &error),
+                     WAL_EINVAL);
+    kit_told(&error, WAL_EINVAL, "absolute");
+    options.root = kit_text("/no/such/place");
+    error = KIT_ERROR;
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, &error),
+                     WAL_ENOTFOUND);
+    assert_string_equal(error.file, "/no/such/place");
+    options.root = kit_text("");
+    path = kit_text("");
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, NULL),
+                     WAL_EINVAL);
+    path.data = "a\0b";
+    path.size = 3;
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, NULL),
+                     WAL_EINVAL);
+    assert_string_equal(kit_checkpoints(work.session), "");
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__path_that_is_too_long_is_refused(void **state)
+{
+    char path[9000];
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    for (size_t i = 0; i < sizeof(path); i++) {
+        path[i] = i % 200 == 199 ? '/' : 'p';
+    }
+    path[sizeof(path) - 1] = '\0';
+    assert_int_equal(kit_refuse(&work, "c", path, NULL), WAL_ETOOBIG);
+    path[4097] = '\0';
+    assert_int_equal(kit_refuse(&work, "c", path, NULL), WAL_ETOOBIG);
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__of_a_session_without_a_root_is_refused(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+    struct wal_session *with = work.session;
+
+    work.session = kit_create(work.store, "bare");
+    assert_int_equal(kit_refuse(&work, "c", "a", &error), WAL_EINVAL);
+    kit_told(&error, WAL_EINVAL, "no root");
+    wal_session_close(work.session);
+    work.session = with;
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__of_another_root_is_not_added_to(void **state)
+{
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+    const struct wal_slice path = kit_text("a");
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "a", "1");
+    kit_checkpoint(&work, "c", "a");
+    options.id = kit_text("c");
+    options.root = kit_text("/");
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
+                                           NULL, &error),
+                     WAL_EEXISTS);
+    assert_string_equal(error.actual, work.root);
+    assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__unknown_one_is_not_found(void **state)
+{
+    struct wal_checkpoint *checkpoint;
+    struct wal_file_changes *changes;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_checkpoint(&work, "c", "a");
+    assert_int_equal(
+        wal_checkpoint_open(work.session, kit_text("d"), &checkpoint, &error),
+        WAL_ENOTFOUND);
+    kit_told(&error, WAL_ENOTFOUND, "\"d\"");
+    assert_int_equal(
+        wal_checkpoint_open(work.session, kit_text(""), &checkpoint, NULL),
+        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
+                     WAL_OK);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
+                                         kit_text("c"), &changes, NULL),
+                     WAL_ENOTFOUND);
+    kit_work_end(&work);
+}
+
+static void test_checkpoint__of_a_store_to_read_is_refused(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "a", "1");
+    kit_checkpoint(&work, "c", "a");
+    kit_work_reopen(&work, WAL_OPEN_READ_ONLY);
+    assert_int_equal(kit_refuse(&work, "d", "a", &error), WAL_EREADONLY);
+    assert_int_equal(wal_session_checkpointing(work.session, 0, NULL),
+                     WAL_EREADONLY);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
+                     WAL_EREADONLY);
+    assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
+    assert_string_equal(kit_diff(work.session, "c", ""), "");
+    kit_work_end(&work);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_checkpoint__path_out_of_the_root_is_refused),
+        KIT_TEST(test_checkpoint__path_through_a_link_is_refused),
+        KIT_TEST(test_checkpoint__what_is_no_file_is_refused),
+        KIT_TEST(test_checkpoint__file_that_cannot_be_read_is_refused),
+        KIT_TEST(test_checkpoint__bad_arguments_are_refused),
+        KIT_TEST(test_checkpoint__path_that_is_too_long_is_refused),
+        KIT_TEST(test_checkpoint__of_a_session_without_a_root_is_refused),
+        KIT_TEST(test_checkpoint__of_another_root_is_not_added_to),
+        KIT_TEST(test_checkpoint__unknown_one_is_not_found),
+        KIT_TEST(test_checkpoint__of_a_store_to_read_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -89,6 +89,7 @@ enum wal__lock_byte {
     WAL__LOCK_MEMBER = 4096, /* shared by every live process */
     WAL__LOCK_INDEX = 4097,  /* who replaces files in index/ */
     WAL__LOCK_DOOR = 4098,   /* who comes in, until it takes part */
+    WAL__LOCK_REWIND = 4099, /* who rewinds files */
     WAL__LOCK_LEASE = 4104,  /* + stream: who appends */
     WAL__LOCK_SYNC = 4112,   /* + stream: who syncs */
     WAL__LOCK_SPARE = 4120   /* + stream: who makes a spare */

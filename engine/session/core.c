@@ -295,6 +295,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     pthread_rwlockattr_destroy(&attributes);
     wal__chance_init(&core->chance);
     pthread_mutex_init(&core->claim_mutex, NULL);
+    pthread_mutex_init(&core->rewind_mutex, NULL);
     status = set_env(core, path, options, error);
     if (status != WAL_OK) {
         return status;
@@ -379,6 +380,7 @@ void wal__core_deinit(struct wal__core *core)
         wal__control_close(&core->control);
     }
     wal__chance_deinit(&core->chance);
+    pthread_mutex_destroy(&core->rewind_mutex);
     pthread_mutex_destroy(&core->claim_mutex);
     pthread_rwlock_destroy(&core->state);
 }

@@ -73,6 +73,8 @@ struct wal__core {
     /* Sessions that are claimed by a handle of this store. */
     pthread_mutex_t claim_mutex;
     struct wal_session *claims;
+    /* One thread at a time has the lock byte of rewinds. */
+    pthread_mutex_t rewind_mutex;
     struct wal__scan_facts found; /* at the tail, when opening */
     uint64_t found_segment;
 };

@@ -1,0 +1,285 @@
+/*
+ * rewind.c - a rewind from the question to the answer (SPEC.md 5.15). It makes
+ * the order of the steps; each is in a file of its own.
+ */
+#include "engine/checkpoint/rewind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/rewind_parts.h"
+
+/* --- acting -------------------------------------------------------------- */
+
+/* Files were moved before it failed: those go back. */
+static enum wal_status take_back(struct wal__rewind_job *job, uint8_t *chosen,
+                                 const struct wal__rewind_progress *progress)
+{
+    struct wal_error ignored = {.struct_size = sizeof(ignored)};
+    struct wal__rewind_progress back;
+    enum wal_status status = wal__rewind_clean(job, false, &ignored);
+
+    /* The one that failed is put back too, whatever became of it. */
+    for (uint32_t i = progress->moved + 1; i < job->before.count; i++) {
+        chosen[i] = 0;
+    }
+    return status == WAL_OK ? wal__rewind_bring(job, &job->before, NULL, chosen,
+                                                &back, &ignored)
+                            : status;
+}
+
+/*
+ * After a failure nothing of it stays. WAL_OK when that is so, or when the next
+ * call will find nothing but temporary files; else files are in both states,
+ * and the journal is left for the next call.
+ */
+static enum wal_status revoke(struct wal__rewind_job *job, uint8_t *chosen,
+                              const struct wal__rewind_progress *progress)
+{
+    struct wal_error ignored = {.struct_size = sizeof(ignored)};
+    enum wal_status status = WAL_OK;
+
+    if (progress->touched) {
+        status = take_back(job, chosen, progress);
+    }
+    if (status == WAL_OK && wal__rewind_clean(job, true, &ignored) == WAL_OK) {
+        (void)!wal__rewind_journal_end(job, true, &ignored);
+    }
+    return status;
+}
+
+/* *half is set when files are left in both states. */
+static enum wal_status apply(struct wal__rewind_job *job,
+                             const struct wal__files *target, bool *half,
+                             struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    struct wal_error ignored = {.struct_size = sizeof(ignored)};
+    struct wal__rewind_progress progress;
+    uint8_t *chosen = wal__heap_alloc(heap, job->before.count);
+    enum wal_status status;
+
+    if (chosen == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    memset(chosen, 1, job->before.count);
+    status = wal__rewind_keep(job, target, error);
+    if (status != WAL_OK) {
+        goto out;
+    }
+    status = wal__rewind_bring(job, &job->after, &job->before, chosen,
+                               &progress, error);
+    if (status != WAL_OK) {
+        *half = revoke(job, chosen, &progress) != WAL_OK;
+    } else {
+        /* Left behind it does no harm: every file is found done. */
+        (void)!wal__rewind_journal_end(job, false, &ignored);
+    }
+out:
+    wal__heap_free(heap, chosen);
+    return status;
+}
+
+/* --- answering ----------------------------------------------------------- */
+
+/* Whether a failure is an answer: it says why files cannot be rewound. */
+static bool is_answer(enum wal_status status)
+{
+    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
+           status == WAL_ECHANGED || status == WAL_EOUTSIDE ||
+           status == WAL_EACCESS || status == WAL_ENOTFILE ||
+           status == WAL_ENOSPACE || status == WAL_EIO;
+}
+
+static void refuse(struct wal_rewind_answer *rewind, enum wal_status status,
+                   const struct wal_error *why)
+{
+    rewind->can_rewind = 0;
+    rewind->status = status;
+    (void)snprintf(rewind->error, sizeof(rewind->error), "%s%s%s", why->file,
+                   why->file[0] == '\0' ? "" : ": ", why->text);
+    wal__changes_deinit(&rewind->changes);
+    wal__changes_init(&rewind->changes, rewind->core->env.heap);
+}
+
+static struct wal_rewind_answer *create(struct wal__core *core)
+{
+    const struct wal__heap *heap = core->env.heap;
+    struct wal_rewind_answer *rewind = wal__heap_zalloc(heap, sizeof(*rewind));
+
+    if (rewind == NULL) {
+        return NULL;
+    }
+    rewind->core = core;
+    rewind->can_rewind = 1;
+    wal__buf_init(&rewind->undo, heap);
+    wal__changes_init(&rewind->changes, heap);
+    for (int i = 0; i < WAL__REWIND_ELSEWHERE; i++) {
+        wal__changes_init(&rewind->elsewhere[i], heap);
+    }
+    return rewind;
+}
+
+void wal__rewind_close(struct wal_rewind_answer *rewind)
+{
+    if (rewind == NULL) {
+        return;
+    }
+    wal__buf_deinit(&rewind->undo);
+    wal__changes_deinit(&rewind->changes);
+    for (int i = 0; i < WAL__REWIND_ELSEWHERE; i++) {
+        wal__changes_deinit(&rewind->elsewhere[i]);
+    }
+    wal__heap_free(rewind->core->env.heap, rewind);
+}
+
+enum wal_status wal__rewind_none(struct wal__core *core, const char *why,
+                                 struct wal_rewind_answer **rewind,
+                                 struct wal_error *error)
+{
+    struct wal_error reason = {.struct_size = sizeof(reason)};
+    struct wal_rewind_answer *made = create(core);
+
+    if (made == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    refuse(made, wal__fail(&reason, WAL_ENOTFOUND, 0, NULL, 0, "%s", why),
+           &reason);
+    *rewind = made;
+    return WAL_OK;
+}
+
+/* Plans, and unless it is a dry run acts; the lock is held. */
+static enum wal_status plan_and_apply(struct wal_session *session,
+                                      struct wal__span id,
+                                      const struct wal_rewind_options *options,
+                                      struct wal_rewind_answer *rewind,
+                                      bool *half, struct wal_error *error)
+{
+    bool dry = (options->flags & WAL_REWIND_DRY_RUN) != 0;
+    struct wal__rewind_plan plan;
+    struct wal__rewind_job job;
+    enum wal_status status;
+
+    wal__rewind_job_init(&job, session);
+    wal__rewind_plan_init(&plan, session->core->env.heap);
+    status = wal__rewind_plan_make(&plan, &job, id, options, error);
+    if (status == WAL_OK && !dry && plan.changes.count > 0) {
+        status = apply(&job, &plan.target, half, error);
+        if (status == WAL_OK) {
+            rewind->undo = job.undo;
+            wal__buf_init(&job.undo, session->core->env.heap);
+        }
+    }
+    rewind->changes = plan.changes;
+    rewind->elsewhere[1] = plan.elsewhere;
+    wal__changes_init(&plan.changes, session->core->env.heap);
+    wal__changes_init(&plan.elsewhere, session->core->env.heap);
+    wal__rewind_plan_deinit(&plan);
+    wal__rewind_job_deinit(&job);
+    return status;
+}
+
+/* Checks what needs no lock, then does the rest under it. */
+static enum wal_status answer(struct wal_session *session, struct wal__span id,
+                              const struct wal_rewind_options *options,
+                              struct wal_rewind_answer *rewind, bool *half,
+                              struct wal_error *error)
+{
+    bool on = true;
+    enum wal_status status = wal__checkpointing(session, &on, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!on) {
+        return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
+                         "checkpoints are off in this session");
+    }
+    status = wal__rewind_lock(session->core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__rewind_finish(session, &rewind->elsewhere[0], error);
+    if (status == WAL_OK) {
+        status = plan_and_apply(session, id, options, rewind, half, error);
+    }
+    wal__rewind_unlock(session->core);
+    return status;
+}
+
+enum wal_status wal__rewind(struct wal_session *session,
+                            struct wal__span checkpoint,
+                            const struct wal_rewind_options *options,
+                            struct wal_rewind_answer **rewind,
+                            struct wal_error *error)
+{
+    struct wal_error why = {.struct_size = sizeof(why)};
+    struct wal_rewind_answer *made = create(session->core);
+    bool half = false;
+    enum wal_status status;
+
+    if (made == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    status = answer(session, checkpoint, options, made, &half, &why);
+    if (status != WAL_OK && (half || !is_answer(status))) {
+        wal__error_copy(error, &why);
+        if (half) {
+            wal__fail(error, status, why.sys_errno, why.file, 0,
+                      "%.300s; some files are rewound and others not: the "
+                      "next call finishes it",
+                      why.text);
+        }
+        wal__rewind_close(made);
+        return status;
+    }
+    if (status != WAL_OK) {
+        refuse(made, status, &why);
+    }
+    *rewind = made;
+    return WAL_OK;
+}
+
+/* --- reading the answer -------------------------------------------------- */
+
+void wal__rewind_info(const struct wal_rewind_answer *rewind,
+                      struct wal_rewind_info *info)
+{
+    struct wal_changes_info sums = {.struct_size = sizeof(sums)};
+
+    wal__changes_sum(&rewind->changes, &sums);
+    *info = (struct wal_rewind_info){
+        .struct_size = sizeof(*info),
+        .can_rewind = rewind->can_rewind,
+        .status = rewind->status,
+        .error = {rewind->error, strlen(rewind->error)},
+        .undo = {rewind->undo.data, rewind->undo.size},
+        .files_changed = sums.files,
+        .insertions = sums.insertions,
+        .deletions = sums.deletions,
+        .binary = sums.binary,
+    };
+    for (int i = 0; i < WAL__REWIND_ELSEWHERE; i++) {
+        info->changed_elsewhere += rewind->elsewhere[i].count;
+    }
+}
+
+enum wal_status wal__rewind_next(struct wal_rewind_answer *rewind,
+                                 struct wal_file_change *change)
+{
+    const struct wal__changes *parts[] = {
+        &rewind->changes, &rewind->elsewhere[0], &rewind->elsewhere[1]};
+    uint64_t number = rewind->next;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (number < parts[i]->count) {
+            wal__change_tell(&parts[i]->items[number], change);
+            rewind->next++;
+            return WAL_OK;
+        }
+        number -= parts[i]->count;
+    }
+    return WAL_END;
+}

@@ -1,0 +1,599 @@
+/*
+ * rewind_apply.c - moving files to a state (SPEC.md 5.15): their contents are
+ * written under temporary names beside them, synced, and only then put in
+ * place. Invariant: nothing but temporary files and directories is made before
+ * everything that the chosen files need is on stable storage.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/rewind_parts.h"
+
+enum {
+    PIECE_SIZE = 1024 * 1024,
+    NAME_MAX_SIZE = WAL__FILE_PATH_MAX + 64
+};
+
+static enum wal_status no_memory(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+/* Bytes of the path's directory, without the slash; 0: the root. */
+static size_t parent_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? 0 : (size_t)(slash - path);
+}
+
+/* The name of a file's temporary one. */
+static void temporary_name(const struct wal__rewind_job *job, uint32_t number,
+                           char out[NAME_MAX_SIZE])
+{
+    const char *path = wal__file_path(&job->before.items[number]);
+    size_t size = parent_size(path);
+
+    (void)snprintf(out, NAME_MAX_SIZE, "%.*s%s.agentwal-%s-%" PRIu32, (int)size,
+                   path, size == 0 ? "" : "/", job->mark, number);
+}
+
+/* --- contents ------------------------------------------------------------ */
+
+/* A failure of a content, told with the file that needs it. */
+static enum wal_status content_fail(const struct wal__file_record *file,
+                                    enum wal_status status,
+                                    const struct wal_error *why,
+                                    struct wal_error *error)
+{
+    char digest[2 * WAL__DIGEST_SIZE + 1];
+
+    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
+        (void)snprintf(digest + 2 * i, 3, "%02x", file->digest.bytes[i]);
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = WAL_ECORRUPT;
+    }
+    return wal__fail(error, status, why->sys_errno, wal__file_path(file), 0,
+                     "its content %s cannot be read: %s", digest, why->text);
+}
+
+static enum wal_status write_piece(const struct wal__rewind_job *job,
+                                   struct wal__tree_file *out, const char *path,
+                                   const uint8_t *data, size_t size,
+                                   uint64_t offset, struct wal_error *error)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        size_t put = 0;
+        int err = 0;
+        enum wal_status status =
+            job->io->write(job->io->ctx, out, data + done, size - done,
+                           offset + done, &put, &err);
+
+        if (status == WAL_OK && put == 0) {
+            status = WAL_EIO;
+        }
+        if (status != WAL_OK) {
+            return wal__tree_fail(error, status, err, path,
+                                  "the file cannot be written");
+        }
+        done += put;
+    }
+    return WAL_OK;
+}
+
+/* Reads a file's content from its first byte to its last, which verifies it,
+ * and writes it to `out` unless that is null. */
+static enum wal_status copy_content(const struct wal__rewind_job *job,
+                                    const struct wal__file_record *file,
+                                    struct wal__tree_file *out, uint8_t *piece,
+                                    struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal__blob_reader *reader = NULL;
+    uint64_t offset = 0;
+    uint64_t got = 1;
+    enum wal_status status = wal__blob_reader_create(
+        &job->session->core->blobs, &file->digest, &reader, &own);
+
+    if (status == WAL_OK && wal__blob_reader_size(reader) != file->size) {
+        status = wal__fail(&own, WAL_ECORRUPT, 0, NULL, 0,
+                           "it has another size than the file");
+    }
+    while (status == WAL_OK && got > 0) {
+        status = wal__blob_read(reader, offset, piece, PIECE_SIZE, &got, &own);
+        if (status != WAL_OK || out == NULL) {
+            offset += got;
+            continue;
+        }
+        status = write_piece(job, out, wal__file_path(file), piece, (size_t)got,
+                             offset, error);
+        if (status != WAL_OK) {
+            goto out;
+        }
+        offset += got;
+    }
+    if (status != WAL_OK) {
+        status = content_fail(file, status, &own, error);
+    }
+out:
+    wal__blob_reader_destroy(reader);
+    return status;
+}
+
+enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
+                                   const struct wal__files *list,
+                                   const uint8_t *chosen,
+                                   struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    uint8_t *piece = wal__heap_alloc(heap, PIECE_SIZE);
+    enum wal_status status = WAL_OK;
+
+    if (piece == NULL) {
+        return no_memory(error);
+    }
+    for (uint32_t i = 0; i < list->count && status == WAL_OK; i++) {
+        if (chosen[i] != 0 && list->items[i].kind != WAL__FILE_ABSENT) {
+            status = copy_content(job, &list->items[i], NULL, piece, error);
+        }
+    }
+    wal__heap_free(heap, piece);
+    return status;
+}
+
+/* --- temporary files ----------------------------------------------------- */
+
+static enum wal_status make_file(const struct wal__rewind_job *job,
+                                 const struct wal__file_record *to,
+                                 const char *name, uint8_t *piece,
+                                 struct wal_error *error)
+{
+    const struct wal__tree_io *io = job->io;
+    struct wal__tree_file *file;
+    int err = 0;
+    enum wal_status status =
+        io->create(io->ctx, job->tree, name, 0600, &file, &err);
+
+    if (status != WAL_OK) {
+        return wal__tree_fail(error, status, err, wal__file_path(to),
+                              "a file beside it cannot be made");
+    }
+    status = copy_content(job, to, file, piece, error);
+    if (status == WAL_OK) {
+        /* Last: writing takes some bits away. */
+        status = io->set_mode(io->ctx, file, to->mode, &err);
+        if (status != WAL_OK) {
+            (void)!wal__tree_fail(error, status, err, wal__file_path(to),
+                                  "its permission bits cannot be set");
+        }
+    }
+    io->close(io->ctx, file);
+    return status;
+}
+
+static enum wal_status make_link(const struct wal__rewind_job *job,
+                                 const struct wal__file_record *to,
+                                 const char *name, struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal__buf target;
+    enum wal_status status;
+    int err = 0;
+
+    wal__buf_init(&target, job->session->core->env.heap);
+    status =
+        wal__blob_load(&job->session->core->blobs, &to->digest, &target, &own);
+    if (status != WAL_OK) {
+        status = content_fail(to, status, &own, error);
+    } else if (wal__buf_append(&target, "", 1) != WAL_OK) {
+        status = no_memory(error);
+    } else {
+        status = job->io->make_link(job->io->ctx, job->tree, name,
+                                    (const char *)target.data, &err);
+        if (status != WAL_OK) {
+            (void)!wal__tree_fail(error, status, err, wal__file_path(to),
+                                  "a link beside it cannot be made");
+        }
+    }
+    wal__buf_deinit(&target);
+    return status;
+}
+
+static enum wal_status make_temporaries(const struct wal__rewind_job *job,
+                                        const struct wal__files *to,
+                                        const uint8_t *chosen,
+                                        struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    uint8_t *piece = wal__heap_alloc(heap, PIECE_SIZE);
+    enum wal_status status = WAL_OK;
+    char name[NAME_MAX_SIZE];
+
+    if (piece == NULL) {
+        return no_memory(error);
+    }
+    for (uint32_t i = 0; i < to->count && status == WAL_OK; i++) {
+        const struct wal__file_record *file = &to->items[i];
+
+        if (chosen[i] == 0 || file->kind == WAL__FILE_ABSENT) {
+            continue;
+        }
+        temporary_name(job, i, name);
+        status = file->kind == WAL__FILE_SYMLINK
+                     ? make_link(job, file, name, error)
+                     : make_file(job, file, name, piece, error);
+    }
+    wal__heap_free(heap, piece);
+    return status;
+}
+
+/* --- directories --------------------------------------------------------- */
+
+/* Bytes that two paths have in common at their beginning. */
+static size_t common_size(const char *a, const char *b)
+{
+    size_t size = 0;
+
+    while (a[size] != '\0' && a[size] == b[size]) {
+        size++;
+    }
+    return size;
+}
+
+/* Of one path, whose directories up to `known` bytes were looked at with the
+ * path before. */
+static enum wal_status find_missing(const struct wal__rewind_job *job,
+                                    const char *path, size_t known,
+                                    struct wal__buf *out,
+                                    struct wal_error *error)
+{
+    const struct wal__tree_io *io = job->io;
+    struct wal__tree_stat stat;
+    char name[WAL__FILE_PATH_MAX + 1];
+    const char *slash = strchr(path, '/');
+
+    for (; slash != NULL; slash = strchr(slash + 1, '/')) {
+        size_t size = (size_t)(slash - path);
+        enum wal_status status;
+        int err = 0;
+
+        if (size < known) {
+            continue;
+        }
+        memcpy(name, path, size);
+        name[size] = '\0';
+        status = io->stat(io->ctx, job->tree, name, &stat, &err);
+        if (status != WAL_OK) {
+            return wal__tree_fail(error, status, err, path,
+                                  "its directory cannot be looked at");
+        }
+        if (stat.kind == WAL__TREE_ABSENT &&
+            wal__buf_append(out, name, size + 1) != WAL_OK) {
+            return no_memory(error);
+        }
+    }
+    return WAL_OK;
+}
+
+/* The paths are sorted: those below a directory stand together. */
+enum wal_status wal__rewind_missing(const struct wal__rewind_job *job,
+                                    const struct wal__files *list,
+                                    const uint8_t *chosen, struct wal__buf *out,
+                                    struct wal_error *error)
+{
+    const char *before = "";
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < list->count && status == WAL_OK; i++) {
+        const char *path = wal__file_path(&list->items[i]);
+
+        if (chosen[i] == 0 || list->items[i].kind == WAL__FILE_ABSENT) {
+            continue;
+        }
+        status = find_missing(job, path, common_size(before, path), out, error);
+        before = path;
+    }
+    return status;
+}
+
+/* The next of a list of directories behind `at`, or null. */
+static const char *next_directory(const struct wal__buf *list, const char *at)
+{
+    const char *next =
+        at == NULL ? (const char *)list->data : at + strlen(at) + 1;
+
+    return next == NULL || next == (const char *)list->data + list->size ? NULL
+                                                                         : next;
+}
+
+static enum wal_status make_directories(const struct wal__rewind_job *job,
+                                        const struct wal__buf *list,
+                                        struct wal_error *error)
+{
+    for (const char *at = next_directory(list, NULL); at != NULL;
+         at = next_directory(list, at)) {
+        int err = 0;
+        enum wal_status status =
+            job->io->make_directory(job->io->ctx, job->tree, at, &err);
+
+        if (status != WAL_OK && status != WAL_EEXISTS) {
+            return wal__tree_fail(error, status, err, at,
+                                  "the directory cannot be made");
+        }
+    }
+    return WAL_OK;
+}
+
+/* A directory whose names are to be synced: the beginning of a path. */
+struct place {
+    const char *path;
+    size_t size;
+};
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct place *a = left;
+    const struct place *b = right;
+    size_t size = a->size < b->size ? a->size : b->size;
+    int order = memcmp(a->path, b->path, size);
+
+    return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static enum wal_status add_place(struct wal__buf *places, const char *path)
+{
+    struct place place = {path, parent_size(path)};
+
+    return wal__buf_append(places, &place, sizeof(place));
+}
+
+static enum wal_status sync_places(const struct wal__rewind_job *job,
+                                   struct wal__buf *places,
+                                   struct wal_error *error)
+{
+    struct place *items = (void *)places->data;
+    size_t count = places->size / sizeof(*items);
+    char name[WAL__FILE_PATH_MAX + 1];
+
+    if (count > 0) {
+        qsort(items, count, sizeof(*items), compare_places);
+    }
+    for (size_t i = 0; i < count; i++) {
+        enum wal_status status;
+        int err = 0;
+
+        if (i > 0 && compare_places(&items[i - 1], &items[i]) == 0) {
+            continue;
+        }
+        memcpy(name, items[i].path, items[i].size);
+        name[items[i].size] = '\0';
+        status = job->io->sync_directory(job->io->ctx, job->tree, name, &err);
+        /* One that is gone, or is another's now, holds none of our names. */
+        if (status != WAL_OK && status != WAL_ENOTFOUND &&
+            status != WAL_ENOTFILE && status != WAL_EOUTSIDE) {
+            return wal__tree_fail(error, status, err, name,
+                                  "the directory cannot be synced");
+        }
+    }
+    return WAL_OK;
+}
+
+/* Every directory in which a name of the chosen files, or one of the
+ * directories made, was changed. */
+static enum wal_status sync_directories(const struct wal__rewind_job *job,
+                                        const struct wal__buf *made,
+                                        const uint8_t *chosen,
+                                        struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    struct wal__buf places;
+
+    wal__buf_init(&places, job->session->core->env.heap);
+    for (uint32_t i = 0; i < job->before.count && status == WAL_OK; i++) {
+        if (chosen == NULL || chosen[i] != 0) {
+            status = add_place(&places, wal__file_path(&job->before.items[i]));
+        }
+    }
+    for (const char *at = next_directory(made, NULL);
+         at != NULL && status == WAL_OK; at = next_directory(made, at)) {
+        status = add_place(&places, at);
+    }
+    status =
+        status == WAL_OK ? sync_places(job, &places, error) : no_memory(error);
+    wal__buf_deinit(&places);
+    return status;
+}
+
+/* --- putting in place ---------------------------------------------------- */
+
+static uint8_t kind_of(enum wal__tree_kind kind)
+{
+    switch (kind) {
+    case WAL__TREE_ABSENT:
+        return WAL__FILE_ABSENT;
+    case WAL__TREE_REGULAR:
+        return WAL__FILE_REGULAR;
+    case WAL__TREE_SYMLINK:
+        return WAL__FILE_SYMLINK;
+    case WAL__TREE_DIRECTORY:
+    case WAL__TREE_OTHER:
+        break;
+    }
+    return UINT8_MAX;
+}
+
+static bool is_same(const struct wal__file_record *file,
+                    const struct wal__tree_stat *stat)
+{
+    if (kind_of(stat->kind) != file->kind) {
+        return false;
+    }
+    return file->kind == WAL__FILE_ABSENT ||
+           (stat->size == file->size && stat->mtime_ns == file->mtime_ns &&
+            stat->ctime_ns == file->ctime_ns && stat->inode == file->inode &&
+            stat->device == file->device);
+}
+
+/* The chosen files are as they were when their state was kept. */
+static enum wal_status check_unchanged(const struct wal__rewind_job *job,
+                                       const struct wal__files *from,
+                                       const uint8_t *chosen,
+                                       struct wal_error *error)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        const char *path = wal__file_path(&from->items[i]);
+        struct wal__tree_stat stat;
+        enum wal_status status;
+        int err = 0;
+
+        if (chosen[i] == 0) {
+            continue;
+        }
+        status = job->io->stat(job->io->ctx, job->tree, path, &stat, &err);
+        if (status != WAL_OK) {
+            return wal__tree_fail(error, status, err, path,
+                                  "the file cannot be looked at");
+        }
+        if (!is_same(&from->items[i], &stat)) {
+            return wal__fail(error, WAL_ECHANGED, 0, path, 0,
+                             "the file was changed by somebody else meanwhile");
+        }
+    }
+    return WAL_OK;
+}
+
+static enum wal_status move_file(const struct wal__rewind_job *job,
+                                 const struct wal__file_record *to,
+                                 uint32_t number, struct wal_error *error)
+{
+    const struct wal__tree_io *io = job->io;
+    const char *path = wal__file_path(to);
+    char name[NAME_MAX_SIZE];
+    enum wal_status status;
+    int err = 0;
+
+    if (to->kind == WAL__FILE_ABSENT) {
+        status = io->unlink(io->ctx, job->tree, path, &err);
+        status = status == WAL_ENOTFOUND ? WAL_OK : status;
+    } else {
+        temporary_name(job, number, name);
+        status = io->rename(io->ctx, job->tree, name, path, &err);
+    }
+    return status == WAL_OK ? WAL_OK
+                            : wal__tree_fail(error, status, err, path,
+                                             "the file cannot be replaced");
+}
+
+static enum wal_status move_files(const struct wal__rewind_job *job,
+                                  const struct wal__files *to,
+                                  const uint8_t *chosen,
+                                  struct wal__rewind_progress *progress,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < to->count && status == WAL_OK; i++) {
+        if (chosen[i] != 0) {
+            progress->touched = true;
+            status = move_file(job, &to->items[i], i, error);
+        }
+        if (status == WAL_OK) {
+            progress->moved = i + 1;
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__rewind_bring(const struct wal__rewind_job *job,
+                                  const struct wal__files *to,
+                                  const struct wal__files *from,
+                                  const uint8_t *chosen,
+                                  struct wal__rewind_progress *progress,
+                                  struct wal_error *error)
+{
+    struct wal__buf missing;
+    enum wal_status status;
+    int err = 0;
+
+    *progress = (struct wal__rewind_progress){0};
+    wal__buf_init(&missing, job->session->core->env.heap);
+    status = wal__rewind_missing(job, to, chosen, &missing, error);
+    if (status == WAL_OK) {
+        status = make_directories(job, &missing, error);
+    }
+    if (status == WAL_OK) {
+        status = make_temporaries(job, to, chosen, error);
+    }
+    if (status == WAL_OK) {
+        status = job->io->sync_all(job->io->ctx, job->tree, &err);
+        if (status != WAL_OK) {
+            (void)!wal__tree_fail(error, status, err, job->root,
+                                  "the files cannot be synced");
+        }
+    }
+    if (status == WAL_OK && from != NULL) {
+        status = check_unchanged(job, from, chosen, error);
+    }
+    if (status == WAL_OK) {
+        status = move_files(job, to, chosen, progress, error);
+    }
+    if (status == WAL_OK) {
+        status = sync_directories(job, &missing, chosen, error);
+    }
+    wal__buf_deinit(&missing);
+    return status;
+}
+
+/* --- clearing away ------------------------------------------------------- */
+
+static void remove_directories(const struct wal__rewind_job *job)
+{
+    const struct wal__buf *list = &job->directories;
+    size_t end = list->size;
+
+    while (end > 0) {
+        size_t begin = end - 1;
+        int ignored = 0;
+
+        while (begin > 0 && list->data[begin - 1] != '\0') {
+            begin--;
+        }
+        /* Somebody may have put something there. */
+        (void)!job->io->remove_directory(job->io->ctx, job->tree,
+                                         (const char *)list->data + begin,
+                                         &ignored);
+        end = begin;
+    }
+}
+
+enum wal_status wal__rewind_clean(const struct wal__rewind_job *job,
+                                  bool directories, struct wal_error *error)
+{
+    static const struct wal__buf none;
+    char name[NAME_MAX_SIZE];
+
+    for (uint32_t i = 0; i < job->before.count; i++) {
+        enum wal_status status;
+        int err = 0;
+
+        temporary_name(job, i, name);
+        status = job->io->unlink(job->io->ctx, job->tree, name, &err);
+        /* Where its directory was replaced there is nothing to remove. */
+        if (status != WAL_OK && status != WAL_ENOTFOUND &&
+            status != WAL_EOUTSIDE && status != WAL_ENOTFILE) {
+            return wal__tree_fail(error, status, err, name,
+                                  "the temporary file cannot be removed");
+        }
+    }
+    if (directories) {
+        remove_directories(job);
+    }
+    return sync_directories(job, directories ? &job->directories : &none, NULL,
+                            error);
+}

@@ -1,0 +1,329 @@
+/*
+ * rewind_plan.c - what a rewind would do, and whether it can be done (SPEC.md
+ * 5.15). Invariant: nothing is changed, neither on disk nor in the store.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/rewind_parts.h"
+
+static enum wal_status no_memory(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+}
+
+void wal__rewind_plan_init(struct wal__rewind_plan *plan,
+                           const struct wal__heap *heap)
+{
+    memset(plan, 0, sizeof(*plan));
+    wal__checkpoint_init(&plan->checkpoint, heap);
+    wal__files_init(&plan->target, heap);
+    wal__files_init(&plan->disk, heap);
+    wal__changes_init(&plan->changes, heap);
+    wal__changes_init(&plan->elsewhere, heap);
+}
+
+void wal__rewind_plan_deinit(struct wal__rewind_plan *plan)
+{
+    wal__changes_deinit(&plan->elsewhere);
+    wal__changes_deinit(&plan->changes);
+    wal__files_deinit(&plan->disk);
+    wal__files_deinit(&plan->target);
+    wal__checkpoint_deinit(&plan->checkpoint);
+}
+
+/* A blob that is missing is as bad as one that is damaged: the checkpoint is
+ * there. */
+static enum wal_status load_files(struct wal__files *files,
+                                  struct wal__blobs *blobs,
+                                  const struct wal__checkpoint *checkpoint,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__files_load(files, blobs, &checkpoint->list, error);
+
+    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+}
+
+static enum wal_status load_target(struct wal__rewind_plan *plan,
+                                   struct wal__rewind_job *job,
+                                   struct wal__span id, struct wal_slice root,
+                                   struct wal_error *error)
+{
+    struct wal__blobs *blobs = &job->session->core->blobs;
+    struct wal__span place = {root.data, (size_t)root.size};
+    enum wal_status status =
+        wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
+
+    if (status == WAL_OK) {
+        status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_check_root(
+            job->session, place.size == 0 ? plan->checkpoint.root : place,
+            job->root, error);
+    }
+    if (status == WAL_OK) {
+        job->after_list = plan->checkpoint.list;
+        status = wal__rewind_job_open(job, error);
+    }
+    return status;
+}
+
+/* The target's files as they are on disk. */
+static enum wal_status look(struct wal__rewind_plan *plan,
+                            const struct wal__rewind_job *job,
+                            struct wal_error *error)
+{
+    const struct wal__env *env = &job->session->core->env;
+    struct wal__collect collect = {.env = env,
+                                   .io = job->io,
+                                   .tree = job->tree,
+                                   .earlier = {&plan->target},
+                                   .earlier_count = 1};
+    struct wal__files earlier[WAL__COLLECT_EARLIER];
+    struct wal__digest newest;
+    uint32_t count = 0;
+    struct wal__span root = {(const uint8_t *)job->root, strlen(job->root)};
+    enum wal_status status;
+
+    for (uint32_t i = 0; i < WAL__COLLECT_EARLIER; i++) {
+        wal__files_init(&earlier[i], env->heap);
+    }
+    status = wal__files_among(&plan->disk, &plan->target, &plan->target, true,
+                              error);
+    if (status == WAL_OK) {
+        status = wal__checkpoint_earlier(job->session, root, &plan->target,
+                                         earlier, &newest, &count, error);
+    }
+    for (uint32_t i = 0;
+         i < count && collect.earlier_count < WAL__COLLECT_EARLIER; i++) {
+        collect.earlier[collect.earlier_count++] = &earlier[i];
+    }
+    if (status == WAL_OK) {
+        status = wal__collect(&collect, &plan->disk, error);
+    }
+    for (uint32_t i = 0; i < WAL__COLLECT_EARLIER; i++) {
+        wal__files_deinit(&earlier[i]);
+    }
+    return status;
+}
+
+/* --- what was expected --------------------------------------------------- */
+
+static bool is_among(const struct wal__changes *changes, struct wal__span path)
+{
+    uint32_t low = 0;
+    uint32_t high = changes->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct wal__span other = changes->items[middle].path;
+        size_t size = path.size < other.size ? path.size : other.size;
+        int order = memcmp(other.data, path.data, size);
+
+        if (order == 0 && other.size == path.size) {
+            return true;
+        }
+        if (order < 0 || (order == 0 && other.size < path.size)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+/* Files that would change, and are not as the expected checkpoint has them. */
+static enum wal_status compare_expected(struct wal__rewind_plan *plan,
+                                        const struct wal__files *expected,
+                                        struct wal_error *error)
+{
+    struct wal__changes *elsewhere = &plan->elsewhere;
+    enum wal_status status =
+        wal__compare(expected, &plan->disk, elsewhere, error);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
+        if (is_among(&plan->changes, elsewhere->items[i].path)) {
+            elsewhere->items[kept] = elsewhere->items[i];
+            elsewhere->items[kept++].flags |= WAL_FILE_CHANGE_ELSEWHERE;
+        }
+    }
+    if (status == WAL_OK) {
+        elsewhere->count = kept;
+    }
+    return status;
+}
+
+static enum wal_status check_expected(struct wal__rewind_plan *plan,
+                                      const struct wal__rewind_job *job,
+                                      const struct wal_rewind_options *options,
+                                      struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    struct wal__span id = {options->expect.data, (size_t)options->expect.size};
+    struct wal__checkpoint checkpoint;
+    struct wal__files expected;
+    enum wal_status status;
+
+    if (id.size == 0) {
+        return WAL_OK;
+    }
+    wal__checkpoint_init(&checkpoint, heap);
+    wal__files_init(&expected, heap);
+    status = wal__checkpoint_get(job->session, id, &checkpoint, error);
+    if (status == WAL_OK) {
+        status = load_files(&expected, &job->session->core->blobs, &checkpoint,
+                            error);
+    }
+    if (status == WAL_OK) {
+        status = compare_expected(plan, &expected, error);
+    }
+    wal__files_deinit(&expected);
+    wal__checkpoint_deinit(&checkpoint);
+    if (status == WAL_OK && plan->elsewhere.count > 0 &&
+        (options->flags & WAL_REWIND_FORCE) == 0) {
+        status = wal__fail(
+            error, WAL_ECHANGED, 0,
+            (const char *)plan->elsewhere.items[0].path.data, 0,
+            "%u of the files were changed by somebody else since checkpoint "
+            "\"%.*s\"; this is the first",
+            plan->elsewhere.count, (int)id.size, (const char *)id.data);
+    }
+    return status;
+}
+
+/* --- whether it can be done ---------------------------------------------- */
+
+/* The two lists of the job: what changes, as it is and as it is to be. */
+static enum wal_status fill_lists(const struct wal__rewind_plan *plan,
+                                  struct wal__rewind_job *job,
+                                  struct wal_error *error)
+{
+    struct wal__files changing = {.heap = job->session->core->env.heap};
+    enum wal_status status;
+
+    changing.items = wal__heap_alloc(
+        changing.heap, plan->changes.count * sizeof(*changing.items));
+    if (changing.items == NULL) {
+        return no_memory(error);
+    }
+    for (uint32_t i = 0; i < plan->changes.count; i++) {
+        changing.items[i] = plan->changes.items[i].before;
+        changing.items[i].path = plan->changes.items[i].path;
+    }
+    changing.count = plan->changes.count;
+    status =
+        wal__files_among(&job->before, &plan->disk, &changing, true, error);
+    if (status == WAL_OK) {
+        status = wal__files_among(&job->after, &plan->target, &changing, true,
+                                  error);
+    }
+    wal__heap_free(changing.heap, changing.items);
+    return status;
+}
+
+/* Where the file's directory is missing, what counts is the first part of its
+ * way that is. */
+static enum wal_status may_make(const struct wal__rewind_job *job,
+                                const char *path, int *err)
+{
+    char name[WAL__FILE_PATH_MAX + 1];
+    const char *slash = strchr(path, '/');
+    enum wal_status status = WAL_ENOTFOUND;
+
+    for (; slash != NULL && status == WAL_ENOTFOUND;
+         slash = strchr(slash + 1, '/')) {
+        size_t size = (size_t)(slash - path);
+        struct wal__tree_stat stat;
+
+        memcpy(name, path, size);
+        name[size] = '\0';
+        status = job->io->stat(job->io->ctx, job->tree, name, &stat, err);
+        if (status == WAL_OK) {
+            status =
+                stat.kind == WAL__TREE_ABSENT
+                    ? job->io->may_replace(job->io->ctx, job->tree, name, err)
+                    : WAL_ENOTFOUND;
+        }
+    }
+    return status;
+}
+
+static enum wal_status check_places(const struct wal__rewind_job *job,
+                                    struct wal_error *error)
+{
+    for (uint32_t i = 0; i < job->after.count; i++) {
+        const char *path = wal__file_path(&job->after.items[i]);
+        int err = 0;
+        enum wal_status status =
+            job->io->may_replace(job->io->ctx, job->tree, path, &err);
+
+        if (status == WAL_ENOTFOUND) {
+            status = may_make(job, path, &err);
+        }
+        if (status != WAL_OK) {
+            return wal__tree_fail(error, status, err, path,
+                                  "the file cannot be replaced");
+        }
+    }
+    return WAL_OK;
+}
+
+static enum wal_status check_possible(const struct wal__rewind_job *job,
+                                      struct wal__buf *missing,
+                                      struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    uint8_t *chosen = wal__heap_alloc(heap, job->after.count);
+    enum wal_status status;
+
+    if (chosen == NULL) {
+        return no_memory(error);
+    }
+    memset(chosen, 1, job->after.count);
+    status = wal__rewind_verify(job, &job->after, chosen, error);
+    if (status == WAL_OK) {
+        status = check_places(job, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__rewind_missing(job, &job->after, chosen, missing, error);
+    }
+    wal__heap_free(heap, chosen);
+    return status;
+}
+
+enum wal_status wal__rewind_plan_make(struct wal__rewind_plan *plan,
+                                      struct wal__rewind_job *job,
+                                      struct wal__span id,
+                                      const struct wal_rewind_options *options,
+                                      struct wal_error *error)
+{
+    struct wal__contents blobs = {.blobs = &job->session->core->blobs};
+    struct wal__contents disk = {.io = job->io};
+    enum wal_status status = load_target(plan, job, id, options->root, error);
+
+    if (status == WAL_OK) {
+        status = look(plan, job, error);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__compare(&plan->disk, &plan->target, &plan->changes, error);
+    }
+    if (status == WAL_OK) {
+        status = check_expected(plan, job, options, error);
+    }
+    if (status == WAL_OK && plan->changes.count > 0) {
+        status = fill_lists(plan, job, error);
+    }
+    if (status == WAL_OK && plan->changes.count > 0) {
+        status = check_possible(job, &job->directories, error);
+    }
+    if (status == WAL_OK) {
+        disk.tree = job->tree;
+        status = wal__changes_count(&plan->changes, &disk, &blobs, error);
+    }
+    return status;
+}

@@ -1081,6 +1081,69 @@ wal_file_changes_next(struct wal_file_changes *changes,
                       struct wal_file_change *change, struct wal_error *error);
 WAL_API void wal_file_changes_close(struct wal_file_changes *changes);
 
+/* ------------------------------------------------------------ rewind --- */
+
+struct wal_rewind_answer;
+
+enum wal_rewind_flag {
+    WAL_REWIND_DRY_RUN = 1u << 0, /* change nothing, report the same */
+    WAL_REWIND_FORCE = 1u << 1    /* also over what somebody else changed */
+};
+
+struct wal_rewind_options {
+    uint32_t struct_size;
+    uint32_t flags;          /* enum wal_rewind_flag */
+    struct wal_slice root;   /* an absolute path; empty: the checkpoint's */
+    struct wal_slice expect; /* checkpoint that holds what the caller last
+                              * wrote: where files differ from it, nothing is
+                              * touched without WAL_REWIND_FORCE; or empty */
+};
+
+struct wal_rewind_info {
+    uint32_t struct_size;
+    int32_t can_rewind; /* 1, or 0: nothing was touched */
+    int32_t status;     /* WAL_OK, or why not: see below */
+    uint32_t reserved;
+    struct wal_slice error; /* a sentence, or empty */
+    struct wal_slice undo;  /* checkpoint that undoes it; empty: nothing
+                                   * changed, or a dry run */
+    uint64_t files_changed;
+    uint64_t insertions;
+    uint64_t deletions;
+    uint64_t binary; /* files without lines among those changed */
+    uint64_t changed_elsewhere;
+};
+
+/*
+ * Brings the files that a checkpoint names back to its state, all or none:
+ * content, permission bits, links; those that were absent are removed. Every
+ * content is read and verified, and the present state put into a checkpoint
+ * of its own, before the first file is touched. Where the process or the
+ * machine dies in the middle, the next wal_rewind or wal_checkpoint_create on
+ * the session finishes it, or undoes it.
+ *
+ * Answers WAL_OK whenever there is an answer, which *rewind holds: can_rewind,
+ * or in status why not: WAL_ENOTFOUND (no such checkpoint, or checkpoints are
+ * off), WAL_ECORRUPT (content is damaged or missing; error names the file and
+ * its digest), WAL_ECHANGED (files differ from options->expect; listed with
+ * WAL_FILE_CHANGE_ELSEWHERE), WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE, WAL_ENOSPACE
+ * or WAL_EIO with the file in the sentence. Any thread. SPEC.md, Rewind.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_rewind(struct wal_session *session, struct wal_slice checkpoint,
+           const struct wal_rewind_options *options,
+           struct wal_rewind_answer **rewind, struct wal_error *error);
+/* Slices hold until wal_rewind_close. One thread at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_rewind_status(const struct wal_rewind_answer *rewind,
+                  struct wal_rewind_info *info, struct wal_error *error);
+/* The files changed, or that would be; then those changed elsewhere; WAL_END.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_rewind_next(struct wal_rewind_answer *rewind,
+                struct wal_file_change *change, struct wal_error *error);
+WAL_API void wal_rewind_close(struct wal_rewind_answer *rewind);
+
 /* -------------------------------------------------------------- read --- */
 
 enum wal_iter_mode {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -33,7 +34,7 @@ const char *tree_path(const char *path)
     return out;
 }
 
-struct wal_session *kit_tree(struct wal_store *store)
+struct wal_session *tree_session(struct wal_store *store)
 {
     struct wal_session_options options = {
         .struct_size = sizeof(options),
@@ -298,11 +299,11 @@ void kit_refused(const struct kit_answer *answer, enum wal_status status,
 /* --- dying --------------------------------------------------------------- */
 
 static struct {
-    enum kit_call call;
+    enum tree_death call;
     uint32_t left;
 } death;
 
-static void count_down(enum kit_call call)
+static void count_down(enum tree_death call)
 {
     if (death.call == call && death.left-- == 0) {
         _exit(DIED);
@@ -314,7 +315,7 @@ static enum wal_status write_or_die(void *ctx, struct wal__tree_file *file,
                                     uint64_t offset, size_t *put,
                                     int *sys_errno)
 {
-    count_down(KIT_WRITE);
+    count_down(TREE_WRITE);
     return wal__tree_posix.write(ctx, file, data, size, offset, put, sys_errno);
 }
 
@@ -322,28 +323,28 @@ static enum wal_status rename_or_die(void *ctx, struct wal__tree *tree,
                                      const char *from, const char *to,
                                      int *sys_errno)
 {
-    count_down(KIT_RENAME);
+    count_down(TREE_RENAME);
     return wal__tree_posix.rename(ctx, tree, from, to, sys_errno);
 }
 
 static enum wal_status unlink_or_die(void *ctx, struct wal__tree *tree,
                                      const char *path, int *sys_errno)
 {
-    count_down(KIT_UNLINK);
+    count_down(TREE_UNLINK);
     return wal__tree_posix.unlink(ctx, tree, path, sys_errno);
 }
 
 static enum wal_status sync_all_or_die(void *ctx, struct wal__tree *tree,
                                        int *sys_errno)
 {
-    count_down(KIT_SYNC_ALL);
+    count_down(TREE_SYNC_ALL);
     return wal__tree_posix.sync_all(ctx, tree, sys_errno);
 }
 
 static enum wal_status sync_or_die(void *ctx, struct wal__tree *tree,
                                    const char *path, int *sys_errno)
 {
-    count_down(KIT_SYNC_DIRECTORY);
+    count_down(TREE_SYNC_DIRECTORY);
     return wal__tree_posix.sync_directory(ctx, tree, path, sys_errno);
 }
 
@@ -372,7 +373,7 @@ static void rewind_and_die(const char *id)
     _exit(0);
 }
 
-bool kit_die_rewinding(const char *id, enum kit_call call, uint32_t nth)
+bool tree_die_rewinding(const char *id, enum tree_death call, uint32_t nth)
 {
     pid_t child;
     int state = 0;
@@ -416,7 +417,7 @@ static uint32_t damage_file(const char *path, const void *data, size_t size)
     return count;
 }
 
-uint32_t kit_damage(const void *data, size_t size)
+uint32_t tree_damage(const void *data, size_t size)
 {
     DIR *directory = opendir("store/pack");
     const struct dirent *entry;
@@ -433,4 +434,16 @@ uint32_t kit_damage(const void *data, size_t size)
     }
     WAL__ASSERT(closedir(directory) == 0);
     return count;
+}
+
+const char *tree_digest(const void *data, size_t size)
+{
+    static char out[2 * SHA256_DIGEST_LENGTH + 1];
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+
+    WAL__ASSERT(SHA256(data, size, digest) != NULL);
+    for (int i = 0; i < SHA256_DIGEST_LENGTH; i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    }
+    return out;
 }

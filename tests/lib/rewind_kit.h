@@ -10,7 +10,7 @@
 #include "tests/lib/store_kit.h"
 
 /* Makes "tree", and a session "s" whose cwd it is. */
-struct wal_session *kit_tree(struct wal_store *store);
+struct wal_session *tree_session(struct wal_store *store);
 /* An absolute path below "tree"; until the call after the next. */
 const char *tree_path(const char *path);
 
@@ -59,17 +59,19 @@ void kit_refused(const struct kit_answer *answer, enum wal_status status,
  * checkpoint and dies right before the Nth (from 0) call of this kind on its
  * work tree; answers whether it got so far.
  */
-enum kit_call {
-    KIT_WRITE,
-    KIT_SYNC_ALL,
-    KIT_RENAME,
-    KIT_UNLINK,
-    KIT_SYNC_DIRECTORY
+enum tree_death {
+    TREE_WRITE,
+    TREE_SYNC_ALL,
+    TREE_RENAME,
+    TREE_UNLINK,
+    TREE_SYNC_DIRECTORY
 };
-bool kit_die_rewinding(const char *id, enum kit_call call, uint32_t nth);
+bool tree_die_rewinding(const char *id, enum tree_death call, uint32_t nth);
 
 /* Flips bits of stored content wherever the pack holds these bytes as they
  * are; the store is closed. How often. */
-uint32_t kit_damage(const void *data, size_t size);
+uint32_t tree_damage(const void *data, size_t size);
+/* SHA-256 in hexadecimal; until the next call. */
+const char *tree_digest(const void *data, size_t size);
 
 #endif

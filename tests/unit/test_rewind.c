@@ -17,7 +17,7 @@ static struct wal_rewind_options options_of(uint32_t flags)
 /* A tree with a file of each kind, and checkpoint "c" of it. */
 static struct wal_session *make_all(struct wal_store *store)
 {
-    struct wal_session *session = kit_tree(store);
+    struct wal_session *session = tree_session(store);
 
     tree_directory("d");
     tree_put("a", "one\ntwo\nthree\n");
@@ -147,7 +147,7 @@ test_rewind__dry_run_tells_the_same_and_changes_nothing(void **state)
 static void test_rewind__missing_directories_are_made_again(void **state)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_tree(store);
+    struct wal_session *session = tree_session(store);
     struct kit_answer answer;
 
     (void)state;
@@ -177,7 +177,7 @@ static void test_rewind__missing_directories_are_made_again(void **state)
 static void test_rewind__names_and_bits_of_every_sort(void **state)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_tree(store);
+    struct wal_session *session = tree_session(store);
     struct kit_answer answer;
 
     (void)state;
@@ -241,7 +241,7 @@ static void test_rewind__into_another_root(void **state)
 static void test_rewind__forks_keep_their_checkpoints(void **state)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_tree(store);
+    struct wal_session *session = tree_session(store);
     struct wal_session *fork;
     struct kit_answer answer;
 
@@ -277,7 +277,7 @@ test_rewind__changed_elsewhere_is_refused_unless_forced(void **state)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_tree(store);
+    struct wal_session *session = tree_session(store);
     struct kit_answer answer;
 
     (void)state;
@@ -316,7 +316,7 @@ static void test_rewind__expected_files_are_no_obstacle(void **state)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_tree(store);
+    struct wal_session *session = tree_session(store);
     struct kit_answer answer;
 
     (void)state;

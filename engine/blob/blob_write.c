@@ -189,10 +189,33 @@ enum wal_status wal__blobs_write(struct wal__blobs *blobs,
     return status;
 }
 
+/* A turn heals, also when there is nothing to write. */
+static enum wal_status heal(struct wal__blobs *blobs, struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&blobs->writer);
+    status = wal__turn_begin(&blobs->log, &blobs->turn, true, error);
+    if (status == WAL_OK) {
+        wal__turn_end(&blobs->log, &blobs->turn);
+    }
+    pthread_mutex_unlock(&blobs->writer);
+    return status;
+}
+
 enum wal_status wal__blobs_sync(struct wal__blobs *blobs, uint64_t end,
                                 struct wal_error *error)
 {
-    return end == 0 ? WAL_OK : wal__log_sync(&blobs->log, end, error);
+    enum wal_status status = WAL_OK;
+
+    if (end == 0) {
+        return WAL_OK;
+    }
+    /* Content that is there already may be what a failed sync left behind. */
+    if (atomic_load(&blobs->log.shared->poison) != 0) {
+        status = heal(blobs, error);
+    }
+    return status == WAL_OK ? wal__log_sync(&blobs->log, end, error) : status;
 }
 
 uint64_t wal__blobs_durable(const struct wal__blobs *blobs)

@@ -1,7 +1,8 @@
 /*
  * status.c - a sentence for every status, and the version (agentwal.h). No
- * section of SPEC.md. Invariant: the switch names every enumerator and has no
- * default, so that the compiler finds one that lacks its text. Any thread.
+ * section of SPEC.md. Invariant: the list names every enumerator and its switch
+ * has no default, so that the compiler finds one that lacks its text. Any
+ * thread.
  */
 #include "agentwal.h"
 
@@ -9,82 +10,54 @@
 #define AGENTWAL_VERSION "0.1.0"
 #endif
 
+#define STATUS_LIST(X)                                                         \
+    X(WAL_OK, "Done.")                                                         \
+    X(WAL_END, "There is no more.")                                            \
+    X(WAL_EINVAL, "The call is wrong: an argument is not allowed.")            \
+    X(WAL_ENOTFOUND, "There is no such session, entry, head or document.")     \
+    X(WAL_EEXISTS, "The id is taken by other content.")                        \
+    X(WAL_ECONFLICT, "The expected tail is not the tail.")                     \
+    X(WAL_ETOOBIG, "Something is over a limit of the format.")                 \
+    X(WAL_ENOSPACE, "The disk or the quota is full; nothing was written.")     \
+    X(WAL_EIO, "The system refused a read or a write.")                        \
+    X(WAL_ETORN, "The tail of the log cannot be decided.")                     \
+    X(WAL_ECORRUPT, "Acknowledged bytes are damaged.")                         \
+    X(WAL_EVERSION, "The store is of a newer format or has unknown features.") \
+    X(WAL_ELOCKED, "Another process holds a lock.")                            \
+    X(WAL_EPOISONED,                                                           \
+      "A write or sync failed; what is written can still be read.")            \
+    X(WAL_ENOMEM, "There is not enough memory; nothing has changed.")          \
+    X(WAL_EBUSY, "The queue is full, or a ticket is pending.")                 \
+    X(WAL_EREADONLY, "The store was opened, or lies, read-only.")              \
+    X(WAL_ENOTSTORE, "The path is not a store.")                               \
+    X(WAL_EFORKED, "The handle belongs to the parent process; open another.")  \
+    X(WAL_ENOPARENT, "The named parent does not exist.")                       \
+    X(WAL_EBADJSON, "A payload is not valid JSON or not UTF-8.")               \
+    X(WAL_EDAMAGED, "The session lost entries; accept that before appending.") \
+    X(WAL_ENETWORK, "The path is on a network file system.")                   \
+    X(WAL_ESKIPPED, "It depends on an append that was refused.")               \
+    X(WAL_EHEAD, "The head is not where it was expected.")                     \
+    X(WAL_ESTALE, "The document or metadata has another version.")             \
+    X(WAL_ECALLBACK, "A function of the caller failed.")                       \
+    X(WAL_ESCHEMA, "The session has a schema that the caller cannot write.")   \
+    X(WAL_ECLAIMED, "Another handle claims the session.")                      \
+    X(WAL_ECROWDED, "There is no room for another claim.")                     \
+    X(WAL_ELOCKFILE, "The file LOCK was removed or replaced while in use.")    \
+    X(WAL_EREDACTED, "The entry's content was redacted.")                      \
+    X(WAL_EOUTSIDE, "The path leaves its root, or leads through a link.")      \
+    X(WAL_ECHANGED, "The file was changed by somebody else meanwhile.")        \
+    X(WAL_EACCESS, "The file may not be read, written or replaced.")           \
+    X(WAL_ENOTFILE, "It is a directory or device, not a file.")
+
 const char *wal_status_text(int32_t status)
 {
+#define STATUS_CASE(name, text) \
+    case name:                  \
+        return text;
     switch ((enum wal_status)status) {
-    case WAL_OK:
-        return "Done.";
-    case WAL_END:
-        return "There is no more.";
-    case WAL_EINVAL:
-        return "The call is wrong: an argument is not allowed.";
-    case WAL_ENOTFOUND:
-        return "There is no such session, entry, head or document.";
-    case WAL_EEXISTS:
-        return "The id is taken by other content.";
-    case WAL_ECONFLICT:
-        return "The expected tail is not the tail.";
-    case WAL_ETOOBIG:
-        return "Something is over a limit of the format.";
-    case WAL_ENOSPACE:
-        return "The disk or the quota is full; nothing was written.";
-    case WAL_EIO:
-        return "The system refused a read or a write.";
-    case WAL_ETORN:
-        return "The tail of the log cannot be decided.";
-    case WAL_ECORRUPT:
-        return "Acknowledged bytes are damaged.";
-    case WAL_EVERSION:
-        return "The store is of a newer format or has unknown features.";
-    case WAL_ELOCKED:
-        return "Another process holds a lock.";
-    case WAL_EPOISONED:
-        return "A write or sync failed; what is written can still be read.";
-    case WAL_ENOMEM:
-        return "There is not enough memory; nothing has changed.";
-    case WAL_EBUSY:
-        return "The queue is full, or a ticket is pending.";
-    case WAL_EREADONLY:
-        return "The store was opened, or lies, read-only.";
-    case WAL_ENOTSTORE:
-        return "The path is not a store.";
-    case WAL_EFORKED:
-        return "The handle belongs to the parent process; open another.";
-    case WAL_ENOPARENT:
-        return "The named parent does not exist.";
-    case WAL_EBADJSON:
-        return "A payload is not valid JSON or not UTF-8.";
-    case WAL_EDAMAGED:
-        return "The session lost entries; accept that before appending.";
-    case WAL_ENETWORK:
-        return "The path is on a network file system.";
-    case WAL_ESKIPPED:
-        return "It depends on an append that was refused.";
-    case WAL_EHEAD:
-        return "The head is not where it was expected.";
-    case WAL_ESTALE:
-        return "The document or metadata has another version.";
-    case WAL_ECALLBACK:
-        return "A function of the caller failed.";
-    case WAL_ESCHEMA:
-        return "The session has a schema that the caller cannot write.";
-    case WAL_ECLAIMED:
-        return "Another handle claims the session.";
-    case WAL_ECROWDED:
-        return "There is no room for another claim.";
-    case WAL_ELOCKFILE:
-        return "The file LOCK was removed or replaced while in use.";
-    case WAL_EREDACTED:
-        return "The entry's content was redacted.";
-    case WAL_EOUTSIDE:
-        return "The path leaves its root, or leads through a link.";
-    case WAL_ECHANGED:
-        return "The file was changed by somebody else meanwhile.";
-    case WAL_EACCESS:
-        return "The file may not be read, written or replaced.";
-    case WAL_ENOTFILE:
-        return "It is a directory or device, not a file.";
+        STATUS_LIST(STATUS_CASE)
     }
+#undef STATUS_CASE
     return "Unknown status.";
 }
 

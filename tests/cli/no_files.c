@@ -176,6 +176,50 @@ static void use_blobs(struct wal_store *store)
     }
 }
 
+static void use_changes(struct wal_file_changes *changes)
+{
+    struct wal_changes_info info = {.struct_size = sizeof(info)};
+    struct wal_file_change change = {.struct_size = sizeof(change)};
+
+    if (changes != NULL) {
+        EXPECT(WAL_OK, wal_file_changes_status(changes, &info, &error));
+        EXPECT(WAL_END, wal_file_changes_next(changes, &change, &error));
+    }
+    wal_file_changes_close(changes);
+}
+
+/* Without a path that names one, no file is looked at. */
+static void use_checkpoints(struct wal_session *session)
+{
+    const struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options), .id = text("c"), .root = text("/")};
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_file file = {.struct_size = sizeof(file)};
+    struct wal_checkpoints *checkpoints = NULL;
+    struct wal_checkpoint *checkpoint = NULL;
+    struct wal_file_changes *changes = NULL;
+
+    EXPECT(WAL_OK, wal_checkpoint_create(session, NULL, 0, &options,
+                                         &checkpoint, &error));
+    EXPECT(WAL_OK, wal_checkpoint_status(checkpoint, &info, &error));
+    EXPECT(WAL_END, wal_checkpoint_next(checkpoint, &file, &error));
+    wal_checkpoint_close(checkpoint);
+    checkpoint = NULL;
+    EXPECT(gone, wal_checkpoint_open(session, text("c"), &checkpoint, &error));
+    wal_checkpoint_close(checkpoint);
+    EXPECT(WAL_OK, wal_checkpoints_open(session, &checkpoints, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_END,
+           wal_checkpoints_next(checkpoints, &info, &error));
+    wal_checkpoints_close(checkpoints);
+    EXPECT(gone, wal_checkpoint_diff(session, text("c"), text("c"), &changes,
+                                     &error));
+    use_changes(changes);
+    EXPECT(WAL_OK, wal_session_changes(session, &changes, &error));
+    use_changes(changes);
+    EXPECT(WAL_OK, wal_checkpoint_delete(session, text("c"), &error));
+    EXPECT(WAL_OK, wal_session_checkpointing(session, 0, &error));
+}
+
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_resume_options resume = {.struct_size = sizeof(resume),
@@ -255,6 +299,7 @@ static void call_everything(uint32_t flag)
     use_documents(store, session);
     use_documents(store, NULL);
     use_blobs(store);
+    use_checkpoints(session);
     use_sessions(store, session);
     use_store(store);
     wal_session_close(session);

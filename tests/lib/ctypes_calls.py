@@ -37,16 +37,18 @@ def constants(text):
 def structures(text):
     """A ctypes.Structure for each struct that the header lays open."""
     found = {}
+    const = constants(text)
     for name, body in re.findall(r"struct (wal_\w+) \{(.*?)\n\};", text, flags=re.S):
         fields = []
         for kind, field, count in re.findall(
                 r"(const (?:void|struct \w+) \*|struct wal_\w+ |\w+ )(\w+)"
-                r"(?:\[(\d+)\])?;", body):
+                r"(?:\[(\w+)\])?;", body):
             kind = kind.strip()
             of = (ctypes.c_void_p if kind.endswith("*") else
                   found[kind[7:]] if kind.startswith("struct ") else
                   SCALARS[kind])
-            fields.append((field, of * int(count) if count else of))
+            fields.append(
+                (field, of * int(const.get(count, count)) if count else of))
         found[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
     return found
 
@@ -413,6 +415,72 @@ def check_blobs(wal, store):
     wal.free("wal_blob_close", blob)
 
 
+def read_changes(wal, reader):
+    info = wal.new("wal_changes_info")
+    change = wal.new("wal_file_change")
+    found = []
+    following = wal.function("wal_file_changes_next")
+    while (following(reader, by_ref(change), by_ref(wal.error)) !=
+           wal.const["WAL_END"]):
+        found.append((text_of(change.path), change.insertions,
+                      change.deletions))
+    wal.call("wal_file_changes_status", reader, by_ref(info))
+    same(info.files, len(found), "changes")
+    wal.free("wal_file_changes_close", reader)
+    return found
+
+
+def make_checkpoint(wal, session, root, name, paths):
+    """Files and their kinds, as recorded."""
+    options = wal.new("wal_checkpoint_options", id=name, root=root)
+    slices = (wal.structs["wal_slice"] * len(paths))(
+        *[wal.slice(path) for path in paths])
+    reader = ctypes.c_void_p()
+    wal.call("wal_checkpoint_create", session, slices,
+             ctypes.c_uint64(len(paths)), by_ref(options), by_ref(reader))
+    info = wal.new("wal_checkpoint_info")
+    wal.call("wal_checkpoint_status", reader, by_ref(info))
+    file = wal.new("wal_file")
+    found = []
+    following = wal.function("wal_checkpoint_next")
+    while (following(reader, by_ref(file), by_ref(wal.error)) !=
+           wal.const["WAL_END"]):
+        found.append((text_of(file.path), file.kind, bytes(file.digest)))
+    same(info.files, len(found), "files")
+    wal.free("wal_checkpoint_close", reader)
+    return found
+
+
+def check_checkpoints(wal, session, folder):
+    root = os.path.join(folder, "work")
+    os.mkdir(root)
+    with open(os.path.join(root, "a"), "w", encoding="utf-8") as file:
+        file.write("1\n")
+    digest = hashlib.sha256(b"1\n").digest()
+    same(make_checkpoint(wal, session, root, "c", ["b", "a"]),
+         [("a", wal.const["WAL_FILE_REGULAR"], digest),
+          ("b", wal.const["WAL_FILE_ABSENT"], bytes(32))], "a checkpoint")
+    with open(os.path.join(root, "a"), "a", encoding="utf-8") as file:
+        file.write("2\n")
+    reader = ctypes.c_void_p()
+    wal.call("wal_checkpoint_diff", session, wal.slice("c"), wal.slice(""),
+             by_ref(reader))
+    same(read_changes(wal, reader), [("a", 1, 0)], "differences")
+    make_checkpoint(wal, session, root, "d", ["a"])
+    wal.call("wal_session_changes", session, by_ref(reader))
+    same(read_changes(wal, reader), [("a", 1, 0)], "changes of the session")
+    wal.call("wal_checkpoint_open", session, wal.slice("c"), by_ref(reader))
+    wal.free("wal_checkpoint_close", reader)
+    info = wal.new("wal_checkpoint_info")
+    wal.call("wal_checkpoints_open", session, by_ref(reader))
+    wal.call("wal_checkpoints_next", reader, by_ref(info))
+    same((text_of(info.id), text_of(info.root)), ("c", root), "the oldest")
+    wal.free("wal_checkpoints_close", reader)
+    wal.call("wal_checkpoint_delete", session, wal.slice("c"))
+    for on in (0, 1):
+        wal.call("wal_session_checkpointing", session, ctypes.c_int32(on))
+
+
 def check_resume(wal, store):
     session = ctypes.c_void_p()
     wal.call("wal_session_latest", store, wal.slice(""), by_ref(session))
@@ -477,6 +545,7 @@ def main():
         check_update(wal, session)
         check_own_entries(wal, session)
         check_blobs(wal, store)
+        check_checkpoints(wal, session, folder)
         check_resume(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)

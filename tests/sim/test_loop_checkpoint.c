@@ -129,12 +129,10 @@ static struct wal_slice text(const char *from)
 /* A process that opens the store; WAL_OK or why it could not. */
 static enum wal_status start(struct machine *machine, bool creates)
 {
-    struct wal_session_options session = {.struct_size = sizeof(session),
-                                          .id = text("s"),
-                                          .cwd = text("/work")};
+    struct wal_session_options session = {
+        .struct_size = sizeof(session), .id = text("s"), .cwd = text("/work")};
     const struct wal_open_options options = {
-        .struct_size = sizeof(options),
-        .flags = creates ? WAL_OPEN_CREATE : 0};
+        .struct_size = sizeof(options), .flags = creates ? WAL_OPEN_CREATE : 0};
     enum wal_status status;
 
     machine->store = NULL;
@@ -273,8 +271,8 @@ static void describe(struct machine *machine, char out[TEXT_MAX])
     enum wal_status status;
 
     out[0] = '\0';
-    assert_int_equal(
-        wal_checkpoints_open(machine->session, &checkpoints, NULL), WAL_OK);
+    assert_int_equal(wal_checkpoints_open(machine->session, &checkpoints, NULL),
+                     WAL_OK);
     while ((status = wal_checkpoints_next(checkpoints, &info, NULL)) ==
            WAL_OK) {
         add_checkpoint(machine, info.id, out);
@@ -340,17 +338,16 @@ static void on_call(void *arg, const struct sim_event *event)
         return;
     }
     for (int landing = SIM_LAND_NONE; landing < SIM_LANDINGS; landing++) {
-        const struct sim_power_loss loss = {
-            .landing = (enum sim_landing)landing,
-            .garbage = cuts->calls % 2 == 0};
+        const struct sim_power_loss loss = {.landing =
+                                                (enum sim_landing)landing,
+                                            .garbage = cuts->calls % 2 == 0};
         struct sim_disk *copy = sim_disk_clone(cuts->disk);
         char what[64];
 
         snprintf(what, sizeof(what), "power lost at call %llu, landing %d",
                  (unsigned long long)cuts->calls, landing);
         sim_disk_on_call(copy, NULL, NULL);
-        sim_disk_power_loss(copy, &loss,
-                            cuts->calls * 16 + (uint64_t)landing);
+        sim_disk_power_loss(copy, &loss, cuts->calls * 16 + (uint64_t)landing);
         check(copy, cuts->done, what);
         sim_disk_destroy(copy);
         cuts->losses++;

@@ -22,8 +22,8 @@ static void test_checkpoint__holds_every_kind_of_state(void **state)
     kit_write(&work, "odd\n\xff", "x");
     assert_int_equal(chmod(kit_path(&work, "run.sh"), 0755), 0);
     assert_int_equal(symlink("run.sh", kit_path(&work, "link")), 0);
-    info = kit_checkpoint(&work, "c",
-                          "link none run.sh empty a/b/deep odd\n\xff");
+    info =
+        kit_checkpoint(&work, "c", "link none run.sh empty a/b/deep odd\n\xff");
     assert_int_equal(info.files, 6);
     assert_int_equal(info.bytes, 5 + 10 + 1 + 6);
     assert_int_equal(info.new_blobs, 5);
@@ -47,7 +47,9 @@ static void test_checkpoint__holds_nothing_when_no_path_is_named(void **state)
 
 static void test_checkpoint__keeps_large_and_binary_content(void **state)
 {
-    enum { SIZE = 3 * 1024 * 1024 + 77 };
+    enum {
+        SIZE = 3 * 1024 * 1024 + 77
+    };
     struct wal_file file = {.struct_size = sizeof(file)};
     struct wal_checkpoint *checkpoint;
     uint8_t *data = malloc(SIZE);
@@ -91,15 +93,15 @@ static void test_checkpoint__counts_each_path_once(void **state)
 
     kit_write(&work, "d/f", "1");
     kit_write(&work, "e", "2");
-    snprintf(paths, sizeof(paths), "e d/f ./d//f %s/d/f %s/./e d/./f/", work.root,
-             work.root);
+    snprintf(paths, sizeof(paths), "e d/f ./d//f %s/d/f %s/./e d/./f/",
+             work.root, work.root);
     assert_int_equal(kit_checkpoint(&work, "c", paths).files, 2);
     assert_string_equal(kit_files(&work, work.session, "c"), "d/f=1 e=2");
     kit_work_end(&work);
 }
 
-static void test_checkpoint__takes_another_root_than_the_working_directory(
-    void **state)
+static void
+test_checkpoint__takes_another_root_than_the_working_directory(void **state)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("f");
@@ -112,18 +114,18 @@ static void test_checkpoint__takes_another_root_than_the_working_directory(
     snprintf(root, sizeof(root), "%s/odd \xfe//", work.root);
     options.root = kit_text(root);
     options.id = kit_text("c");
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_OK);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_OK);
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"), "f=below");
     {
         struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
         struct wal_checkpoint *checkpoint;
 
-        assert_int_equal(wal_checkpoint_open(work.session, kit_text("c"),
-                                             &checkpoint, NULL),
-                         WAL_OK);
+        assert_int_equal(
+            wal_checkpoint_open(work.session, kit_text("c"), &checkpoint, NULL),
+            WAL_OK);
         assert_int_equal(wal_checkpoint_status(checkpoint, &info, NULL),
                          WAL_OK);
         root[strlen(root) - 2] = '\0';
@@ -189,8 +191,8 @@ static void test_checkpoints__are_listed_oldest_first(void **state)
     kit_checkpoint(&work, "a", "a");
     kit_checkpoint(&work, "z", "b");
     assert_string_equal(kit_checkpoints(work.session), "z m a");
-    assert_int_equal(
-        wal_checkpoint_delete(work.session, kit_text("z"), NULL), WAL_OK);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("z"), NULL),
+                     WAL_OK);
     assert_string_equal(kit_checkpoints(work.session), "m a");
     kit_checkpoint(&work, "z", "c");
     kit_work_reopen(&work, 0);
@@ -269,8 +271,7 @@ static void test_checkpoint__does_nothing_while_they_are_off(void **state)
     assert_int_equal(wal_session_checkpointing(source, 7, NULL), WAL_OK);
     assert_int_equal(kit_checkpoint(&work, "d", "a").flags, 0);
     work.session = fork;
-    assert_int_equal(kit_checkpoint(&work, "d", "a").flags,
-                     WAL_CHECKPOINT_OFF);
+    assert_int_equal(kit_checkpoint(&work, "d", "a").flags, WAL_CHECKPOINT_OFF);
     work.session = source;
     wal_session_close(fork);
     kit_work_end(&work);
@@ -285,9 +286,8 @@ static void test_checkpoint__is_hidden_from_calls_on_documents(void **state)
     struct wal_docs_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_DOCS_HISTORY};
     struct wal_doc doc = {.struct_size = sizeof(doc), .key = slice};
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .documents = &doc,
-                              .document_count = 1};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
     struct wal_error error = KIT_ERROR;
     struct wal_docs *docs;
 
@@ -301,14 +301,12 @@ static void test_checkpoint__is_hidden_from_calls_on_documents(void **state)
     kit_told(&error, WAL_EINVAL, "reserved");
     assert_int_equal(wal_doc_put(work.store, NULL, &doc, NULL, NULL),
                      WAL_EINVAL);
-    assert_int_equal(
-        wal_doc_delete(work.store, work.session, &doc, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_doc_delete(work.store, work.session, &doc, NULL, NULL),
+                     WAL_EINVAL);
     assert_int_equal(wal_batch_commit(work.session, &batch, NULL, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(
-        wal_docs_open(work.store, work.session, &options, &docs, NULL),
-        WAL_OK);
+        wal_docs_open(work.store, work.session, &options, &docs, NULL), WAL_OK);
     assert_int_equal(wal_docs_next(docs, &doc, NULL), WAL_END);
     assert_int_equal(wal_docs_get(docs, slice, 0, &doc, NULL), WAL_EINVAL);
     wal_docs_close(docs);
@@ -353,8 +351,8 @@ static void test_checkpoint__is_nothing_with_persistence_off(void **state)
     assert_int_equal(
         wal_checkpoint_open(work.session, kit_text("c"), &checkpoint, NULL),
         WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_checkpoint_delete(work.session, kit_text("c"), NULL), WAL_OK);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
+                     WAL_OK);
     assert_int_equal(wal_session_checkpointing(work.session, 0, NULL), WAL_OK);
     assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
                                          kit_text("d"), &changes, NULL),

@@ -126,9 +126,9 @@ static void test_changes__of_several_roots_are_told_apart(void **state)
     kit_checkpoint(&work, "2", "g");
     snprintf(root, sizeof(root), "%s/d", work.root);
     options.root = kit_text(root);
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_OK);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_OK);
     assert_int_equal(wal_session_changes(work.session, &changes, NULL), WAL_OK);
     snprintf(expected, sizeof(expected), "f +1 -0, %s/g +1 -1", work.root);
     assert_string_equal(kit_changes(changes), expected);

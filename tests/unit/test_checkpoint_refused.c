@@ -97,46 +97,46 @@ static void test_checkpoint__bad_arguments_are_refused(void **state)
 
     memset(id, 'x', 256);
     id[256] = '\0';
-    assert_int_equal(
-        wal_checkpoint_create(NULL, &path, 1, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(NULL, &path, 1, NULL, NULL, NULL),
+                     WAL_EINVAL);
     assert_int_equal(
         wal_checkpoint_create(work.session, NULL, 1, NULL, NULL, NULL),
         WAL_EINVAL);
     options.struct_size--;
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_EINVAL);
     options.struct_size++;
     options.id = kit_text(id);
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_ETOOBIG);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_ETOOBIG);
     options.id = kit_text("\xff");
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_EINVAL);
     options.id = kit_text("c");
     options.root = kit_text("relative");
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
+        WAL_EINVAL);
     kit_told(&error, WAL_EINVAL, "absolute");
     options.root = kit_text("/no/such/place");
     error = KIT_ERROR;
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
+        WAL_ENOTFOUND);
     assert_string_equal(error.file, "/no/such/place");
     options.root = kit_text("");
     path = kit_text("");
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_EINVAL);
     path.data = "a\0b";
     path.size = 3;
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+        WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_work_end(&work);
 }
@@ -158,7 +158,8 @@ static void test_checkpoint__path_that_is_too_long_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__of_a_session_without_a_root_is_refused(void **state)
+static void
+test_checkpoint__of_a_session_without_a_root_is_refused(void **state)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -187,9 +188,9 @@ static void test_checkpoint__of_another_root_is_not_added_to(void **state)
     kit_checkpoint(&work, "c", "a");
     options.id = kit_text("c");
     options.root = kit_text("/");
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options,
-                                           NULL, &error),
-                     WAL_EEXISTS);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
+        WAL_EEXISTS);
     assert_string_equal(error.actual, work.root);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
     kit_work_end(&work);

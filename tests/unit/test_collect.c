@@ -20,8 +20,8 @@
 static struct wal__tree_io tree;
 static struct wal__io io;
 static atomic_int opens;
-static int changes_left;             /* openings after which "moving" grows */
-static const char *failing;          /* path whose opening fails */
+static int changes_left;    /* openings after which "moving" grows */
+static const char *failing; /* path whose opening fails */
 static enum wal_status failing_with;
 static const struct kit_work *moving_in;
 
@@ -199,7 +199,9 @@ static void test_collect__file_that_changes_is_read_again(void **state)
 
 static void test_collect__file_that_keeps_changing_is_refused(void **state)
 {
-    enum { LARGE = 1100000 };
+    enum {
+        LARGE = 1100000
+    };
     struct wal_error error = KIT_ERROR;
     char *content = calloc(1, LARGE);
 
@@ -228,8 +230,8 @@ static void test_collect__file_that_keeps_changing_is_refused(void **state)
 
 static void test_collect__failure_names_its_file(void **state)
 {
-    static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO,
-                                               WAL_ENOMEM, WAL_EOUTSIDE};
+    static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM,
+                                               WAL_EOUTSIDE};
 
     (void)state;
     struct kit_work work = begin();
@@ -347,9 +349,8 @@ static void *add_some(void *arg)
     options.id = kit_text("shared");
     options.threads = 2;
     for (int i = 0; i < MANY / 4 && adder->status == WAL_OK; i += 10) {
-        adder->status =
-            wal_checkpoint_create(adder->work->session, adder->paths + i, 10,
-                                  &options, NULL, NULL);
+        adder->status = wal_checkpoint_create(
+            adder->work->session, adder->paths + i, 10, &options, NULL, NULL);
     }
     return NULL;
 }
@@ -366,8 +367,8 @@ static void test_checkpoint__several_add_to_one_at_once(void **state)
 
     write_many(&work, paths, names);
     for (int i = 0; i < 4; i++) {
-        adders[i] = (struct adder){.work = &work,
-                                   .paths = paths + i * (MANY / 4)};
+        adders[i] =
+            (struct adder){.work = &work, .paths = paths + i * (MANY / 4)};
         assert_int_equal(
             pthread_create(&threads[i], NULL, add_some, &adders[i]), 0);
     }

@@ -146,10 +146,9 @@ static void test_file_list__comes_back_as_it_was(void **state)
             files[i] = random_file(i, paths[i]);
         }
         bytes = encode(files, count);
-        assert_int_equal(
-            wal__file_list_decode(
-                (struct wal__span){bytes.data, bytes.size}, &list),
-            WAL__FMT_OK);
+        assert_int_equal(wal__file_list_decode(
+                             (struct wal__span){bytes.data, bytes.size}, &list),
+                         WAL__FMT_OK);
         assert_int_equal(list.count, count);
         for (uint32_t i = 0; i < count; i++) {
             struct wal__file_record file;
@@ -189,9 +188,8 @@ static void test_file_list__no_other_size_is_accepted(void **state)
 /* A list of one file, changed; what is wrong with it. */
 static enum wal__fmt changed(size_t offset, size_t size, uint64_t value)
 {
-    struct wal__file_record file = {.kind = WAL__FILE_REGULAR,
-                                    .mode = 0644,
-                                    .path = span("a/b")};
+    struct wal__file_record file = {
+        .kind = WAL__FILE_REGULAR, .mode = 0644, .path = span("a/b")};
     struct list bytes = encode(&file, 1);
     enum wal__fmt fmt;
     uint8_t number[8];
@@ -278,8 +276,8 @@ static void test_file_path__plain_ones(void **state)
     static const char *const plain[] = {
         "a", "a/b", "...", "a..b/..c", ".a", "a.", " ", "\xff\x01", "a\nb/\\"};
     static const char *const others[] = {
-        "", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/./b",
-        "../a", "a/..", "a/../b"};
+        "",    ".",   "..",    "/",    "/a",   "a/",    "a//b",
+        "./a", "a/.", "a/./b", "../a", "a/..", "a/../b"};
     uint8_t longest[WAL__FILE_PATH_MAX + 1];
     struct wal__span path = {longest, WAL__FILE_PATH_MAX};
 

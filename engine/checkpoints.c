@@ -8,6 +8,7 @@
 #include "engine/check.h"
 #include "engine/checkpoint/changes.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/rewind.h"
 #include "engine/noop.h"
 #include "engine/session/text.h"
 
@@ -135,6 +136,9 @@ static enum wal_status make(struct wal_session *session,
     if (status == WAL_OK && !on) {
         reader->flags = WAL_CHECKPOINT_OFF;
         return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__rewind_resume(session, error);
     }
     return status == WAL_OK
                ? wal__checkpoint_make(session, request, &reader->is,

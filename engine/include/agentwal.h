@@ -1127,8 +1127,9 @@ struct wal_rewind_info {
  * off), WAL_ECORRUPT (content is damaged or missing; error names the file and
  * its digest), WAL_ECHANGED (files differ from options->expect; listed with
  * WAL_FILE_CHANGE_ELSEWHERE), WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE,
- * WAL_ENOSPACE or WAL_EIO with the file in the sentence. Any thread. SPEC.md,
- * Rewind.
+ * WAL_ENOSPACE or WAL_EIO with the file in the sentence. Where files were left
+ * in both states, which the next call finishes, it fails instead. Any thread.
+ * SPEC.md, Rewind.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_rewind(struct wal_session *session, struct wal_slice checkpoint,

@@ -481,6 +481,33 @@ def check_checkpoints(wal, session, folder):
         wal.call("wal_session_checkpointing", session, ctypes.c_int32(on))
 
 
+def check_rewind(wal, session, folder):
+    path = os.path.join(folder, "rewound")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("one\ntwo\n")
+    paths = (wal.structs["wal_slice"] * 1)(wal.slice("rewound"))
+    options = wal.new("wal_checkpoint_options", id="c", root=folder)
+    wal.call("wal_checkpoint_create", session, paths, ctypes.c_uint64(1),
+             by_ref(options), None)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("one\nthree\nfour\n")
+    answer = ctypes.c_void_p()
+    options = wal.new("wal_rewind_options", flags=0)
+    wal.call("wal_rewind", session, wal.slice("c"), by_ref(options),
+             by_ref(answer))
+    info = wal.new("wal_rewind_info")
+    wal.call("wal_rewind_status", answer, by_ref(info))
+    same((info.can_rewind, info.files_changed, info.insertions, info.deletions,
+          info.undo.size), (1, 1, 1, 2, 36), "a rewind")
+    change = wal.new("wal_file_change")
+    wal.call("wal_rewind_next", answer, by_ref(change))
+    same(text_of(change.path), "rewound", "a file that was rewound")
+    wal.call("wal_rewind_next", answer, by_ref(change), status="WAL_END")
+    wal.free("wal_rewind_close", answer)
+    with open(path, encoding="utf-8") as file:
+        same(file.read(), "one\ntwo\n", "what was rewound")
+
+
 def check_resume(wal, store):
     session = ctypes.c_void_p()
     wal.call("wal_session_latest", store, wal.slice(""), by_ref(session))
@@ -546,6 +573,7 @@ def main():
         check_own_entries(wal, session)
         check_blobs(wal, store)
         check_checkpoints(wal, session, folder)
+        check_rewind(wal, session, folder)
         check_resume(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)

@@ -22,6 +22,10 @@
 
 #include "engine/base/assert.h"
 
+enum {
+    STAT_SIZE = 1024
+};
+
 /* Sets result to what a system call answers, whatever signals come. */
 #define RETRY(result, call) \
     do {                    \
@@ -134,17 +138,24 @@ static const char *stat_field(const char *text, int number)
     return at;
 }
 
+/* /proc/PID/stat. */
+static bool read_stat(uint32_t pid, char text[STAT_SIZE])
+{
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+    return read_text(path, text, STAT_SIZE);
+}
+
 uint64_t wal__host_process_start(void *ctx, uint32_t pid)
 {
     (void)ctx;
-    char path[32];
-    char text[1024];
+    char text[STAT_SIZE];
 
     if (pid == 0 || pid > INT32_MAX) {
         return 0;
     }
-    (void)snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
-    if (!read_text(path, text, sizeof(text))) {
+    if (!read_stat(pid, text)) {
         bool gone = kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 
         return gone ? 0 : UINT64_MAX;
@@ -163,6 +174,19 @@ uint64_t wal__host_process_start(void *ctx, uint32_t pid)
         return 0;
     }
     return strtoull(start, NULL, 10);
+}
+
+bool wal__host_process_is_stopped(void *ctx, uint32_t pid)
+{
+    (void)ctx;
+    const char *state;
+    char text[STAT_SIZE];
+
+    if (!read_stat(pid, text)) {
+        return false;
+    }
+    state = stat_field(text, 3);
+    return state != NULL && (*state == 'T' || *state == 't');
 }
 
 /* Not the private kind of futex: the word may be shared between processes. */

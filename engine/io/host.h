@@ -6,6 +6,7 @@
 #ifndef WAL_IO_HOST_H
 #define WAL_IO_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ void wal__host_random(void *ctx, void *data, size_t size);
 void wal__host_boot_id(void *ctx, uint8_t out[16]);
 uint32_t wal__host_process_id(void *ctx);
 uint64_t wal__host_process_start(void *ctx, uint32_t pid);
+bool wal__host_process_is_stopped(void *ctx, uint32_t pid);
 void wal__host_wait(void *ctx, const uint32_t *word, uint32_t expected,
                     uint64_t timeout_ns);
 void wal__host_wake(void *ctx, const uint32_t *word, uint32_t count);

@@ -112,6 +112,9 @@ struct wal__io {
     /* Tells a process from a later one of the same id. 0: there is none, or
      * only a zombie. UINT64_MAX: there may be one, take it as alive. */
     uint64_t (*process_start)(void *ctx, uint32_t pid);
+    /* Whether it is stopped, by a signal or a debugger, until somebody
+     * continues it. False where that cannot be told. */
+    bool (*process_is_stopped)(void *ctx, uint32_t pid);
 
     /* Waits until *word != expected, a wake, or the time is over; may return
      * early. The word may lie in a shared map. */

@@ -558,6 +558,7 @@ static const struct wal__io table = {
     .boot_id = memory_boot_id,
     .process_id = wal__host_process_id,
     .process_start = memory_process_start,
+    .process_is_stopped = wal__host_process_is_stopped,
     .wait = wal__host_wait,
     .wake = wal__host_wake,
     .threads = true,
@@ -587,12 +588,11 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap,
 
 void wal__io_memory_destroy(struct wal__io *io)
 {
-    struct memory *memory;
+    struct memory *memory = io == NULL ? NULL : io->ctx;
 
-    if (io == NULL) {
+    if (memory == NULL) {
         return;
     }
-    memory = io->ctx;
     wal__memory_lock();
     wal__memory_tree_deinit(&memory->tree);
     wal__memory_unlock();

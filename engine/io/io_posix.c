@@ -473,6 +473,7 @@ const struct wal__io wal__io_posix = {
     .boot_id = wal__host_boot_id,
     .process_id = wal__host_process_id,
     .process_start = wal__host_process_start,
+    .process_is_stopped = wal__host_process_is_stopped,
     .wait = wal__host_wait,
     .wake = wal__host_wake,
     .threads = true,

@@ -144,6 +144,7 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
 {
     struct wal__segment *opened = NULL;
     enum wal_status status;
+    enum wal_status probed;
     bool empty = false;
 
     *segment = NULL;
@@ -156,9 +157,10 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
     if (status != WAL_OK && status != WAL_END && status != WAL_ECORRUPT) {
         return status;
     }
-    if (probe_spare(log, id, &empty, NULL) == WAL_OK && empty) {
+    probed = probe_spare(log, id, &empty, error);
+    if (probed != WAL_OK || empty) {
         wal__segment_close(opened);
-        return WAL_OK;
+        return probed;
     }
     if (status == WAL_END) {
         return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
@@ -310,7 +312,7 @@ static enum wal_status find_newest(struct wal__log *log,
                                    struct wal_error *error)
 {
     size_t rank = listing->ids.size / sizeof(uint64_t);
-    uint64_t live = atomic_load(&log->shared->segments);
+    uint64_t live = wal__log_newest(log);
     enum wal_status status = WAL_OK;
 
     if (!log->control->alone) {

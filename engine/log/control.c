@@ -8,11 +8,12 @@
 
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
+#include "engine/log/control_door.h"
 
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 4,
+    CONTROL_VERSION = 5,
     LOOK_AGAIN_NS = 5000000
 };
 
@@ -23,21 +24,21 @@ _Static_assert(sizeof(struct wal__control_page) <= WAL__CONTROL_SIZE,
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(void *) == 8,
                "needs a 64-bit host with lock-free 64-bit atomics");
 
-static enum wal_status try_lock(struct wal__control *control, uint64_t byte,
-                                enum wal__io_lock mode, int *err)
+enum wal_status wal__control_try(struct wal__control *control, uint64_t byte,
+                                 enum wal__io_lock mode, int *err)
 {
     const struct wal__io *io = control->env->io;
 
     return io->lock(io->ctx, control->file, byte, mode, err);
 }
 
-static bool page_is_live(const struct wal__control *control,
+static bool page_is_live(const struct wal__control_page *page,
+                         const struct wal__io *io,
                          const struct wal__io_stat *stat)
 {
-    const struct wal__control_page *page = control->page;
     uint8_t boot_id[16];
 
-    control->env->io->boot_id(control->env->io->ctx, boot_id);
+    io->boot_id(io->ctx, boot_id);
     return atomic_load(&page->magic) == CONTROL_MAGIC &&
            page->version == CONTROL_VERSION &&
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) == 0 &&
@@ -102,7 +103,7 @@ static void reset_page(struct wal__control *control,
                        const struct wal__io_stat *stat)
 {
     struct wal__control_page *page = control->page;
-    bool live = page_is_live(control, stat);
+    bool live = page_is_live(page, control->env->io, stat);
     uint32_t doubt = !live && !page_is_of_other_boot(control);
 
     control->doubt = doubt != 0;
@@ -124,96 +125,28 @@ static void reset_page(struct wal__control *control,
     }
 }
 
-/* Until when an opener waits for who recovers. */
-static uint64_t find_deadline(const struct wal__control *control)
-{
-    const struct wal__io *io = control->env->io;
-
-    return io->ticks_ns(io->ctx) +
-           (uint64_t)control->env->lock_timeout_ms * 20000000;
-}
-
-/* Whether the deadline has passed; waits a little when it has not. */
-static bool is_over(const struct wal__control *control, uint64_t deadline)
-{
-    const struct wal__io *io = control->env->io;
-    uint32_t look = 0;
-
-    if (io->ticks_ns(io->ctx) >= deadline) {
-        return true;
-    }
-    io->wait(io->ctx, &look, 0, LOOK_AGAIN_NS);
-    return false;
-}
-
-static enum wal_status pass_door(struct wal__control *control,
-                                 uint64_t deadline, int *err)
-{
-    enum wal_status status;
-
-    do {
-        status = try_lock(control, WAL__LOCK_DOOR, WAL__IO_EXCLUSIVE_LOCK, err);
-    } while (status == WAL_ELOCKED && !is_over(control, deadline));
-    return status;
-}
-
-static enum wal_status leave_door(struct wal__control *control, int *err)
-{
-    return try_lock(control, WAL__LOCK_DOOR, WAL__IO_UNLOCK, err);
-}
-
-/*
- * Inside the door, so that whoever else holds the member lock takes part, or
- * leaves as the last one. Alone: the exclusive member lock is held until the
- * page is shared. Else a shared one; that it cannot be made exclusive says that
- * others take part now: between two looks all may have gone, and left a page
- * that nobody answers for.
- */
-static enum wal_status join(struct wal__control *control, uint64_t deadline,
-                            int *err)
-{
-    enum wal_status status;
-
-    do {
-        status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, err);
-        if (status == WAL_OK) {
-            status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK,
-                              err);
-            control->alone = status == WAL_OK;
-            return status == WAL_ELOCKED ? WAL_OK : status;
-        }
-    } while (status == WAL_ELOCKED && !is_over(control, deadline));
-    return status;
-}
-
 /* The page is mapped from a file handle of its own: the locks are those of an
  * open file description, which a map keeps, also that of a forked child. */
-static enum wal_status map_page(struct wal__control *control, void **at,
-                                int *err)
+static enum wal_status map_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
     struct wal__file *file = NULL;
     enum wal_status status =
         io->open(io->ctx, control->path, WAL__IO_WRITE, &file, err);
+    void *at = NULL;
 
     if (status == WAL_OK) {
-        status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, at, err);
+        status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, &at, err);
         io->close(io->ctx, file);
+    }
+    if (status == WAL_OK) {
+        control->shown = at;
     }
     return status;
 }
 
-/* Whether who had the store alone has recovered it. */
-static bool page_is_ready(const struct wal__control *control,
-                          const struct wal__io_stat *stat)
-{
-    return page_is_live(control, stat) &&
-           atomic_load(&control->page->streams[0].ready) != 0;
-}
-
-/* Notes which file it is. */
-static enum wal_status identify(struct wal__control *control,
-                                struct wal__io_stat *stat, int *err)
+enum wal_status wal__control_identify(struct wal__control *control,
+                                      struct wal__io_stat *stat, int *err)
 {
     const struct wal__io *io = control->env->io;
     enum wal_status status = io->stat(io->ctx, control->file, stat, err);
@@ -222,47 +155,65 @@ static enum wal_status identify(struct wal__control *control,
         control->device = stat->device;
         control->inode = stat->inode;
     }
+    if (status == WAL_OK && stat->size >= WAL__CONTROL_SIZE) {
+        status = map_page(control, err);
+    }
     return status;
 }
 
-/* Joins, and maps the page. */
-static enum wal_status enter(struct wal__control *control, uint64_t deadline,
-                             struct wal__io_stat *stat, int *err)
+/* Whether who had the store alone has recovered it. */
+static bool page_is_ready(const struct wal__control *control,
+                          const struct wal__io_stat *stat)
+{
+    return page_is_live(control->shown, control->env->io, stat) &&
+           atomic_load(&control->shown->streams[0].ready) != 0;
+}
+
+/* Makes the page of a file that is new. */
+static enum wal_status make_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
-    enum wal_status status = pass_door(control, deadline, err);
-    void *at = NULL;
+    enum wal_status status =
+        io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
+
+    return status == WAL_OK ? map_page(control, err) : status;
+}
+
+/* Joins, with the page mapped. */
+static enum wal_status enter(struct wal__control *control,
+                             struct wal__visit *visit,
+                             struct wal__io_stat *stat, int *err)
+{
+    enum wal_status status = wal__control_identify(control, stat, err);
 
     if (status == WAL_OK) {
-        status = join(control, deadline, err);
+        status = wal__door_pass(control, visit, err);
+    }
+    if (status == WAL_OK && control->shown == NULL) {
+        status = make_page(control, err);
     }
     if (status == WAL_OK) {
-        status = identify(control, stat, err);
-    }
-    if (status == WAL_OK && stat->size < WAL__CONTROL_SIZE) {
-        status = io->allocate(io->ctx, control->file, WAL__CONTROL_SIZE, err);
+        wal__door_sign(control);
+        status = wal__member_join(control, visit, err);
     }
     if (status == WAL_OK) {
-        status = map_page(control, &at, err);
-    }
-    if (status == WAL_OK) {
-        control->page = at;
+        control->page = control->shown;
     }
     return status;
 }
 
 /* Who is alone keeps the door until the page is shared. */
-static enum wal_status open_page(struct wal__control *control, int *err)
+static enum wal_status open_page(struct wal__control *control,
+                                 struct wal__visit *visit, int *err)
 {
     const struct wal__io *io = control->env->io;
-    uint64_t deadline = find_deadline(control);
     struct wal__io_stat stat;
     enum wal_status status =
         io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
                  &control->file, err);
 
     if (status == WAL_OK) {
-        status = enter(control, deadline, &stat, err);
+        status = enter(control, visit, &stat, err);
     }
     if (status != WAL_OK) {
         return status;
@@ -274,30 +225,18 @@ static enum wal_status open_page(struct wal__control *control, int *err)
     if (!page_is_ready(control, &stat)) {
         return WAL_ECORRUPT;
     }
-    return leave_door(control, err);
+    return wal__door_leave(control, err);
 }
 
-/* Maps the page of live processes. It stays theirs while the member lock is
- * shared and the door is shut: nobody can be alone and reset it. */
-static bool follow_page(struct wal__control *control)
+/* Of the file; a page that is followed stays. */
+static void unmap_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
-    struct wal__io_stat stat;
-    void *at = NULL;
-    int err = 0;
 
-    if (identify(control, &stat, &err) != WAL_OK ||
-        stat.size < WAL__CONTROL_SIZE ||
-        map_page(control, &at, &err) != WAL_OK) {
-        return false;
+    if (control->shown != NULL) {
+        io->unmap(io->ctx, control->shown, WAL__CONTROL_SIZE);
     }
-    control->page = at;
-    if (page_is_ready(control, &stat)) {
-        return true;
-    }
-    control->page = &control->own;
-    io->unmap(io->ctx, at, WAL__CONTROL_SIZE);
-    return false;
+    control->shown = NULL;
 }
 
 static void leave_file(struct wal__control *control)
@@ -306,10 +245,41 @@ static void leave_file(struct wal__control *control)
     int err = 0;
 
     /* Closing lets go of nothing while a forked child has a copy. */
-    (void)!try_lock(control, WAL__LOCK_MEMBER, WAL__IO_UNLOCK, &err);
-    (void)!leave_door(control, &err);
+    (void)!wal__member_yield(control, WAL__IO_UNLOCK, &err);
+    (void)!wal__door_leave(control, &err);
     io->close(io->ctx, control->file);
     control->file = NULL;
+    if (control->page != control->shown) {
+        unmap_page(control);
+    }
+}
+
+/* Sees who lives, and follows their page. It stays theirs while the member lock
+ * is shared and the door is shut: nobody can be alone and reset it. */
+static bool look_inside(struct wal__control *control, struct wal__visit *visit,
+                        bool met)
+{
+    struct wal__io_stat stat;
+    int err = 0;
+
+    if (wal__control_identify(control, &stat, &err) != WAL_OK ||
+        wal__door_pass(control, visit, &err) != WAL_OK) {
+        return false;
+    }
+    if (control->shown != NULL) {
+        wal__door_sign(control);
+    }
+    if (wal__member_join(control, visit, &err) != WAL_OK) {
+        return false;
+    }
+    if (control->alone) {
+        return !met;
+    }
+    if (control->shown == NULL || !page_is_ready(control, &stat)) {
+        return false;
+    }
+    control->page = control->shown;
+    return true;
 }
 
 /*
@@ -317,16 +287,15 @@ static void leave_file(struct wal__control *control)
  * page; else nobody comes in until the door is left. False: the file is closed
  * again, because it cannot be told, or with `met`, because nobody lives.
  */
-static bool visit(struct wal__control *control, uint64_t deadline, bool met)
+static bool visit_file(struct wal__control *control, struct wal__visit *visit,
+                       bool met)
 {
     const struct wal__io *io = control->env->io;
     int err = 0;
 
     if (io->open(io->ctx, control->path, WAL__IO_WRITE, &control->file, &err) ==
         WAL_OK) {
-        if (pass_door(control, deadline, &err) == WAL_OK &&
-            join(control, deadline, &err) == WAL_OK &&
-            (control->alone ? !met : follow_page(control))) {
+        if (look_inside(control, visit, met)) {
             return true;
         }
         leave_file(control);
@@ -341,19 +310,25 @@ static bool visit(struct wal__control *control, uint64_t deadline, bool met)
  * of its own, while nobody comes in. */
 static void watch_page(struct wal__control *control)
 {
+    struct wal__visit visit;
+
     control->page = &control->own;
-    (void)visit(control, find_deadline(control), false);
+    wal__visit_init(&visit, control);
+    (void)visit_file(control, &visit, false);
 }
 
 bool wal__control_meet(struct wal__control *control)
 {
-    return control->page == &control->own && visit(control, 0, true);
+    struct wal__visit visit = {0};
+
+    return control->page == &control->own && visit_file(control, &visit, true);
 }
 
 enum wal_status wal__control_open(struct wal__control *control,
                                   const struct wal__env *env,
                                   struct wal_error *error)
 {
+    struct wal__visit visit;
     enum wal_status status;
     int err = 0;
     int size;
@@ -369,7 +344,8 @@ enum wal_status wal__control_open(struct wal__control *control,
         watch_page(control);
         return WAL_OK;
     }
-    status = open_page(control, &err);
+    wal__visit_init(&visit, control);
+    status = open_page(control, &visit, &err);
     if (status == WAL_OK) {
         status = wal__control_check(control, error);
         if (status != WAL_OK) {
@@ -383,10 +359,11 @@ enum wal_status wal__control_open(struct wal__control *control,
                          "the control page is not of this boot and file, yet "
                          "a process holds it");
     }
+    if (status == WAL_ELOCKED) {
+        return wal__visit_refused(control, &visit, error);
+    }
     return wal__fail(error, status, err, control->path, 0,
-                     status == WAL_ELOCKED
-                         ? "another process is recovering the store"
-                         : "cannot open the lock file");
+                     "cannot open the lock file");
 }
 
 enum wal_status wal__control_share(struct wal__control *control,
@@ -404,7 +381,7 @@ enum wal_status wal__control_share(struct wal__control *control,
         return WAL_OK;
     }
     atomic_store(&control->page->streams[0].ready, 1);
-    status = try_lock(control, WAL__LOCK_MEMBER, WAL__IO_SHARED, &err);
+    status = wal__member_yield(control, WAL__IO_SHARED, &err);
     if (status != WAL_OK) {
         return wal__fail(error, status, err, control->path, WAL__LOCK_MEMBER,
                          "cannot share the store");
@@ -414,7 +391,7 @@ enum wal_status wal__control_share(struct wal__control *control,
         wal__control_tell(control, i, WAL__FOLLOW_WRITTEN);
         wal__control_tell(control, i, WAL__FOLLOW_DURABLE);
     }
-    status = leave_door(control, &err);
+    status = wal__door_leave(control, &err);
     if (status != WAL_OK) {
         return wal__fail(error, status, err, control->path, WAL__LOCK_DOOR,
                          "cannot let others into the store");
@@ -424,24 +401,18 @@ enum wal_status wal__control_share(struct wal__control *control,
 
 void wal__control_close(struct wal__control *control)
 {
-    const struct wal__io *io = control->env->io;
-
-    if (control->page != NULL && control->page != &control->own) {
-        io->unmap(io->ctx, control->page, WAL__CONTROL_SIZE);
-    }
-    control->page = NULL;
     if (control->file != NULL) {
         leave_file(control);
     }
+    unmap_page(control);
+    control->page = NULL;
 }
 
 bool wal__control_is_last(struct wal__control *control)
 {
     int err = 0;
 
-    return control->file != NULL &&
-           try_lock(control, WAL__LOCK_MEMBER, WAL__IO_EXCLUSIVE_LOCK, &err) ==
-               WAL_OK;
+    return control->file != NULL && wal__member_take(control, &err) == WAL_OK;
 }
 
 static enum wal__awaited awaited(uint64_t byte)
@@ -492,6 +463,23 @@ static enum wal_status locked(struct wal__control *control, uint64_t byte,
     return status;
 }
 
+enum wal_status wal__control_lock_free(struct wal__control *control,
+                                       uint64_t byte, uint32_t stream, int *err)
+{
+    enum wal_status status =
+        wal__control_try(control, byte, WAL__IO_EXCLUSIVE_LOCK, err);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    atomic_store(holder_of(control, byte, stream), control->process_id);
+    if (byte == WAL__LOCK_LEASE + stream) {
+        atomic_store(&control->page->streams[stream].holder_start,
+                     control->process_start);
+    }
+    return WAL_OK;
+}
+
 /* Tries to lock, unless the durable end has reached the position. */
 static enum wal_status try_unless(struct wal__control *control, uint64_t byte,
                                   uint32_t stream, uint64_t position, int *err)
@@ -499,7 +487,7 @@ static enum wal_status try_unless(struct wal__control *control, uint64_t byte,
     if (atomic_load(&control->page->streams[stream].durable) >= position) {
         return WAL_END;
     }
-    return try_lock(control, byte, WAL__IO_EXCLUSIVE_LOCK, err);
+    return wal__control_lock_free(control, byte, stream, err);
 }
 
 /* The same again and again, until the time is over. */
@@ -539,22 +527,13 @@ enum wal_status wal__control_lock_unless(struct wal__control *control,
         status = await(control, byte, stream, position, &err);
         atomic_fetch_sub(&bell->waiters, 1);
     }
-    if (status == WAL_END) {
+    if (status == WAL_OK || status == WAL_END) {
         return status;
     }
     if (status == WAL_ELOCKED) {
         return locked(control, byte, stream, error);
     }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, err, control->path, byte,
-                         "cannot lock");
-    }
-    atomic_store(holder_of(control, byte, stream), control->process_id);
-    if (byte == WAL__LOCK_LEASE + stream) {
-        atomic_store(&control->page->streams[stream].holder_start,
-                     control->process_start);
-    }
-    return WAL_OK;
+    return wal__fail(error, status, err, control->path, byte, "cannot lock");
 }
 
 enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
@@ -573,7 +552,7 @@ void wal__control_unlock(struct wal__control *control, uint64_t byte,
     atomic_store(holder_of(control, byte, stream), 0);
     /* What the kernel will not free now it frees with the file; until then
      * others are told who holds it. */
-    (void)!try_lock(control, byte, WAL__IO_UNLOCK, &ignored);
+    (void)!wal__control_try(control, byte, WAL__IO_UNLOCK, &ignored);
     if (atomic_load(&bell->waiters) != 0) {
         atomic_fetch_add(&bell->word, 1);
         io->wake(io->ctx, (const uint32_t *)&bell->word,

@@ -44,15 +44,15 @@ struct wal__control_bell {
 
 /* The page's part for one stream. Ends are positions and only rise. */
 struct wal__control_stream {
-    _Atomic uint64_t written;  /* end of the last published group */
-    _Atomic uint64_t durable;  /* everything before it is synced */
-    _Atomic uint64_t syncing;  /* process id of who syncs; 0: nobody */
-    _Atomic uint64_t rotate;   /* id of a segment that takes no more */
-    _Atomic uint64_t indexed;  /* id of a tail whose index stands beside it */
-    _Atomic uint64_t epoch;    /* of the last process that joined */
-    _Atomic uint64_t segments; /* id of the newest live segment */
-    _Atomic uint32_t poison;   /* a write or sync failed */
-    _Atomic uint32_t holder;   /* process id of the lease's holder, or 0 */
+    _Atomic uint64_t written; /* end of the last published group, and so the
+                                * newest live segment */
+    _Atomic uint64_t durable; /* everything before it is synced */
+    _Atomic uint64_t syncing; /* process id of who syncs; 0: nobody */
+    _Atomic uint64_t rotate;  /* id of a segment that takes no more */
+    _Atomic uint64_t indexed; /* id of a tail whose index stands beside it */
+    _Atomic uint64_t epoch;   /* of the last process that joined */
+    _Atomic uint32_t poison;  /* a write or sync failed */
+    _Atomic uint32_t holder;  /* process id of the lease's holder, or 0 */
     _Atomic uint64_t holder_start;
     _Atomic uint32_t hurry;   /* a rotation waits for the spare */
     _Atomic uint32_t ready;   /* of the first stream: recovery is done */
@@ -70,6 +70,13 @@ struct wal__control_claim {
     _Atomic uint64_t name;  /* session number << 32 | process id */
 };
 
+/* Who holds the door, or the member lock alone: a name to show. */
+struct wal__control_name {
+    _Atomic uint64_t start;   /* of the process */
+    _Atomic uint32_t process; /* its id; 0: nobody */
+    uint32_t reserved;
+};
+
 struct wal__control_page {
     _Atomic uint64_t magic; /* set last: then the rest is there */
     uint32_t version;
@@ -83,6 +90,9 @@ struct wal__control_page {
     /* Futex words, odd while somebody sleeps on them. They outlast those who
      * write: who only follows stays, and sleeps until others come. */
     _Atomic uint32_t followed[WAL__STREAMS][WAL__FOLLOWED];
+    /* They count also while the page is void. */
+    struct wal__control_name door;
+    struct wal__control_name alone;
 };
 
 enum wal__lock_byte {
@@ -102,16 +112,24 @@ struct wal__control {
     const struct wal__env *env;
     struct wal__file *file;
     struct wal__control_page *page;
-    struct wal__control_page own; /* of a reader without the file */
+    struct wal__control_page *shown; /* that of the file: page, or for its names
+                                      * alone; null: the file has none yet */
+    struct wal__control_page own;    /* of a reader without the file */
     char path[WAL__PATH_MAX];
     uint64_t device; /* of the file, as it was opened */
     uint64_t inode;
     uint32_t process_id;
     uint64_t process_start;
-    bool alone; /* this process found no other alive when it opened */
-    bool doubt; /* others may lock another file that was LOCK before */
+    bool alone;  /* this process found no other alive when it opened */
+    bool doubt;  /* others may lock another file that was LOCK before */
+    bool inside; /* it holds the door */
+    bool sole;   /* it holds the member lock exclusively */
     _Atomic uint64_t checked_ns; /* when LOCK was last looked for */
 };
+
+/* One try at a lock byte. WAL_ELOCKED: another holds it. */
+enum wal_status wal__control_try(struct wal__control *control, uint64_t byte,
+                                 enum wal__io_lock mode, int *err) WAL_MUST_USE;
 
 /*
  * Opens LOCK and takes the member lock. control->alone tells whether the page
@@ -119,6 +137,8 @@ struct wal__control {
  * A page that was reset keeps, of each stream, the durable end, and poison when
  * what is beyond it may be in memory only: recovery takes both away.
  * A read-only opener that cannot write LOCK gets a page of its own.
+ * WAL_ELOCKED: error->holder is in the way, stopped or for very long; 0: it
+ * cannot be named.
  */
 enum wal_status wal__control_open(struct wal__control *control,
                                   const struct wal__env *env,
@@ -148,6 +168,10 @@ enum wal_status wal__control_lock_unless(struct wal__control *control,
                                          uint64_t byte, uint32_t stream,
                                          uint64_t position,
                                          struct wal_error *error) WAL_MUST_USE;
+/* Without waiting: WAL_ELOCKED when another holds it. */
+enum wal_status wal__control_lock_free(struct wal__control *control,
+                                       uint64_t byte, uint32_t stream,
+                                       int *err) WAL_MUST_USE;
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t stream);
 

@@ -89,7 +89,7 @@ static enum wal_status open_successor(struct wal__log *log,
                                       struct wal__segment **next,
                                       struct wal_error *error)
 {
-    uint64_t id = atomic_load(&log->shared->segments);
+    uint64_t id = wal__log_newest(log);
 
     for (;;) {
         uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
@@ -189,37 +189,53 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
     return status;
 }
 
-/* Whether anything stands behind the published end. */
-static bool end_is_zero(struct wal__log *log, struct wal_error *error)
+/* Whether nothing stands behind the published end. */
+static enum wal_status end_is_zero(struct wal__log *log, bool *zero,
+                                   struct wal_error *error)
 {
-    static const uint8_t zero[WAL__FRAME_SIZE];
+    static const uint8_t zeros[WAL__FRAME_SIZE];
     uint64_t end = atomic_load(&log->tail->end);
-    uint8_t bytes[WAL__FRAME_SIZE];
-    const uint8_t *map;
+    uint8_t bytes[WAL__FRAME_SIZE] = {0};
+    const uint8_t *at = bytes;
+    enum wal_status status;
     size_t got = 0;
     int err = 0;
 
-    if (end + sizeof(zero) > log->tail->header.capacity) {
-        return true;
+    *zero = true;
+    if (end + sizeof(zeros) > log->tail->header.capacity) {
+        return WAL_OK;
     }
     if (!log->env->no_maps) {
-        map = wal__segment_map(log->tail, error);
-        return map == NULL || memcmp(map + end, zero, sizeof(zero)) == 0;
+        at = wal__segment_map(log->tail, error);
+        if (at == NULL) {
+            return WAL_EIO;
+        }
+        at += end;
+    } else {
+        status = wal__io_read_full(log->env->io, log->tail->file, bytes,
+                                   sizeof(bytes), end, &got, &err);
+        if (status != WAL_OK) {
+            return wal__fail(error, status, err, log->tail->path, end,
+                             "the end of the log cannot be read");
+        }
     }
-    return wal__io_read_full(log->env->io, log->tail->file, bytes,
-                             sizeof(bytes), end, &got, &err) != WAL_OK ||
-           memcmp(bytes, zero, sizeof(zero)) == 0;
+    *zero = memcmp(at, zeros, sizeof(zeros)) == 0;
+    return WAL_OK;
 }
 
 enum wal_status wal__log_inherit(struct wal__log *log, struct wal_error *error)
 {
     struct wal__scan_start start;
     enum wal_status status;
+    bool zero;
 
     if (log->tail == NULL || log->must_rotate ||
-        atomic_load(&log->shared->rotate) == log->tail->id ||
-        end_is_zero(log, error)) {
+        atomic_load(&log->shared->rotate) == log->tail->id) {
         return WAL_OK;
+    }
+    status = end_is_zero(log, &zero, error);
+    if (status != WAL_OK || zero) {
+        return status;
     }
     wal__replay_start(log->tail, &start);
     start.offset = atomic_load(&log->tail->end);

@@ -193,6 +193,35 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
     return status;
 }
 
+/*
+ * Where the tail is durable: at its OPEN at least, which is synced before it is
+ * published. Who published it may have died before the durable end followed.
+ */
+static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
+{
+    uint64_t end = WAL__SEGMENT_HEADER_SIZE;
+
+    if (wal__position_segment(durable) == tail->id) {
+        return wal__position_offset(durable);
+    }
+    end += wal__frame_span((uint32_t)wal__open_size(tail->open.damage_count));
+    end += wal__frame_span((uint32_t)wal__commit_size(0));
+    return wal__align_up(end, tail->header.group_align);
+}
+
+/* The tail was never published: it holds its OPEN alone, whose sync failed. */
+static enum wal_status skip_tail(struct healing *healing, uint64_t durable)
+{
+    const struct wal__open_record *open = &healing->log->tail->open;
+
+    healing->chain = open->chain;
+    healing->cut = open->previous_end;
+    return wal__position(open->previous_id, healing->cut) == durable ||
+                   (open->previous_id == 0 && durable == 0)
+               ? add_open(healing, open->previous_id, open->last_sequence)
+               : WAL_ECORRUPT;
+}
+
 /* The body of the new segment, from where the log is durable. */
 static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
                                  uint64_t written)
@@ -206,21 +235,17 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     if (tail == NULL) {
         return add_open(healing, 0, 0);
     }
-    if (wal__position_segment(durable) != tail->id) {
-        /* It holds its OPEN alone, whose sync failed. */
-        healing->chain = tail->open.chain;
-        healing->cut = tail->open.previous_end;
-        return wal__position(tail->open.previous_id, healing->cut) == durable ||
-                       (tail->open.previous_id == 0 && durable == 0)
-                   ? add_open(healing, tail->open.previous_id,
-                              tail->open.last_sequence)
-                   : WAL_ECORRUPT;
+    if (wal__position_segment(written) != tail->id) {
+        return skip_tail(healing, durable);
+    }
+    if (wal__position_segment(durable) > tail->id) {
+        return WAL_ECORRUPT;
     }
     facts = wal__heap_alloc(log->env->heap, sizeof(*facts));
     if (facts == NULL) {
         return WAL_ENOMEM;
     }
-    healing->cut = wal__position_offset(durable);
+    healing->cut = find_cut(tail, durable);
     status = read_tail(healing, WAL__SEGMENT_HEADER_SIZE, healing->cut, false,
                        facts, tail->open.last_sequence, tail->open.chain);
     if (status == WAL_OK) {
@@ -235,16 +260,18 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     return status;
 }
 
-/* From here on every process goes by the new segment. */
+/*
+ * From the written end on every process goes by the new segment, which is whole
+ * and durable. Who dies before the poison is gone leaves it to be healed again.
+ */
 static void publish(struct wal__log *log, uint64_t id, uint64_t end)
 {
     struct wal__control_stream *shared = log->shared;
 
-    atomic_store(&shared->segments, id);
     atomic_store(&shared->rotate, 0);
     atomic_store(&shared->indexed, 0);
-    atomic_store(&shared->durable, wal__position(id, end));
     atomic_store(&shared->written, wal__position(id, end));
+    atomic_store(&shared->durable, wal__position(id, end));
     atomic_store(&shared->poison, 0);
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_DURABLE);

@@ -27,6 +27,11 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
     pthread_mutex_init(&log->spare_mutex, NULL);
 }
 
+uint64_t wal__log_newest(const struct wal__log *log)
+{
+    return wal__position_segment(atomic_load(&log->shared->written));
+}
+
 uint32_t wal__log_segment_count(const struct wal__log *log)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);

@@ -118,6 +118,9 @@ enum wal_status wal__log_attach(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
 void wal__log_close(struct wal__log *log);
 
+/* The newest live segment, or 0: that of the written end, so that both are
+ * published by one store. */
+uint64_t wal__log_newest(const struct wal__log *log);
 uint32_t wal__log_segment_count(const struct wal__log *log);
 struct wal__segment *wal__log_segment_at(const struct wal__log *log,
                                          uint32_t rank);
@@ -260,6 +263,10 @@ enum wal_status wal__log_settle_names(const struct wal__log *log,
 
 /* What a sync covered: publishes it, and wakes who follows. sync.c */
 void wal__log_set_durable(struct wal__log *log, uint64_t position);
+
+/* Poisons the stream when a process died in the sync turn; costs a load while
+ * nobody syncs. Under the lease. sync.c */
+void wal__log_find_death(struct wal__log *log);
 
 /* Poisons the stream for every process. */
 void wal__log_poison(struct wal__log *log);

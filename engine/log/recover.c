@@ -220,7 +220,6 @@ static void publish(struct wal__log *log)
 
     atomic_store(&log->shared->durable, end);
     atomic_store(&log->shared->poison, 0);
-    atomic_store(&log->shared->segments, log->tail == NULL ? 0 : log->tail->id);
     atomic_store(&log->shared->rotate,
                  log->must_rotate && log->tail != NULL ? log->tail->id : 0);
     atomic_store(&log->shared->epoch, log->last_epoch);

@@ -6,6 +6,7 @@
  * byte is written; a write that fails after that poisons the store.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/assert.h"
@@ -141,6 +142,34 @@ void wal__log_unlock_spares(struct wal__log *log)
     pthread_mutex_unlock(&log->spare_mutex);
 }
 
+/*
+ * Gives a spare that was found its name anew, and makes that durable. Who named
+ * it may have died after a sync of the directory that failed, and one that
+ * succeeds later says nothing of a name that was lost then. Whoever dies in
+ * between leaves what the next attempt makes again.
+ */
+static enum wal_status rename_spare(const struct wal__log *log, uint64_t id,
+                                    struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    char temporary[WAL__PATH_MAX + 8];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, id, path);
+    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
+    status = io->rename(io->ctx, path, temporary, &err);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, temporary, path, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, err, path, 0,
+                         "cannot give a spare its name");
+    }
+    return wal__log_settle_names(log, error);
+}
+
 /* The spare that stands ready, or one made now: only a little of it is
  * zeroed, since a writer waits. The id is in *id. */
 static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
@@ -151,7 +180,7 @@ static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
 
     if (log->highest_id > tail && spare_usable(log, log->highest_id, needed)) {
         *id = log->highest_id;
-        status = wal__log_settle_names(log, error);
+        status = rename_spare(log, *id, error);
     } else {
         uint64_t capacity = next_capacity(log, needed);
         uint64_t zeroed = capacity < SEGMENT_FIRST ? capacity : SEGMENT_FIRST;
@@ -238,6 +267,11 @@ static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
 
     if (encode_seal(log, index, trailer) != WAL_OK) {
         return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    /* The sync before this may have taken long. */
+    status = wal__control_check_often(log->control, error);
+    if (status != WAL_OK) {
+        return status;
     }
     iov.iov_base = index->data;
     iov.iov_len = index->size;
@@ -339,10 +373,9 @@ static enum wal_status begin_segment(struct wal__log *log,
     segment->open = open;
     wal__group_init(&group, log);
     group.withheld = true;
-    status = wal__group_add(&group, log, &frame, bytes);
-    if (status == WAL_OK) {
-        status = wal__log_write(log, &group, error);
-    }
+    status = wal__group_add(&group, log, &frame, bytes) == WAL_OK
+                 ? wal__log_write(log, &group, error)
+                 : wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     if (status == WAL_OK) {
         /* Who dies at it may have seen it fail. */
         atomic_store(&log->shared->opening, log->control->process_id);
@@ -358,7 +391,6 @@ static enum wal_status begin_segment(struct wal__log *log,
     }
     if (status != WAL_OK && status != WAL_EPOISONED) {
         take_back(log); /* nothing was written */
-        wal__fail(error, status, 0, NULL, 0, "no memory");
     }
     wal__group_deinit(&group);
     wal__heap_free(log->env->heap, bytes);
@@ -477,7 +509,7 @@ enum wal_status wal__log_reserve(struct wal__log *log,
 void wal__log_next_header(const struct wal__log *log,
                           struct wal__segment_header *header)
 {
-    uint64_t live = atomic_load(&log->shared->segments);
+    uint64_t live = wal__log_newest(log);
     uint64_t id = next_id(log);
 
     fill_header(log, id > live ? id : live + 1, header);
@@ -530,8 +562,7 @@ enum wal_status wal__log_make_spare(struct wal__log *log,
     if (status != WAL_OK) {
         return status;
     }
-    if (atomic_load(&log->shared->segments) < job->id &&
-        !spare_usable(log, job->id, 0)) {
+    if (wal__log_newest(log) < job->id && !spare_usable(log, job->id, 0)) {
         status = make_segment(log, job->id, job->capacity, job->capacity,
                               pause_us, error);
     }

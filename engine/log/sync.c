@@ -58,6 +58,34 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
     return status;
 }
 
+/* The sync turn is held: a name that is there all the same is that of who died
+ * at it, and what that sync covered is unknown. */
+static void notice_death(struct wal__log *log)
+{
+    if (atomic_load(&log->shared->syncing) != 0) {
+        wal__log_poison(log);
+        atomic_store(&log->shared->syncing, 0);
+    }
+}
+
+void wal__log_find_death(struct wal__log *log)
+{
+    uint64_t lock = WAL__LOCK_SYNC + log->stream;
+    int ignored = 0;
+
+    /* A mutex that is taken is that of a thread that syncs. */
+    if (atomic_load(&log->shared->syncing) == 0 ||
+        pthread_mutex_trylock(&log->sync_mutex) != 0) {
+        return;
+    }
+    if (wal__control_lock_free(log->control, lock, log->stream, &ignored) ==
+        WAL_OK) {
+        notice_death(log);
+        wal__control_unlock(log->control, lock, log->stream);
+    }
+    pthread_mutex_unlock(&log->sync_mutex);
+}
+
 /* The sync turn is held: syncs and publishes. */
 static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
 {
@@ -67,11 +95,7 @@ static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
     enum wal_status status;
     int err = 0;
 
-    if (atomic_load(&shared->syncing) != 0) {
-        /* Who synced died at it: what its sync covered is unknown. */
-        wal__log_poison(log);
-        atomic_store(&shared->syncing, 0);
-    }
+    notice_death(log);
     status = wal__log_check_poison(log, error);
     if (status != WAL_OK) {
         return status;

@@ -29,7 +29,9 @@ static enum wal_status catch_up(struct wal__log *log,
 {
     enum wal_status status = WAL_OK;
 
-    if (!heals) {
+    if (heals) {
+        wal__log_find_death(log);
+    } else {
         status = wal__log_check_poison(log, error);
     }
     if (status == WAL_OK) {

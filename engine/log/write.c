@@ -155,7 +155,6 @@ enum wal_status wal__log_write_failed(struct wal__log *log, int err,
 
 void wal__log_publish(struct wal__log *log)
 {
-    atomic_store(&log->shared->segments, log->tail->id);
     atomic_store(&log->shared->written, atomic_load(&log->end));
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
 }
@@ -186,6 +185,12 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
         return wal__fail(error, status, 0, NULL, 0, "no memory");
     }
     WAL__ASSERT(end <= log->tail->header.capacity - WAL__TRAILER_SIZE);
+    /* Deciding may have taken long, or this process was stopped at it. */
+    status = wal__control_check_often(log->control, error);
+    if (status != WAL_OK) {
+        log->stale = true;
+        return status;
+    }
     status = wal__io_write_full(
         io, log->tail->file, (const struct iovec *)(void *)group->iov.data,
         (int)(group->iov.size / sizeof(struct iovec)), offset, &err);

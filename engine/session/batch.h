@@ -154,9 +154,10 @@ enum wal_status wal__decision_entry(struct wal__decision *decision,
                                     struct wal__found *found) WAL_MUST_USE;
 
 /* The id of the entry with this sequence, terminated; empty for 0 and for one
- * that was lost. */
-void wal__decision_name(struct wal__decision *decision, uint32_t stream,
-                        uint64_t sequence, char out[256]);
+ * that was lost. Fails where it cannot be read. */
+enum wal_status wal__decision_name(struct wal__decision *decision,
+                                   uint32_t stream, uint64_t sequence,
+                                   char out[256]) WAL_MUST_USE;
 
 /* reference.c: what an entry's payload names must be there: checked when its
  * parent is known; and who owns a redaction's target. */

@@ -253,8 +253,12 @@ static enum wal_status refuse_head(struct wal__decision *decision,
 {
     struct wal_error *error = &decision->op->error;
     char actual[256];
+    enum wal_status status =
+        wal__decision_name(decision, stream, present, actual);
 
-    wal__decision_name(decision, stream, present, actual);
+    if (status != WAL_OK) {
+        return status;
+    }
     wal__fail(error, WAL_EHEAD, 0, NULL, 0,
               "the head \"%.*s\" is at \"%s\", not at \"%.*s\"",
               (int)given->name.size, (const char *)given->name.data, actual,
@@ -360,8 +364,11 @@ static enum wal_status resolve_head(struct wal__decision *decision,
         status = find_target(decision, &given, frame->frame.stream, &target);
     }
     if (status == WAL_OK) {
-        wal__decision_name(decision, frame->frame.stream, present.before,
-                           decision->batch->previous_head);
+        status =
+            wal__decision_name(decision, frame->frame.stream, present.before,
+                               decision->batch->previous_head);
+    }
+    if (status == WAL_OK) {
         frame->skipped = is_there(&given, target, &present);
     }
     if (status == WAL_OK && !frame->skipped) {

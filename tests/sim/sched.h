@@ -27,6 +27,8 @@ enum {
 
 struct sched_options {
     uint64_t seed;
+    const uint64_t *known; /* seeds that found something: they come first */
+    uint32_t known_count;
     uint32_t processes; /* 2 or 3 */
     bool few;           /* few changes of who runs, by priorities; else any */
     bool heals;         /* an append heals a store that is poisoned */
@@ -84,7 +86,8 @@ enum sched_feat {
     SCHED_ACKNOWLEDGED,
     SCHED_CONFLICTS,
     SCHED_STALE,
-    SCHED_NAMED, /* WAL_ELOCKED with the id of who was stopped */
+    SCHED_NAMED,        /* WAL_ELOCKED with the id of who was stopped */
+    SCHED_NAMED_INSIDE, /* the same, when opening */
     SCHED_POISONED,
     SCHED_HEALED,
     SCHED_UNKNOWN, /* batches whose answer left open whether they are there */

@@ -360,6 +360,7 @@ static void cut(struct sched *sched)
         sim_disk_power_loss(sched->disk, &loss,
                             sched__draw(&sched->fate, UINT64_MAX));
         sched__note_power(sched);
+        sched->naming = false;
     }
     sched->stopped_ns = 0;
     for (uint32_t i = 0; i < sched->options.processes; i++) {

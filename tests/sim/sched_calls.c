@@ -43,6 +43,67 @@ static void check_name(struct sched_process *process,
     sched->counts->feats[SCHED_NAMED]++;
 }
 
+static bool is_way_in(uint64_t byte)
+{
+    return byte == WAL__LOCK_MEMBER || byte == WAL__LOCK_DOOR;
+}
+
+/* Whether the page names this process as the one that holds the lock. */
+static bool is_shown(const struct sched_process *holder, uint64_t byte)
+{
+    const struct wal__control_page *page = holder->page;
+    const struct wal__control_name *name;
+
+    if (page == NULL) {
+        return false;
+    }
+    name = byte == WAL__LOCK_DOOR ? &page->door : &page->alone;
+    return atomic_load(&name->process) == holder->id;
+}
+
+/* Whether it names a stopped process that has the store alone: whoever holds
+ * the door waits for that one. */
+static bool is_stopped_alone(struct sched *sched, const struct wal_error *error)
+{
+    const struct sched_process *alone = sched__holder(sched, WAL__LOCK_MEMBER);
+
+    return alone != NULL && alone->stopped &&
+           (uint32_t)error->holder == alone->id;
+}
+
+/* Who comes in waits long for a process that runs, and only for the lock
+ * timeout for one that is stopped, whom it then names. */
+static void check_refused(struct sched_process *process,
+                          const struct wal_error *error, const char *what)
+{
+    struct sched *sched = process->sched;
+    uint64_t limit = (uint64_t)process->timeout_ms * 1000000;
+    uint64_t since = process->asked_ns;
+    const struct sched_process *holder =
+        sched__holder(sched, process->blocked_byte);
+
+    if (holder == NULL || !holder->stopped || process->failed ||
+        holder->halted_ns > process->looked_ns ||
+        !is_shown(holder, process->blocked_byte)) {
+        return;
+    }
+    since = holder->halted_ns > since ? holder->halted_ns : since;
+    if ((uint32_t)error->holder != holder->id &&
+        !is_stopped_alone(sched, error)) {
+        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s",
+                    what, holder->id, (unsigned long long)process->blocked_byte,
+                    error->holder, error->text);
+    }
+    if (process->continued_ns < since &&
+        sched__now(sched) > since + limit + LOOKS_NS) {
+        sched__fail(sched, "%s waits %llu us for who is stopped, not %u ms",
+                    what,
+                    (unsigned long long)(sched__now(sched) - since) / 1000,
+                    process->timeout_ms);
+    }
+    sched->counts->feats[SCHED_NAMED_INSIDE]++;
+}
+
 static void check_locked(struct sched_process *process,
                          const struct wal_error *error, const char *what)
 {
@@ -58,17 +119,15 @@ static void check_locked(struct sched_process *process,
     if (sched->may_lock) {
         return; /* who could not let go of it holds it, or its copy */
     }
-    if (process->blocked_byte == WAL__LOCK_MEMBER ||
-        process->blocked_byte == WAL__LOCK_DOOR) {
-        /* Who recovers is waited for longer, at two doors, without a name. */
+    if (is_way_in(process->blocked_byte)) {
         since = process->asked_ns;
     }
     if (!was_stopped(sched, since)) {
         sched__fail(sched, "%s answers WAL_ELOCKED, and nobody is stopped: %s",
                     what, error->text);
     }
-    if (process->blocked_byte == WAL__LOCK_MEMBER ||
-        process->blocked_byte == WAL__LOCK_DOOR) {
+    if (is_way_in(process->blocked_byte)) {
+        check_refused(process, error, what);
         return;
     }
     if (process->continued_ns < process->blocked_ns &&

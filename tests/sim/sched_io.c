@@ -343,6 +343,10 @@ static enum wal_status io_rename(void *ctx, const char *from, const char *to,
 
     before(process, SIM_RENAME, to, 0);
     status = process->base->rename(process->base->ctx, from, to, sys_errno);
+    if (status == WAL_OK && is_segment(to) &&
+        sched__holds(process, WAL__LOCK_SYNC)) {
+        process->sched->naming = true;
+    }
     return after(process, SIM_RENAME, to, 0, status);
 }
 
@@ -353,10 +357,19 @@ static enum wal_status io_unlink(void *ctx, const char *path, int *sys_errno)
 
     before(process, SIM_UNLINK, path, 0);
     status = process->base->unlink(process->base->ctx, path, sys_errno);
-    if (status != WAL_OK && status != WAL_ENOTFOUND && is_segment(path)) {
-        process->sched->unnamed = true;
-    }
     return after(process, SIM_UNLINK, path, 0, status);
+}
+
+/* Of the store's own names, and of a segment that healing made, it is not
+ * promised what a loss of power leaves after a sync of them that failed. */
+static void note_names(struct sched *sched, bool own, bool synced)
+{
+    if (!synced && (own || sched->naming)) {
+        sched->unnamed = true;
+    }
+    if (synced && !own) {
+        sched->naming = false;
+    }
 }
 
 static enum wal_status io_sync_directory(void *ctx, const char *path,
@@ -367,12 +380,7 @@ static enum wal_status io_sync_directory(void *ctx, const char *path,
 
     before(process, SIM_SYNC_DIRECTORY, path, 0);
     status = process->base->sync_directory(process->base->ctx, path, sys_errno);
-    /* Of the store's own names, and of a segment that healing made, it is not
-     * promised what a loss of power leaves after that. */
-    if (status != WAL_OK && (strchr(path + 1, '/') == NULL ||
-                             sched__holds(process, WAL__LOCK_SYNC))) {
-        process->sched->unnamed = true;
-    }
+    note_names(process->sched, strchr(path + 1, '/') == NULL, status == WAL_OK);
     return after(process, SIM_SYNC_DIRECTORY, path, 0, status);
 }
 
@@ -436,6 +444,22 @@ static uint64_t io_process_start(void *ctx, uint32_t pid)
 
     before(process, SIM_ANY, NULL, 0);
     return process->base->process_start(process->base->ctx, pid);
+}
+
+static bool io_process_is_stopped(void *ctx, uint32_t pid)
+{
+    struct sched_process *process = ctx;
+    const struct sched *sched = process->sched;
+
+    before(process, SIM_ANY, NULL, 0);
+    for (uint32_t i = 0; i < sched->options.processes; i++) {
+        const struct sched_process *other = &sched->processes[i];
+
+        if (other->process != NULL && other->id == pid && other->stopped) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Waiting is a step of the schedule: it ends when the word is another, when
@@ -505,6 +529,7 @@ static const struct wal__io table = {
     .boot_id = io_boot_id,
     .process_id = io_process_id,
     .process_start = io_process_start,
+    .process_is_stopped = io_process_is_stopped,
     .wait = io_wait,
     .wake = io_wake,
     .threads = false,

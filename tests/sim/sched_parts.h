@@ -237,6 +237,7 @@ struct sched {
     bool was_full;
     bool may_poison; /* something happened that poisons */
     bool may_lock;   /* an unlock failed */
+    bool naming;     /* healing gave a name that is not durable yet */
     bool unnamed;    /* a sync of a directory's names failed for good */
     bool mains;      /* `main` is moved by hand */
     bool failed;

@@ -51,6 +51,7 @@ static const char *const feat_names[SCHED_FEATS] = {
     [SCHED_CONFLICTS] = "tails that had moved",
     [SCHED_STALE] = "documents and heads that had",
     [SCHED_NAMED] = "stopped holders named",
+    [SCHED_NAMED_INSIDE] = "those inside, when opening",
     [SCHED_POISONED] = "answers of poison",
     [SCHED_HEALED] = "healed by an append",
     [SCHED_UNKNOWN] = "answers that leave it open",
@@ -143,7 +144,9 @@ int sched_main(const char *name, const struct sched_options *options)
         whole = sched_run(&one, &counts);
     }
     for (uint64_t i = 0; given == NULL && whole && i < count; i++) {
-        one.seed = options->seed + i;
+        one.seed = i < options->known_count
+                       ? options->known[i]
+                       : options->seed + i - options->known_count;
         whole = sched_run(&one, &counts);
     }
     sched_finish();

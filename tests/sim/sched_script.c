@@ -517,8 +517,10 @@ void sched__calm(struct sched_process *process)
     uint32_t session = (uint32_t)roll(process, SCHED_BASE);
     uint64_t since = process->sched->steps;
     bool heals = process->sched->options.heals;
+    bool poisoned = process->poisoned;
 
     process->probed = false;
+    process->poisoned = false; /* what it was told before */
     if (process->read_only || process->failed_unlock) {
         (void)sched__close(process);
     }
@@ -526,13 +528,9 @@ void sched__calm(struct sched_process *process)
         return;
     }
     process->probed = probe(process, session);
+    process->sched->counts->feats[SCHED_HEALED] += poisoned && process->probed;
     if (heals && process->poisoned) {
-        /* It was the one to find what a process left that died in its sync
-         * turn; the next one heals. */
-        process->probed = probe(process, session);
-        if (process->poisoned) {
-            sched__fail(process->sched, "an append does not heal the store");
-        }
+        sched__fail(process->sched, "an append does not heal the store");
     }
     if (process->sessions[session] != NULL) {
         (void)sched__read(process, process->sessions[session], session, false,

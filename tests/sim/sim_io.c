@@ -502,6 +502,14 @@ static uint64_t io_process_start(void *ctx, uint32_t pid)
     return each == NULL ? 0 : each->start;
 }
 
+/* Who stops processes knows of it: sched_io.c. */
+static bool io_process_is_stopped(void *ctx, uint32_t pid)
+{
+    (void)ctx;
+    (void)pid;
+    return false;
+}
+
 static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
                     uint64_t timeout_ns)
 {
@@ -560,6 +568,7 @@ const struct wal__io sim__io_table = {
     .boot_id = io_boot_id,
     .process_id = io_process_id,
     .process_start = io_process_start,
+    .process_is_stopped = io_process_is_stopped,
     .wait = io_wait,
     .wake = io_wake,
     .threads = false,

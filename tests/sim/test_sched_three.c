@@ -5,8 +5,14 @@
 
 int main(void)
 {
-    const struct sched_options options = {
-        .seed = 3000000, .processes = 3, .few = false, .heals = true};
+    static const uint64_t known[] = {3194041};
+    const struct sched_options options = {.known = known,
+                                          .known_count =
+                                              sizeof(known) / sizeof(known[0]),
+                                          .seed = 3000000,
+                                          .processes = 3,
+                                          .few = false,
+                                          .heals = true};
 
     return sched_main("test_sched_three", &options);
 }

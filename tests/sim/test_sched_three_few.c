@@ -6,8 +6,14 @@
 
 int main(void)
 {
-    const struct sched_options options = {
-        .seed = 4000000, .processes = 3, .few = true, .heals = true};
+    static const uint64_t known[] = {4218201, 4227379};
+    const struct sched_options options = {.known = known,
+                                          .known_count =
+                                              sizeof(known) / sizeof(known[0]),
+                                          .seed = 4000000,
+                                          .processes = 3,
+                                          .few = true,
+                                          .heals = true};
 
     return sched_main("test_sched_three_few", &options);
 }

@@ -5,8 +5,14 @@
 
 int main(void)
 {
-    const struct sched_options options = {
-        .seed = 1000000, .processes = 2, .few = false, .heals = true};
+    static const uint64_t known[] = {1000710};
+    const struct sched_options options = {.known = known,
+                                          .known_count =
+                                              sizeof(known) / sizeof(known[0]),
+                                          .seed = 1000000,
+                                          .processes = 2,
+                                          .few = false,
+                                          .heals = true};
 
     return sched_main("test_sched_two", &options);
 }

@@ -348,7 +348,6 @@ static void leave_page(struct members *members, enum found found)
     atomic_store(&stream->poison, 0); /* it has recovered */
     atomic_store(&stream->written, 5000);
     atomic_store(&stream->durable, 4000);
-    atomic_store(&stream->segments, 3);
     atomic_store(&stream->indexed, 3);
     atomic_store(&stream->rotate, 3);
     atomic_store(&stream->holder, 4711);
@@ -378,7 +377,6 @@ static void test_control__page_that_was_left_is_not_believed(void **state)
         assert_int_equal(atomic_load(&stream->written), 0);
         assert_int_equal(atomic_load(&stream->durable),
                          found == FOUND_AS_LEFT ? 4000 : 0);
-        assert_int_equal(atomic_load(&stream->segments), 0);
         assert_int_equal(atomic_load(&stream->indexed), 0);
         assert_int_equal(atomic_load(&stream->rotate), 0);
         assert_int_equal(atomic_load(&stream->ready), 0);

@@ -287,6 +287,33 @@ static void test_io_posix__a_zombie_and_a_dead_process_are_none(void **state)
     assert_true(io->process_start(NULL, (uint32_t)child) == 0);
 }
 
+static void test_io_posix__a_stopped_process_is_told(void **state)
+{
+    (void)state;
+    uint32_t self = io->process_id(NULL);
+    pid_t child = fork();
+    int how;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)raise(SIGSTOP);
+        (void)pause();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &how, WUNTRACED), child);
+    assert_true(WIFSTOPPED(how));
+    assert_true(io->process_is_stopped(NULL, (uint32_t)child));
+    assert_false(io->process_is_stopped(NULL, self));
+    assert_false(io->process_is_stopped(NULL, 0));
+    assert_false(io->process_is_stopped(NULL, UINT32_MAX));
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(waitpid(child, &how, WCONTINUED), child);
+    assert_false(io->process_is_stopped(NULL, (uint32_t)child));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_false(io->process_is_stopped(NULL, (uint32_t)child));
+}
+
 /* Waits for the first thread to end, and lives on. */
 static void *outlive(void *arg)
 {
@@ -446,6 +473,7 @@ int main(void)
         TEST(test_io_posix__boot_id_is_the_systems),
         TEST(test_io_posix__files_leave_the_standard_streams_alone),
         TEST(test_io_posix__a_process_has_one_start),
+        TEST(test_io_posix__a_stopped_process_is_told),
         TEST(test_io_posix__a_zombie_and_a_dead_process_are_none),
         TEST(test_io_posix__a_process_lives_as_long_as_a_thread),
         TEST(test_io_posix__no_descriptor_left_is_not_a_dead_process),

@@ -17,6 +17,7 @@
 #include "engine/base/heap.h"
 #include "engine/io/file_system.h"
 #include "engine/io/io.h"
+#include "engine/log/control.h"
 #include "engine/store.h"
 
 enum {
@@ -351,6 +352,146 @@ static void test_lockfile__removed_under_load(void **state)
     }
 }
 
+/* -------------------------------------------- between look and write --- */
+
+/* LOCK goes when the process has looked for it already. */
+static struct {
+    bool at_sync;    /* of the tail that ends; else when a group begins */
+    _Atomic bool on; /* the lease is taken, or the sync is done: it goes */
+    _Atomic bool gone;
+    _Atomic uint32_t writes; /* since */
+} thief;
+
+static void steal(void)
+{
+    if (atomic_exchange(&thief.on, false)) {
+        WAL__ASSERT(rename("store/LOCK", "stolen") == 0);
+        atomic_store(&thief.gone, true);
+        pause_ms(20);
+    }
+}
+
+static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
+                                    uint64_t offset, enum wal__io_lock mode,
+                                    int *sys_errno)
+{
+    enum wal_status status =
+        wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
+
+    if (!thief.at_sync && status == WAL_OK && offset == WAL__LOCK_LEASE &&
+        mode == WAL__IO_EXCLUSIVE_LOCK) {
+        atomic_store(&thief.on, true);
+    }
+    return status;
+}
+
+/* The first call between the look at LOCK and the write of the group. */
+static int64_t now_and_steal(void *ctx)
+{
+    if (!thief.at_sync) {
+        steal();
+    }
+    return wal__io_posix.now_ms(ctx);
+}
+
+static enum wal_status sync_and_steal(void *ctx, struct wal__file *file,
+                                      int *sys_errno)
+{
+    enum wal_status status = wal__io_posix.sync(ctx, file, sys_errno);
+
+    if (thief.at_sync) {
+        steal();
+    }
+    return status;
+}
+
+static enum wal_status count_write(void *ctx, struct wal__file *file,
+                                   const struct iovec *iov, int count,
+                                   uint64_t offset, size_t *put, int *sys_errno)
+{
+    if (atomic_load(&thief.gone)) {
+        atomic_fetch_add(&thief.writes, 1);
+    }
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+static struct wal_store *open_with_thief(struct wal__io *io, bool at_sync)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .idle_mark_ms = 60000};
+    struct wal_store *store = NULL;
+
+    memset(&thief, 0, sizeof(thief));
+    *io = wal__io_posix;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL),
+        WAL_OK);
+    thief.at_sync = at_sync;
+    return store;
+}
+
+static void expect_nothing_written(struct wal_store *store,
+                                   struct wal_session *session)
+{
+    assert_true(atomic_load(&thief.gone));
+    assert_int_equal(atomic_load(&thief.writes), 0);
+    wal_session_close(session);
+    assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
+    assert_int_equal(atomic_load(&thief.writes), 0);
+    expect_whole("a", "b");
+    expect_whole("a b", "c");
+}
+
+static void test_lockfile__removed_before_a_write(void **state)
+{
+    (void)state;
+    struct wal__io io;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    store = open_with_thief(&io, false);
+    session = kit_session(store, "s");
+    io.lock = lock_and_arm;
+    io.now_ms = now_and_steal;
+    io.pwritev = count_write;
+    assert_int_equal(try_append(session, "x", &error), WAL_ELOCKFILE);
+    expect_nothing_written(store, session);
+}
+
+static void test_lockfile__removed_before_a_seal(void **state)
+{
+    (void)state;
+    const size_t size = 2 * 1024 * 1024;
+    struct wal__io io;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    char *text = malloc(size + 1);
+    struct wal_entry entry;
+
+    assert_non_null(text);
+    memset(text, ' ', size);
+    text[0] = '1';
+    text[size] = '\0';
+    kit_append_all(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    store = open_with_thief(&io, true);
+    session = kit_session(store, "s");
+    kit_append_all(session, "a"); /* is there; the lease was taken */
+    io.sync = sync_and_steal;
+    io.pwritev = count_write;
+    /* The new segment is made, and then the old one ended. */
+    entry = kit_entry("x", NULL, text);
+    atomic_store(&thief.on, true);
+    assert_int_equal(kit_try(session, &entry, NULL, NULL), WAL_ELOCKFILE);
+    free(text);
+    expect_nothing_written(store, session);
+}
+
 /* -------------------------------------------------------- file systems --- */
 
 static uint32_t mounted; /* the number that the system gives */
@@ -459,6 +600,8 @@ int main(void)
         KIT_TEST(test_lockfile__working_directory_changed),
         KIT_TEST(test_lockfile__store_copied_while_open),
         KIT_TEST(test_lockfile__removed_under_load),
+        KIT_TEST(test_lockfile__removed_before_a_write),
+        KIT_TEST(test_lockfile__removed_before_a_seal),
         KIT_TEST(test_file_system__network_is_refused_unless_forced),
         KIT_TEST(test_file_system__numbers),
     };

@@ -1,5 +1,6 @@
 /*
- * fuzz_index_fmt.c - any bytes as a segment index, as the catalogue's header
+ * fuzz_index_fmt.c - any bytes as the index of a segment of either stream, as
+ * the catalogue's header
  * and as a whole snapshot of the catalogue: what is accepted lies inside the
  * input and encodes to the same bytes, and nothing that is asked of it, or
  * written from it, does harm.
@@ -16,6 +17,7 @@
 #include "format/bytes.h"
 #include "format/crc32.h"
 #include "format/index_fmt.h"
+#include "format/pack_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -219,6 +221,30 @@ static void read_header(struct wal__span bytes)
     require(memcmp(encoded, bytes.data, sizeof(encoded)) == 0);
 }
 
+/* ------------------------------------------------------ pack index --- */
+
+/* Every digest that is looked for is found or not; offsets come from inside. */
+static void read_pack_index(struct wal__span bytes)
+{
+    struct wal__pack_index index;
+    struct wal__digest digest;
+    uint32_t offset;
+
+    if (wal__pack_index_decode(bytes, &index) != WAL__FMT_OK) {
+        return;
+    }
+    require(bytes.size == wal__pack_index_size(index.header.posting_count));
+    for (uint32_t i = 0; i < index.header.posting_count; i++) {
+        memcpy(digest.bytes, index.digests + (size_t)i * WAL__DIGEST_SIZE,
+               WAL__DIGEST_SIZE);
+        (void)wal__pack_index_find(&index, &digest, &offset);
+        digest.bytes[31] ^= 1;
+        (void)wal__pack_index_find(&index, &digest, &offset);
+        digest.bytes[0] ^= 0x80;
+        (void)wal__pack_index_find(&index, &digest, &offset);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t *copy;
@@ -237,6 +263,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         forge_index(copy + 1, size - 1);
         read_index(bytes);
         read_index(forged);
+    } else if (data[0] == 'p') {
+        forge_index(copy + 1, size - 1); /* its checksums lie there too */
+        read_pack_index(bytes);
+        read_pack_index(forged);
     } else {
         forge_snapshot(copy + 1, size - 1);
         read_header(bytes);

@@ -12,6 +12,7 @@
 
 #include "format/frame.h"
 #include "format/record.h"
+#include "format/record_blob.h"
 #include "format/segment_fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -161,6 +162,57 @@ static void try_seal(struct wal__span payload, uint8_t *again)
     }
 }
 
+/* The blocks of a delta lie one behind the other in the data. */
+static void walk_blocks(const struct wal__chunk_record *chunk)
+{
+    struct wal__span data = chunk->data;
+    uint32_t left = chunk->size;
+
+    while (left > 0) {
+        uint32_t part = left < WAL__CHUNK_BLOCK ? left : WAL__CHUNK_BLOCK;
+        const uint8_t *at = data.data;
+        struct wal__chunk_block block;
+        uint8_t head[WAL__CHUNK_BLOCK_HEAD];
+
+        if (wal__chunk_block_decode(&data, part, &block) != WAL__FMT_OK) {
+            return;
+        }
+        require(block.stored.data == at + WAL__CHUNK_BLOCK_HEAD);
+        require(block.stored.data + block.stored_size == data.data);
+        require(block.stored_size <= part);
+        wal__chunk_block_encode_head(&block, head);
+        require(memcmp(head, at, sizeof(head)) == 0);
+        left -= part;
+    }
+}
+
+static void try_chunk(struct wal__span payload, uint8_t *again)
+{
+    struct wal__chunk_record chunk;
+
+    if (wal__chunk_decode(payload, &chunk) != WAL__FMT_OK) {
+        return;
+    }
+    require(wal__chunk_size(&chunk) == payload.size);
+    require(chunk.size <= WAL__CHUNK_MAX);
+    require(memcmp(payload.data, again,
+                   wal__chunk_encode_head(&chunk, again)) == 0);
+    if (chunk.encoding == WAL__CHUNK_DELTA) {
+        walk_blocks(&chunk);
+    }
+}
+
+static void try_blob(struct wal__span payload, uint8_t *again)
+{
+    struct wal__blob_record blob;
+
+    if (wal__blob_decode(payload, &blob) == WAL__FMT_OK) {
+        require(wal__blob_size(&blob) == payload.size);
+        wal__blob_encode(&blob, again);
+        require(memcmp(again, payload.data, payload.size) == 0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct wal__span payload;
@@ -195,6 +247,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case WAL__FRAME_REDACT:
         try_redact(payload, again);
+        break;
+    case WAL__FRAME_CHUNK:
+        try_chunk(payload, again);
+        break;
+    case WAL__FRAME_BLOB:
+        try_blob(payload, again);
         break;
     case SESSION_0:
         try_session_0(payload);

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include <ctype.h>
+#include <lz4.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #include "format/crc32.h"
 #include "format/frame.h"
 #include "format/index_fmt.h"
+#include "format/pack_index.h"
 #include "format/record.h"
 #include "format/segment_fmt.h"
 
@@ -514,6 +517,127 @@ static void test_spec_hex__trailer(void **state)
     assert_memory_equal(again, example.bytes, sizeof(again));
 }
 
+static void assert_digest(const uint8_t *digest, const void *content,
+                          size_t size)
+{
+    uint8_t expected[WAL__DIGEST_SIZE];
+
+    assert_int_equal(
+        EVP_Digest(content, size, expected, NULL, EVP_sha256(), NULL), 1);
+    assert_memory_equal(digest, expected, sizeof(expected));
+}
+
+/* The payload of a CHUNK, decoded and encoded again. */
+static struct wal__chunk_record read_chunk(const struct example *example)
+{
+    struct wal__span payload = {example->bytes, example->size};
+    struct wal__chunk_record chunk;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+    size_t head;
+
+    assert_int_equal(wal__chunk_decode(payload, &chunk), WAL__FMT_OK);
+    assert_int_equal(wal__chunk_size(&chunk), payload.size);
+    head = wal__chunk_encode_head(&chunk, again);
+    assert_memory_equal(again, payload.data, head);
+    assert_true(chunk.data.data == payload.data + head);
+    return chunk;
+}
+
+static void test_spec_hex__chunk_payload(void **state)
+{
+    struct example example = find_example("chunk-payload");
+    struct wal__chunk_record chunk = read_chunk(&example);
+
+    (void)state;
+    assert_int_equal(chunk.size, 5);
+    assert_int_equal(chunk.encoding, WAL__CHUNK_RAW);
+    assert_int_equal(chunk.depth, 0);
+    assert_text(chunk.data, "hello");
+    assert_digest(chunk.digest.bytes, "hello", 5);
+}
+
+static void test_spec_hex__chunk_delta_payload(void **state)
+{
+    static const char base[] = "The quick brown fox jumps over the lazy dog.\n"
+                               "The quick brown fox sleeps.\n";
+    static const char now[] = "The quick brown fox jumps over the lazy cat.\n"
+                              "The quick brown fox sleeps.\n";
+    struct example example = find_example("chunk-delta-payload");
+    struct wal__chunk_record chunk = read_chunk(&example);
+    struct wal__span data = chunk.data;
+    struct wal__chunk_block block;
+    char content[sizeof(now)] = {0};
+
+    (void)state;
+    assert_int_equal(chunk.size, strlen(now));
+    assert_int_equal(chunk.encoding, WAL__CHUNK_DELTA);
+    assert_int_equal(chunk.depth, 1);
+    assert_digest(chunk.base.bytes, base, strlen(base));
+    assert_int_equal(wal__chunk_block_decode(&data, chunk.size, &block),
+                     WAL__FMT_OK);
+    assert_int_equal(block.stored_size, 26);
+    assert_int_equal(block.window, 0);
+    assert_int_equal(data.size, 0);
+    assert_int_equal(
+        LZ4_decompress_safe_usingDict((const char *)block.stored.data, content,
+                                      (int)block.stored_size, (int)chunk.size,
+                                      base, (int)strlen(base)),
+        (int)chunk.size);
+    assert_string_equal(content, now);
+    assert_digest(chunk.digest.bytes, now, strlen(now));
+}
+
+static void test_spec_hex__blob_payload(void **state)
+{
+    static const uint8_t zeros[WAL__CHUNK_MAX + 1];
+    struct example example = find_example("blob-payload");
+    struct wal__span payload = {example.bytes, example.size};
+    struct wal__blob_record blob;
+    uint8_t again[EXAMPLE_SIZE_MAX];
+
+    (void)state;
+    assert_int_equal(wal__blob_decode(payload, &blob), WAL__FMT_OK);
+    assert_true(blob.size == sizeof(zeros));
+    assert_int_equal(blob.chunk_count, 2);
+    assert_digest(blob.digest.bytes, zeros, sizeof(zeros));
+    assert_digest(blob.chunks, zeros, WAL__CHUNK_MAX);
+    assert_digest(blob.chunks + WAL__DIGEST_SIZE, zeros, 1);
+    assert_int_equal(wal__blob_size(&blob), payload.size);
+    wal__blob_encode(&blob, again);
+    assert_memory_equal(again, payload.data, payload.size);
+}
+
+/* The header alone is shown: the fan-out is long. */
+static void test_spec_hex__pack_index_header(void **state)
+{
+    static uint8_t bytes[2048];
+    struct example example = find_example("pack-index-header");
+    struct example chunk = find_example("chunk-payload");
+    struct wal__index_header header = {.posting_count = 1,
+                                       .id = 1,
+                                       .end = 4392,
+                                       .first_sequence = 1,
+                                       .last_sequence = 1,
+                                       .chain = 0x12345678,
+                                       .commit_offset = 4280,
+                                       .epoch = 1};
+    struct wal__span whole = {bytes, (size_t)wal__pack_index_size(1)};
+    struct wal__pack_index index;
+    struct wal__digest digest;
+    uint32_t offset = 0;
+
+    (void)state;
+    memcpy(header.uuid, uuid, sizeof(uuid));
+    memcpy(digest.bytes, chunk.bytes, sizeof(digest.bytes));
+    wal__pack_index_put(bytes, 1, 0, &digest, 4184);
+    wal__pack_index_seal(&header, bytes);
+    assert_int_equal(example.size, WAL__INDEX_HEADER_SIZE);
+    assert_memory_equal(example.bytes, bytes, example.size);
+    assert_int_equal(wal__pack_index_decode(whole, &index), WAL__FMT_OK);
+    assert_true(wal__pack_index_find(&index, &digest, &offset));
+    assert_int_equal(offset, 4184);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,6 +656,10 @@ int main(void)
         cmocka_unit_test(test_spec_hex__frames_are_one_group),
         cmocka_unit_test(test_spec_hex__seal_payload),
         cmocka_unit_test(test_spec_hex__trailer),
+        cmocka_unit_test(test_spec_hex__chunk_payload),
+        cmocka_unit_test(test_spec_hex__chunk_delta_payload),
+        cmocka_unit_test(test_spec_hex__blob_payload),
+        cmocka_unit_test(test_spec_hex__pack_index_header),
     };
 
     return cmocka_run_group_tests(tests, read_spec, NULL);

@@ -116,7 +116,7 @@ void wal__chunk_block_encode_head(const struct wal__chunk_block *block,
                                   uint8_t *out)
 {
     wal__put32(out + BLOCK_STORED_SIZE, block->stored_size);
-    wal__put32(out + BLOCK_WINDOW, block->window);
+    wal__put32(out + BLOCK_WINDOW, (uint32_t)block->window);
 }
 
 enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
@@ -128,9 +128,9 @@ enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
         return WAL__FMT_SHORT;
     }
     read.stored_size = wal__get32(data->data + BLOCK_STORED_SIZE);
-    read.window = wal__get32(data->data + BLOCK_WINDOW);
+    read.window = (int32_t)wal__get32(data->data + BLOCK_WINDOW);
     if (read.stored_size == 0 || read.stored_size > size ||
-        read.window > WAL__CHUNK_MAX) {
+        read.window <= -WAL__CHUNK_WINDOW || read.window > WAL__CHUNK_MAX) {
         return WAL__FMT_FIELD;
     }
     if (data->size - WAL__CHUNK_BLOCK_HEAD < read.stored_size) {

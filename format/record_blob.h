@@ -51,11 +51,11 @@ enum wal__fmt wal__chunk_decode(struct wal__span payload,
 
 /* A block of WAL__CHUNK_DELTA: the next WAL__CHUNK_BLOCK bytes of the content,
  * or what is left of it. As LZ4 with the base's WAL__CHUNK_WINDOW bytes from
- * `window` on, or as many as there are, for its dictionary; stored as they are
+ * `window` on, as far as there are any, for its dictionary; stored as they are
  * when stored_size is the content's. */
 struct wal__chunk_block {
     uint32_t stored_size;
-    uint32_t window; /* offset in the base's content */
+    int32_t window; /* offset in the base's content; may be before it */
     struct wal__span stored;
 };
 

@@ -11,8 +11,9 @@
 #include "engine/blob/blobs_parts.h"
 
 enum {
-    BEFORE = 16 * 1024 /* of a window, before the block's own place: what
-                        * moved forwards is found there */
+    BEFORE = 16 * 1024 /* of a window, before the block's own place. So much
+                        * on either side of a block is in reach of LZ4, which
+                        * looks back 64 KiB */
 };
 
 /* What one chunk's encoding works with; too large for a stack. */
@@ -21,36 +22,39 @@ struct delta {
     char packed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
 };
 
-static struct wal__span window_of(struct wal__span base, uint64_t offset)
+static struct wal__span window_of(struct wal__span base, int64_t begin)
 {
+    int64_t end = begin + WAL__CHUNK_WINDOW;
     struct wal__span window = {NULL, 0};
 
-    if (offset < base.size) {
-        window.data = base.data + offset;
-        window.size = base.size - (size_t)offset;
-        if (window.size > WAL__CHUNK_WINDOW) {
-            window.size = WAL__CHUNK_WINDOW;
-        }
+    if (end > (int64_t)base.size) {
+        end = (int64_t)base.size;
+    }
+    if (begin < 0) {
+        begin = 0;
+    }
+    if (begin < end) {
+        window.data = base.data + begin;
+        window.size = (size_t)(end - begin);
     }
     return window;
 }
 
-/* Where the window begins that has this place of the base near its front, and
- * is as long as can be. */
-static uint32_t begin_window(struct wal__span base, int64_t place)
+/* Where the window of a block begins that looks like this place of the base;
+ * a place that the base does not have gives one that is empty. */
+static int32_t begin_window(int64_t place)
 {
-    int64_t last = (int64_t)base.size - WAL__CHUNK_WINDOW;
     int64_t begin = place - BEFORE;
 
-    if (begin > last) {
-        begin = last;
+    if (begin <= -WAL__CHUNK_WINDOW || begin > WAL__CHUNK_MAX) {
+        return WAL__CHUNK_MAX;
     }
-    return begin < 0 ? 0 : (uint32_t)begin;
+    return (int32_t)begin;
 }
 
 /* Packs a block against one window into packed[to]; its size. */
 static uint32_t pack(struct delta *delta, struct wal__span block,
-                     struct wal__span base, uint32_t begin, int to)
+                     struct wal__span base, int32_t begin, int to)
 {
     struct wal__span window = window_of(base, begin);
 
@@ -64,7 +68,7 @@ static uint32_t pack(struct delta *delta, struct wal__span block,
 
 /* Appends a block, packed or as it is. */
 static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes,
-                                 uint32_t size, uint32_t window)
+                                 uint32_t size, int32_t window)
 {
     struct wal__chunk_block block = {.stored_size = size, .window = window};
     enum wal_status status;
@@ -87,9 +91,9 @@ static enum wal_status encode_block(struct delta *delta,
 {
     struct wal__span block = {content.data + offset, content.size - offset};
     int64_t moved = (int64_t)base.size - (int64_t)content.size;
-    uint32_t front = begin_window(base, (int64_t)offset);
-    uint32_t back = begin_window(base, (int64_t)offset + moved);
-    uint32_t window = front;
+    int32_t front = begin_window((int64_t)offset);
+    int32_t back = begin_window((int64_t)offset + moved);
+    int32_t window = front;
     uint32_t size;
     int best = 0;
 

@@ -60,19 +60,14 @@ static enum wal_status insert(struct wal__blobs *blobs,
                               const struct wal__pack_slot *slot)
 {
     uint32_t at = lower_bound(blobs, slot->id);
+    struct wal__pack_slot *slots =
+        wal__heap_room(blobs->env->heap, blobs->slots, blobs->slot_count,
+                       &blobs->slot_capacity, sizeof(*slots));
 
-    if (blobs->slot_count == blobs->slot_capacity) {
-        uint32_t capacity =
-            blobs->slot_capacity == 0 ? 16 : blobs->slot_capacity * 2;
-        struct wal__pack_slot *slots = wal__heap_resize(
-            blobs->env->heap, blobs->slots, capacity, sizeof(*slots));
-
-        if (slots == NULL) {
-            return WAL_ENOMEM;
-        }
-        blobs->slots = slots;
-        blobs->slot_capacity = capacity;
+    if (slots == NULL) {
+        return WAL_ENOMEM;
     }
+    blobs->slots = slots;
     memmove(&blobs->slots[at + 1], &blobs->slots[at],
             (blobs->slot_count - at) * sizeof(*slot));
     blobs->slots[at] = *slot;

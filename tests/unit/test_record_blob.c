@@ -223,7 +223,14 @@ static void test_record_blob__blocks_are_bounded_by_their_data(void **state)
     block.window = WAL__CHUNK_MAX + 1;
     wal__chunk_block_encode_head(&block, bytes);
     assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_FIELD);
+    block.window = -WAL__CHUNK_WINDOW;
+    wal__chunk_block_encode_head(&block, bytes);
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_FIELD);
     assert_int_equal(data.size, 18);
+    block.window++;
+    wal__chunk_block_encode_head(&block, bytes);
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_OK);
+    assert_int_equal(read.window, 1 - WAL__CHUNK_WINDOW);
     free(bytes);
 }
 

@@ -576,7 +576,7 @@ static void test_spec_hex__chunk_delta_payload(void **state)
     assert_int_equal(wal__chunk_block_decode(&data, chunk.size, &block),
                      WAL__FMT_OK);
     assert_int_equal(block.stored_size, 26);
-    assert_int_equal(block.window, 0);
+    assert_int_equal(block.window, -16384);
     assert_int_equal(data.size, 0);
     assert_int_equal(
         LZ4_decompress_safe_usingDict((const char *)block.stored.data, content,

@@ -199,6 +199,11 @@ uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
 /* Its bytes, to be freed. */
 uint8_t *ledger_fill_blob(const struct ledger_blob *blob);
 
+/* Reads it: what the store answers; other content is a failure. */
+enum wal_status ledger_try_blob(const struct ledger *ledger,
+                                struct wal_store *store, uint32_t number,
+                                struct wal_error *error);
+
 /* The caller's view of an entry; the texts stay in *text. */
 void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
                        struct wal_entry *out, struct ledger_text *text);

@@ -46,11 +46,10 @@ uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
     return number;
 }
 
-/* The content of one that could be opened. */
-static void compare(const struct ledger_blob *told, uint32_t number,
-                    struct wal_blob *blob)
+/* Reads one that could be opened. */
+static enum wal_status compare(const struct ledger_blob *told, uint32_t number,
+                               struct wal_blob *blob, struct wal_error *error)
 {
-    struct wal_error error = {.struct_size = sizeof(error)};
     uint8_t *expected = ledger_fill_blob(told);
     uint8_t *bytes = malloc((size_t)told->size + 1);
     enum wal_status status;
@@ -62,17 +61,29 @@ static void compare(const struct ledger_blob *told, uint32_t number,
                     (unsigned long long)wal_blob_size(blob), told->size);
     }
     status =
-        wal_blob_read(blob, 0, bytes, (uint64_t)told->size + 1, &got, &error);
-    if (status != WAL_OK) {
-        ledger_fail("blob %u cannot be read: %d %s (%s at %llu)", number,
-                    status, error.text, error.file,
-                    (unsigned long long)error.offset);
-    }
-    if (got != told->size || memcmp(bytes, expected, told->size) != 0) {
+        wal_blob_read(blob, 0, bytes, (uint64_t)told->size + 1, &got, error);
+    if (status == WAL_OK &&
+        (got != told->size || memcmp(bytes, expected, told->size) != 0)) {
         ledger_fail("blob %u is not what was put", number);
     }
     free(bytes);
     free(expected);
+    return status;
+}
+
+enum wal_status ledger_try_blob(const struct ledger *ledger,
+                                struct wal_store *store, uint32_t number,
+                                struct wal_error *error)
+{
+    const struct ledger_blob *told = &ledger->blobs[number];
+    struct wal_blob *blob = NULL;
+    enum wal_status status = wal_blob_open(store, told->digest, &blob, error);
+
+    if (status == WAL_OK) {
+        status = compare(told, number, blob, error);
+        wal_blob_close(blob);
+    }
+    return status;
 }
 
 void reading_blobs(struct reading *reading, enum ledger_loss loss)
@@ -84,13 +95,13 @@ void reading_blobs(struct reading *reading, enum ledger_loss loss)
     for (uint32_t i = 0; i < ledger->blob_count; i++) {
         const struct ledger_blob *told = &ledger->blobs[i];
         struct wal_error error = {.struct_size = sizeof(error)};
-        struct wal_blob *blob = NULL;
         enum wal_status status =
-            wal_blob_open(reading->store, told->digest, &blob, &error);
+            ledger_try_blob(ledger, reading->store, i, &error);
 
         if (status != WAL_OK && status != WAL_ENOTFOUND) {
-            ledger_fail("blob %u cannot be opened: %d %s (%s)", i, status,
-                        error.text, error.file);
+            ledger_fail("blob %u cannot be read: %d %s (%s at %llu)", i, status,
+                        error.text, error.file,
+                        (unsigned long long)error.offset);
         }
         if (status == WAL_ENOTFOUND && told->state >= needed) {
             ledger_fail("blob %u (%u bytes, state %d) was promised and is lost",
@@ -101,8 +112,6 @@ void reading_blobs(struct reading *reading, enum ledger_loss loss)
         }
         if (status == WAL_OK) {
             reading->view->blobs[i] = true;
-            compare(told, i, blob);
-            wal_blob_close(blob);
             reading_mix(reading, i);
         }
     }

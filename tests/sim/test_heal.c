@@ -286,6 +286,63 @@ static void test_heal__power_lost_at_every_call(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* --- content ------------------------------------------------------------ */
+
+static enum wal_status put(struct workload *w, uint32_t actor, uint32_t size)
+{
+    struct ledger *ledger = w->ledger;
+    uint32_t number = ledger_add_blob(ledger, ledger->blob_count, size, 0);
+    struct ledger_blob *blob = &ledger->blobs[number];
+    uint8_t *bytes = ledger_fill_blob(blob);
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint8_t digest[WAL_DIGEST_SIZE];
+    enum wal_status status =
+        wal_blob_put(w->actors[actor].store, (struct wal_slice){bytes, size},
+                     digest, &error);
+
+    if (status == WAL_OK) {
+        blob->state = LEDGER_DURABLE;
+    }
+    free(bytes);
+    return status;
+}
+
+/* A put that fails to sync poisons content, and not the log; the next one
+ * heals it, by whichever process. */
+static void test_heal__next_put_heals_content(void **state)
+{
+    struct workload *w = *state;
+
+    for (uint32_t by = 0; by < 2; by++) {
+        assert_int_equal(workload_open(w, by), WAL_OK);
+        assert_int_equal(put(w, 0, 5000), WAL_OK);
+        fail_sync(w, 0);
+        assert_int_equal(put(w, 0, 6000), WAL_EPOISONED);
+        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_true(workload_check(w, by));
+        assert_int_equal(put(w, by, 7000), WAL_OK);
+        assert_true(workload_check(w, 0));
+        assert_true(workload_check(w, by));
+        assert_int_equal(put(w, 0, 8000), WAL_OK);
+        assert_true(workload_check(w, by));
+    }
+    settle(w, 11);
+}
+
+/* The same content again heals too: it is found, and was only written. */
+static void test_heal__the_same_content_again_heals(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(put(w, 0, 3000), WAL_OK);
+    fail_sync(w, 0);
+    assert_int_equal(put(w, 0, 90000), WAL_EPOISONED);
+    w->ledger->blob_count--;
+    assert_int_equal(put(w, 0, 90000), WAL_OK);
+    assert_true(workload_check(w, 0));
+    settle(w, 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +353,8 @@ int main(void)
         TEST(test_heal__failed_write),
         TEST(test_heal__syncer_that_died),
         TEST(test_heal__failed_sync_of_a_new_segment),
+        TEST(test_heal__next_put_heals_content),
+        TEST(test_heal__the_same_content_again_heals),
         cmocka_unit_test(test_heal__every_call_fails),
         cmocka_unit_test(test_heal__killed_at_every_call),
         cmocka_unit_test(test_heal__power_lost_at_every_call),

@@ -137,7 +137,7 @@ static void test_loop_fault__every_call_with_content(void **state)
                                        .actors = actors,
                                        .large_every = 6,
                                        .blobs_every = 1},
-            workload_is_long() ? 80 : 24, workload_is_long() ? 1 : 5);
+            workload_is_long() ? 80 : 14, workload_is_long() ? 1 : 7);
     }
 }
 

@@ -132,7 +132,7 @@ static void test_loop_kill__at_every_call_with_content(void **state)
                                        .actors = actors,
                                        .large_every = 6,
                                        .blobs_every = 1},
-            workload_is_long() ? 80 : 24, workload_is_long() ? 1 : 3);
+            workload_is_long() ? 80 : 14, workload_is_long() ? 1 : 4);
     }
 }
 
@@ -205,7 +205,7 @@ static void test_loop_kill__recovery_of_content_at_every_call(void **state)
         .seed = 38, .actors = 2, .large_every = 6, .blobs_every = 1});
 
     (void)state;
-    for (uint32_t i = 0; i < (workload_is_long() ? 100u : 24u); i++) {
+    for (uint32_t i = 0; i < (workload_is_long() ? 100u : 14u); i++) {
         ledger_say("seed 38, step %u", base->step);
         workload_step(base);
         kill_recovery(base, i);

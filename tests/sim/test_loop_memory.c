@@ -125,7 +125,7 @@ static void test_loop_memory__with_content(void **state)
     run(
         &(struct workload_options){
             .seed = 14, .actors = 2, .large_every = 6, .blobs_every = 1},
-        workload_is_long() ? 60 : 16);
+        workload_is_long() ? 60 : 8);
 }
 
 int main(void)

@@ -139,10 +139,10 @@ static void test_loop_power__long_lives_with_rotation(void **state)
 
 static void test_loop_power__with_content(void **state)
 {
-    struct cuts cuts = {.every = workload_is_long() ? 1 : 3, .each = 2};
+    struct cuts cuts = {.every = workload_is_long() ? 1 : 4, .each = 1};
 
     (void)state;
-    for (uint64_t seed = 501; seed <= (workload_is_long() ? 540u : 506u);
+    for (uint64_t seed = 501; seed <= (workload_is_long() ? 540u : 503u);
          seed++) {
         run(&cuts,
             &(struct workload_options){.seed = seed,

@@ -135,6 +135,86 @@ static void test_blobs__unknown_content_is_not_found(void **state)
     kit_close(store);
 }
 
+static void test_blobs__wrong_use_changes_nothing(void **state)
+{
+    (void)state;
+    const struct wal_slice nothing = {NULL, 5};
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+    uint8_t digest[WAL_DIGEST_SIZE] = {7};
+    struct wal_blob_writer *writer = NULL;
+    struct wal_blob *blob = NULL;
+    uint64_t got = 77;
+    char byte;
+
+    assert_int_equal(wal_blob_put(NULL, kit_text("a"), digest, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_blob_put(store, nothing, digest, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_put(store, kit_text("a"), NULL, &error),
+                     WAL_EINVAL);
+    assert_int_equal(digest[0], 7);
+    assert_int_equal(wal_blob_create(store, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_create(NULL, &writer, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_write(NULL, kit_text("a"), &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_finish(NULL, digest, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    assert_int_equal(wal_blob_write(writer, nothing, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_OK);
+    assert_int_equal(wal_blob_finish(writer, digest, NULL, &error), WAL_OK);
+    assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_EINVAL);
+    wal_blob_discard(writer);
+    assert_int_equal(wal_blob_open(store, NULL, &blob, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_open(store, digest, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_open(NULL, digest, &blob, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_OK);
+    assert_int_equal(wal_blob_read(blob, 0, NULL, 1, &got, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_read(blob, 0, &byte, 1, NULL, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_blob_read(NULL, 0, &byte, 1, &got, &error),
+                     WAL_EINVAL);
+    assert_int_equal(got, 77);
+    assert_int_equal(
+        wal_blob_read(blob, UINT64_MAX, &byte, UINT64_MAX, &got, &error),
+        WAL_OK);
+    assert_int_equal(got, 0);
+    assert_int_equal(wal_blob_size(NULL), 0);
+    wal_blob_close(blob);
+    kit_close(store);
+}
+
+/* Reading in any order gives what reading in order does. */
+static void test_blobs__pieces_in_any_order(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(5, 3 * KIT_MIB + 77, true);
+    struct wal_error error = KIT_ERROR;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    uint8_t *bytes = malloc(2 * KIT_MIB);
+    struct wal_blob *blob = NULL;
+    uint64_t random = kit_seed();
+
+    assert_non_null(bytes);
+    kit_put_blob(store, &content, digest);
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_OK);
+    for (int i = 0; i < 60; i++) {
+        uint64_t offset = kit_random(&random) % content.size;
+        uint64_t size = kit_random(&random) % (2 * KIT_MIB);
+        uint64_t left = content.size - offset;
+        uint64_t got = 0;
+
+        assert_int_equal(wal_blob_read(blob, offset, bytes, size, &got, &error),
+                         WAL_OK);
+        assert_int_equal(got, size < left ? size : left);
+        assert_memory_equal(bytes, content.data + offset, got);
+    }
+    wal_blob_close(blob);
+    kit_check_blob(store, digest, &content);
+    free(bytes);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +225,8 @@ int main(void)
         KIT_TEST(test_blobs__a_duplicate_costs_nothing),
         KIT_TEST(test_blobs__a_store_without_blobs_has_no_pack),
         KIT_TEST(test_blobs__unknown_content_is_not_found),
+        KIT_TEST(test_blobs__wrong_use_changes_nothing),
+        KIT_TEST(test_blobs__pieces_in_any_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

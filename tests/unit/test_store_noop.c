@@ -585,6 +585,30 @@ static void test_store_noop__documents_are_put_and_gone(void **state)
     }
 }
 
+static void test_store_noop__content_is_digested_and_gone(void **state)
+{
+    (void)state;
+    static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf}; /* its SHA-256 */
+    struct wal_blob_writer *writer = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE] = {0};
+    struct wal_blob *blob = NULL;
+    uint64_t size = 0;
+
+    assert_ok(wal_blob_put(store, kit_text("abc"), digest, &error));
+    assert_memory_equal(digest, abc, sizeof(abc));
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error),
+                     WAL_ENOTFOUND);
+    memset(digest, 0, sizeof(digest));
+    assert_ok(wal_blob_create(store, &writer, &error));
+    assert_ok(wal_blob_write(writer, kit_text("a"), &error));
+    assert_ok(wal_blob_write(writer, kit_text("bc"), &error));
+    assert_ok(wal_blob_finish(writer, digest, &size, &error));
+    assert_memory_equal(digest, abc, sizeof(abc));
+    assert_int_equal(size, 3);
+    assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_EINVAL);
+    wal_blob_discard(writer);
+}
+
 static void test_store_noop__waiting_and_claiming(void **state)
 {
     (void)state;
@@ -655,6 +679,7 @@ int main(void)
         TEST(test_store_noop__iterators_are_empty),
         TEST(test_store_noop__heads_are_moved_and_gone),
         TEST(test_store_noop__documents_are_put_and_gone),
+        TEST(test_store_noop__content_is_digested_and_gone),
         TEST(test_store_noop__waiting_and_claiming),
         TEST(test_store_noop__without_memory_nothing_is_left),
     };

@@ -91,7 +91,7 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
 void wal__blob_writer_destroy(struct wal__blob_writer *writer);
 
 /* Whether the content is in the store; *size of the content, *end: the
- * position behind it. WAL_ENOTFOUND. */
+ * position that must be durable. WAL_ENOTFOUND. */
 enum wal_status wal__blobs_find(struct wal__blobs *blobs,
                                 const struct wal__digest *digest,
                                 uint64_t *size, uint64_t *end,

@@ -324,6 +324,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
 enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
                                  struct wal_error *error)
 {
+    enum wal_status blobs;
     enum wal_status told;
     enum wal_status status;
 
@@ -338,12 +339,12 @@ enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
     if (core->env.read_only || !outlived) {
         return told == WAL_OK ? status : told;
     }
+    /* Before the log's mark, which names their end; and whatever becomes of
+     * them, the log gets it. */
+    blobs = wal__blobs_finish(&core->blobs, error);
     if (status == WAL_OK) {
-        /* Before the log's mark, which names their end. */
-        status = wal__blobs_finish(&core->blobs, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__committer_mark(&core->committer, error);
+        status = wal__committer_mark(&core->committer,
+                                     blobs == WAL_OK ? error : NULL);
     }
     if (status == WAL_OK && wal__control_is_last(&core->control)) {
         core->control.alone = true;
@@ -353,6 +354,7 @@ enum wal_status wal__core_finish(struct wal__core *core, bool outlived,
         (void)derived;
         (void)!wal__blobs_write_index(&core->blobs, NULL);
     }
+    status = blobs == WAL_OK ? status : blobs;
     return told == WAL_OK ? status : told;
 }
 

@@ -202,6 +202,7 @@ bool wal__index_file_is_due(const struct wal__log *log)
     return log->tail != NULL && !log->stale && !log->tail->sealed &&
            !log->must_rotate && log->marked &&
            atomic_load(&log->end) == atomic_load(&log->shared->written) &&
+           atomic_load(&log->end) <= atomic_load(&log->shared->durable) &&
            atomic_load(&log->shared->indexed) != log->tail->id;
 }
 

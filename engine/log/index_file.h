@@ -56,8 +56,8 @@ enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
 enum wal_status wal__index_file_remove(const struct wal__log *log,
                                        uint64_t id) WAL_MUST_USE;
 
-/* Whether the tail, whose end is durable and marked, may have its index beside
- * it and has none; and putting it there. */
+/* Whether the tail may have its index beside it and has none: its end is
+ * marked and durable; and putting it there. */
 bool wal__index_file_is_due(const struct wal__log *log);
 enum wal_status
 wal__index_file_write_tail(struct wal__log *log,

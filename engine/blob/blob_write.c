@@ -167,9 +167,7 @@ enum wal_status wal__blobs_write(struct wal__blobs *blobs,
                                  struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    /* Poison is healed by what was found too: it may lie beyond the end that is
-     * durable. */
-    bool there = wal__log_check_poison(&blobs->log, NULL) == WAL_OK;
+    bool there = true;
 
     for (uint32_t i = 0; i < count; i++) {
         there = there && prepared[i].end != 0;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "format/crc32.h"
+#include "format/file_list.h"
 #include "format/frame.h"
 #include "format/index_fmt.h"
 #include "format/pack_index.h"
@@ -638,6 +639,39 @@ static void test_spec_hex__pack_index_header(void **state)
     assert_int_equal(offset, 4184);
 }
 
+static void test_spec_hex__file_list(void **state)
+{
+    struct example example = find_example("file-list");
+    struct wal__span bytes = {example.bytes, example.size};
+    struct wal__file_list list;
+    struct wal__file_record files[2];
+    uint8_t again[EXAMPLE_SIZE_MAX];
+    uint8_t *at = again + wal__file_list_head_size();
+
+    (void)state;
+    assert_int_equal(wal__file_list_decode(bytes, &list), WAL__FMT_OK);
+    assert_int_equal(list.count, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wal__file_list_next(&list, &files[i]), WAL__FMT_OK);
+        wal__file_record_encode(&files[i], at);
+        at += wal__file_record_size(&files[i]);
+    }
+    wal__file_list_encode_head(2, again);
+    assert_int_equal(at - again, example.size);
+    assert_memory_equal(again, example.bytes, example.size);
+    assert_int_equal(files[0].kind, WAL__FILE_ABSENT);
+    assert_text(files[0].path, "gone");
+    assert_int_equal(files[1].kind, WAL__FILE_REGULAR);
+    assert_int_equal(files[1].flags, WAL__FILE_RACY);
+    assert_int_equal(files[1].mode, 0755);
+    assert_int_equal(files[1].size, 10);
+    assert_true(files[1].mtime_ns == CREATED_MS * 1000000);
+    assert_true(files[1].ctime_ns == CREATED_MS * 1000000 + 1);
+    assert_int_equal(files[1].inode, 7);
+    assert_int_equal(files[1].device, 2049);
+    assert_text(files[1].path, "run.sh");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -656,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_spec_hex__frames_are_one_group),
         cmocka_unit_test(test_spec_hex__seal_payload),
         cmocka_unit_test(test_spec_hex__trailer),
+        cmocka_unit_test(test_spec_hex__file_list),
         cmocka_unit_test(test_spec_hex__chunk_payload),
         cmocka_unit_test(test_spec_hex__chunk_delta_payload),
         cmocka_unit_test(test_spec_hex__blob_payload),

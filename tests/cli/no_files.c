@@ -235,6 +235,19 @@ static void use_checkpoints(struct wal_session *session)
     EXPECT(WAL_OK, wal_session_checkpointing(session, 0, &error));
 }
 
+static void use_rewind(struct wal_session *session)
+{
+    struct wal_rewind_info info = {.struct_size = sizeof(info)};
+    struct wal_file_change change = {.struct_size = sizeof(change)};
+    struct wal_rewind_answer *answer = NULL;
+
+    EXPECT(WAL_OK, wal_rewind(session, text("none"), NULL, &answer, &error));
+    EXPECT(WAL_OK, wal_rewind_status(answer, &info, &error));
+    EXPECT(WAL_ENOTFOUND, (enum wal_status)info.status);
+    EXPECT(WAL_END, wal_rewind_next(answer, &change, &error));
+    wal_rewind_close(answer);
+}
+
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_resume_options resume = {.struct_size = sizeof(resume),
@@ -315,6 +328,7 @@ static void call_everything(uint32_t flag)
     use_documents(store, NULL);
     use_blobs(store);
     use_checkpoints(session);
+    use_rewind(session);
     use_sessions(store, session);
     use_store(store);
     wal_session_close(session);

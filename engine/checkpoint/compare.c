@@ -32,17 +32,6 @@ struct walk {
     uint32_t b;
 };
 
-static int compare_paths(struct wal__span a, struct wal__span b)
-{
-    size_t size = a.size < b.size ? a.size : b.size;
-    int order = memcmp(a.data, b.data, size); /* no path is empty */
-
-    if (order != 0) {
-        return order;
-    }
-    return a.size < b.size ? -1 : a.size > b.size;
-}
-
 /* The next file that both name and that differs; false at the end. */
 static bool next_pair(struct walk *walk, const struct wal__file_record **before,
                       const struct wal__file_record **after)
@@ -52,7 +41,7 @@ static bool next_pair(struct walk *walk, const struct wal__file_record **before,
 
         *before = &walk->before->items[walk->a];
         *after = &walk->after->items[walk->b];
-        order = compare_paths((*before)->path, (*after)->path);
+        order = wal__file_compare_paths((*before)->path, (*after)->path);
         walk->a += order <= 0;
         walk->b += order >= 0;
         if (order == 0 && !wal__file_equal(*before, *after)) {

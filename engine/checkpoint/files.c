@@ -55,7 +55,7 @@ static void put(struct wal__files *files, const struct wal__file_record *file,
     *(*end)++ = 0;
 }
 
-static int compare_paths(struct wal__span a, struct wal__span b)
+int wal__file_compare_paths(struct wal__span a, struct wal__span b)
 {
     size_t size = a.size < b.size ? a.size : b.size;
     int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
@@ -176,8 +176,8 @@ static enum wal_status take_name(struct wal__files *files,
 
 static int compare_files(const void *a, const void *b)
 {
-    return compare_paths(((const struct wal__file_record *)a)->path,
-                         ((const struct wal__file_record *)b)->path);
+    return wal__file_compare_paths(((const struct wal__file_record *)a)->path,
+                                   ((const struct wal__file_record *)b)->path);
 }
 
 /* Brings the files into order, each path once. */
@@ -340,7 +340,7 @@ struct wal__file_record *wal__files_find(const struct wal__files *files,
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = compare_paths(files->items[middle].path, path);
+        int order = wal__file_compare_paths(files->items[middle].path, path);
 
         if (order == 0) {
             return &files->items[middle];

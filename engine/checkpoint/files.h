@@ -71,6 +71,9 @@ enum wal_status wal__files_prefix(struct wal__files *out,
 /* Bytes of all contents. */
 uint64_t wal__files_bytes(const struct wal__files *files);
 
+/* The order of paths' bytes, as of memcmp. */
+int wal__file_compare_paths(struct wal__span a, struct wal__span b);
+
 /* Whether the two are the same kind, content and permission bits; those of a
  * symbolic link do not count. Paths and times are not looked at. */
 bool wal__file_equal(const struct wal__file_record *a,

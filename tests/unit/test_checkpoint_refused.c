@@ -225,6 +225,89 @@ static void test_checkpoint__unknown_one_is_not_found(void **state)
     kit_work_end(&work);
 }
 
+/* Changes a byte of the text wherever it stands in the blob stream. */
+static void damage(const char *text)
+{
+    size_t size = strlen(text);
+    int changed = 0;
+    FILE *pipe = popen("find store/pack -type f", "r");
+    char path[4096];
+
+    assert_non_null(pipe);
+    while (fgets(path, sizeof(path), pipe) != NULL) {
+        static char bytes[8 << 20];
+        FILE *file;
+        size_t got;
+
+        path[strcspn(path, "\n")] = '\0';
+        file = fopen(path, "r+b");
+        assert_non_null(file);
+        got = fread(bytes, 1, sizeof(bytes), file);
+        for (size_t i = 0; i + size <= got; i++) {
+            if (memcmp(bytes + i, text, size) == 0) {
+                assert_int_equal(fseek(file, (long)i, SEEK_SET), 0);
+                assert_int_equal(fputc('#', file), '#');
+                changed++;
+            }
+        }
+        assert_int_equal(fclose(file), 0);
+    }
+    assert_int_equal(pclose(pipe), 0);
+    assert_true(changed > 0);
+}
+
+static void test_checkpoint__damaged_content_is_told_with_its_file(void **state)
+{
+    struct wal_file_changes *changes = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "a", "a text of its own\n");
+    kit_write(&work, "b", "another\n");
+    kit_checkpoint(&work, "c", "a b");
+    kit_work_end(&work);
+    damage("a text of its own");
+    work.store = kit_open("store", 0);
+    work.session = kit_session(work.store, "s");
+    kit_write(&work, "a", "new\n");
+    assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
+                                         kit_text(""), &changes, &error),
+                     WAL_ECORRUPT);
+    kit_told(&error, WAL_ECORRUPT, "\"a\"");
+    assert_non_null(strstr(error.file, "pack"));
+    assert_null(changes);
+    assert_string_equal(kit_checkpoints(work.session), "c");
+    kit_work_end(&work);
+}
+
+/* Nor does it keep the next checkpoint from being made. */
+static void test_checkpoint__damaged_list_is_told(void **state)
+{
+    struct wal_checkpoint *checkpoint = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    struct kit_work work = kit_work_begin(0);
+
+    kit_write(&work, "a", "1");
+    kit_checkpoint(&work, "c", "a");
+    kit_work_end(&work);
+    damage("AGWALFIL");
+    work.store = kit_open("store", 0);
+    work.session = kit_session(work.store, "s");
+    assert_int_equal(
+        wal_checkpoint_open(work.session, kit_text("c"), &checkpoint, &error),
+        WAL_ECORRUPT);
+    kit_told(&error, WAL_ECORRUPT, "list of files");
+    assert_null(checkpoint);
+    assert_int_equal(kit_refuse(&work, "c", "b", NULL), WAL_ECORRUPT);
+    kit_checkpoint(&work, "d", "a");
+    assert_string_equal(kit_files(&work, work.session, "d"), "a=1");
+    kit_work_end(&work);
+}
+
 static void test_checkpoint__of_a_store_to_read_is_refused(void **state)
 {
     struct wal_error error = KIT_ERROR;
@@ -257,6 +340,8 @@ int main(void)
         KIT_TEST(test_checkpoint__of_a_session_without_a_root_is_refused),
         KIT_TEST(test_checkpoint__of_another_root_is_not_added_to),
         KIT_TEST(test_checkpoint__unknown_one_is_not_found),
+        KIT_TEST(test_checkpoint__damaged_content_is_told_with_its_file),
+        KIT_TEST(test_checkpoint__damaged_list_is_told),
         KIT_TEST(test_checkpoint__of_a_store_to_read_is_refused),
     };
 

@@ -270,6 +270,23 @@ static void test_rewind__forks_keep_their_checkpoints(void **state)
     kit_close(store);
 }
 
+static void test_rewind__with_a_store_in_memory(void **state)
+{
+    struct wal_store *store = kit_open("memory", WAL_OPEN_MEMORY);
+    struct wal_session *session = make_all(store);
+    struct kit_answer answer;
+
+    (void)state;
+    change_all();
+    answer = kit_rewind(session, "c");
+    kit_done(&answer, all_changes);
+    check_all_restored();
+    answer = kit_rewind(session, answer.undo);
+    check_all_changed();
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* --- what was expected --------------------------------------------------- */
 
 static void
@@ -347,6 +364,7 @@ int main(void)
         KIT_TEST(test_rewind__names_and_bits_of_every_sort),
         KIT_TEST(test_rewind__into_another_root),
         KIT_TEST(test_rewind__forks_keep_their_checkpoints),
+        KIT_TEST(test_rewind__with_a_store_in_memory),
         KIT_TEST(test_rewind__changed_elsewhere_is_refused_unless_forced),
         KIT_TEST(test_rewind__expected_files_are_no_obstacle),
     };

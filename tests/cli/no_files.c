@@ -189,20 +189,6 @@ static void use_changes(struct wal_file_changes *changes)
 }
 
 /* Without a path that names one, no file is looked at. */
-/* Of a checkpoint that is not there. */
-static void use_rewind(struct wal_session *session)
-{
-    struct wal_rewind_info info = {.struct_size = sizeof(info)};
-    struct wal_file_change change = {.struct_size = sizeof(change)};
-    struct wal_rewind_answer *answer = NULL;
-
-    EXPECT(WAL_OK, wal_rewind(session, text("c"), NULL, &answer, &error));
-    EXPECT(WAL_OK, wal_rewind_status(answer, &info, &error));
-    EXPECT(WAL_ENOTFOUND, (enum wal_status)info.status);
-    EXPECT(WAL_END, wal_rewind_next(answer, &change, &error));
-    wal_rewind_close(answer);
-}
-
 static void use_checkpoints(struct wal_session *session)
 {
     const struct wal_checkpoint_options options = {
@@ -231,7 +217,6 @@ static void use_checkpoints(struct wal_session *session)
     EXPECT(WAL_OK, wal_session_changes(session, &changes, &error));
     use_changes(changes);
     EXPECT(WAL_OK, wal_checkpoint_delete(session, text("c"), &error));
-    use_rewind(session);
     EXPECT(WAL_OK, wal_session_checkpointing(session, 0, &error));
 }
 

@@ -15,11 +15,16 @@ enum {
     WAL__TIME_MAX = 64,
     WAL__METADATA_MAX = 1024 * 1024,
     WAL__PAYLOAD_MAX = 16 * 1024 * 1024,
+    WAL__PAYLOAD_INLINE_MAX = 256 * 1024, /* above: a blob */
+    WAL__EXCERPT_MAX = 32 * 1024,
     WAL__DAMAGE_MAX = 256,
     WAL__COMMIT_SESSIONS_MAX = 4096,
     WAL__LINEAGE_MAX = 65535,
     WAL__KEY_MAX = 1024
 };
+
+/* Bytes of the largest payload that is a blob. */
+#define WAL__PAYLOAD_OUT_MAX (UINT64_C(32) << 30)
 
 /* Session number of the store's own documents; no session has it. */
 #define WAL__STORE_NUMBER UINT32_MAX
@@ -82,13 +87,17 @@ enum wal__entry_form {
 };
 
 struct wal__entry_record {
-    uint8_t form;
+    uint8_t form; /* enum wal__entry_form, wherever the payload is */
     struct wal__span id;
     struct wal__span type; /* empty when the frame's kind names it */
     struct wal__span time;
     struct wal__span run;
     struct wal__span meta;
-    struct wal__span payload;
+    struct wal__span payload; /* out of line: its excerpt */
+    const uint8_t *digest;    /* of a payload out of line, which is a blob;
+                               * null: it is in line */
+    uint64_t payload_size;    /* bytes, wherever it is; encoding takes it of
+                               * one out of line alone */
 };
 
 size_t wal__entry_record_size(const struct wal__entry_record *entry);

@@ -13,6 +13,7 @@
 #include "format/jsonl/dialect.h"
 #include "format/jsonl/json_value.h"
 #include "tools/cli.h"
+#include "tools/cli_payload.h"
 
 enum {
     KEY_ID,
@@ -268,27 +269,47 @@ static void write_meta(struct cli_json *json, struct wal_slice meta,
     cli_json_close(json, '}');
 }
 
-static void write_payload(struct cli_json *json, const struct wal_entry *entry,
-                          bool *is_damaged)
+static bool write_piece(void *ctx, const void *data, size_t size)
 {
+    const struct wal_slice piece = {data, size};
+
+    cli_json_raw_more(ctx, piece);
+    return !cli_output_gone();
+}
+
+static enum wal_status write_payload(struct cli_json *json,
+                                     struct wal_store *store,
+                                     const struct wal_entry *entry,
+                                     bool *is_damaged, struct wal_error *error)
+{
+    const struct wal_slice none = {NULL, 0};
     struct wal__json_span value;
     struct wal_slice text;
 
     cli_json_key(json, "payload");
     *is_damaged = false;
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
+        cli_json_raw(json, none);
+        return cli_payload_pass(store, entry, write_piece, json, error);
+    }
     if (cli_entry_payload(entry, &value)) {
         text.data = value.data;
         text.size = value.size;
         cli_json_raw(json, text);
-        return;
+        return WAL_OK;
     }
     cli_json_text(json, entry->payload);
     *is_damaged =
         !wal__line_is_blank(entry->payload.data, (size_t)entry->payload.size);
+    return WAL_OK;
 }
 
-void cli_entry_write(struct cli_json *json, const struct wal_entry *entry)
+static enum wal_status write_entry(struct cli_json *json,
+                                   struct wal_store *store,
+                                   const struct wal_entry *entry,
+                                   struct wal_error *error)
 {
+    enum wal_status status;
     bool is_damaged;
 
     cli_json_open(json, '{');
@@ -304,8 +325,27 @@ void cli_entry_write(struct cli_json *json, const struct wal_entry *entry)
         cli_json_key(json, "runId");
         cli_json_text(json, entry->run_id);
     }
-    write_payload(json, entry, &is_damaged);
+    status = write_payload(json, store, entry, &is_damaged, error);
     write_meta(json, entry->meta, is_damaged);
     cli_json_close(json, '}');
     cli_json_line(json);
+    return status;
+}
+
+enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error)
+{
+    struct wal_entry given = *entry;
+    enum wal_status status;
+    char *memory = NULL;
+
+    status = (entry->flags & WAL_ENTRY_LINE) != 0
+                 ? cli_payload_load(store, &given, &memory, error)
+                 : cli_payload_check(store, entry, error);
+    if (status == WAL_OK) {
+        status = write_entry(json, store, &given, error);
+    }
+    free(memory);
+    return status;
 }

@@ -33,9 +33,15 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
  * payload of its own, to be freed. Null for others, whose slices hold. */
 char *cli_entry_keep(struct wal_entry *entry);
 
-/* Writes one line. A payload that is not JSON becomes a string, and the meta
- * gets "damaged":true. */
-void cli_entry_write(struct cli_json *json, const struct wal_entry *entry);
+/*
+ * Writes one line. A payload that is not JSON becomes a string, and the meta
+ * gets "damaged":true. One out of line is written piece by piece, unless it is
+ * a line: whether that is JSON is known from the whole. A failure to read it
+ * is answered before anything is written.
+ */
+enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error);
 
 /* The payload as JSON, without white space and byte order mark around it;
  * false when it is not JSON. */

@@ -149,10 +149,15 @@ void cli_json_optional(struct cli_json *json, struct wal_slice text)
 
 void cli_json_raw(struct cli_json *json, struct wal_slice text)
 {
+    begin(json);
+    cli_json_raw_more(json, text);
+}
+
+void cli_json_raw_more(struct cli_json *json, struct wal_slice text)
+{
     const char *data = text.data;
     size_t plain = 0;
 
-    begin(json);
     /* Raw newlines in JSON are white space between tokens. */
     for (size_t at = 0; at < text.size; at++) {
         if (data[at] == '\n' || data[at] == '\r') {

@@ -38,6 +38,9 @@ void cli_json_optional(struct cli_json *json, struct wal_slice text);
 /* JSON as it is, brought onto one line. */
 void cli_json_raw(struct cli_json *json, struct wal_slice text);
 
+/* And more of the same value. */
+void cli_json_raw_more(struct cli_json *json, struct wal_slice text);
+
 void cli_json_number(struct cli_json *json, uint64_t number);
 void cli_json_bool(struct cli_json *json, bool value);
 

@@ -15,6 +15,7 @@
 
 #include "format/jsonl/json_scan.h"
 #include "tools/cli.h"
+#include "tools/cli_payload.h"
 
 #define COMPARE_SIZE 65536
 
@@ -150,7 +151,7 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
         .mode = WAL_ITER_ALL,
         /* A file's lines are all of them; those that were redacted have a
          * place, and no bytes. */
-        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED,
+        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
     };
 
     *lines = (struct cli_lines){.iter = NULL};
@@ -209,26 +210,33 @@ void cli_lines_close(struct cli_lines *lines)
     lines->iter = NULL;
 }
 
-/* Whether the file has these bytes at the offset. */
-static bool file_has(int fd, uint64_t offset, struct wal_slice bytes)
-{
-    char buffer[COMPARE_SIZE];
-    uint64_t done = 0;
+/* A place in a file that is compared. */
+struct place {
+    int fd;
+    uint64_t offset; /* behind what was the same */
+    bool differs;
+};
 
-    while (done < bytes.size) {
-        size_t want = sizeof(buffer);
-        ssize_t got;
-        if (want > bytes.size - done) {
-            want = (size_t)(bytes.size - done);
+/* Compares the file's next bytes with these. */
+static bool compare(void *ctx, const void *data, size_t size)
+{
+    struct place *place = ctx;
+    const char *bytes = data;
+    char buffer[COMPARE_SIZE];
+
+    while (size > 0 && !place->differs) {
+        size_t want = size < sizeof(buffer) ? size : sizeof(buffer);
+        ssize_t got = pread(place->fd, buffer, want, (off_t)place->offset);
+
+        if (got <= 0 || memcmp(buffer, bytes, (size_t)got) != 0) {
+            place->differs = true;
+            break;
         }
-        got = pread(fd, buffer, want, (off_t)(offset + done));
-        if (got <= 0 ||
-            memcmp(buffer, (const char *)bytes.data + done, (size_t)got) != 0) {
-            return false;
-        }
-        done += (uint64_t)got;
+        bytes += got;
+        place->offset += (uint64_t)got;
+        size -= (size_t)got;
     }
-    return true;
+    return !place->differs;
 }
 
 /* Passes over the line at *offset, whatever it is. */
@@ -250,11 +258,10 @@ static void pass_line(int fd, uint64_t *offset)
 
 /* A line that was redacted: any line of the file may be it, and is not taken
  * in again. */
-static bool match_redacted(struct cli_match *match, int fd,
+static void match_redacted(struct cli_match *match, int fd,
                            const struct wal_entry *entry)
 {
     match->line_offset = match->bytes;
-    match->line_parts = 1;
     match->line_id = entry->id;
     match->before_id = match->last_id;
     pass_line(fd, &match->bytes);
@@ -262,39 +269,39 @@ static bool match_redacted(struct cli_match *match, int fd,
     match->is_whole = false;
     match->entries++;
     match->last_id = entry->id;
-    return true;
 }
 
-static bool match_entry(struct cli_match *match, int fd,
-                        const struct wal_entry *entry)
+static enum wal_status match_entry(struct wal_store *store,
+                                   struct cli_match *match, int fd,
+                                   const struct wal_entry *entry,
+                                   struct wal_error *error)
 {
-    static const struct wal_slice newline = {"\n", 1};
+    struct place place = {.fd = fd, .offset = match->bytes};
+    enum wal_status status;
 
     if (match->has_newline || match->is_whole || match->entries == 0) {
         match->line_offset = match->bytes;
-        match->line_parts = 0;
         match->line_id = entry->id;
         match->before_id = match->last_id;
     }
-    if (!file_has(fd, match->bytes, entry->payload)) {
-        return false;
+    status = cli_payload_pass(store, entry, compare, &place, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    match->bytes += entry->payload.size;
     match->has_newline = cli_line_has_newline(entry);
     if (match->has_newline) {
-        if (!file_has(fd, match->bytes, newline)) {
-            return false;
-        }
-        match->bytes++;
+        (void)compare(&place, "\n", 1);
     }
+    match->is_prefix = !place.differs;
+    match->bytes = place.offset;
     match->is_whole = cli_line_is_whole(entry);
     match->entries++;
-    match->line_parts++;
     match->last_id = entry->id;
-    return true;
+    return WAL_OK;
 }
 
-enum wal_status cli_source_match(struct wal_session *session, int fd,
+enum wal_status cli_source_match(struct wal_store *store,
+                                 struct wal_session *session, int fd,
                                  struct cli_match *match,
                                  struct wal_error *error)
 {
@@ -309,9 +316,14 @@ enum wal_status cli_source_match(struct wal_session *session, int fd,
     }
     while (found.is_prefix &&
            (status = cli_lines_next(&lines, &entry, error)) == WAL_OK) {
-        found.is_prefix = (entry.flags & WAL_ENTRY_REDACTED) != 0
-                              ? match_redacted(&found, fd, &entry)
-                              : match_entry(&found, fd, &entry);
+        if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
+            match_redacted(&found, fd, &entry);
+            continue;
+        }
+        status = match_entry(store, &found, fd, &entry, error);
+        if (status != WAL_OK) {
+            break;
+        }
     }
     cli_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {

@@ -51,7 +51,7 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_session *session,
                                struct wal_error *error);
 
-/* The next line, or WAL_END; WAL_ECORRUPT and WAL_EIO concern one entry. */
+/* The next line, its payload out of line where that is a blob, or WAL_END; WAL_ECORRUPT and WAL_EIO concern one entry. */
 enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
                                struct wal_error *error);
 void cli_lines_close(struct cli_lines *lines);
@@ -68,14 +68,14 @@ struct cli_match {
     uint64_t bytes;             /* of the session, when it is a prefix */
     uint64_t entries;           /* lines of it */
     uint64_t line_offset;       /* where the line of the last entry begins */
-    uint64_t line_parts;        /* entries of that line */
     struct wal_slice line_id;   /* id of that line's first entry; the slices */
     struct wal_slice last_id;   /* hold until the store is closed */
     struct wal_slice before_id; /* of the last entry of the line before */
 };
 
 /* Compares by reading both as streams. Outputs are untouched on failure. */
-enum wal_status cli_source_match(struct wal_session *session, int fd,
+enum wal_status cli_source_match(struct wal_store *store,
+                                 struct wal_session *session, int fd,
                                  struct cli_match *match,
                                  struct wal_error *error);
 

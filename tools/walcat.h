@@ -23,7 +23,7 @@ struct walcat_view {
     bool redacted;
     bool text;
     bool follow;
-    struct wal_store *store; /* to follow */
+    struct wal_store *store; /* that is open */
 };
 
 /* Prints entries, as JSON or as text. */
@@ -31,12 +31,15 @@ int walcat_entries(const struct cli *cli, struct wal_session *session,
                    const struct walcat_view *view);
 
 /* Prints one entry as people read it; one without text prints nothing, a
- * redacted one that it is. */
-void walcat_text(const struct wal_entry *entry);
+ * redacted one that it is. A payload that cannot be read is a failure. */
+enum wal_status walcat_text(struct wal_store *store,
+                            const struct wal_entry *entry,
+                            struct wal_error *error);
 
 /* Prints two blanks and the beginning of an entry's text, where it has one, on
  * the line at hand. */
-void walcat_preview(const struct wal_entry *entry, size_t columns);
+void walcat_preview(struct wal_store *store, const struct wal_entry *entry,
+                    size_t columns);
 
 /* Whether a status of wal_iter_next concerns one entry alone, which the
  * iterator stepped over: it had `left` ones before. */

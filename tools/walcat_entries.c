@@ -40,10 +40,19 @@ struct printer {
 
 static void print(struct printer *printer, const struct wal_entry *entry)
 {
-    if (printer->view->text) {
-        walcat_text(entry);
-    } else {
-        cli_entry_write(&printer->json, entry);
+    char what[300];
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = printer->view->store;
+    enum wal_status status =
+        printer->view->text
+            ? walcat_text(store, entry, &error)
+            : cli_entry_write(&printer->json, store, entry, &error);
+
+    if (status != WAL_OK) {
+        snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,
+                 (const char *)entry->id.data);
+        cli_fail(printer->cli, what, status, &error);
+        printer->code = CLI_NO;
     }
 }
 
@@ -181,7 +190,8 @@ static enum wal_status open_iter(struct printer *printer, uint64_t skip,
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = view->all ? WAL_ITER_ALL : WAL_ITER_BRANCH,
-        .flags = (view->since_compaction ? WAL_ITER_SINCE_COMPACTION : 0U) |
+        .flags = WAL_ITER_OUT_OF_LINE |
+                 (view->since_compaction ? WAL_ITER_SINCE_COMPACTION : 0U) |
                  (view->deltas ? WAL_ITER_DELTAS : 0U) |
                  (view->redacted ? WAL_ITER_REDACTED : 0U),
         .stream = view->stream,
@@ -207,7 +217,7 @@ static enum wal_status open_all(struct printer *printer, uint64_t skip,
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
-        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED,
+        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
         .stream = printer->view->stream,
         .skip = skip,
     };

@@ -10,11 +10,13 @@
  * Threads: one.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/jsonl/json_scan.h"
 #include "format/jsonl/json_value.h"
 #include "tools/cli_entry.h"
+#include "tools/cli_payload.h"
 #include "tools/walcat.h"
 
 struct message {
@@ -250,7 +252,7 @@ static void put_redaction(struct writer *writer, struct wal__json_span payload)
     }
 }
 
-void walcat_text(const struct wal_entry *entry)
+static void put_text(const struct wal_entry *entry)
 {
     struct writer writer = {.columns = 0};
     struct wal__json_span object;
@@ -285,7 +287,22 @@ void walcat_text(const struct wal_entry *entry)
     }
 }
 
-void walcat_preview(const struct wal_entry *entry, size_t columns)
+enum wal_status walcat_text(struct wal_store *store,
+                            const struct wal_entry *entry,
+                            struct wal_error *error)
+{
+    struct wal_entry given = *entry;
+    char *memory = NULL;
+    enum wal_status status = cli_payload_load(store, &given, &memory, error);
+
+    if (status == WAL_OK) {
+        put_text(&given);
+    }
+    free(memory);
+    return status;
+}
+
+static void put_preview(const struct wal_entry *entry, size_t columns)
 {
     struct writer writer = {.columns = columns};
     struct wal__json_span object;
@@ -307,4 +324,16 @@ void walcat_preview(const struct wal_entry *entry, size_t columns)
         fputs("  ", stdout);
         put_string(&writer, &note);
     }
+}
+
+void walcat_preview(struct wal_store *store, const struct wal_entry *entry,
+                    size_t columns)
+{
+    struct wal_entry given = *entry;
+    char *memory = NULL;
+
+    if (cli_payload_load(store, &given, &memory, NULL) == WAL_OK) {
+        put_preview(&given, columns);
+    }
+    free(memory);
 }

@@ -36,6 +36,7 @@ struct node {
 };
 
 struct tree {
+    struct wal_store *store;
     struct node *nodes;
     size_t count;
     size_t capacity;
@@ -190,7 +191,7 @@ static void put_node(const struct tree *tree, const struct branch *branch,
     cli_print_name(stdout, entry->id);
     fputs("  ", stdout);
     cli_print(stdout, entry->type, 0, false);
-    walcat_preview(entry, PREVIEW);
+    walcat_preview(tree->store, entry, PREVIEW);
     if (tree->nodes[at].is_head) {
         put_heads(tree, at);
     }
@@ -288,12 +289,13 @@ int walcat_tree(const struct cli *cli, struct wal_session *session,
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
-        .flags = WAL_ITER_REDACTED | (view->deltas ? WAL_ITER_DELTAS : 0U),
+        .flags = WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE |
+                 (view->deltas ? WAL_ITER_DELTAS : 0U),
         .stream = view->stream,
     };
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_iter *iter = NULL;
-    struct tree tree = {.code = CLI_DONE};
+    struct tree tree = {.store = view->store, .code = CLI_DONE};
     enum wal_status status = cli_heads_read(&tree.heads, session, &error);
 
     if (status == WAL_OK) {

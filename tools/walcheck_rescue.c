@@ -391,6 +391,14 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
         free(bytes);
         return;
     }
+    if (record.digest != NULL) {
+        salvage_note(salvage, session->id, "",
+                     "the entry of sequence %" PRIu64
+                     " has its payload in pack/, and is left out",
+                     frame->sequence);
+        free(bytes);
+        return;
+    }
     salvage->waiting =
         cli_room(salvage->waiting, salvage->waiting_count,
                  &salvage->waiting_capacity, sizeof(*salvage->waiting));

@@ -33,6 +33,25 @@ static void reserve(struct walconv_batch *batch, size_t size)
     batch->memory = cli_grow(batch->memory, batch->capacity);
 }
 
+static enum wal_status append(struct walconv_batch *batch,
+                              const struct wal_entry *entries, uint32_t count,
+                              struct wal_error *error)
+{
+    struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = WAL_WRITTEN,
+    };
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    enum wal_status status =
+        wal_append(batch->session, entries, count, &options, &result, error);
+
+    if (status == WAL_OK) {
+        batch->appended += result.appended;
+        batch->duplicates += result.duplicates;
+    }
+    return status;
+}
+
 enum wal_status walconv_batch_put(struct walconv_batch *batch,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
@@ -56,6 +75,9 @@ enum wal_status walconv_batch_put(struct walconv_batch *batch,
             return status;
         }
     }
+    if (size > WALCONV_BATCH_SIZE) {
+        return append(batch, entry, 1, error);
+    }
     reserve(batch, size);
     item = &batch->items[batch->count++];
     item->flags = entry->flags;
@@ -76,11 +98,6 @@ static struct wal_slice text_at(const struct walconv_batch *batch,
 enum wal_status walconv_batch_send(struct walconv_batch *batch,
                                    struct wal_error *error)
 {
-    struct wal_append_options options = {
-        .struct_size = sizeof(options),
-        .durability = WAL_WRITTEN,
-    };
-    struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry *entries;
     enum wal_status status;
 
@@ -101,12 +118,9 @@ enum wal_status walconv_batch_send(struct walconv_batch *batch,
             .meta = text_at(batch, &texts[BATCH_META]),
         };
     }
-    status = wal_append(batch->session, entries, (uint32_t)batch->count,
-                        &options, &result, error);
+    status = append(batch, entries, (uint32_t)batch->count, error);
     free(entries);
     if (status == WAL_OK) {
-        batch->appended += result.appended;
-        batch->duplicates += result.duplicates;
         batch->count = 0;
         batch->used = 0;
     }

@@ -47,7 +47,8 @@ struct walconv_batch {
     uint64_t duplicates;
 };
 
-/* Puts an entry in, its texts copied; the batch is appended first when it
+/* Puts an entry in, its texts copied, or appends one that is larger than a
+ * batch; the batch is appended first when it
  * would grow too large. */
 enum wal_status walconv_batch_put(struct walconv_batch *batch,
                                   const struct wal_entry *entry,

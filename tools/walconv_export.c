@@ -226,8 +226,10 @@ static char *joined(const char *root, const char *path)
 
 static int export_item(struct export *export, const struct item *item)
 {
-    struct walconv_source source = {
-        .cli = export->cli, .root = export->root, .path = item->path};
+    struct walconv_source source = {.cli = export->cli,
+                                    .store = export->store,
+                                    .root = export->root,
+                                    .path = item->path};
     struct walconv_outcome outcome = {.added = 0};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;

@@ -95,7 +95,8 @@ static enum wal_status find_of(struct file *file, const char *dialect,
             *free_source = source;
             return status == WAL_ENOTFOUND ? WAL_OK : status;
         }
-        status = cli_source_match(session, file->fd, &match, error);
+        status = cli_source_match(file->import->store, session, file->fd,
+                                  &match, error);
         if (status == WAL_OK && match.is_prefix &&
             (may_be_empty || match.entries > 0)) {
             file->session = session;

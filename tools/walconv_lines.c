@@ -227,7 +227,7 @@ static void judge(struct walconv_lines *lines,
 
     judged->flags = WAL_ENTRY_LINE;
     judged->parent[0] = '\0';
-    if (!is_blank && !piece->is_long) {
+    if (!is_blank) {
         status = lines->dialect->read(text.data, text.size, &line, &offset);
         if (status == WAL__JSON_OK) {
             judge_object(lines, piece, &line, known, judged);
@@ -235,9 +235,6 @@ static void judge(struct walconv_lines *lines,
         }
         report(lines, piece, piece->offset + (piece->size - text.size) + offset,
                fault(lines, piece, text, status, offset));
-    } else if (piece->is_long) {
-        report(lines, piece, piece->offset,
-               "longer than an entry may be; kept in parts");
     }
     make_id(lines, "", piece->line, known, judged->id);
     set(judged->type, "line");
@@ -271,29 +268,23 @@ static void pass(struct walconv_lines *lines, const char *id)
     set(lines->before, id);
 }
 
-/* A further part of a line that is long, or was not complete. */
-static enum wal_status put_part(struct walconv_lines *lines,
-                                const struct walconv_piece *piece,
-                                struct wal_error *error)
+/* The newline that a line lacked which is whole otherwise. */
+static enum wal_status put_newline(struct walconv_lines *lines,
+                                   const struct walconv_piece *piece,
+                                   struct wal_error *error)
 {
     struct judged judged = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP};
+    struct walconv_piece rest = *piece;
     char base[64];
-    enum wal_status status;
 
-    snprintf(base, sizeof(base), "line-%" PRIu64 "~%" PRIu64, piece->line,
-             lines->parts + 1);
+    rest.data += rest.size;
+    rest.size = 0;
+    snprintf(base, sizeof(base), "line-%" PRIu64 "~2", piece->line);
     make_id(lines, base, piece->line, false, judged.id);
     set(judged.type, "line");
     set_parent(lines, &judged, WAL__LINK_BEFORE);
-    status = put(lines, piece, &judged,
-                 piece->has_newline ? NULL : "{\"eol\":false}", error);
-    if (piece->size > 0 || !piece->has_newline) {
-        pass(lines, judged.id);
-    } else {
-        *cli_ids_put(&lines->ids, cli_slice(judged.id)) = 1;
-    }
-    lines->parts++;
-    return status;
+    *cli_ids_put(&lines->ids, cli_slice(judged.id)) = 1;
+    return put(lines, &rest, &judged, NULL, error);
 }
 
 /* A piece that begins in what the session has and ends behind it. */
@@ -302,19 +293,15 @@ static enum wal_status take_grown(struct walconv_lines *lines,
                                   struct wal_error *error)
 {
     size_t had = (size_t)(lines->match.bytes - piece->offset);
-    struct walconv_piece rest = *piece;
     struct judged judged;
     enum wal_status status;
     char *meta;
 
-    if (piece->is_long || lines->match.line_parts != 1 || had == piece->size) {
+    if (had == piece->size) {
         snprintf(lines->before, sizeof(lines->before), "%.*s",
                  (int)lines->match.last_id.size,
                  (const char *)lines->match.last_id.data);
-        rest.data += had;
-        rest.size -= had;
-        lines->parts = lines->match.line_parts;
-        return put_part(lines, &rest, error);
+        return put_newline(lines, piece, error);
     }
     judge(lines, piece, &judged);
     meta = walconv_object("replaces", lines->match.line_id,
@@ -349,21 +336,12 @@ enum wal_status walconv_lines_take(struct walconv_lines *lines,
     struct judged judged;
     enum wal_status status = WAL_OK;
 
-    if (piece->is_first) {
-        lines->known += known ? 1 : 0;
-        lines->parts = 0;
-    }
+    lines->known += known ? 1 : 0;
     if (!known) {
         cross(lines, piece);
         if (piece->offset < lines->match.bytes) {
             return take_grown(lines, piece, error);
         }
-        if (!piece->is_first) {
-            return put_part(lines, piece, error);
-        }
-    } else if (!piece->is_first) {
-        lines->parts++;
-        return WAL_OK;
     }
     judge(lines, piece, &judged);
     if (!known) {
@@ -371,7 +349,6 @@ enum wal_status walconv_lines_take(struct walconv_lines *lines,
                      piece->has_newline ? NULL : "{\"eol\":false}", error);
     }
     pass(lines, judged.id);
-    lines->parts = 1;
     return status;
 }
 
@@ -402,7 +379,7 @@ enum wal_status walconv_lines_load(struct walconv_lines *lines,
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
-        .flags = WAL_ITER_DELTAS,
+        .flags = WAL_ITER_DELTAS | WAL_ITER_OUT_OF_LINE,
     };
     struct wal_iter *iter = NULL;
     struct wal_entry entry;

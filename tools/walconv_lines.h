@@ -34,7 +34,6 @@ struct walconv_lines {
     struct cli_ids ids; /* 1: of a line above; 0: of another entry */
     uint64_t file_size;
     uint64_t known;               /* lines that the session has */
-    uint64_t parts;               /* entries of the line at hand */
     char before[WALCONV_ID_SIZE]; /* id of the entry before; or empty */
     char time[65];                /* of the last line that had one */
     struct walconv_damage *damage;

@@ -1,5 +1,6 @@
 /*
- * walconv_read - lines out of a window that grows as far as a line may.
+ * walconv_read - lines out of a window; one that is longer than a window may be
+ * is given where it lies in a map of the file.
  *
  * Threads: a tool is one thread.
  */
@@ -8,11 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tools/cli.h"
 
 #define WINDOW_SIZE 65536
+#define WINDOW_MAX  WALCONV_PIECE_SIZE
 
 void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,
                          bool is_whole, uint64_t offset)
@@ -27,10 +30,36 @@ void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,
     reader->window = cli_alloc(reader->capacity);
 }
 
+static void unmap(struct walconv_reader *reader)
+{
+    if (reader->mapped != NULL) {
+        munmap(reader->mapped, reader->mapped_size);
+        reader->mapped = NULL;
+    }
+}
+
 void walconv_reader_deinit(struct walconv_reader *reader)
 {
+    unmap(reader);
     free(reader->window);
     reader->window = NULL;
+}
+
+static ssize_t read_at(const struct walconv_reader *reader, char *bytes,
+                       size_t size, uint64_t offset)
+{
+    ssize_t got;
+
+    if (size > reader->size - offset) {
+        size = (size_t)(reader->size - offset);
+    }
+    do {
+        got = pread(reader->fd, bytes, size, (off_t)offset);
+    } while (got < 0 && errno == EINTR);
+    if (got == 0) {
+        errno = ESTALE;
+    }
+    return got > 0 ? got : -1;
 }
 
 /* Reads more behind what the window holds. 1: there is more; 0: the file has
@@ -39,7 +68,6 @@ static int fill(struct walconv_reader *reader)
 {
     size_t held = reader->end - reader->begin;
     uint64_t at = reader->offset + held;
-    size_t room;
     ssize_t got;
 
     if (at >= reader->size) {
@@ -52,17 +80,8 @@ static int fill(struct walconv_reader *reader)
         reader->capacity *= 2;
         reader->window = cli_grow(reader->window, reader->capacity);
     }
-    room = reader->capacity - held;
-    if (room > reader->size - at) {
-        room = (size_t)(reader->size - at);
-    }
-    do {
-        got = pread(reader->fd, reader->window + held, room, (off_t)at);
-    } while (got < 0 && errno == EINTR);
-    if (got == 0) {
-        errno = ESTALE;
-    }
-    if (got <= 0) {
+    got = read_at(reader, reader->window + held, reader->capacity - held, at);
+    if (got < 0) {
         return -1;
     }
     reader->end += (size_t)got;
@@ -72,17 +91,12 @@ static int fill(struct walconv_reader *reader)
 static void give(struct walconv_reader *reader, struct walconv_piece *piece,
                  size_t size, bool has_newline)
 {
-    bool is_first = reader->is_whole || !reader->is_inside;
-
-    if (is_first) {
-        reader->line++;
-    }
+    reader->line++;
     *piece = (struct walconv_piece){
         .data = reader->window + reader->begin,
         .size = size,
         .offset = reader->offset,
         .line = reader->line,
-        .is_first = is_first,
         .has_newline = has_newline,
     };
     size += has_newline ? 1 : 0;
@@ -90,35 +104,101 @@ static void give(struct walconv_reader *reader, struct walconv_piece *piece,
     reader->offset += size;
 }
 
+/* Where the line ends that goes on at `at`: at its newline, or with the
+ * file. */
+static int find_end(struct walconv_reader *reader, uint64_t *at,
+                    bool *has_newline)
+{
+    const char *newline = NULL;
+
+    while (newline == NULL && *at < reader->size) {
+        ssize_t got = read_at(reader, reader->window, reader->capacity, *at);
+
+        if (got < 0) {
+            return -1;
+        }
+        newline = memchr(reader->window, '\n', (size_t)got);
+        *at += newline != NULL ? (uint64_t)(newline - reader->window)
+                               : (uint64_t)got;
+    }
+    *has_newline = newline != NULL;
+    return 1;
+}
+
+/* Gives the line that begins in the window, and fills it. */
+static int give_mapped(struct walconv_reader *reader,
+                       struct walconv_piece *piece)
+{
+    uint64_t begin = reader->offset;
+    uint64_t end = begin + (reader->end - reader->begin);
+    size_t before = (size_t)(begin % (uint64_t)sysconf(_SC_PAGESIZE));
+    bool has_newline = false;
+
+    if (find_end(reader, &end, &has_newline) < 0) {
+        return -1;
+    }
+    reader->mapped_size = before + (size_t)(end - begin);
+    reader->mapped = mmap(NULL, reader->mapped_size, PROT_READ, MAP_PRIVATE,
+                          reader->fd, (off_t)(begin - before));
+    if (reader->mapped == MAP_FAILED) {
+        reader->mapped = NULL;
+        return -1;
+    }
+    reader->begin = 0;
+    reader->end = 0;
+    give(reader, piece, (size_t)(end - begin), has_newline);
+    reader->begin = 0;
+    piece->data = (const char *)reader->mapped + before;
+    return 1;
+}
+
+/* The next piece of a file that is not made of lines. */
+static int next_whole(struct walconv_reader *reader,
+                      struct walconv_piece *piece)
+{
+    int more = 1;
+
+    while (more > 0 && reader->end - reader->begin < WALCONV_PIECE_SIZE) {
+        more = fill(reader);
+    }
+    if (more < 0) {
+        return -1;
+    }
+    if (reader->end - reader->begin > 0) {
+        size_t held = reader->end - reader->begin;
+
+        give(reader, piece,
+             held < WALCONV_PIECE_SIZE ? held : WALCONV_PIECE_SIZE, false);
+        return 1;
+    }
+    return 0;
+}
+
 int walconv_reader_next(struct walconv_reader *reader,
                         struct walconv_piece *piece)
 {
-    bool in_pieces = reader->is_whole || reader->is_inside;
-    size_t most = in_pieces ? WALCONV_PIECE_SIZE : WALCONV_LINE_SIZE + 1;
     size_t scanned = 0;
 
+    unmap(reader);
+    if (reader->is_whole) {
+        return next_whole(reader, piece);
+    }
     for (;;) {
         const char *from = reader->window + reader->begin;
         size_t held = reader->end - reader->begin;
-        size_t within = held < most ? held : most;
         const char *newline = NULL;
         int more;
 
-        if (!reader->is_whole && within > scanned) {
-            newline = memchr(from + scanned, '\n', within - scanned);
+        if (held > scanned) {
+            newline = memchr(from + scanned, '\n', held - scanned);
         }
         if (newline != NULL) {
             give(reader, piece, (size_t)(newline - from), true);
-            piece->is_long = reader->is_inside;
-            reader->is_inside = false;
             return 1;
         }
-        scanned = within;
-        if (held >= most) {
-            give(reader, piece, WALCONV_PIECE_SIZE, false);
-            piece->is_long = !reader->is_whole;
-            reader->is_inside = !reader->is_whole;
-            return 1;
+        scanned = held;
+        if (held >= WINDOW_MAX) {
+            return give_mapped(reader, piece);
         }
         more = fill(reader);
         if (more < 0) {
@@ -129,7 +209,6 @@ int walconv_reader_next(struct walconv_reader *reader,
         }
         if (more == 0) {
             give(reader, piece, held, false);
-            piece->is_long = reader->is_inside;
             return 1;
         }
     }

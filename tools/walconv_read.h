@@ -1,5 +1,5 @@
 /*
- * walconv_read.h - a file as lines, through a window of bounded size.
+ * walconv_read.h - a file as lines, in memory of bounded size.
  *
  * Invariant: pieces follow each other without a gap: each piece's bytes, and a
  * newline where it has one, are the file. A file that changes beyond the size
@@ -14,24 +14,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A longer line comes in pieces of WALCONV_PIECE_SIZE. */
-#define WALCONV_LINE_SIZE  ((size_t)16 << 20)
+/* Of a file that is not made of lines. */
 #define WALCONV_PIECE_SIZE ((size_t)4 << 20)
 
 struct walconv_piece {
     const char *data; /* until the next call */
     size_t size;
     uint64_t offset;  /* in the file */
-    uint64_t line;    /* number of its line, from 1 */
-    bool is_first;    /* of its line */
-    bool is_long;     /* its line is longer than WALCONV_LINE_SIZE */
+    uint64_t line;    /* its number, from 1 */
     bool has_newline; /* one follows */
 };
 
 struct walconv_reader {
     int fd;
     bool is_whole;   /* pieces, whatever lines there are */
-    bool is_inside;  /* of a long line */
     uint64_t size;   /* of the file */
     uint64_t offset; /* of the window's first byte that was not given yet */
     uint64_t line;
@@ -39,6 +35,8 @@ struct walconv_reader {
     size_t begin;
     size_t end;
     size_t capacity;
+    void *mapped; /* a line that is longer than a window, or null */
+    size_t mapped_size;
 };
 
 void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,

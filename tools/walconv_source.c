@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/cli_payload.h"
 #include "tools/cli_source.h"
 #include "tools/walconv_place.h"
 
@@ -49,12 +50,13 @@ static bool file_has(int fd, uint64_t offset, const char *bytes, size_t size)
 }
 
 /* Writes bytes, or compares those that the file is long enough for. */
-static void sink_take(struct sink *sink, const void *data, uint64_t size)
+static bool sink_take(void *ctx, const void *data, size_t size)
 {
+    struct sink *sink = ctx;
     uint64_t common = size;
 
     if (sink->stream != NULL) {
-        fwrite(data, 1, (size_t)size, sink->stream);
+        fwrite(data, 1, size, sink->stream);
     } else if (sink->at < sink->size) {
         if (common > sink->size - sink->at) {
             common = sink->size - sink->at;
@@ -62,6 +64,24 @@ static void sink_take(struct sink *sink, const void *data, uint64_t size)
         sink->is_other = !file_has(sink->fd, sink->at, data, (size_t)common);
     }
     sink->at += size;
+    return !sink->is_other;
+}
+
+/* Passes a line. One that cannot be read whole is left out whole. */
+static enum wal_status pass_line(const struct walconv_source *source,
+                                 struct sink *sink,
+                                 const struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    enum wal_status status = cli_payload_check(source->store, entry, error);
+
+    if (status == WAL_OK) {
+        status = cli_payload_pass(source->store, entry, sink_take, sink, error);
+    }
+    if (status == WAL_OK && cli_line_has_newline(entry) && !sink->is_other) {
+        (void)sink_take(sink, "\n", 1);
+    }
+    return status;
 }
 
 /* Passes all lines of the session into a sink. */
@@ -80,6 +100,10 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
     }
     while (!sink->is_other &&
            (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
+        if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
+            status = pass_line(source, sink, &entry, &error);
+            passed.added += status == WAL_OK && sink->at > sink->had ? 1 : 0;
+        }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
             passed.damaged++;
             code = CLI_NO;
@@ -89,14 +113,6 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
             code = cli_fail(source->cli, source->name, status, &error);
             break;
         }
-        if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
-            continue;
-        }
-        sink_take(sink, entry.payload.data, entry.payload.size);
-        if (cli_line_has_newline(&entry) && !sink->is_other) {
-            sink_take(sink, "\n", 1);
-        }
-        passed.added += sink->at > sink->had ? 1 : 0;
     }
     passed.natives = lines.natives;
     cli_lines_close(&lines);

@@ -13,6 +13,7 @@
 
 struct walconv_source {
     const struct cli *cli;
+    struct wal_store *store;
     struct wal_session *session;
     const char *root; /* output directory */
     const char *path; /* of the file below it */

@@ -114,19 +114,12 @@ int walconv_survey(int fd, uint64_t size, const struct wal__dialect *forced,
     walconv_reader_init(&reader, fd, size, false, 0);
     while ((got = walconv_reader_next(&reader, &piece)) > 0) {
         struct wal__json_span text = wal__line_text(piece.data, piece.size);
-        if (!piece.is_first) {
-            continue;
-        }
         survey->lines++;
         if (wal__line_is_blank(text.data, text.size)) {
             continue;
         }
         survey->filled++;
-        if (piece.is_long) {
-            survey->parsed += text.data[0] == '{' || text.data[0] == '[';
-        } else {
-            look_at(survey, text, forced);
-        }
+        look_at(survey, text, forced);
     }
     walconv_reader_deinit(&reader);
     if (survey->dialect == NULL) {

@@ -579,11 +579,13 @@ enum wal_entry_flag {
     WAL_ENTRY_ROOT = 1u << 0, /* in: no parent. out: has none */
     WAL_ENTRY_LINE = 1u << 1, /* payload is a line as it came in, any bytes;
                                * id, parent, type, time were read out of it */
-    WAL_ENTRY_HEAD_KEEP = 1u << 2, /* in: never moves the head */
-    WAL_ENTRY_HEAD_MOVE = 1u << 3, /* in: moves the head whatever it was */
-    WAL_ENTRY_REDACTED = 1u << 4   /* out: meta is empty, payload is
+    WAL_ENTRY_HEAD_KEEP = 1u << 2,  /* in: never moves the head */
+    WAL_ENTRY_HEAD_MOVE = 1u << 3,  /* in: moves the head whatever it was */
+    WAL_ENTRY_REDACTED = 1u << 4,   /* out: meta is empty, payload is
                                     * {"redactedBy":ID,"reason":TEXT}; with
                                     * WAL_ENTRY_LINE it was a line */
+    WAL_ENTRY_OUT_OF_LINE = 1u << 5 /* out: the payload was left empty; read
+                                     * the blob payload_digest */
 };
 
 /* An entry of a session: what wal_append takes and readers give. */
@@ -597,11 +599,15 @@ struct wal_entry {
     struct wal_slice type;      /* 1 to 255 bytes, e.g. "message" */
     struct wal_slice timestamp; /* text of at most 64 bytes; empty: now */
     struct wal_slice run_id;    /* 255 bytes at most, or empty */
-    struct wal_slice payload;   /* JSON of 16 MiB at most; WAL_ENTRY_LINE: any
-                                 * bytes */
+    struct wal_slice payload;   /* JSON of 1 GiB at most; WAL_ENTRY_LINE: any
+                                 * bytes, 32 GiB at most. Above 256 KiB it is
+                                 * kept as a blob, and comes back here unless
+                                 * WAL_ITER_OUT_OF_LINE leaves it there */
     struct wal_slice meta;      /* a JSON object, or empty */
     uint64_t sequence;          /* out: number in the store's log */
     uint64_t depth;             /* out: entries above it on its branch */
+    uint64_t payload_size;      /* out: bytes, also of one left out of line */
+    uint8_t payload_digest[WAL_DIGEST_SIZE]; /* out: WAL_ENTRY_OUT_OF_LINE */
 };
 
 struct wal_append_options {
@@ -1160,9 +1166,14 @@ enum wal_iter_flag {
     WAL_ITER_DURABLE = 1u << 1,          /* stop at the durable end */
     WAL_ITER_DELTAS = 1u << 2,           /* with entries of type
                                           * message_delta_batch */
-    WAL_ITER_REDACTED = 1u << 3          /* with redacted entries, flagged
+    WAL_ITER_REDACTED = 1u << 3,         /* with redacted entries, flagged
                                           * WAL_ENTRY_REDACTED, and why; else
                                           * they are left out */
+    WAL_ITER_OUT_OF_LINE = 1u << 4       /* payloads that are blobs are left
+                                          * there: WAL_ENTRY_OUT_OF_LINE. Else
+                                          * they are brought in line, in memory
+                                          * of their size, and hold until the
+                                          * next call on the iterator */
 };
 
 struct wal_iter_options {
@@ -1194,7 +1205,8 @@ WAL_API uint64_t wal_iter_remaining(const struct wal_iter *iter);
 /*
  * The next entry, its checksum verified, or WAL_END. Set entry->struct_size
  * first. Slices hold until the store is closed, except with WAL_OPEN_PREAD,
- * and the payload of a redacted entry: until the next call on the iterator.
+ * and the payload of a redacted entry or one that was brought in line: until
+ * the next call on the iterator.
  * WAL_ECORRUPT or WAL_EIO concern this entry alone; the next call goes on
  * behind it.
  */

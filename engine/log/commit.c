@@ -55,6 +55,29 @@ static void answer_class(struct wal__committer *committer,
     }
 }
 
+/* What the operations refer to is durable before any record says so: one sync
+ * for all, outside of the lease. Those that it fails for are refused. */
+static void secure_list(struct wal__committer *committer, struct wal__op *list)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = WAL_OK;
+    uint64_t end = 0;
+
+    for (struct wal__op *op = list; op != NULL; op = op->next) {
+        end = op->pack_end > end ? op->pack_end : end;
+    }
+    if (end != 0) {
+        status = committer->secure(committer->client.ctx, end, &error);
+    }
+    for (struct wal__op *op = list; status != WAL_OK && op != NULL;
+         op = op->next) {
+        if (op->pack_end != 0) {
+            op->status = status;
+            wal__error_copy(&op->error, &error);
+        }
+    }
+}
+
 /* Builds the group, syncs when a member wants it, and answers all. */
 static void commit_list(struct wal__committer *committer, struct wal__op *list)
 {
@@ -62,6 +85,7 @@ static void commit_list(struct wal__committer *committer, struct wal__op *list)
     enum wal_status status = WAL_OK;
     uint64_t position = 0;
 
+    secure_list(committer, list);
     wal__group_build(committer, list);
     answer_class(committer, &list, false);
     for (struct wal__op *op = list; op != NULL; op = op->next) {
@@ -422,6 +446,7 @@ static enum wal_status start_threads(struct wal__committer *committer)
 enum wal_status wal__committer_init(struct wal__committer *committer,
                                     struct wal__log *log,
                                     const struct wal__turn_client *client,
+                                    wal__secure *secure,
                                     const struct wal_open_options *options,
                                     struct wal_error *error)
 {
@@ -432,6 +457,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
     memset(committer, 0, sizeof(*committer));
     committer->log = log;
     committer->client = *client;
+    committer->secure = secure;
     committer->queue_limit =
         options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;
     committer->idle_mark_ns =

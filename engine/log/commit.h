@@ -40,6 +40,8 @@ struct wal__op {
     struct wal__op_frame first_frame;
     struct wal__buf bytes; /* header room, payload and padding, per frame */
     struct wal__demand demand;
+    uint64_t pack_end; /* what the frames refer to in the blob stream: durable
+                        * up to here before they are written; 0: nothing */
     /* Who knows what the frames mean: decides under the lease whether the
      * operation may be appended, and gives sessions, parents and flags to its
      * frames. A refusal leaves everything as it was. */
@@ -76,9 +78,15 @@ enum wal_status wal__op_add(struct wal__op *op, uint32_t size,
 /* Checksums all payloads and sums up the demand; in the caller's thread. */
 void wal__op_finish(struct wal__op *op);
 
+/* Everything before `end` of what records refer to outside of the log is on
+ * stable storage; ctx is that of the turn's client. Takes no part in a turn. */
+typedef enum wal_status wal__secure(void *ctx, uint64_t end,
+                                    struct wal_error *error);
+
 struct wal__committer {
     struct wal__log *log;
     struct wal__turn_client client; /* its ctx is that of resolve too */
+    wal__secure *secure;
     uint32_t queue_limit;
     uint64_t idle_mark_ns;
     pthread_mutex_t mutex;
@@ -112,6 +120,7 @@ struct wal__committer {
 enum wal_status wal__committer_init(struct wal__committer *committer,
                                     struct wal__log *log,
                                     const struct wal__turn_client *client,
+                                    wal__secure *secure,
                                     const struct wal_open_options *options,
                                     struct wal_error *error) WAL_MUST_USE;
 

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/session/batch.h"
+#include "engine/session/payload.h"
 #include "engine/session/text.h"
 #include "format/crc32.h"
 #include "format/jsonl/json_scan.h"
@@ -62,6 +63,9 @@ check_texts(const struct wal__env *env, const struct wal_entry *entry,
     return WAL_OK;
 }
 
+/* Bytes that a payload may have (SPEC.md 6). */
+#define FIELDS_MAX (UINT64_C(1) << 30)
+
 static enum wal_status check_content(const struct wal_entry *entry,
                                      struct wal__entry_record *record,
                                      struct wal_error *error)
@@ -77,7 +81,7 @@ static enum wal_status check_content(const struct wal_entry *entry,
     }
     if ((entry->flags & WAL_ENTRY_LINE) == 0) {
         record->form = WAL__ENTRY_FIELDS;
-        return wal__text_check_json(entry->payload, WAL__PAYLOAD_MAX, false,
+        return wal__text_check_json(entry->payload, FIELDS_MAX, false,
                                     "entry's payload", &record->payload, error);
     }
     record->form = WAL__ENTRY_LINE;
@@ -85,10 +89,12 @@ static enum wal_status check_content(const struct wal_entry *entry,
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "the line has a size but no address");
     }
-    if (!wal__text_span(entry->payload, WAL__PAYLOAD_MAX, &record->payload)) {
+    if (!wal__text_span(entry->payload, WAL__PAYLOAD_OUT_MAX,
+                        &record->payload)) {
         return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
-                         "the line has %" PRIu64 " bytes; %d are possible",
-                         entry->payload.size, WAL__PAYLOAD_MAX);
+                         "the line has %" PRIu64 " bytes; %" PRIu64
+                         " are possible",
+                         entry->payload.size, WAL__PAYLOAD_OUT_MAX);
     }
     return WAL_OK;
 }
@@ -143,6 +149,33 @@ static enum wal_status check_flags(const struct wal_entry *entry,
     return WAL_OK;
 }
 
+/* The frame of an entry that was checked. */
+static enum wal_status add_frame(struct wal__op *op,
+                                 const struct wal_entry *entry,
+                                 const struct wal__entry_record *record,
+                                 uint8_t kind, struct wal_error *error)
+{
+    const struct wal__batch *batch = op->subject;
+    uint64_t size = wal__entry_record_size(record);
+    struct wal__op_frame *frame;
+    uint8_t *payload;
+
+    if (op->bytes.size + size > BATCH_MAX) {
+        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+                         "the batch is larger than %d bytes", BATCH_MAX);
+    }
+    if (wal__op_add(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    wal__entry_record_encode(record, payload);
+    frame->frame.type = WAL__FRAME_ENTRY;
+    frame->frame.stream = (uint8_t)entry->stream;
+    frame->frame.kind = kind;
+    frame->frame.session = batch->session;
+    frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
+    return WAL_OK;
+}
+
 static enum wal_status add_entry(struct wal__op *op,
                                  const struct wal_entry *entry,
                                  struct wal__batch_entry *item,
@@ -150,12 +183,10 @@ static enum wal_status add_entry(struct wal__op *op,
 {
     struct wal__batch *batch = op->subject;
     struct wal__entry_record record = {0};
-    struct wal__op_frame *frame;
+    struct wal__outside outside = {0};
     char id[WAL__UUID_TEXT];
     char now[WAL__TIME_TEXT];
     enum wal_status status;
-    uint8_t *payload;
-    uint64_t size;
     uint8_t kind;
 
     status = check_flags(entry, error);
@@ -180,21 +211,13 @@ static enum wal_status add_entry(struct wal__op *op,
     if (kind != WAL__KIND_NAMED) {
         record.type.size = 0;
     }
-    size = wal__entry_record_size(&record);
-    if (op->bytes.size + size > BATCH_MAX) {
-        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
-                         "the batch is larger than %d bytes", BATCH_MAX);
+    status = wal__payload_put(batch->core, kind, &record, &outside,
+                              &op->pack_end, error);
+    if (status == WAL_OK) {
+        status = add_frame(op, entry, &record, kind, error);
     }
-    if (wal__op_add(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    wal__entry_record_encode(&record, payload);
-    frame->frame.type = WAL__FRAME_ENTRY;
-    frame->frame.stream = (uint8_t)entry->stream;
-    frame->frame.kind = kind;
-    frame->frame.session = batch->session;
-    frame->frame.id_hash = item->id_hash;
-    return WAL_OK;
+    wal__outside_deinit(&outside);
+    return status;
 }
 
 /* What an entry of type redaction says: its target and why. An imported line

@@ -7,7 +7,6 @@
 #include "engine/base/error.h"
 #include "engine/session/create.h"
 #include "engine/session/text.h"
-#include "format/jsonl/json_value.h"
 
 enum {
     SUMMARY_MAX = 4 * 1024 * 1024
@@ -16,26 +15,6 @@ enum {
 static enum wal_status put(struct wal__buf *out, const char *text)
 {
     return wal__buf_append(out, text, strlen(text));
-}
-
-/* A checked text as a JSON string. */
-static enum wal_status put_string(struct wal__buf *out, struct wal__span text)
-{
-    struct wal__json_span span = {text.data, text.size};
-    enum wal_status status;
-    size_t size = 0;
-    uint8_t *room;
-
-    if (wal__json_escaped_size(span, &size) != WAL__JSON_OK) {
-        return WAL_EINVAL;
-    }
-    status = wal__buf_reserve(out, size, &room);
-    if (status == WAL_OK &&
-        wal__json_escape(span, room, size, &size) != WAL__JSON_OK) {
-        status = WAL_EINVAL;
-    }
-    out->size += status == WAL_OK ? size : 0;
-    return status;
 }
 
 /* An object of two texts. */
@@ -48,13 +27,13 @@ static enum wal_status put_object(struct wal__buf *out, const char *first,
     enum wal_status status = put(out, first);
 
     if (status == WAL_OK) {
-        status = put_string(out, first_text);
+        status = wal__text_quote(out, first_text);
     }
     if (status == WAL_OK) {
         status = put(out, second);
     }
     if (status == WAL_OK) {
-        status = put_string(out, second_text);
+        status = wal__text_quote(out, second_text);
     }
     if (status == WAL_OK) {
         status = put(out, "}");

@@ -236,6 +236,14 @@ static void leave_outdated(struct wal__core *core)
     }
 }
 
+/* Records name blobs. */
+static enum wal_status secure(void *ctx, uint64_t end, struct wal_error *error)
+{
+    struct wal__core *core = ctx;
+
+    return wal__blobs_sync(&core->blobs, end, error);
+}
+
 static enum wal_status open_log(struct wal__core *core,
                                 const struct wal_open_options *options,
                                 struct wal_error *error)
@@ -276,7 +284,7 @@ static enum wal_status open_log(struct wal__core *core,
     }
     if (status == WAL_OK) {
         status = wal__committer_init(&core->committer, &core->log,
-                                     &commit_client, options, error);
+                                     &commit_client, secure, options, error);
     }
     return status;
 }

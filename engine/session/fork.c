@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/session/batch.h"
 #include "engine/session/create.h"
+#include "engine/session/payload.h"
 #include "engine/session/text.h"
 #include "format/crc32.h"
 
@@ -319,6 +320,8 @@ static enum wal_status add_compaction(struct making *making,
     struct wal__op_frame *frame;
     char id[WAL__UUID_TEXT];
     char now[WAL__TIME_TEXT];
+    struct wal__outside outside = {0};
+    enum wal_status status;
     uint8_t *at;
 
     wal__text_uuid(env, id);
@@ -326,11 +329,22 @@ static enum wal_status add_compaction(struct making *making,
     record.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};
     record.time = (struct wal__span){(const uint8_t *)now, sizeof(now)};
     record.payload = payload;
-    if (wal__op_add(making->op, (uint32_t)wal__entry_record_size(&record),
-                    &frame, &at) != WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    status = wal__payload_put(making->made.core, WAL__KIND_COMPACTION_SUMMARY,
+                              &record, &outside, &making->op->pack_end, error);
+    if (status == WAL_OK) {
+        status = wal__op_add(
+            making->op, (uint32_t)wal__entry_record_size(&record), &frame, &at);
+        if (status != WAL_OK) {
+            wal__fail(error, status, 0, NULL, 0, "no memory");
+        }
     }
-    wal__entry_record_encode(&record, at);
+    if (status == WAL_OK) {
+        wal__entry_record_encode(&record, at);
+    }
+    wal__outside_deinit(&outside);
+    if (status != WAL_OK) {
+        return status;
+    }
     frame->frame.type = WAL__FRAME_ENTRY;
     frame->frame.kind = WAL__KIND_COMPACTION_SUMMARY;
     frame->frame.id_hash = wal__id_hash(id, sizeof(id));

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/session/payload.h"
 #include "engine/session/text.h"
 
 /* --- blocks ------------------------------------------------------------- */
@@ -231,6 +232,7 @@ static void give(const struct wal__frame *frame,
     entry->timestamp = wal__text_slice(record->time);
     entry->run_id = wal__text_slice(record->run);
     entry->payload = wal__text_slice(record->payload);
+    entry->payload_size = record->payload_size;
     entry->meta = wal__text_slice(record->meta);
     entry->sequence = frame->sequence;
     entry->depth = depth;
@@ -244,7 +246,26 @@ static void redact(const struct wal_iter *iter, struct wal_entry *entry)
 
     entry->flags |= WAL_ENTRY_REDACTED;
     entry->payload = told;
+    entry->payload_size = told.size;
     entry->meta = none;
+}
+
+/* Puts the payload that was brought in line in its place, or says where it
+ * is. */
+static void place_payload(const struct wal_iter *iter,
+                          const struct wal__entry_record *record,
+                          struct wal_entry *entry)
+{
+    const struct wal_slice inside = {iter->body.data, iter->body.size};
+    const struct wal_slice none = {NULL, 0};
+
+    if ((iter->flags & WAL_ITER_OUT_OF_LINE) == 0) {
+        entry->payload = inside;
+        return;
+    }
+    entry->flags |= WAL_ENTRY_OUT_OF_LINE;
+    entry->payload = none;
+    memcpy(entry->payload_digest, record->digest, WAL_DIGEST_SIZE);
 }
 
 /* Reads the entry's record and gives it. above: the id of the entry above it,
@@ -286,10 +307,16 @@ static enum wal_status read_entry(struct wal_iter *iter,
     } else {
         status = find_parent(iter, &frame, &parent, error);
     }
+    if (status == WAL_OK && record.digest != NULL && item->redaction == 0 &&
+        (iter->flags & WAL_ITER_OUT_OF_LINE) == 0) {
+        status = wal__payload_load(iter->core, &record, &iter->body, error);
+    }
     if (status == WAL_OK) {
         give(&frame, &record, &parent, item->depth, entry);
         if (item->redaction != 0) {
             redact(iter, entry);
+        } else if (record.digest != NULL) {
+            place_payload(iter, &record, entry);
         }
     }
     return status;
@@ -316,6 +343,7 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
 {
     enum wal_status status;
 
+    wal__buf_deinit(&iter->body);
     if (iter->remaining == 0) {
         return WAL_END;
     }
@@ -378,6 +406,7 @@ enum wal_status wal__iter_get(struct wal_iter *iter, struct wal__span id,
     if (status != WAL_OK) {
         return status;
     }
+    wal__buf_deinit(&iter->body);
     status = find_item(iter, id, &item, error);
     wal__core_unlock(iter->core);
     if (status != WAL_OK) {

@@ -52,6 +52,8 @@ struct wal_iter {
     struct wal__buf scratch;
     struct wal__buf other_scratch; /* of what is read beside an entry */
     struct wal__buf told;          /* payload of a redacted entry */
+    struct wal__buf body;          /* payload brought in line, until the next
+                                    * call */
 };
 
 /* iter_open.c */

@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/session/iter.h"
-#include "format/jsonl/json_value.h"
+#include "engine/session/text.h"
 
 enum {
     REASON_SHOWN = 160 /* bytes of a reason in an error's text */
@@ -281,23 +281,6 @@ static enum wal_status put(struct wal__buf *out, const char *text)
     return wal__buf_append(out, text, strlen(text));
 }
 
-/* The text as a JSON string. */
-static enum wal_status put_string(struct wal__buf *out, struct wal__span text)
-{
-    struct wal__json_span span = {text.data, text.size};
-    size_t size = 6 * text.size + 2;
-    uint8_t *at;
-
-    if (wal__buf_reserve(out, size, &at) != WAL_OK) {
-        return WAL_ENOMEM;
-    }
-    if (wal__json_escape(span, at, size, &size) != WAL__JSON_OK) {
-        return WAL_ECORRUPT;
-    }
-    out->size += size;
-    return WAL_OK;
-}
-
 enum wal_status wal__iter_tell(struct wal_iter *iter, uint64_t redaction,
                                struct wal_error *error)
 {
@@ -310,13 +293,13 @@ enum wal_status wal__iter_tell(struct wal_iter *iter, uint64_t redaction,
     iter->told.size = 0;
     status = put(&iter->told, "{\"redactedBy\":");
     if (status == WAL_OK) {
-        status = put_string(&iter->told, record.entry_id);
+        status = wal__text_quote(&iter->told, record.entry_id);
     }
     if (status == WAL_OK) {
         status = put(&iter->told, ",\"reason\":");
     }
     if (status == WAL_OK) {
-        status = put_string(&iter->told, record.reason);
+        status = wal__text_quote(&iter->told, record.reason);
     }
     if (status == WAL_OK) {
         status = put(&iter->told, "}");

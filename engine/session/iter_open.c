@@ -244,8 +244,9 @@ static enum wal_status fill_parts(struct wal_iter *iter,
 static enum wal_status check_options(struct wanted *wanted,
                                      struct wal_error *error)
 {
-    const uint32_t known = WAL_ITER_SINCE_COMPACTION | WAL_ITER_DURABLE |
-                           WAL_ITER_DELTAS | WAL_ITER_REDACTED;
+    const uint32_t known = WAL_ITER_OUT_OF_LINE | WAL_ITER_SINCE_COMPACTION |
+                           WAL_ITER_DURABLE | WAL_ITER_DELTAS |
+                           WAL_ITER_REDACTED;
     const struct wal_iter_options *options = wanted->options;
     enum wal_status status;
 
@@ -286,6 +287,7 @@ static struct wal_iter *create(const struct wal_session *session,
         wal__buf_init(&iter->scratch, heap);
         wal__buf_init(&iter->other_scratch, heap);
         wal__buf_init(&iter->told, heap);
+        wal__buf_init(&iter->body, heap);
     }
     return iter;
 }
@@ -339,5 +341,6 @@ void wal__iter_close(struct wal_iter *iter)
     wal__buf_deinit(&iter->scratch);
     wal__buf_deinit(&iter->other_scratch);
     wal__buf_deinit(&iter->told);
+    wal__buf_deinit(&iter->body);
     wal__heap_free(iter->core->env.heap, iter);
 }

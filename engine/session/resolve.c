@@ -53,6 +53,17 @@ uint32_t wal__decision_find(const struct wal__decision *decision,
     return WAL__NO_ENTRY;
 }
 
+static bool same_payload(const struct wal__entry_record *a,
+                         const struct wal__entry_record *b)
+{
+    if (a->digest == NULL || b->digest == NULL) {
+        return a->digest == b->digest &&
+               wal__span_equal(a->payload, b->payload);
+    }
+    return a->payload_size == b->payload_size &&
+           memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
+}
+
 /* Whether the caller gave what is there already. */
 static bool same_content(const struct wal__batch_entry *item,
                          const struct wal__frame *ours,
@@ -71,7 +82,7 @@ static bool same_content(const struct wal__batch_entry *item,
            a.form == b.form && wal__span_equal(a.type, b.type) &&
            (!item->timed || wal__span_equal(a.time, b.time)) &&
            wal__span_equal(a.run, b.run) && wal__span_equal(a.meta, b.meta) &&
-           wal__span_equal(a.payload, b.payload);
+           same_payload(&a, &b);
 }
 
 static enum wal_status refuse_duplicate(struct wal__decision *decision,

@@ -134,6 +134,25 @@ bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
     return true;
 }
 
+enum wal_status wal__text_quote(struct wal__buf *out, struct wal__span text)
+{
+    struct wal__json_span span = {text.data, text.size};
+    enum wal_status status;
+    size_t size = 0;
+    uint8_t *room;
+
+    if (wal__json_escaped_size(span, &size) != WAL__JSON_OK) {
+        return WAL_EINVAL;
+    }
+    status = wal__buf_reserve(out, size, &room);
+    if (status == WAL_OK &&
+        wal__json_escape(span, room, size, &size) != WAL__JSON_OK) {
+        status = WAL_EINVAL;
+    }
+    out->size += status == WAL_OK ? size : 0;
+    return status;
+}
+
 /* The first byte of a valid JSON text that is no white space. */
 static uint8_t first_byte(struct wal__span span)
 {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "engine/base/buf.h"
 #include "engine/io/env.h"
 #include "format/fmt.h"
 
@@ -44,6 +45,10 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
  * text, or it is larger than `capacity`. */
 bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
                       size_t capacity, struct wal__span *text);
+
+/* Appends UTF-8 as a JSON string; WAL_EINVAL when it is none. */
+enum wal_status wal__text_quote(struct wal__buf *out,
+                                struct wal__span text) WAL_MUST_USE;
 
 /* Checks a JSON value, or object: WAL_EBADJSON names the byte. */
 enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,

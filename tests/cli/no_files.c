@@ -52,6 +52,11 @@ static int32_t rename_it(void *ctx, const struct wal_session_info *now,
 
 static void write_entries(struct wal_session *session)
 {
+    static const char large[300000];
+    const struct wal_entry line = {.struct_size = sizeof(line),
+                                   .flags = WAL_ENTRY_LINE,
+                                   .type = text("line"),
+                                   .payload = {large, sizeof(large)}};
     const struct wal_entry entries[] = {
         {.struct_size = sizeof(entries[0]),
          .id = text("a"),
@@ -64,6 +69,7 @@ static void write_entries(struct wal_session *session)
     struct wal_ticket *ticket = NULL;
 
     EXPECT(WAL_OK, wal_append(session, entries, 2, NULL, &result, &error));
+    EXPECT(WAL_OK, wal_append(session, &line, 1, NULL, NULL, &error));
     for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
          durability++) {
         const struct wal_append_options options = {

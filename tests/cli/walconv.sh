@@ -87,7 +87,7 @@ is parents 'lines == [3, 5, 6, 7] and "id is taken" in reasons[0]
     and "not before it" in reasons[1] and "names itself" in reasons[2]
     and r["appended"] == 8'
 is line-10m 'r["appended"] == 1 and not reasons'
-is line-20m 'r["lines"] == 2 and r["appended"] > 2 and lines == [1]'
+is line-20m 'r["lines"] == 2 and r["appended"] == 2 and not reasons'
 is pretty.json 'r["appended"] == 1 and not reasons'
 is entries 'r["dialect"] == "entries" and r["sessionId"] == "h"'
 is lines 'r["dialect"] == "lines" and r["appended"] == 3'

@@ -508,6 +508,25 @@ def check_rewind(wal, session, folder):
         same(file.read(), "one\ntwo\n", "what was rewound")
 
 
+def check_large(wal, store, session):
+    """A payload out of line."""
+    text = '{"text":"%s"}' % ("x" * 300000)
+    wal.call("wal_append", session,
+             by_ref(wal.new("wal_entry", id="large", type="message",
+                            payload=text)), 1, None, None)
+    entry = wal.new("wal_entry")
+    for flags, payload in ((0, text), (wal.const["WAL_ITER_OUT_OF_LINE"], "")):
+        iterator = ctypes.c_void_p()
+        options = wal.new("wal_iter_options", flags=flags)
+        wal.call("wal_iter_open", session, by_ref(options), by_ref(iterator))
+        wal.call("wal_iter_get", iterator, wal.slice("large"), by_ref(entry))
+        same((text_of(entry.payload), entry.payload_size),
+             (payload, len(text)), "a large payload")
+        wal.free("wal_iter_close", iterator)
+    same(bytes(entry.payload_digest), hashlib.sha256(text.encode()).digest(),
+         "the digest of a payload")
+
+
 def check_resume(wal, store):
     session = ctypes.c_void_p()
     wal.call("wal_session_latest", store, wal.slice(""), by_ref(session))
@@ -572,6 +591,7 @@ def main():
         check_update(wal, session)
         check_own_entries(wal, session)
         check_blobs(wal, store)
+        check_large(wal, store, session)
         check_checkpoints(wal, session, folder)
         check_rewind(wal, session, folder)
         check_resume(wal, store)

@@ -10,6 +10,10 @@
 
 #include "tests/sim/differential.h"
 
+enum {
+    LARGEST_IN_LINE = 256 * 1024
+};
+
 static const struct wal_slice nothing = {NULL, 0};
 
 void differential_check_slice(struct differential *run, const char *what,
@@ -186,6 +190,23 @@ static void check_redacted(struct differential *run, struct wal_slice payload,
     reference_free(reason);
 }
 
+/* It may have been left out of line. */
+static void check_payload(struct differential *run,
+                          const struct wal_entry *engine,
+                          struct wal_slice wanted)
+{
+    bool outside = (engine->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
+
+    if (outside && wanted.size <= LARGEST_IN_LINE) {
+        differential_fail(run, "a payload of %" PRIu64 " bytes is a blob",
+                          wanted.size);
+    }
+    differential_check_slice(run, "payload", engine->payload,
+                             outside ? nothing : wanted);
+    differential_check_number(run, "payload_size", engine->payload_size,
+                              wanted.size);
+}
+
 void differential_check_entry(struct differential *run,
                               const struct wal_entry *engine,
                               const struct reference_entry *wanted)
@@ -198,7 +219,8 @@ void differential_check_entry(struct differential *run,
     differential_check_slice(run, "type", engine->type, entry->type);
     differential_check_slice(run, "run id", engine->run_id, entry->run_id);
     differential_check_slice(run, "meta", engine->meta, entry->meta);
-    differential_check_number(run, "the entry's flags", engine->flags,
+    differential_check_number(run, "the entry's flags",
+                              engine->flags & ~(uint32_t)WAL_ENTRY_OUT_OF_LINE,
                               entry->flags);
     differential_check_number(run, "stream", engine->stream, entry->stream);
     differential_check_number(run, "sequence", engine->sequence,
@@ -208,8 +230,7 @@ void differential_check_entry(struct differential *run,
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         check_redacted(run, engine->payload, wanted);
     } else {
-        differential_check_slice(run, "payload", engine->payload,
-                                 entry->payload);
+        check_payload(run, engine, entry->payload);
     }
 }
 

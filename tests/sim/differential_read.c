@@ -14,7 +14,7 @@ void differential_iterate(struct differential *run)
         return;
     }
     options.mode = differential_chance(run, 4) ? WAL_ITER_ALL : WAL_ITER_BRANCH;
-    options.flags = differential_roll(run, 16);
+    options.flags = differential_roll(run, 32);
     if (options.mode == WAL_ITER_ALL) {
         options.flags &= ~(uint32_t)WAL_ITER_SINCE_COMPACTION;
     }
@@ -61,6 +61,9 @@ void differential_get(struct differential *run)
     }
     if (differential_chance(run, 2)) {
         flags |= WAL_ITER_DELTAS;
+    }
+    if (differential_chance(run, 2)) {
+        flags |= WAL_ITER_OUT_OF_LINE;
     }
     id = differential_entry_id(run, number);
     if (id.size == 0 || differential_chance(run, 10)) {

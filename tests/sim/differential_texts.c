@@ -265,6 +265,17 @@ static void name_others(struct differential *run, uint32_t number,
     }
 }
 
+/* A payload that no record holds: blanks before it mean nothing. */
+static void widen(struct differential *run, struct wal_entry *entry)
+{
+    int blanks = 200000 + (int)differential_roll(run, 500000);
+
+    if ((entry->flags & WAL_ENTRY_LINE) == 0) {
+        entry->payload = differential_text(run, "%*s%.*s", blanks, "",
+                                           SLICE(entry->payload));
+    }
+}
+
 /* A type and a payload that goes with it. */
 static void fill_content(struct differential *run, uint32_t number,
                          struct wal_entry *entry)
@@ -345,6 +356,9 @@ void differential_entry(struct differential *run, uint32_t number,
         entry->stream = differential_roll(run, DIFFERENTIAL_STREAMS);
     }
     fill_content(run, number, entry);
+    if (differential_chance(run, 100)) {
+        widen(run, entry);
+    }
     fill_parent(run, number, entry);
     if (!differential_chance(run, 4)) {
         entry->timestamp = differential_text(run, "2026-01-01T00:00:%02uZ",

@@ -24,8 +24,10 @@
 #define WORKLOAD_ROOT "/store"
 
 enum {
-    WORKLOAD_BATCH = 6, /* entries, at most */
-    WORKLOAD_PARTS = 6  /* the same */
+    WORKLOAD_BATCH = 6,           /* entries of a step, at most */
+    WORKLOAD_TEXTS = 16,          /* of workload_append */
+    WORKLOAD_INLINE = 256 * 1024, /* bytes of the largest payload in a record */
+    WORKLOAD_PARTS = 6            /* the same */
 };
 
 struct workload_options {
@@ -63,7 +65,7 @@ struct workload {
                    * loss of power leaves is not promised */
     jmp_buf death;
     /* Of the call under way. */
-    struct ledger_text texts[WORKLOAD_BATCH];
+    struct ledger_text texts[WORKLOAD_TEXTS];
     struct ledger_text part_texts[WORKLOAD_PARTS];
     uint8_t *blob;
     /* Called after every durable promise; may be null. */
@@ -118,8 +120,9 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
 /* After a longjmp out of a call: frees what it was given. */
 void workload_free_call(struct workload *workload);
 
-/* By hand: a session, and an entry of so many bytes under its head. The ledger
- * takes note of the answer. */
+/* By hand: a session, and an entry of so many bytes under its head; where one
+ * record does not hold them, a batch of several that do. The ledger takes note
+ * of the answer. */
 enum wal_status workload_add_session(struct workload *workload, uint32_t actor);
 enum wal_status workload_append(struct workload *workload, uint32_t actor,
                                 uint32_t session, uint32_t durability,

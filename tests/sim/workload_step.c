@@ -117,7 +117,7 @@ bool workload__head(struct workload *workload, struct wal_session *session,
 
 void workload_free_call(struct workload *workload)
 {
-    for (uint32_t i = 0; i < WORKLOAD_BATCH; i++) {
+    for (uint32_t i = 0; i < WORKLOAD_TEXTS; i++) {
         ledger_free_text(&workload->texts[i]);
     }
     for (uint32_t i = 0; i < WORKLOAD_PARTS; i++) {
@@ -144,7 +144,7 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
     const struct ledger_batch *batch = &workload->ledger->batches[number];
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = way->durability};
-    struct wal_entry entries[WORKLOAD_BATCH];
+    struct wal_entry entries[WORKLOAD_TEXTS];
     struct wal_ticket *ticket = NULL;
     enum wal_status status;
 
@@ -569,9 +569,7 @@ enum wal_status workload_append(struct workload *workload, uint32_t actor,
 {
     struct ledger *ledger = workload->ledger;
     struct ledger_entry entry = {.parent_kind = LEDGER_HEAD,
-                                 .parent = LEDGER_NONE,
-                                 .size = size,
-                                 .seed = ledger->entry_count};
+                                 .parent = LEDGER_NONE};
     struct way way = {.durability = durability};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *handle;
@@ -588,7 +586,11 @@ enum wal_status workload_append(struct workload *workload, uint32_t actor,
     }
     batch = ledger_add_batch(ledger, session, actor);
     ledger->batches[batch].durability = durability;
-    ledger_add_entry(ledger, batch, &entry);
+    for (uint32_t left = size; left > 0; left -= entry.size) {
+        entry.size = left < WORKLOAD_INLINE ? left : WORKLOAD_INLINE;
+        entry.seed = ledger->entry_count;
+        ledger_add_entry(ledger, batch, &entry);
+    }
     status = submit(workload, batch, handle, &way, &error);
     if (status == WAL_EDAMAGED) {
         ledger->batches[batch].state = LEDGER_REFUSED;

@@ -624,6 +624,78 @@ static void test_record__entry_round_trip(void **state)
     }
 }
 
+static void outside_round_trip(void)
+{
+    struct wal__span digest = random_text(32, 32);
+    struct wal__entry_record entry = {
+        .form = (uint8_t)(random_u64() % 2),
+        .id = random_text(1, 255),
+        .type = random_text(0, 255),
+        .time = random_text(0, WAL__TIME_MAX),
+        .run = random_text(0, 255),
+        .meta = random_text(0, 5000),
+        .payload = random_text(0, WAL__EXCERPT_MAX),
+        .digest = digest.data,
+        .payload_size = WAL__PAYLOAD_INLINE_MAX + 1 + random_u64() % (1 << 30),
+    };
+    struct wal__entry_record read;
+    struct wal__span payload = make_entry(&entry);
+
+    assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
+    assert_int_equal(read.form, entry.form);
+    assert_same_text(read.id, entry.id);
+    assert_same_text(read.meta, entry.meta);
+    assert_same_text(read.payload, entry.payload);
+    assert_non_null(read.digest);
+    assert_memory_equal(read.digest, digest.data, 32);
+    assert_int_equal(read.payload_size, entry.payload_size);
+    free_block(payload);
+}
+
+static void test_record__entry_out_of_line_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        outside_round_trip();
+    }
+}
+
+static void test_record__entry_out_of_line_is_checked(void **state)
+{
+    static const struct {
+        uint64_t size;
+        uint32_t excerpt;
+        enum wal__fmt expected;
+    } cases[] = {
+        {256 * 1024, 0, WAL__FMT_FIELD},
+        {256 * 1024 + 1, 0, WAL__FMT_OK},
+        {UINT64_C(1) << 35, 0, WAL__FMT_OK},
+        {(UINT64_C(1) << 35) + 1, 0, WAL__FMT_FIELD},
+        {1 << 20, WAL__EXCERPT_MAX, WAL__FMT_OK},
+        {1 << 20, WAL__EXCERPT_MAX + 1, WAL__FMT_FIELD},
+    };
+    struct wal__entry_record entry = {.id = {pool, 3}, .digest = pool};
+    struct wal__span payload;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        entry.payload_size = cases[i].size;
+        entry.payload = (struct wal__span){pool, cases[i].excerpt};
+        payload = make_entry(&entry);
+        assert_int_equal(decode_entry(payload), cases[i].expected);
+        free_block(payload);
+    }
+    /* The digest and the size are not whole. */
+    entry.digest = NULL;
+    for (size_t size = 0; size < 40; size++) {
+        entry.payload.size = size;
+        payload = make_entry(&entry);
+        assert_int_equal(decode_with(decode_entry, payload, 0, 1, 2),
+                         WAL__FMT_FIELD);
+        free_block(payload);
+    }
+}
+
 static void test_record__entry_is_checked(void **state)
 {
     struct wal__entry_record entry = {
@@ -637,7 +709,7 @@ static void test_record__entry_is_checked(void **state)
     (void)state;
     assert_size_is_exact(decode_entry, payload, 16);
     assert_int_equal(decode_with(decode_entry, payload, 0, 1, 1), WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 2),
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
                      WAL__FMT_FIELD);
     for (size_t offset = 5; offset < 8; offset++) {
         assert_int_equal(decode_with(decode_entry, payload, offset, 1, 1),
@@ -1032,6 +1104,8 @@ int main(void)
         cmocka_unit_test(test_record__session_of_version_0_is_checked),
         cmocka_unit_test(test_record__session_of_version_0_fits_milliseconds),
         cmocka_unit_test(test_record__entry_round_trip),
+        cmocka_unit_test(test_record__entry_out_of_line_round_trip),
+        cmocka_unit_test(test_record__entry_out_of_line_is_checked),
         cmocka_unit_test(test_record__entry_is_checked),
         cmocka_unit_test(test_record__entry_without_id_is_rejected),
         cmocka_unit_test(test_record__entry_time_is_bounded),

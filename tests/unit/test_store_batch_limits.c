@@ -166,10 +166,10 @@ static void test_batch__of_32_mib_whatever_it_holds(void **state)
     char *text = malloc(15 * MEBIBYTE + 4097);
     struct wal_head *heads = calloc(HEADS, sizeof(*heads));
     char *texts = names("h", HEADS);
-    struct wal_entry entries[2];
+    struct wal_doc docs[2];
     struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .entries = entries,
-                              .entry_count = 2,
+                              .documents = docs,
+                              .document_count = 2,
                               .heads = heads,
                               .head_count = HEADS};
     char *before = kit_picture(bench.store, bench.session);
@@ -184,12 +184,12 @@ static void test_batch__of_32_mib_whatever_it_holds(void **state)
         heads[i].note = kit_text(text + 15 * MEBIBYTE);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        entries[i] = kit_entry(i == 0 ? "x" : "y", NULL, "1");
-        entries[i].payload = (struct wal_slice){text, 15 * MEBIBYTE};
+        docs[i] = kit_doc(i == 0 ? "x" : "y", "1");
+        docs[i].value = (struct wal_slice){text, 15 * MEBIBYTE};
     }
     assert_int_equal(commit(&bench, &batch), WAL_ETOOBIG);
     kit_unchanged(bench.store, bench.session, before);
-    batch.entry_count = 0;
+    batch.document_count = 0;
     assert_int_equal(commit(&bench, &batch), WAL_OK);
     free(texts);
     free(heads);

@@ -149,8 +149,8 @@ static void test_store_memory__what_it_cannot_be_is_refused(void **state)
 /* ---------------------------------------------------------- segments --- */
 
 enum {
-    payload_size = 1 << 20,
-    payload_count = 80
+    payload_size = 1 << 18,
+    payload_count = 320
 };
 
 /* A payload that cannot be made smaller. */

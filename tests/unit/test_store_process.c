@@ -98,7 +98,7 @@ static void test_handles__follow_through_segments(void **state)
 {
     (void)state;
     struct pair pair = begin();
-    const size_t size = 300 * 1024;
+    const size_t size = 256 * 1024;
     char *text = malloc(size + 1);
     struct wal_store_info info = {.struct_size = sizeof(info)};
 

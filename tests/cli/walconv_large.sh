@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Lines of 10 and 100 MB go in and come out in 64 MiB of anonymous memory,
+# whole, and each in one entry.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+# lean COMMAND...: its standard output, and the highest RssAnon in kB that was
+# seen in $work/peak.
+lean() {
+    python3 - "$work/peak" "$@" <<'EOF'
+import subprocess
+import sys
+import time
+
+peak = 0
+run = subprocess.Popen(sys.argv[2:])
+while run.poll() is None:
+    try:
+        with open("/proc/%d/status" % run.pid, encoding="ascii") as file:
+            peak = max([peak] + [int(line.split()[1]) for line in file
+                                 if line.startswith("RssAnon:")])
+    except OSError:
+        pass
+    time.sleep(0.001)
+with open(sys.argv[1], "w", encoding="ascii") as file:
+    file.write(str(peak))
+sys.exit(run.returncode)
+EOF
+    peak=$(cat "$work/peak")
+    if [ "$peak" -eq 0 ] || [ "$peak" -ge 65536 ]; then
+        fail "$peak kB of memory for: $*"
+    fi
+}
+
+# One line of SIZE bytes: JSON with text that is not all alike.
+line() {
+    python3 - "$1" "$2" <<'EOF'
+import random
+import sys
+
+size = int(sys.argv[1])
+pick = random.Random(size)
+head = '{"type":"user","uuid":"%s","sessionId":"%s","cwd":"/x","message":' \
+    '{"role":"user","content":"the beginning ' % (sys.argv[2], sys.argv[2])
+words = ["".join(pick.choices("abcdefghij klmnop", k=9)) for _ in range(4096)]
+text = " ".join(pick.choices(words, k=size // 10 + 1))
+tail = '"}}'
+print(head + text[:size - len(head) - len(tail)] + tail)
+EOF
+}
+
+in=$work/in
+mkdir "$in"
+line 10000000 ten >"$in/ten.jsonl"
+line 100000000 hundred >"$in/hundred.jsonl"
+printf '%s\n' '{"type":"user","uuid":"u2","parentUuid":"hundred"}' \
+    >>"$in/hundred.jsonl"
+line 30000000 binary | tr '{' '\377' | tr -d '\n' >"$in/no-json"
+
+walctl init "$store"
+lean walconv import --json "$store" "$in" >"$work/rows"
+json 'sum(r["lines"] for r in rows) == 4 and all(
+    r["appended"] == r["lines"] for r in rows if "no-json" not in r["path"])' \
+    "$work/rows"
+walctl list --json "$store" |
+    json '[r for r in rows if r["sessionId"] == "hundred"][0]["firstText"][:13] ==
+        "the beginning"'
+lean walconv import --json "$store" "$in" >"$work/rows"
+json 'all(r["appended"] == 0 for r in rows)' "$work/rows"
+lean walconv export --dialect source "$store" "$work/out" >/dev/null
+diff -r "$in" "$work/out"
+lean walconv export --dialect source "$store" "$work/out" >/dev/null
+lean walconv export --dialect source --stdout --session hundred "$store" \
+    >"$work/stdout"
+cmp "$in/hundred.jsonl" "$work/stdout"
+
+# A line that was cut is put in again when it is whole.
+{
+    printf '%s\n' '{"type":"user","uuid":"u0"}'
+    cat "$in/hundred.jsonl"
+} >"$work/whole.jsonl"
+head -c 60000000 "$work/whole.jsonl" >"$work/grow.jsonl"
+walctl init "$work/grown"
+lean walconv import "$work/grown" "$work/grow.jsonl" >/dev/null 2>&1
+cp "$work/whole.jsonl" "$work/grow.jsonl"
+lean walconv import --json "$work/grown" "$work/grow.jsonl" >"$work/rows"
+json 'rows[0]["appended"] == 2' "$work/rows"
+lean walconv export --dialect source "$work/grown" "$work/grown-out" >/dev/null
+cmp "$work/whole.jsonl" "$work/grown-out/grow.jsonl"
+
+# An entry's payload is printed as it is read.
+{
+    printf '{"type":"message","id":"m","payload":'
+    head -n 1 "$in/ten.jsonl"
+    printf '}'
+} | tr -d '\n' >"$work/entry"
+walctl create "$store" --id native >/dev/null
+walctl append "$store" native <"$work/entry" >/dev/null
+lean walcat "$store" native >"$work/printed"
+json 'len(rows) == 1 and rows[0]["id"] == "m"
+    and len(rows[0]["payload"]["message"]["content"]) > 9999000' \
+    "$work/printed"
+walcat --text "$store" native | grep -q "the beginning" ||
+    fail "the text of a large message"
+walcat --tree "$store" native | grep -q "user: the beginning" ||
+    fail "the preview of a large message"
+
+# A blob that is damaged takes its own line with it and no other.
+python3 - "$work/grown/pack" <<'EOF'
+import os
+import sys
+
+path = os.path.join(sys.argv[1], sorted(os.listdir(sys.argv[1]))[0])
+with open(path, "r+b") as file:
+    file.seek(500000)
+    byte = file.read(1)
+    file.seek(500000)
+    file.write(bytes([byte[0] ^ 16]))
+EOF
+code 1 walconv export --dialect source "$work/grown" "$work/damaged"
+sed 2d "$work/whole.jsonl" | cmp - "$work/damaged/grow.jsonl"
+code 1 walcat --all "$work/grown" "$work/grow.jsonl"
+json '[r["id"] for r in rows] == ["u0", "u2"]' "$work/stdout"

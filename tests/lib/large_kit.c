@@ -1,0 +1,112 @@
+/*
+ * large_kit.c - payloads out of line, for tests (large_kit.h).
+ */
+#include "tests/lib/large_kit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tests/lib/reading.h"
+
+char *large_json(uint64_t seed, size_t size)
+{
+    static const char begin[] = "{\"text\":\"";
+    uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
+    char *text = malloc(size + 1);
+
+    assert_non_null(text);
+    assert_true(size > sizeof(begin) + 2);
+    for (size_t i = 0; i < size; i++) {
+        text[i] =
+            (char)('a' + (i % 8 == 0 ? kit_random(&state) >> 32 : i) % 26);
+    }
+    memcpy(text, begin, sizeof(begin) - 1);
+    memcpy(text + size - 2, "\"}", 3);
+    return text;
+}
+
+void large_append(struct wal_session *session, const char *id,
+                  const char *payload, uint32_t flags)
+{
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+    struct wal_error error = KIT_ERROR;
+
+    entry.flags = flags;
+    if (kit_try(session, &entry, NULL, &error) != WAL_OK) {
+        fail_msg("appending %zu bytes: %s", strlen(payload), error.text);
+    }
+}
+
+static void check_entry(const struct wal_entry *entry, const char *payload,
+                        uint32_t flags)
+{
+    size_t size = strlen(payload);
+
+    assert_int_equal(entry->payload.size, size);
+    assert_memory_equal(entry->payload.data, payload, size);
+    assert_int_equal(entry->payload_size, size);
+    assert_int_equal(entry->flags & (WAL_ENTRY_OUT_OF_LINE | WAL_ENTRY_LINE),
+                     flags);
+}
+
+void large_check(struct wal_session *session, const char *id,
+                 const char *payload, uint32_t flags)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter = reading_open(session, WAL_ITER_ALL, 0);
+    struct wal_error error = KIT_ERROR;
+    bool met = false;
+
+    if (wal_iter_get(iter, kit_text(id), &entry, &error) != WAL_OK) {
+        fail_msg("reading %s: %s", id, error.text);
+    }
+    check_entry(&entry, payload, flags);
+    while (wal_iter_next(iter, &entry, NULL) == WAL_OK) {
+        if (kit_is(entry.id, id)) {
+            check_entry(&entry, payload, flags);
+            met = true;
+        }
+    }
+    assert_true(met);
+    wal_iter_close(iter);
+}
+
+void large_check_place(struct wal_store *store, struct wal_session *session,
+                       const char *id, const char *payload, bool out_of_line)
+{
+    static const uint8_t none[WAL_DIGEST_SIZE] = {0};
+    const struct kit_content content = {(uint8_t *)(uintptr_t)payload,
+                                        strlen(payload)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter =
+        reading_open(session, WAL_ITER_ALL, WAL_ITER_OUT_OF_LINE);
+
+    assert_int_equal(wal_iter_get(iter, kit_text(id), &entry, NULL), WAL_OK);
+    assert_int_equal((entry.flags & WAL_ENTRY_OUT_OF_LINE) != 0, out_of_line);
+    assert_int_equal(entry.payload_size, content.size);
+    if (out_of_line) {
+        assert_int_equal(entry.payload.size, 0);
+        kit_check_blob(store, entry.payload_digest, &content);
+    } else {
+        kit_expect(entry.payload, payload);
+        assert_memory_equal(entry.payload_digest, none, sizeof(none));
+    }
+    wal_iter_close(iter);
+}
+
+void large_damage(void)
+{
+    const char *path = "store/pack/0000000000000001.seg";
+    int fd = open(path, O_RDWR);
+    struct stat stat;
+    off_t at = 4096 + 100000; /* within the first chunk */
+    uint8_t byte = 0;
+
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &stat), 0);
+    assert_true(stat.st_size > at);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    assert_int_equal(close(fd), 0);
+}

@@ -66,8 +66,7 @@ static enum wal_status reader_create(struct wal__core *core,
 /* --- making -------------------------------------------------------------- */
 
 static enum wal_status
-read_request(const struct wal_slice *paths, uint64_t count,
-             const struct wal_checkpoint_options *options,
+read_request(const struct wal_checkpoint_options *options,
              struct wal__checkpoint_request *request, struct wal_error *error)
 {
     const struct wal_checkpoint_options none = {.struct_size = sizeof(none)};
@@ -76,9 +75,10 @@ read_request(const struct wal_slice *paths, uint64_t count,
     options = options == NULL ? &none : options;
     status = wal__check_struct(options, options->struct_size, sizeof(*options),
                                error);
-    if (status == WAL_OK && count > 0 && paths == NULL) {
+    if (status == WAL_OK && request->count > 0 && request->paths == NULL &&
+        request->told == NULL) {
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                           "there is a count of paths, but no paths");
+                           "there is a count of files, but no files");
     }
     if (status == WAL_OK) {
         status = wal__text_check(options->id, WAL__ID_MAX, "checkpoint's id",
@@ -89,9 +89,8 @@ read_request(const struct wal_slice *paths, uint64_t count,
         status = wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                            "the root is too long, or has no address");
     }
-    request->paths = paths;
-    request->count = count;
     request->threads = options->threads;
+    request->created_ms = options->created_ms;
     return status;
 }
 
@@ -115,8 +114,7 @@ static enum wal_status check_names(struct wal_session *session,
         return status;
     }
     wal__files_init(&named, session->core->env.heap);
-    status =
-        wal__files_name(&named, root, request->paths, request->count, error);
+    status = wal__checkpoint_name(request, root, &named, error);
     wal__files_deinit(&named);
     return status;
 }
@@ -146,18 +144,19 @@ static enum wal_status make(struct wal_session *session,
                : status;
 }
 
-enum wal_status wal_checkpoint_create(
-    struct wal_session *session, const struct wal_slice *paths, uint64_t count,
-    const struct wal_checkpoint_options *options,
-    struct wal_checkpoint **checkpoint, struct wal_error *error)
+/* Of the files that the request names or tells. */
+static enum wal_status create(struct wal_session *session,
+                              struct wal__checkpoint_request request,
+                              const struct wal_checkpoint_options *options,
+                              struct wal_checkpoint **checkpoint,
+                              struct wal_error *error)
 {
-    struct wal__checkpoint_request request = {0};
     struct wal_checkpoint *reader = NULL;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {
-        status = read_request(paths, count, options, &request, error);
+        status = read_request(options, &request, error);
     }
     if (status == WAL_OK) {
         status = reader_create(session->core, &reader, error);
@@ -171,6 +170,36 @@ enum wal_status wal_checkpoint_create(
     }
     *checkpoint = reader;
     return WAL_OK;
+}
+
+enum wal_status wal_checkpoint_create(
+    struct wal_session *session, const struct wal_slice *paths, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_checkpoint **checkpoint, struct wal_error *error)
+{
+    const struct wal__checkpoint_request request = {.paths = paths,
+                                                    .count = count};
+
+    return create(session, request, options, checkpoint, error);
+}
+
+enum wal_status wal_checkpoint_import(
+    struct wal_session *session, const struct wal_file *files, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_checkpoint **checkpoint, struct wal_error *error)
+{
+    static const struct wal_file none;
+    const struct wal__checkpoint_request request = {
+        .told = count == 0 ? &none : files, .count = count};
+    enum wal_status status = WAL_OK;
+
+    for (uint64_t i = 0; i < count && files != NULL && status == WAL_OK; i++) {
+        status = wal__check_struct(&files[i], files[i].struct_size,
+                                   sizeof(files[i]), error);
+    }
+    return status == WAL_OK
+               ? create(session, request, options, checkpoint, error)
+               : status;
 }
 
 enum wal_status wal_session_checkpointing(struct wal_session *session,

@@ -63,14 +63,22 @@ enum wal_status wal__checkpointing_set(struct wal_session *session, bool on,
 struct wal__checkpoint_request {
     struct wal__span id;           /* empty: a UUIDv7 is made */
     struct wal__span root;         /* absolute; empty: the session's cwd */
-    const struct wal_slice *paths; /* as of wal__files_name */
+    const struct wal_slice *paths; /* as of wal__files_name, */
+    const struct wal_file *told;   /* or if not null as of wal__files_tell */
     uint64_t count;
-    uint32_t threads; /* as of struct wal__collect */
+    uint32_t threads;   /* as of struct wal__collect */
+    int64_t created_ms; /* 0: now */
 };
 
+/* The files that a request names, or tells. *files is empty before. */
+enum wal_status
+wal__checkpoint_name(const struct wal__checkpoint_request *request,
+                     const char *root, struct wal__files *files,
+                     struct wal_error *error) WAL_MUST_USE;
+
 /*
- * Makes it, durably, or adds to the one of this id: wal_checkpoint_create
- * (agentwal.h) without regard to whether checkpoints are on and to a rewind
+ * Makes it, durably, or adds to the one of this id: wal_checkpoint_create and
+ * wal_checkpoint_import (agentwal.h) without regard to whether checkpoints are on and to a rewind
  * that is under way. *made and *files are initialised and empty; they take
  * what was recorded.
  */

@@ -24,7 +24,9 @@ struct making {
     struct wal__span id;
     struct wal__span root; /* followed by a NUL */
     uint32_t threads;
-    struct wal__files named;        /* without states */
+    int64_t created_ms;             /* 0: now */
+    bool is_told;                   /* nothing is looked at */
+    struct wal__files named;        /* without states, unless they are told */
     struct wal__checkpoint present; /* the one of the id, or without a list */
     struct wal__files present_files;
     struct wal__files collected;
@@ -114,6 +116,38 @@ static enum wal_status collect_below(struct making *making,
     return status;
 }
 
+/* The contents of the files that were told: in the store, or there is no
+ * checkpoint. */
+static enum wal_status find_contents(struct making *making,
+                                     struct wal_error *error)
+{
+    struct wal_error why = {.struct_size = sizeof(why)};
+
+    for (uint32_t i = 0; i < making->collected.count; i++) {
+        struct wal__file_record *file = &making->collected.items[i];
+        uint64_t end = 0;
+        enum wal_status status;
+
+        if (file->kind == WAL__FILE_ABSENT) {
+            continue;
+        }
+        status = wal__blobs_find(making->blobs, &file->digest, &file->size,
+                                 &end, &why);
+        if (status != WAL_OK) {
+            return wal__fail(error, status, why.sys_errno, wal__file_path(file),
+                             0, "the content of the file: %s", why.text);
+        }
+        if (file->kind == WAL__FILE_SYMLINK &&
+            (file->size == 0 || file->size >= WAL__PATH_MAX)) {
+            return wal__fail(error, WAL_EINVAL, 0, wal__file_path(file), 0,
+                             "a link's target has 1 to %d bytes",
+                             WAL__PATH_MAX - 1);
+        }
+        making->cost.end = end > making->cost.end ? end : making->cost.end;
+    }
+    return WAL_OK;
+}
+
 /* The states of the files that the checkpoint does not have yet. */
 static enum wal_status collect(struct making *making, struct wal_error *error)
 {
@@ -136,6 +170,9 @@ static enum wal_status collect(struct making *making, struct wal_error *error)
         return status;
     }
     making->has_base = collect.earlier_count > 0;
+    if (making->is_told) {
+        return find_contents(making, error);
+    }
     for (uint32_t i = 0; i < collect.earlier_count; i++) {
         collect.earlier[i] = &making->earlier[i];
     }
@@ -218,8 +255,12 @@ static enum wal_status put(struct making *making, struct wal__checkpoint *made,
     if (status != WAL_OK) {
         return status;
     }
-    made->created_ms =
-        present->version != 0 ? present->created_ms : io->now_ms(io->ctx);
+    if (present->version != 0) {
+        made->created_ms = present->created_ms;
+    } else {
+        made->created_ms =
+            making->created_ms != 0 ? making->created_ms : io->now_ms(io->ctx);
+    }
     made->files = files->count;
     made->bytes = wal__files_bytes(files);
     made->new_blobs = present->new_blobs + making->cost.new_blobs;
@@ -235,14 +276,24 @@ static enum wal_status put(struct making *making, struct wal__checkpoint *made,
 
 /* --- the whole ----------------------------------------------------------- */
 
+enum wal_status
+wal__checkpoint_name(const struct wal__checkpoint_request *request,
+                     const char *root, struct wal__files *files,
+                     struct wal_error *error)
+{
+    return request->told != NULL ? wal__files_tell(files, root, request->told,
+                                                   request->count, error)
+                                 : wal__files_name(files, root, request->paths,
+                                                   request->count, error);
+}
+
 static enum wal_status make(struct making *making,
                             const struct wal__checkpoint_request *request,
                             struct wal__checkpoint *made,
                             struct wal__files *files, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__files_name(&making->named, (const char *)making->root.data,
-                        request->paths, request->count, error);
+    enum wal_status status = wal__checkpoint_name(
+        request, (const char *)making->root.data, &making->named, error);
 
     if (status == WAL_OK && request->id.size > 0) {
         status = load_present(making, error);
@@ -282,6 +333,8 @@ wal__checkpoint_make(struct wal_session *session,
     making.root = (struct wal__span){(const uint8_t *)root, strlen(root)};
     making.id = request->id;
     making.threads = request->threads;
+    making.created_ms = request->created_ms;
+    making.is_told = request->told != NULL;
     if (making.id.size == 0) {
         wal__text_uuid(&session->core->env, id);
         making.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};

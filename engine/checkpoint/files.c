@@ -203,9 +203,10 @@ static void sort(struct wal__files *files)
     files->count = kept;
 }
 
-enum wal_status wal__files_name(struct wal__files *files, const char *root,
-                                const struct wal_slice *paths, uint64_t count,
-                                struct wal_error *error)
+/* The files in the order in which they are named. */
+static enum wal_status take_names(struct wal__files *files, const char *root,
+                                  const struct wal_slice *paths, uint64_t count,
+                                  struct wal_error *error)
 {
     const uint64_t path_max = 2 * WAL__FILE_PATH_MAX;
     const struct wal__span below = {(const uint8_t *)root + 1,
@@ -231,10 +232,100 @@ enum wal_status wal__files_name(struct wal__files *files, const char *root,
     }
     if (status != WAL_OK) {
         wal__files_deinit(files);
+    }
+    return status;
+}
+
+enum wal_status wal__files_name(struct wal__files *files, const char *root,
+                                const struct wal_slice *paths, uint64_t count,
+                                struct wal_error *error)
+{
+    enum wal_status status = take_names(files, root, paths, count, error);
+
+    if (status == WAL_OK) {
+        sort(files);
+    }
+    return status;
+}
+
+/* --- states that are told ------------------------------------------------ */
+
+static enum wal_status take_state(struct wal__file_record *file,
+                                  const struct wal_file *told,
+                                  struct wal_error *error)
+{
+    if (told->kind > WAL_FILE_SYMLINK || told->mode > 07777) {
+        return refuse(error, WAL_EINVAL, file->path,
+                      "a file of no known kind, or with more than permission "
+                      "bits");
+    }
+    file->kind = (uint8_t)told->kind;
+    if (file->kind == WAL__FILE_ABSENT) {
+        return WAL_OK;
+    }
+    file->flags = WAL__FILE_RACY;
+    file->mode = told->mode;
+    if (file->kind == WAL__FILE_SYMLINK) {
+        file->mode = 0777;
+    } else if (file->mode == 0) {
+        file->mode = 0644;
+    }
+    file->mtime_ns = told->mtime_ns;
+    memcpy(file->digest.bytes, told->digest, sizeof(file->digest.bytes));
+    return WAL_OK;
+}
+
+static enum wal_status take_states(struct wal__files *files,
+                                   const struct wal_file *told,
+                                   struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
+        status = take_state(&files->items[i], &told[i], error);
+    }
+    if (status != WAL_OK || files->count == 0) {
         return status;
+    }
+    qsort(files->items, files->count, sizeof(files->items[0]), compare_files);
+    for (uint32_t i = 1; i < files->count; i++) {
+        if (compare_files(&files->items[i - 1], &files->items[i]) == 0 &&
+            !wal__file_equal(&files->items[i - 1], &files->items[i])) {
+            return refuse(error, WAL_EINVAL, files->items[i].path,
+                          "the path is told twice, with different states");
+        }
     }
     sort(files);
     return WAL_OK;
+}
+
+enum wal_status wal__files_tell(struct wal__files *files, const char *root,
+                                const struct wal_file *told, uint64_t count,
+                                struct wal_error *error)
+{
+    struct wal_slice *paths = NULL;
+    enum wal_status status;
+
+    if (count > WAL__FILES_MAX) {
+        return make_room(files, count, 0, error);
+    }
+    paths = wal__heap_resize(files->heap, NULL, (size_t)count + 1,
+                             sizeof(paths[0]));
+    if (paths == NULL) {
+        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        paths[i] = told[i].path;
+    }
+    status = take_names(files, root, paths, count, error);
+    if (status == WAL_OK) {
+        status = take_states(files, told, error);
+    }
+    if (status != WAL_OK) {
+        wal__files_deinit(files);
+    }
+    wal__heap_free(files->heap, paths);
+    return status;
 }
 
 /* --- bytes -------------------------------------------------------------- */

@@ -33,6 +33,13 @@ enum wal_status wal__files_name(struct wal__files *files, const char *root,
                                 const struct wal_slice *paths, uint64_t count,
                                 struct wal_error *error) WAL_MUST_USE;
 
+/* Files that a caller tells with their states: paths as above, sizes are left
+ * at zero, and no time ever says that one is unchanged. WAL_EINVAL also for a
+ * path that is told twice, with different states. *files is empty before. */
+enum wal_status wal__files_tell(struct wal__files *files, const char *root,
+                                const struct wal_file *told, uint64_t count,
+                                struct wal_error *error) WAL_MUST_USE;
+
 /* A list from its bytes (WAL_ECORRUPT), and from its blob. *files is empty
  * before. */
 enum wal_status wal__files_decode(struct wal__files *files,

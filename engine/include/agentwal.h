@@ -935,6 +935,7 @@ struct wal_checkpoint_options {
                             * processors, 8 at most */
     struct wal_slice id;   /* 1 to 255 bytes; empty: a UUIDv7 is made */
     struct wal_slice root; /* an absolute path; empty: the session's cwd */
+    int64_t created_ms;    /* Unix time in milliseconds; 0: now */
 };
 
 /* What a checkpoint is, and what making it cost. The library fills it. */
@@ -1001,6 +1002,23 @@ struct wal_file {
     int64_t mtime_ns;      /* Unix time in nanoseconds, when it was recorded */
     uint8_t digest[WAL_DIGEST_SIZE]; /* of the content; zeros when absent */
 };
+
+/*
+ * As wal_checkpoint_create, but of files as they are told, not as they are on
+ * disk, which is not looked at. Of each wal_file kind, mode (0 of a regular
+ * file: 0644), path, mtime_ns and digest are read; its content was put before
+ * (wal_blob_put, wal_blob_create), and of a link it is the target. A path that
+ * is told twice must be told the same. What the checkpoint cost is then its
+ * list alone.
+ *
+ * Errors, with no checkpoint made and the path in error->file: WAL_ENOTFOUND,
+ * the store does not have the content; WAL_EOUTSIDE; WAL_ENOTFILE; WAL_EINVAL.
+ * Else as wal_checkpoint_create. Any thread.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_checkpoint_import(
+    struct wal_session *session, const struct wal_file *files, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_checkpoint **checkpoint, struct wal_error *error);
 
 /* Reads a checkpoint that the session has, own or shared by a fork: its files
  * in the order of their paths' bytes. WAL_ENOTFOUND. Slices hold until

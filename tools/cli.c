@@ -168,7 +168,8 @@ int cli_code(enum wal_status status)
         WAL_ENOTFOUND, WAL_EEXISTS,  WAL_ECONFLICT, WAL_ETOOBIG,
         WAL_ETORN,     WAL_ECORRUPT, WAL_ENOPARENT, WAL_EBADJSON,
         WAL_EDAMAGED,  WAL_ESKIPPED, WAL_EHEAD,     WAL_ESTALE,
-        WAL_ECALLBACK, WAL_ESCHEMA,  WAL_EREDACTED,
+        WAL_ECALLBACK, WAL_ESCHEMA,  WAL_EREDACTED, WAL_EOUTSIDE,
+        WAL_ECHANGED,  WAL_ENOTFILE,
     };
 
     if (status == WAL_OK || status == WAL_END) {
@@ -246,6 +247,51 @@ static void list_options(const struct cli_option *common,
     list[count] = (struct option){.name = NULL};
 }
 
+/* The short options of the table, for getopt_long. */
+static void list_letters(const struct cli_option *options, char *letters)
+{
+    size_t count = 0;
+
+    letters[count++] = ':';
+    letters[count++] = 'h';
+    for (; options->name != NULL && count < OPTIONS_MAX; options++) {
+        if (options->letter != 0) {
+            letters[count++] = options->letter;
+            if (options->flag == NULL) {
+                letters[count++] = ':';
+            }
+        }
+    }
+    letters[count] = '\0';
+}
+
+/* The option of a letter, or null. */
+static const struct cli_option *find_letter(const struct cli_option *options,
+                                            int letter)
+{
+    while (options->name != NULL && options->letter != letter) {
+        options++;
+    }
+    return options->name != NULL ? options : NULL;
+}
+
+/* What getopt_long found, but for -h. */
+static int take_option(struct cli *cli, int found, char **argv,
+                       const struct cli_option *common,
+                       const struct cli_option *options)
+{
+    int at = found - FIRST_OPTION;
+    const struct cli_option *option;
+
+    if (at < 0) {
+        option = find_letter(options, found);
+    } else {
+        option = at < COMMON_COUNT ? &common[at] : &options[at - COMMON_COUNT];
+    }
+    return option != NULL ? set_option(cli, option)
+                          : bad_option(cli, found, argv);
+}
+
 int cli_parse(struct cli *cli, int argc, char **argv,
               const struct cli_option *options)
 {
@@ -260,22 +306,19 @@ int cli_parse(struct cli *cli, int argc, char **argv,
         {.name = "force-network-fs", .flag = &cli->force_network_fs},
     };
     struct option list[OPTIONS_MAX + 1];
-    int found, at, code;
+    char letters[2 * OPTIONS_MAX + 3];
+    int found, code;
 
     signal(SIGPIPE, SIG_IGN);
     list_options(common, options, list);
+    list_letters(options, letters);
     opterr = 0;
-    while ((found = getopt_long(argc, argv, ":h", list, NULL)) != -1) {
-        at = found - FIRST_OPTION;
+    while ((found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
         if (found == 'h') {
             help = true;
             continue;
         }
-        if (found < FIRST_OPTION) {
-            return bad_option(cli, found, argv);
-        }
-        code = set_option(cli, at < COMMON_COUNT ? &common[at]
-                                                 : &options[at - COMMON_COUNT]);
+        code = take_option(cli, found, argv, common, options);
         if (code != CLI_GO_ON) {
             return code;
         }

@@ -49,9 +49,10 @@ struct cli_values {
     size_t count;
 };
 
-/* An option of one tool or command; one of the three fields is set. */
+/* An option of one tool or command; one of the last three fields is set. */
 struct cli_option {
     const char *name;          /* without its dashes; NULL ends the table */
+    char letter;               /* the short form of it, or 0 */
     bool *flag;                /* takes no argument */
     const char **value;        /* takes one; the last one counts */
     struct cli_values *values; /* takes one; all count */

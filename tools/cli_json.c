@@ -147,6 +147,35 @@ void cli_json_optional(struct cli_json *json, struct wal_slice text)
     fputs("null", json->file);
 }
 
+bool cli_is_utf8(struct wal_slice text)
+{
+    const uint8_t *data = text.data;
+    size_t step = 1;
+
+    for (size_t at = 0; at < text.size && step > 0; at += step) {
+        step = sequence_size(data + at, text.size - at);
+    }
+    return step > 0;
+}
+
+void cli_json_path(struct cli_json *json, struct wal_slice path)
+{
+    const uint8_t *data = path.data;
+
+    cli_json_key(json, "path");
+    cli_json_text(json, path);
+    if (cli_is_utf8(path)) {
+        return;
+    }
+    cli_json_key(json, "pathHex");
+    begin(json);
+    putc_unlocked('"', json->file);
+    for (size_t i = 0; i < path.size; i++) {
+        fprintf(json->file, "%02x", data[i]);
+    }
+    putc_unlocked('"', json->file);
+}
+
 void cli_json_raw(struct cli_json *json, struct wal_slice text)
 {
     begin(json);

@@ -35,6 +35,10 @@ void cli_json_text(struct cli_json *json, struct wal_slice text);
 /* A string, or null when it is empty. */
 void cli_json_optional(struct cli_json *json, struct wal_slice text);
 
+/* The path of a file as the members "path" and, when it is not UTF-8,
+ * "pathHex": its bytes in hexadecimal. */
+void cli_json_path(struct cli_json *json, struct wal_slice path);
+
 /* JSON as it is, brought onto one line. */
 void cli_json_raw(struct cli_json *json, struct wal_slice text);
 
@@ -46,6 +50,9 @@ void cli_json_bool(struct cli_json *json, bool value);
 
 /* A time as a string, e.g. "2026-03-09T14:20:11.204Z". */
 void cli_json_time(struct cli_json *json, int64_t unix_ms);
+
+/* Whether the bytes are UTF-8. */
+bool cli_is_utf8(struct wal_slice text);
 
 /* Ends the line; the next value begins anew. */
 void cli_json_line(struct cli_json *json);

@@ -40,13 +40,39 @@ static const char help[] =
     "      [--if-version V] [--at V] [--history]\n"
     "                                 documents, JSON from and to standard\n"
     "                                 input and output\n"
+    "  checkpoint STORE SESSION ID [--root DIR] [--files-from FILE|- [-0]]\n"
+    "             [--] FILE...        record the state of files; absent ones,\n"
+    "                                 too\n"
+    "  checkpoints STORE SESSION      the checkpoints of a session\n"
+    "  checkpoint-show STORE SESSION ID\n"
+    "                                 the files of one\n"
+    "  checkpoint-diff STORE SESSION A [B]\n"
+    "                                 what differs from A to B, or to the\n"
+    "                                 disk: lines inserted and deleted\n"
+    "  checkpoint-delete STORE SESSION ID\n"
+    "                                 remove one\n"
+    "  checkpointing STORE SESSION on|off\n"
+    "                                 off: making one does nothing\n"
+    "  rewind STORE SESSION CHECKPOINT [--root DIR] [--dry-run]\n"
+    "         [--expect CHECKPOINT] [--force]\n"
+    "                                 bring files back, all or none\n"
+    "  checkpoint-export STORE SESSION OUTDIR --layout sdk|spec11\n"
+    "                                 manifests and contents as files, below\n"
+    "                                 OUTDIR/checkpoints\n"
+    "  checkpoint-import STORE SESSION DIR [--root DIR]\n"
+    "                                 the reverse, of either layout\n"
     "  stats STORE                    counts and sizes\n"
     "  migrate STORE [SESSION]        bring it to this version\n"
     "  accept-damage STORE [SESSION]  let damaged sessions take appends\n"
     "\n"
     "SESSION: an id, a unique beginning of one, @latest (of the current\n"
     "directory), or the path of a file that was imported. For redact and\n"
-    "delete a beginning is not enough.\n";
+    "delete a beginning is not enough.\n"
+    "\n"
+    "FILE: below the root, which is --root or the session's directory. A\n"
+    "relative one is taken from --root where that is given, else from the\n"
+    "current directory where that lies in the session's, else from the\n"
+    "session's directory.\n";
 
 static const struct {
     const char *name;
@@ -66,6 +92,15 @@ static const struct {
     {"redact", walctl_redact},
     {"delete", walctl_delete},
     {"doc", walctl_doc},
+    {"checkpoint", walctl_checkpoint},
+    {"checkpoints", walctl_checkpoints},
+    {"checkpoint-show", walctl_checkpoint_show},
+    {"checkpoint-diff", walctl_checkpoint_diff},
+    {"checkpoint-delete", walctl_checkpoint_delete},
+    {"checkpoint-export", walctl_checkpoint_export},
+    {"checkpoint-import", walctl_checkpoint_import},
+    {"checkpointing", walctl_checkpointing},
+    {"rewind", walctl_rewind},
     {"stats", walctl_stats},
     {"migrate", walctl_migrate},
     {"accept-damage", walctl_accept_damage},

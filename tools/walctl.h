@@ -27,6 +27,15 @@ int walctl_doc(struct cli *cli, int argc, char **argv);
 int walctl_compact_session(struct cli *cli, int argc, char **argv);
 int walctl_redact(struct cli *cli, int argc, char **argv);
 int walctl_migrate(struct cli *cli, int argc, char **argv);
+int walctl_checkpoint(struct cli *cli, int argc, char **argv);
+int walctl_checkpoints(struct cli *cli, int argc, char **argv);
+int walctl_checkpoint_show(struct cli *cli, int argc, char **argv);
+int walctl_checkpoint_diff(struct cli *cli, int argc, char **argv);
+int walctl_checkpoint_delete(struct cli *cli, int argc, char **argv);
+int walctl_checkpoint_export(struct cli *cli, int argc, char **argv);
+int walctl_checkpoint_import(struct cli *cli, int argc, char **argv);
+int walctl_checkpointing(struct cli *cli, int argc, char **argv);
+int walctl_rewind(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 
@@ -37,9 +46,31 @@ int walctl_begin(struct cli *cli, int argc, char **argv,
                  const struct cli_option *options, int least, int most,
                  uint32_t flags, struct wal_store **store);
 
+/* The same, and opens the session, which is the third. */
+int walctl_begin_session(struct cli *cli, int argc, char **argv,
+                         const struct cli_option *options, int least, int most,
+                         uint32_t flags, struct wal_store **store,
+                         struct wal_session **session);
+
+/* Closes both and answers the worse of code and what closing gave. */
+int walctl_end_session(const struct cli *cli, struct wal_store *store,
+                       struct wal_session *session, int code);
+
 /* The absolute path of --cwd, to be freed; null for null. CLI_USAGE, with
  * *directory as it was, when it is too long; else CLI_GO_ON. */
 int walctl_directory(const struct cli *cli, const char *cwd, char **directory);
+
+/* The same for --root. */
+int walctl_root(const struct cli *cli, const char *option, char **root);
+
+/* Fails with CLI_USAGE when a checkpoint's id is empty or too long; else
+ * CLI_GO_ON. */
+int walctl_checkpoint_id(const struct cli *cli, const char *what,
+                         const char *id);
+
+/* As cli_fail, of a file where the error names one. */
+int walctl_fail_file(const struct cli *cli, const char *what,
+                     enum wal_status status, const struct wal_error *error);
 
 /* All of standard input, to be freed; null, and why not printed, when it
  * cannot be read or is larger than `most` bytes. The advice follows then. */

@@ -27,10 +27,34 @@ int walctl_begin(struct cli *cli, int argc, char **argv,
     return code;
 }
 
-int walctl_directory(const struct cli *cli, const char *cwd, char **directory)
+int walctl_begin_session(struct cli *cli, int argc, char **argv,
+                         const struct cli_option *options, int least, int most,
+                         uint32_t flags, struct wal_store **store,
+                         struct wal_session **session)
 {
-    char *path = cwd != NULL ? cli_directory(cwd) : NULL;
-    int code = cli_limit(cli, "--cwd", path, CLI_TEXT_MAX);
+    int code =
+        walctl_begin(cli, argc, argv, options, least, most, flags, store);
+
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    code = cli_session(cli, *store, cli->items[2], session);
+    return code == CLI_GO_ON ? code
+                             : cli_close(cli, cli->items[1], *store, code);
+}
+
+int walctl_end_session(const struct cli *cli, struct wal_store *store,
+                       struct wal_session *session, int code)
+{
+    wal_session_close(session);
+    return cli_close(cli, cli->items[1], store, code);
+}
+
+static int take_directory(const struct cli *cli, const char *option,
+                          const char *given, char **directory)
+{
+    char *path = given != NULL ? cli_directory(given) : NULL;
+    int code = cli_limit(cli, option, path, CLI_TEXT_MAX);
 
     if (code == CLI_GO_ON) {
         *directory = path;
@@ -38,6 +62,34 @@ int walctl_directory(const struct cli *cli, const char *cwd, char **directory)
         free(path);
     }
     return code;
+}
+
+int walctl_directory(const struct cli *cli, const char *cwd, char **directory)
+{
+    return take_directory(cli, "--cwd", cwd, directory);
+}
+
+int walctl_root(const struct cli *cli, const char *option, char **root)
+{
+    return take_directory(cli, "--root", option, root);
+}
+
+int walctl_checkpoint_id(const struct cli *cli, const char *what,
+                         const char *id)
+{
+    if (id != NULL && id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what, "is empty");
+    }
+    return cli_limit_id(cli, what, id);
+}
+
+int walctl_fail_file(const struct cli *cli, const char *what,
+                     enum wal_status status, const struct wal_error *error)
+{
+    /* A damaged blob's file is one of the store. */
+    bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
+
+    return cli_fail(cli, is_named ? error->file : what, status, error);
 }
 
 char *walctl_input(const struct cli *cli, size_t most, const char *advice,

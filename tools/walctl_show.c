@@ -12,6 +12,7 @@
 
 #include "tools/cli_session.h"
 #include "tools/walctl.h"
+#include "tools/walctl_changes.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 
@@ -158,6 +159,9 @@ struct shown {
     struct cli_heads heads;
     char **lineage; /* ids of the sessions it came from, nearest first */
     size_t lineage_count;
+    bool has_checkpoints;
+    bool has_changes; /* and they could be read */
+    struct wal_changes_info changes;
 };
 
 static void shown_deinit(struct shown *shown)
@@ -192,6 +196,36 @@ static enum wal_status read_lineage(struct shown *shown,
     }
     wal_list_close(list);
     return status == WAL_END ? WAL_OK : status;
+}
+
+/* What the session's checkpoints say it changed. */
+static enum wal_status read_changes(struct shown *shown,
+                                    struct wal_session *session,
+                                    struct wal_error *error)
+{
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoints *checkpoints = NULL;
+    struct wal_file_changes *changes = NULL;
+    enum wal_status status = wal_checkpoints_open(session, &checkpoints, error);
+
+    if (status == WAL_OK) {
+        status = wal_checkpoints_next(checkpoints, &info, error);
+    }
+    wal_checkpoints_close(checkpoints);
+    if (status == WAL_END) {
+        return WAL_OK;
+    }
+    shown->has_checkpoints = true;
+    if (status == WAL_OK) {
+        status = wal_session_changes(session, &changes, error);
+    }
+    if (status == WAL_OK) {
+        shown->changes.struct_size = sizeof(shown->changes);
+        status = wal_file_changes_status(changes, &shown->changes, error);
+    }
+    wal_file_changes_close(changes);
+    shown->has_changes = status == WAL_OK;
+    return status;
 }
 
 /* Heads of the conversation; those of other streams are told by `head`. */
@@ -242,6 +276,10 @@ static void write_session(const struct shown *shown)
     cli_json_bool(&json, (info->flags & WAL_SESSION_FORK) != 0);
     cli_json_key(&json, "damaged");
     cli_json_bool(&json, (info->flags & WAL_SESSION_DAMAGED) != 0);
+    if (shown->has_changes) {
+        cli_json_key(&json, "changes");
+        walctl_json_sums(&json, &shown->changes);
+    }
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
@@ -304,6 +342,11 @@ static void print_session(const struct shown *shown)
     }
     printf("\n%-10s %" PRIu64 "\n", "bytes", info->bytes);
     print_heads(shown);
+    if (shown->has_changes) {
+        printf("%-10s ", "changes");
+        walctl_print_sums(&shown->changes);
+        putchar('\n');
+    }
     print_field("metadata", info->metadata);
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         print_field("damaged", cli_slice("lost entries; takes no appends"));
@@ -316,6 +359,7 @@ static int show(const struct cli *cli, struct wal_store *store,
     struct shown shown = {.info.struct_size = sizeof(shown.info)};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_status(session, &shown.info, &error);
+    bool is_whole = false;
 
     if (status == WAL_OK) {
         status = cli_heads_read(&shown.heads, session, &error);
@@ -323,9 +367,14 @@ static int show(const struct cli *cli, struct wal_store *store,
     if (status == WAL_OK) {
         status = read_lineage(&shown, store, &error);
     }
-    if (status == WAL_OK && cli->json) {
+    /* The rest is told whatever becomes of the checkpoints. */
+    if (status == WAL_OK) {
+        status = read_changes(&shown, session, &error);
+        is_whole = status == WAL_OK || shown.has_checkpoints;
+    }
+    if (is_whole && cli->json) {
         write_session(&shown);
-    } else if (status == WAL_OK) {
+    } else if (is_whole) {
         print_session(&shown);
     }
     shown_deinit(&shown);

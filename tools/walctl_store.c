@@ -16,6 +16,7 @@
 
 #include "tools/cli_json.h"
 #include "tools/walctl.h"
+#include "tools/walctl_costs.h"
 
 #define SCHEMA_VERSION 1 /* what `migrate` brings a session to */
 
@@ -62,7 +63,8 @@ static const char *tail_name(uint32_t tail)
 }
 
 static void print_stats(const struct cli *cli,
-                        const struct wal_store_info *info)
+                        const struct wal_store_info *info,
+                        const struct walctl_costs *costs)
 {
     const struct {
         const char *key;
@@ -74,6 +76,9 @@ static void print_stats(const struct cli *cli,
         {"segments", info->segments},
         {"logBytes", info->log_bytes},
         {"diskBytes", info->disk_bytes},
+        {"packSegments", info->pack_segments},
+        {"packBytes", info->pack_bytes},
+        {"packDiskBytes", info->pack_disk_bytes},
     };
     const char *state = info->status == WAL_OK ? "It takes appends."
                                                : wal_status_text(info->status);
@@ -90,6 +95,7 @@ static void print_stats(const struct cli *cli,
         }
         printf("%-14s %s\n%-14s %s\n", "tail", tail_name(info->tail), "state",
                state);
+        walctl_costs_print(costs);
         return;
     }
     cli_json_init(&json, stdout);
@@ -106,6 +112,8 @@ static void print_stats(const struct cli *cli,
     cli_json_bool(&json, info->status == WAL_OK);
     cli_json_key(&json, "state");
     cli_json_text(&json, cli_slice(state));
+    cli_json_key(&json, "checkpoints");
+    walctl_costs_write(costs, &json);
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
@@ -114,6 +122,7 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = CLI_ERROR_INIT;
+    struct walctl_costs costs = {.items = NULL};
     struct wal_store *store = NULL;
     enum wal_status status;
     int code = walctl_begin(cli, argc, argv, no_options, 2, 2,
@@ -123,16 +132,28 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
         return code;
     }
     status = wal_store_status(store, &info, &error);
+    /* Every checkpoint has a blob. */
+    if (status == WAL_OK && info.pack_segments > 0) {
+        status = walctl_costs_read(&costs, store, &error);
+    }
     if (status == WAL_OK) {
         /* This handle only reads; what of another one? */
         if (info.status == WAL_EREADONLY && may_write(cli->items[1])) {
             info.status = WAL_OK;
         }
-        print_stats(cli, &info);
-        code = CLI_DONE;
+        print_stats(cli, &info, &costs);
+        code = costs.damaged == 0
+                   ? CLI_DONE
+                   : cli_error(cli, CLI_NO, cli->items[1],
+                               "%" PRIu64 " %s left out (see walcheck)",
+                               costs.damaged,
+                               cli_noun(costs.damaged,
+                                        "checkpoint that is damaged was",
+                                        "checkpoints that are damaged were"));
     } else {
         code = cli_fail(cli, cli->items[1], status, &error);
     }
+    walctl_costs_deinit(&costs);
     return cli_close(cli, cli->items[1], store, code);
 }
 

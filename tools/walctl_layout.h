@@ -1,0 +1,73 @@
+/*
+ * walctl_layout.h - checkpoints as directories of files, in the layouts of two
+ * designs of session stores:
+ *
+ *     checkpoints/ID/manifest.json     which files, and their contents' SHA-256
+ *     checkpoints/ID/blobs/SHA256      the contents (layout sdk), or
+ *     checkpoints/ID/files/SHA256      (layout spec11)
+ *
+ * Threads: one.
+ */
+#ifndef AGENTWAL_TOOLS_WALCTL_LAYOUT_H
+#define AGENTWAL_TOOLS_WALCTL_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tools/cli.h"
+
+enum {
+    WALCTL_HASH_SIZE = 2 * WAL_DIGEST_SIZE, /* digits */
+    WALCTL_PIECE = 1024 * 1024              /* of content that is copied */
+};
+
+#define WALCTL_CHECKPOINTS "checkpoints"
+#define WALCTL_MANIFEST    "manifest.json"
+
+/* A layout, and what its members are called. */
+struct walctl_layout {
+    const char *name;
+    const char *contents; /* directory */
+    const char *id;
+    const char *created;
+    const char *files;
+    const char *path;
+    const char *exists; /* null: an empty hash tells that a file is absent */
+    const char *hash;
+    const char *size; /* null: is not told */
+    const char *mode; /* of files that are not 0644; readers pass over it */
+};
+
+/* Null: none of that name. */
+const struct walctl_layout *walctl_layout_find(const char *name);
+
+/* A file as a manifest tells it. */
+struct walctl_told {
+    struct wal_slice path; /* may hold a zero byte */
+    char hash[WALCTL_HASH_SIZE + 1];
+    bool is_absent;
+    bool has_size;
+    uint64_t size;
+    uint32_t mode; /* 0: not told */
+};
+
+/* Zeroed: nothing. */
+struct walctl_manifest {
+    char *id; /* null: not told */
+    int64_t created_ms;
+    struct walctl_told *files;
+    size_t count;
+    size_t capacity;
+};
+
+/* Reads a manifest of either layout; keys may be in capitals or not, with
+ * underscores or not. Null, or what is wrong with it, until the next call. */
+const char *walctl_manifest_read(struct walctl_manifest *manifest,
+                                 const void *data, size_t size);
+void walctl_manifest_deinit(struct walctl_manifest *manifest);
+
+/* Writes a digest as digits, terminated. */
+void walctl_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
+                      char text[WALCTL_HASH_SIZE + 1]);
+
+#endif

@@ -59,7 +59,7 @@ struct item {
 
 /* --- manifests ----------------------------------------------------------- */
 
-/* A regular file below the directory; -1 and errno. */
+/* A regular file below the directory; -1 and errno, ELOOP for what is none. */
 static int open_file(int directory, const char *name, struct stat *stat)
 {
     int fd =
@@ -70,10 +70,22 @@ static int open_file(int directory, const char *name, struct stat *stat)
     }
     if (fstat(fd, stat) != 0 || !S_ISREG(stat->st_mode)) {
         close(fd);
-        errno = EINVAL;
+        errno = ELOOP;
         return -1;
     }
     return fd;
+}
+
+/* What open_file failed with. */
+static int tell_file(const struct import *import, const char *path,
+                     const char *name, int number)
+{
+    if (number == ELOOP) {
+        return cli_error(import->cli, CLI_NO, path,
+                         "%s: not a regular file; left out", name);
+    }
+    return cli_error(import->cli, number == ENOENT ? CLI_NO : CLI_FAILED, path,
+                     "%s: %s; left out", name, strerror(number));
 }
 
 /* Bytes that were read, fewer at the end alone; -1 and errno. */
@@ -105,9 +117,7 @@ static int read_manifest(const struct import *import, const char *path,
     ssize_t got;
 
     if (fd < 0) {
-        return cli_error(import->cli, errno == ENOENT ? CLI_NO : CLI_FAILED,
-                         path, WALCTL_MANIFEST ": %s; left out",
-                         strerror(errno));
+        return tell_file(import, path, WALCTL_MANIFEST, errno);
     }
     if (stat.st_size > MANIFEST_MAX) {
         close(fd);
@@ -239,8 +249,7 @@ static int take_content(struct import *import, struct item *item,
         fd = open_file(item->contents, told->hash, &stat);
     }
     if (fd < 0 && errno != ENOENT) {
-        return cli_error(import->cli, CLI_FAILED, item->path, "%s: %s",
-                         told->hash, strerror(errno));
+        return tell_file(import, item->path, told->hash, errno);
     }
     if (fd < 0) {
         code = check_store(import, item, told, &size);
@@ -469,7 +478,7 @@ static int note_all(struct import *import, int above, const char *directory)
         return cli_error(import->cli, CLI_FAILED, directory, "%s",
                          strerror(errno));
     }
-    while (code != CLI_FAILED && (entry = readdir(stream)) != NULL) {
+    while ((entry = readdir(stream)) != NULL) {
         if (entry->d_name[0] != '.') {
             code =
                 cli_worse(code, note(import, above, directory, entry->d_name));
@@ -495,15 +504,12 @@ static int import_all(struct import *import, int above, const char *directory)
 {
     int code = note_all(import, above, directory);
 
-    if (code == CLI_FAILED) {
-        return code;
-    }
     if (import->count == 0) {
         return cli_error(import->cli, cli_worse(code, CLI_NO), directory,
                          "there is no checkpoint");
     }
     qsort(import->items, import->count, sizeof(import->items[0]), by_age);
-    for (size_t i = 0; i < import->count && code != CLI_FAILED; i++) {
+    for (size_t i = 0; i < import->count; i++) {
         code = cli_worse(
             code, import_one(import, above, directory, import->items[i].name));
     }

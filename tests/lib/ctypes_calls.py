@@ -477,6 +477,14 @@ def check_checkpoints(wal, session, folder):
     same((text_of(info.id), text_of(info.root)), ("c", root), "the oldest")
     wal.free("wal_checkpoints_close", reader)
     wal.call("wal_checkpoint_delete", session, wal.slice("c"))
+    told = wal.new("wal_file", kind=wal.const["WAL_FILE_REGULAR"], path="a")
+    told.digest[:] = digest
+    options = wal.new("wal_checkpoint_options", id="i", root=root)
+    wal.call("wal_checkpoint_import", session, by_ref(told),
+             ctypes.c_uint64(1), by_ref(options), None)
+    wal.call("wal_checkpoint_diff", session, wal.slice("i"), wal.slice("d"),
+             by_ref(reader))
+    same(read_changes(wal, reader), [("a", 1, 0)], "what was imported")
     for on in (0, 1):
         wal.call("wal_session_checkpointing", session, ctypes.c_int32(on))
 

@@ -1,0 +1,332 @@
+#!/usr/bin/env bash
+# walctl checkpoint, checkpoints, checkpoint-show, -diff, -delete,
+# checkpointing and rewind; what show and stats say of checkpoints.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+tree=$(realpath "$work")/tree
+mkdir -p "$tree/src"
+walctl init "$store"
+walctl create "$store" --id s --cwd "$tree" >/dev/null
+cd "$tree"
+
+# show ID: the files of a checkpoint, sorted, as kind:path.
+names() {
+    walctl checkpoint-show --json "$store" "$1" "$2" | python3 -c '
+import json, sys
+print(*("%s:%s" % (row["kind"], row["path"])
+        for row in map(json.loads, sys.stdin)))'
+}
+# every: all files below the tree with their contents, to compare states.
+every() {
+    (cd "$tree" && find . -type f -exec sha256sum {} + &&
+        find . -printf '%p %m %y %l\n') | sort
+}
+
+# Without checkpoints nothing is said of them.
+walctl show --json "$store" s | json '"changes" not in rows[0]'
+walctl stats --json "$store" | json '
+    rows[0]["checkpoints"] == [] and rows[0]["packSegments"] == 0'
+same "" "$(walctl checkpoints --json "$store" s)" "checkpoints of a new session"
+
+# Files of every kind; relative, absolute, and from a list.
+printf 'a\nb\nc\n' >a.txt
+printf '#!/bin/sh\n' >run.sh
+chmod 755 run.sh
+printf 'deep\n' >src/deep.c
+: >empty
+printf '\0\1' >binary
+ln -s a.txt link
+odd=$'odd\n\xff'
+printf 'odd\n' >"$odd"
+printf 'dash\n' >-dash
+walctl checkpoint "$store" s one a.txt run.sh "$tree/src/deep.c" empty binary \
+    link none "$odd" -- -dash >"$work/result"
+json 'rows[0]["checkpointId"] == "one" and rows[0]["files"] == 9
+    and rows[0]["bytes"] == 6 + 10 + 5 + 2 + 5 + 4 + 5
+    and rows[0]["newBlobs"] == 8 and rows[0]["newBytes"] > 0' "$work/result"
+walctl checkpoint-show --json "$store" s one | json '
+    {r["path"]: (r["kind"], r.get("mode"), r["size"]) for r in rows} == {
+    "-dash": ("file", "0644", 5), "a.txt": ("file", "0644", 6),
+    "binary": ("file", "0644", 2), "empty": ("file", "0644", 0),
+    "link": ("symlink", None, 5), "none": ("absent", None, 0),
+    "odd\n\ufffd": ("file", "0644", 4), "run.sh": ("file", "0755", 10),
+    "src/deep.c": ("file", "0644", 5)}
+    and [r["pathHex"] for r in rows if "pathHex" in r] == ["6f64640aff"]'
+walctl checkpoint-show --json "$store" s one >"$work/result"
+same "$(sha256sum <a.txt | cut -d' ' -f1)" \
+    "$(sed -n 's/.*"a.txt".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/result")" \
+    "the hash of a file"
+walctl checkpoint-show "$store" s one | grep -q 'odd\\x0a\\xff$' ||
+    fail "an odd name for people"
+
+# Relative names: the current directory, or the root when that is given or the
+# current directory lies elsewhere.
+(cd src && walctl checkpoint "$store" s below deep.c >/dev/null)
+same file:src/deep.c "$(names s below)" "a name in a directory"
+(cd src && walctl checkpoint "$store" s above --root .. deep.c >/dev/null)
+same absent:deep.c "$(names s above)" "a name below --root"
+(cd / && walctl checkpoint "$store" s away src/deep.c >/dev/null)
+same file:src/deep.c "$(names s away)" "a name from elsewhere"
+ln -s "$tree" "$work/alias"
+(cd "$work/alias/src" && walctl checkpoint "$store" s alias deep.c >/dev/null)
+same file:src/deep.c "$(names s alias)" "a name through an alias"
+
+# Lists of names.
+printf 'a.txt\n\nnone\n' >"$work/list"
+walctl checkpoint "$store" s lines --files-from "$work/list" run.sh >/dev/null
+same "file:a.txt absent:none file:run.sh" "$(names s lines)" "names in lines"
+printf '%s\0' "$odd" a.txt |
+    walctl checkpoint "$store" s zeros --files-from - -0 >/dev/null
+same "file:a.txt file:odd
+$(printf '\357\277\275')" "$(names s zeros)" "names ended by zeros"
+walctl checkpoint "$store" s list --files-from /dev/null | json '
+    rows[0]["files"] == 0'
+same "$(walctl checkpoints --json "$store" s | field version)" \
+    "$(walctl checkpoints --json "$store" s | head -n 1 | field version)" "json"
+
+# Adding: each path's first state stands.
+printf 'changed\n' >src/deep.c
+printf 'new\n' >src/new.c
+walctl checkpoint "$store" s below src/deep.c src/new.c | json '
+    rows[0]["files"] == 2 and rows[0]["bytes"] == 9'
+walctl checkpoint-diff "$store" s below above >/dev/null
+same "file:src/deep.c file:src/new.c" "$(names s below)" "files that were added"
+
+# Listing, in the order of making, and deleting.
+walctl checkpoints --json "$store" s | json '
+    [r["checkpointId"] for r in rows] == ["one", "below", "above", "away",
+    "alias", "lines", "zeros", "list"]
+    and all(set(r) >= {"root", "created", "files", "bytes", "newBlobs",
+    "newBytes", "version"} for r in rows)'
+walctl checkpoints "$store" s | grep -q "^one  .*  9  .*  $tree\$" ||
+    fail "the table of checkpoints"
+for id in below above away alias lines zeros list; do
+    code 0 walctl checkpoint-delete "$store" s "$id"
+done
+code 1 walctl checkpoint-delete "$store" s below
+walctl checkpoints --json "$store" s | json '
+    [r["checkpointId"] for r in rows] == ["one"]'
+
+# Differences; those of lines as git counts them.
+printf 'a\nB\nc\nd\n' >a.txt
+printf 'deep\nmore\n' >src/deep.c
+printf '\1\0\1' >binary
+chmod 700 run.sh
+rm empty
+ln -sf run.sh link
+printf 'made\n' >none
+walctl checkpoint "$store" s two a.txt src/deep.c binary run.sh empty link \
+    none other >/dev/null
+walctl checkpoint-diff --json "$store" s one two >"$work/result"
+json '{r["path"]: (r["before"], r["after"], r["insertions"], r["deletions"],
+    r["binary"]) for r in rows} == {
+    "a.txt": ("file", "file", 2, 1, False),
+    "binary": ("file", "file", 0, 0, True),
+    "empty": ("file", "absent", 0, 0, False),
+    "link": ("symlink", "symlink", 1, 1, False),
+    "none": ("absent", "file", 1, 0, False),
+    "run.sh": ("file", "file", 0, 0, False),
+    "src/deep.c": ("file", "file", 1, 0, False)}' "$work/result"
+json '[(r["modeBefore"], r["modeAfter"]) for r in rows if r["path"] == "run.sh"]
+    == [("0755", "0700")]' "$work/result"
+walctl checkpoint-diff "$store" s one two >"$work/result"
+grep -q '^ *2  *1  a.txt$' "$work/result" || fail "a line of a difference"
+grep -q '^ *-  *-  binary$' "$work/result" || fail "a binary difference"
+grep -q 'run.sh  (mode 0755 to 0700)$' "$work/result" || fail "a mode"
+grep -q 'none  (absent to file)$' "$work/result" || fail "a kind"
+grep -q '^7 files, +5 -2$' "$work/result" || fail "the sums"
+same "$(walctl checkpoint-diff "$store" s one two)" \
+    "$(walctl checkpoint-diff "$store" s one)" "the difference to the disk"
+same "" "$(walctl checkpoint-diff --json "$store" s two)" "no difference"
+walctl show --json "$store" s | json '
+    rows[0]["changes"] == {"additions": 5, "deletions": 2, "files": 7}'
+walctl show "$store" s | grep -q '^changes  *7 files, +5 -2$' ||
+    fail "what a session changed"
+
+# What they cost.
+walctl stats --json "$store" | json '
+    rows[0]["packSegments"] == 1 and rows[0]["packBytes"] > 4096
+    and rows[0]["packDiskBytes"] >= rows[0]["packBytes"]
+    and [(c["sessionId"], c["checkpoints"], c["files"])
+         for c in rows[0]["checkpoints"]] == [("s", 2, 17)]
+    and all(c["bytes"] > 0 and c["newBlobs"] > 0 and c["newBytes"] > 0
+            for c in rows[0]["checkpoints"])'
+walctl stats "$store" | grep -q '^s  *2  *17 ' || fail "costs for people"
+
+# A dry run changes nothing and says the same.
+every >"$work/two"
+walctl rewind "$store" s one --dry-run >"$work/dry"
+json 'rows[0]["canRewind"] is True and "error" not in rows[0]
+    and rows[0]["filesChanged"] == ["a.txt", "binary", "empty", "link", "none",
+    "run.sh", "src/deep.c"] and rows[0]["insertions"] == 2
+    and rows[0]["deletions"] == 5 and "undoCheckpoint" not in rows[0]
+    and "changedElsewhere" not in rows[0]
+    and len(rows[0]["changes"]) == 7' "$work/dry"
+every | cmp - "$work/two" || fail "a dry run changed files"
+
+# Rewinding, and back.
+walctl rewind "$store" s one --expect two >"$work/result"
+undo=$(field undoCheckpoint "$work/result")
+python3 - "$work/dry" "$work/result" <<'PY' || fail "a dry run says other things"
+import json, sys
+dry, done = (json.loads(next(open(p))) for p in sys.argv[1:])
+done.pop("undoCheckpoint")
+sys.exit(dry != done)
+PY
+same "$(printf 'a\nb\nc')" "$(cat a.txt)" "a file that was rewound"
+same a.txt "$(readlink link)" "a link that was rewound"
+[ ! -e none ] || fail "a file that was absent is there"
+[ -e empty ] && [ ! -s empty ] || fail "an empty file"
+same 755 "$(stat -c %a run.sh)" "a mode"
+walctl checkpoint-diff --json "$store" s one | cmp - /dev/null ||
+    fail "not exactly as it was"
+walctl rewind "$store" s one | json 'rows[0]["canRewind"] is True
+    and rows[0]["filesChanged"] == [] and "undoCheckpoint" not in rows[0]'
+walctl rewind "$store" s "$undo" | json 'rows[0]["canRewind"] is True'
+every | cmp - "$work/two" || fail "undoing a rewind"
+
+# Changed by somebody else.
+printf 'theirs\n' >a.txt
+every >"$work/theirs"
+code 1 walctl rewind "$store" s one --expect two
+json 'rows[0]["canRewind"] is False and len(rows[0]["error"]) > 0
+    and rows[0]["changedElsewhere"] == ["a.txt"]' "$work/stdout"
+grep -q -- --force "$work/stderr" || fail "no word on --force"
+code 1 walctl rewind "$store" s one --expect two --dry-run
+every | cmp - "$work/theirs" || fail "a refused rewind changed files"
+walctl rewind "$store" s one --expect two --force | json '
+    rows[0]["canRewind"] is True and rows[0]["changedElsewhere"] == ["a.txt"]'
+same "$(printf 'a\nb\nc')" "$(cat a.txt)" "a rewind by force"
+
+# Another root.
+mkdir "$work/copy"
+walctl rewind "$store" s one --root "$work/copy" | json '
+    rows[0]["canRewind"] is True and len(rows[0]["filesChanged"]) == 8'
+same "$(cat a.txt)" "$(cat "$work/copy/a.txt")" "a rewind elsewhere"
+same "$(cat "$odd")" "$(cat "$work/copy/$odd")" "an odd name elsewhere"
+
+# Forks have the checkpoints of their source, and then their own.
+walctl fork "$store" s --id f >/dev/null
+walctl checkpoint "$store" f own a.txt >/dev/null
+code 0 walctl checkpoint-delete "$store" s two
+walctl checkpoints --json "$store" f | json '
+    {"one", "two", "own"} <= {r["checkpointId"] for r in rows}'
+code 1 walctl checkpoint-show "$store" s own
+code 1 walctl checkpoint-show "$store" s two
+walctl rewind "$store" f two --dry-run | json 'rows[0]["canRewind"] is True'
+
+# Off and on.
+code 0 walctl checkpointing "$store" f off
+walctl checkpoint "$store" f off a.txt 2>"$work/stderr" | json '
+    rows[0]["checkpointId"] is None and rows[0]["checkpointing"] is False'
+grep -q 'checkpoints are off' "$work/stderr" || fail "no word on being off"
+code 1 walctl rewind "$store" f one
+json 'rows[0]["canRewind"] is False' "$work/stdout"
+code 0 walctl checkpointing "$store" f on
+code 1 walctl checkpoint-show "$store" f off
+walctl checkpoint "$store" f off a.txt | json 'rows[0]["files"] == 1'
+
+# Bad input. Nothing is made, and the file is named.
+# refused CODE TEXT ARGUMENT...: of walctl checkpoint with a new id.
+refused() {
+    local expected=$1 text=$2
+    shift 2
+    code "$expected" walctl checkpoint "$store" s bad "$@"
+    grep -qF -- "$text" "$work/stderr" ||
+        fail "what was refused: $(cat "$work/stderr")"
+    [ ! -s "$work/stdout" ] || fail "an answer to what was refused"
+    code 1 walctl checkpoint-show "$store" s bad
+}
+refused 1 'walctl: src: ' a.txt src
+refused 1 'walctl: ../a.txt: ' ../a.txt
+refused 1 'walctl: /etc/passwd: ' /etc/passwd
+refused 1 "walctl: $tree: " "$tree"
+ln -s src through
+refused 1 'walctl: through/deep.c: ' through/deep.c
+mkfifo pipe
+refused 1 'walctl: pipe: ' pipe
+refused 2 'walctl: bad: ' ''
+refused 2 'no file is named'
+refused 2 -0 -0 a.txt
+refused 3 "$work/none" --files-from "$work/none"
+refused 3 "$work" --files-from "$work"
+refused 1 'no-such-root: ' --root "$work/no-such-root" a.txt
+# What root may do beyond others is taken away.
+printf 'secret\n' >secret
+chmod 000 secret
+limited=()
+if [ -r secret ]; then
+    limited=(setpriv --bounding-set=-all --inh-caps=-all)
+fi
+code 3 "${limited[@]}" walctl checkpoint "$store" s bad a.txt secret
+grep -q '^walctl: secret: .*Permission denied' "$work/stderr" ||
+    fail "why a file cannot be read: $(cat "$work/stderr")"
+code 1 walctl checkpoint-show "$store" s bad
+rm -f secret
+long=$(printf '%0256d' 0)
+code 2 walctl checkpoint "$store" s "$long" a.txt
+code 2 walctl checkpoint "$store" s '' a.txt
+code 2 walctl checkpoint "$store" s
+code 2 walctl checkpoint-show "$store" s
+code 2 walctl checkpoint-show "$store" s ''
+code 2 walctl checkpoint-diff "$store" s one two three
+code 2 walctl checkpoint-diff "$store" s one ''
+code 2 walctl checkpointing "$store" s maybe
+code 2 walctl checkpointing "$store" s
+code 2 walctl rewind "$store" s one two
+code 2 walctl rewind "$store" s one --expect ''
+code 1 walctl checkpoint "$store" none id a.txt
+code 1 walctl checkpoint-diff "$store" s one none
+code 1 walctl checkpoint-diff "$store" s none one
+code 1 walctl rewind "$store" s none
+json 'rows[0]["canRewind"] is False and "none" in rows[0]["error"]
+    and rows[0]["filesChanged"] == []' "$work/stdout"
+code 1 walctl rewind "$store" s one --expect none
+same "" "$(walctl checkpoint-diff --json "$store" s one)" "files after bad input"
+
+# A file that cannot be replaced: nothing is touched.
+printf 'a\n' >a.txt
+rm run.sh
+mkdir run.sh
+every >"$work/before"
+code 1 walctl rewind "$store" s one
+json 'rows[0]["canRewind"] is False and "run.sh" in rows[0]["error"]' \
+    "$work/stdout"
+every | cmp - "$work/before" || fail "a rewind that cannot be touched files"
+rmdir run.sh
+
+# The same for a directory that may not be written to.
+printf 'else\n' >src/deep.c
+chmod 500 src
+every >"$work/before"
+code 1 "${limited[@]}" walctl rewind "$store" s one
+json 'rows[0]["canRewind"] is False and "src/deep.c" in rows[0]["error"]' \
+    "$work/stdout"
+every | cmp - "$work/before" || fail "a rewind that may not touched files"
+chmod 700 src
+
+# A damaged blob: nothing is touched, blob and file are named.
+walctl checkpoint-show --json "$store" s one >"$work/result"
+hash=$(sed -n 's/.*"src\/deep.c".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/result")
+printf 'else\n' >src/deep.c
+python3 - "$store" "$hash" <<'PY'
+import glob, sys
+for path in glob.glob(sys.argv[1] + "/pack/*.seg"):
+    data = open(path, "rb").read()
+    at = data.find(bytes.fromhex(sys.argv[2]) + (5).to_bytes(4, "little"))
+    if at >= 0:
+        with open(path, "r+b") as file:
+            file.seek(at + 40)
+            file.write(b"\xff")
+        sys.exit(0)
+sys.exit("no such blob")
+PY
+every >"$work/before"
+code 1 walctl rewind "$store" s one
+json "rows[0]['canRewind'] is False and 'src/deep.c' in rows[0]['error']
+    and '$hash' in rows[0]['error']" "$work/stdout"
+every | cmp - "$work/before" || fail "a rewind to damage touched files"
+code 1 walctl checkpoint-diff "$store" s one
+code 1 walctl show "$store" s
+grep -q '^session  *s$' "$work/stdout" || fail "the session behind the damage"

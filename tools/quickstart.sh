@@ -2,8 +2,9 @@
 # quickstart.sh [--keep] [SESSION.jsonl]
 #
 # Builds agentwal and takes a session through it once: into a new store,
-# shown as a tree, forked, appended to, checked, and out again as the bytes
-# that came in. Without an argument the session is tools/example/session.jsonl.
+# shown as a tree, forked, appended to, a file recorded and rewound, checked, and
+# out again as the bytes that came in. Without an argument the session is
+# tools/example/session.jsonl.
 #
 # --keep    leave the store and the exported file in place
 #
@@ -72,6 +73,12 @@ printf "\n$ echo '%s' |" "$entry"
 printf '%s\n' "$entry" |
     show walctl append --durability durable "$store" "$fork"
 show walctl list "$store"
+
+printf 'first\n' >"$work/note.txt"
+show walctl checkpoint "$store" "$session" before --root "$work" note.txt
+printf 'first\nsecond\n' >"$work/note.txt"
+show walctl checkpoint-diff "$store" "$session" before
+show walctl rewind "$store" "$session" before
 show walcheck "$store"
 
 show walconv export --dialect source --session "$session" \

@@ -72,7 +72,8 @@ static const char help[] =
     "FILE: below the root, which is --root or the session's directory. A\n"
     "relative one is taken from --root where that is given, else from the\n"
     "current directory where that lies in the session's, else from the\n"
-    "session's directory.\n";
+    "session's directory. The names of --files-from stand one a line, or with\n"
+    "-0 (--null) are each ended by a zero byte.\n";
 
 static const struct {
     const char *name;

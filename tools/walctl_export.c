@@ -19,6 +19,7 @@
 #include "tools/progress.h"
 #include "tools/walctl.h"
 #include "tools/walctl_layout.h"
+#include "tools/walctl_place.h"
 
 #define NAME_MAX_SIZE 255
 
@@ -32,7 +33,6 @@ struct export
     const char *root;     /* the output directory */
     int directory;        /* where checkpoints lie */
     uint8_t *piece;
-    unsigned temporaries;
     struct progress progress;
 };
 
@@ -59,69 +59,12 @@ static int fail(const struct export *export, const char *what, int number)
     return cli_error(export->cli, CLI_FAILED, what, "%s", strerror(number));
 }
 
-/* A directory below another one, made where it is not; -1 and errno. */
-static int descend(int above, const char *name)
-{
-    if (mkdirat(above, name, 0700) != 0 && errno != EEXIST) {
-        return -1;
-    }
-    return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* A new file of a name that nobody has; -1 and errno. */
-static int make_temporary(struct export *export, int directory, char name[64])
-{
-    int fd = -1;
-
-    for (int i = 0; fd < 0 && i < 1000; i++) {
-        snprintf(name, 64, ".walctl-%ld-%u", (long)getpid(),
-                 export->temporaries++);
-        fd = openat(directory, name,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST) {
-            break;
-        }
-    }
-    return fd;
-}
-
-static int write_all(int fd, const void *data, size_t size)
-{
-    const uint8_t *at = data;
-
-    while (size > 0) {
-        ssize_t done = write(fd, at, size);
-
-        if (done < 0 && errno != EINTR) {
-            return -1;
-        }
-        at += done > 0 ? done : 0;
-        size -= done > 0 ? (size_t)done : 0;
-    }
-    return 0;
-}
-
-/* Closes the file and gives it its name, or takes it away; 0 or errno. */
-static int finish(int fd, int directory, const char *temporary,
-                  const char *name, int number)
-{
-    if (close(fd) != 0 && number == 0) {
-        number = errno;
-    }
-    if (number == 0 && renameat(directory, temporary, directory, name) != 0) {
-        number = errno;
-    }
-    if (number != 0) {
-        unlinkat(directory, temporary, 0);
-    }
-    return number;
-}
-
 /* --- contents ------------------------------------------------------------ */
 
 /* Copies content to a file; *number is errno where that fails. */
 static enum wal_status copy(struct export *export, struct wal_blob *blob,
-                            int fd, int *number, struct wal_error *error)
+                            const struct walctl_place *place, int *number,
+                            struct wal_error *error)
 {
     uint64_t size = wal_blob_size(blob);
     enum wal_status status = WAL_OK;
@@ -130,9 +73,9 @@ static enum wal_status copy(struct export *export, struct wal_blob *blob,
     for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
         status =
             wal_blob_read(blob, at, export->piece, WALCTL_PIECE, &got, error);
-        if (status == WAL_OK && write_all(fd, export->piece, got) != 0) {
-            *number = errno;
-            return WAL_EIO;
+        if (status == WAL_OK) {
+            *number = walctl_place_write(place, export->piece, got);
+            status = *number == 0 ? WAL_OK : WAL_EIO;
         }
     }
     return status;
@@ -143,29 +86,28 @@ static int add_content(struct export *export, struct item *item,
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_blob *blob = NULL;
-    char temporary[64];
-    int number = 0;
-    int fd = make_temporary(export, item->contents, temporary);
+    struct walctl_place place;
+    int number = walctl_place_begin(&place, item->contents);
     enum wal_status status;
 
-    if (fd < 0) {
-        return fail(export, item->path, errno);
+    if (number != 0) {
+        return fail(export, item->path, number);
     }
     status = wal_blob_open(export->store, file->digest, &blob, &error);
     if (status == WAL_OK) {
-        status = copy(export, blob, fd, &number, &error);
+        status = copy(export, blob, &place, &number, &error);
     }
     wal_blob_close(blob);
     if (status != WAL_OK && number == 0) {
         char *path = cli_copy(file->path.data, (size_t)file->path.size);
 
-        finish(fd, item->contents, temporary, hash, ECANCELED);
+        walctl_place_end(&place, hash, ECANCELED);
         cli_fail(export->cli, path,
                  status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
         free(path);
         return CLI_NO;
     }
-    number = finish(fd, item->contents, temporary, hash, number);
+    number = walctl_place_end(&place, hash, number);
     if (number != 0) {
         return fail(export, item->path, number);
     }
@@ -349,9 +291,8 @@ static bool is_there(const struct item *item)
 
 static int put_manifest(struct export *export, struct item *item)
 {
-    char temporary[64];
-    int number = 0;
-    int fd;
+    struct walctl_place place;
+    int number;
 
     if (is_there(item)) {
         return CLI_GO_ON;
@@ -360,14 +301,15 @@ static int put_manifest(struct export *export, struct item *item)
     if (syncfs(item->above) != 0) {
         return fail(export, item->path, errno);
     }
-    fd = make_temporary(export, item->above, temporary);
-    if (fd < 0) {
-        return fail(export, item->path, errno);
+    number = walctl_place_begin(&place, item->above);
+    if (number != 0) {
+        return fail(export, item->path, number);
     }
-    if (write_all(fd, item->text, item->text_size) != 0 || fsync(fd) != 0) {
+    number = walctl_place_write(&place, item->text, item->text_size);
+    if (number == 0 && fsync(place.fd) != 0) {
         number = errno;
     }
-    number = finish(fd, item->above, temporary, WALCTL_MANIFEST, number);
+    number = walctl_place_end(&place, WALCTL_MANIFEST, number);
     if (number == 0 && fsync(item->above) != 0) {
         number = errno;
     }
@@ -407,9 +349,10 @@ static int open_directories(struct export *export, struct item *item)
         return cli_error(export->cli, CLI_NO, item->path,
                          "the id is too long for a file's name; left out");
     }
-    item->above = descend(export->directory, item->name);
+    item->above = walctl_place_directory(export->directory, item->name);
     if (item->above >= 0) {
-        item->contents = descend(item->above, export->layout->contents);
+        item->contents =
+            walctl_place_directory(item->above, export->layout->contents);
     }
     return item->contents >= 0 ? CLI_GO_ON : fail(export, item->path, errno);
 }
@@ -549,7 +492,7 @@ static int open_output(struct export *export)
     if (root < 0) {
         return fail(export, export->root, errno);
     }
-    export->directory = descend(root, WALCTL_CHECKPOINTS);
+    export->directory = walctl_place_directory(root, WALCTL_CHECKPOINTS);
     if (export->directory < 0) {
         int number = errno;
 

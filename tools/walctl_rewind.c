@@ -47,7 +47,17 @@ static void write_paths(struct cli_json *json, const char *key,
     cli_json_close(json, ']');
 }
 
-static void print_answer(const struct answer *answer)
+static void write_changes(struct cli_json *json, const struct answer *answer)
+{
+    cli_json_key(json, "changes");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < answer->info.files_changed; i++) {
+        walctl_json_change(json, &answer->items[i]);
+    }
+    cli_json_close(json, ']');
+}
+
+static void print_answer(const struct cli *cli, const struct answer *answer)
 {
     const struct wal_rewind_info *info = &answer->info;
     size_t changed = (size_t)info->files_changed;
@@ -74,12 +84,9 @@ static void print_answer(const struct answer *answer)
         write_paths(&json, "changedElsewhere", answer->items + changed,
                     answer->count - changed);
     }
-    cli_json_key(&json, "changes");
-    cli_json_open(&json, '[');
-    for (size_t i = 0; i < changed; i++) {
-        walctl_json_change(&json, &answer->items[i]);
+    if (cli->json) {
+        write_changes(&json, answer);
     }
-    cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     cli_json_line(&json);
     fflush(stdout);
@@ -116,7 +123,7 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
         status = gather(rewind, &answer, &error);
     }
     if (status == WAL_OK) {
-        print_answer(&answer);
+        print_answer(cli, &answer);
         code = tell(cli, &answer.info);
     } else {
         code = walctl_fail_file(cli, cli->items[3], status, &error);

@@ -78,9 +78,9 @@ wal__checkpoint_name(const struct wal__checkpoint_request *request,
 
 /*
  * Makes it, durably, or adds to the one of this id: wal_checkpoint_create and
- * wal_checkpoint_import (agentwal.h) without regard to whether checkpoints are on and to a rewind
- * that is under way. *made and *files are initialised and empty; they take
- * what was recorded.
+ * wal_checkpoint_import (agentwal.h) without regard to whether checkpoints are
+ * on and to a rewind that is under way. *made and *files are initialised and
+ * empty; they take what was recorded.
  */
 enum wal_status
 wal__checkpoint_make(struct wal_session *session,

@@ -58,7 +58,8 @@ for layout in sdk spec11; do
         ("second", 2, 2, True)] and rows[1]["losses"] == []
         and {l["what"]: l["count"] for l in rows[0]["losses"]}
         == {"symlink": 1, "name that is not UTF-8": 1}' "$work/result"
-    same "$one second" "$(ls "$out/$layout/checkpoints" | xargs)" directories
+    same "./$one ./second" "$(cd "$out/$layout/checkpoints" && echo ./*)" \
+        directories
     for name in "$out/$layout/checkpoints"/*/"$contents"/*; do
         same "${name##*/}" "$(sha256sum <"$name" | cut -d' ' -f1)" "a content"
     done
@@ -231,7 +232,8 @@ refused 1 'with different states' "{\"files\":[{\"path\":\"x\",\"hash\":\"$hash\
 refused 1 "$hash: not a regular file" "$(file x)" "rm blobs/$hash; ln -s /etc/passwd blobs/$hash"
 refused 1 "$hash: not a regular file" "$(file x)" "rm blobs/$hash; mkfifo blobs/$hash"
 refused 1 'manifest.json: No such file' "$(file x)" 'rm manifest.json'
-refused 1 'manifest.json: not a regular file' "$(file x)" 'rm manifest.json; ln -s ../good/manifest.json .'
+refused 1 'manifest.json: not a regular file' "$(file x)" \
+    'rm manifest.json; ln -s ../good/manifest.json .'
 [ ! -e "$work/x" ] || fail "a file outside the root"
 
 # A checkpoint of the id with another root; checkpoints that are off.

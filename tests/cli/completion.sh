@@ -35,7 +35,9 @@ done
 
 offers 'walctl l' list latest
 offers 'walctl ' init create append list latest show meta children fork head \
-    compact-session redact delete doc stats migrate accept-damage
+    compact-session redact delete doc checkpoint checkpoints checkpoint-show \
+    checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import \
+    checkpointing rewind stats migrate accept-damage
 offers 'walctl show stores/o' stores/one stores/other
 offers 'walctl show stores/one al' alpha alpine-2
 offers 'walctl show stores/one ' @latest alpha beta alpine-2 with:colon
@@ -46,6 +48,17 @@ offers 'walctl show stores/one alpha '
 offers 'walctl append stores/one alpha --e' --each --expect-tail
 offers 'walctl append stores/one alpha --durability ' durable written queued
 offers 'walctl fork --at x stores/one b' beta
+printf 'text\n' >file
+walctl checkpoint stores/one alpha first --root . file >/dev/null
+walctl checkpoint stores/one alpha second --root . file >/dev/null
+offers 'walctl rewind stores/one alpha f' first
+offers 'walctl rewind stores/one alpha first --e' --expect
+offers 'walctl checkpoint-diff stores/one alpha first s' second
+offers 'walctl checkpoint stores/one alpha third fi' file
+offers 'walctl checkpoint --root st' stores
+offers 'walctl checkpointing stores/one alpha ' on off
+offers 'walctl checkpoint-export stores/one alpha --layout ' sdk spec11
+offers 'walctl checkpoint-import stores/one alpha st' stores
 offers 'walctl doc g' get
 offers 'walctl doc get stores/o' stores/one stores/other
 offers 'walctl doc get stores/one al' alpha alpine-2

@@ -6,7 +6,5 @@ set -euo pipefail
 dir=$(mktemp -d "${TMPDIR:-/tmp}/agentwal-test.XXXXXX")
 trap 'chmod -R u+rwX "$dir" && rm -rf "$dir"' EXIT
 trap 'exit 143' TERM INT HUP
-# A test may give up its rights, and must still reach what is its own there.
-chmod 711 "$dir"
 cd "$dir"
 TMPDIR=$dir "$@"

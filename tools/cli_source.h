@@ -51,7 +51,8 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_session *session,
                                struct wal_error *error);
 
-/* The next line, its payload out of line where that is a blob, or WAL_END; WAL_ECORRUPT and WAL_EIO concern one entry. */
+/* The next line, its payload out of line where that is a blob, or WAL_END;
+ * WAL_ECORRUPT and WAL_EIO concern one entry. */
 enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
                                struct wal_error *error);
 void cli_lines_close(struct cli_lines *lines);

@@ -210,6 +210,9 @@ static void use_checkpoints(struct wal_session *session)
     EXPECT(WAL_OK, wal_checkpoint_status(checkpoint, &info, &error));
     EXPECT(WAL_END, wal_checkpoint_next(checkpoint, &file, &error));
     wal_checkpoint_close(checkpoint);
+    EXPECT(WAL_OK, wal_checkpoint_import(session, NULL, 0, &options,
+                                         &checkpoint, &error));
+    wal_checkpoint_close(checkpoint);
     checkpoint = NULL;
     EXPECT(gone, wal_checkpoint_open(session, text("c"), &checkpoint, &error));
     wal_checkpoint_close(checkpoint);

@@ -32,17 +32,17 @@ enum wal_status wal__control_try(struct wal__control *control, uint64_t byte,
     return io->lock(io->ctx, control->file, byte, mode, err);
 }
 
-static bool page_is_live(const struct wal__control_page *page,
-                         const struct wal__io *io,
-                         const struct wal__io_stat *stat)
+static bool page_is_live(const struct wal__control *control,
+                         const struct wal__control_page *page)
 {
+    const struct wal__io *io = control->env->io;
     uint8_t boot_id[16];
 
     io->boot_id(io->ctx, boot_id);
     return atomic_load(&page->magic) == CONTROL_MAGIC &&
            page->version == CONTROL_VERSION &&
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) == 0 &&
-           page->device == stat->device && page->inode == stat->inode;
+           page->device == control->device && page->inode == control->inode;
 }
 
 /* Whether the bytes that can be read now have been read from the disk since
@@ -76,8 +76,7 @@ static void reset_stream(struct wal__control_stream *stream, uint64_t durable,
 
 /* Says whose the page is. Its magic comes last: without it the page is not
  * believed, and a sync may have failed. */
-static void identify_page(struct wal__control *control,
-                          const struct wal__io_stat *stat)
+static void identify_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
     struct wal__control_page *page = control->page;
@@ -85,8 +84,8 @@ static void identify_page(struct wal__control *control,
 
     memset(page, 0, offsetof(struct wal__control_page, streams));
     io->boot_id(io->ctx, page->boot_id);
-    page->device = stat->device;
-    page->inode = stat->inode;
+    page->device = control->device;
+    page->inode = control->inode;
     page->version = CONTROL_VERSION;
     atomic_store(&page->magic, CONTROL_MAGIC);
     /* So that after a loss of power it tells of another boot. */
@@ -99,11 +98,10 @@ static void identify_page(struct wal__control *control,
  * dealt with it: poison stays. Without a page that can be believed a sync may
  * have failed.
  */
-static void reset_page(struct wal__control *control,
-                       const struct wal__io_stat *stat)
+static void reset_page(struct wal__control *control)
 {
     struct wal__control_page *page = control->page;
-    bool live = page_is_live(page, control->env->io, stat);
+    bool live = page_is_live(control, page);
     uint32_t doubt = !live && !page_is_of_other_boot(control);
 
     control->doubt = doubt != 0;
@@ -121,7 +119,7 @@ static void reset_page(struct wal__control *control,
                      live ? failed : doubt);
     }
     if (!live) {
-        identify_page(control, stat);
+        identify_page(control);
     }
 }
 
@@ -145,27 +143,24 @@ static enum wal_status map_page(struct wal__control *control, int *err)
     return status;
 }
 
-enum wal_status wal__control_identify(struct wal__control *control,
-                                      struct wal__io_stat *stat, int *err)
+enum wal_status wal__control_identify(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
-    enum wal_status status = io->stat(io->ctx, control->file, stat, err);
+    struct wal__io_stat stat;
+    enum wal_status status = io->stat(io->ctx, control->file, &stat, err);
 
-    if (status == WAL_OK) {
-        control->device = stat->device;
-        control->inode = stat->inode;
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && stat->size >= WAL__CONTROL_SIZE) {
-        status = map_page(control, err);
-    }
-    return status;
+    control->device = stat.device;
+    control->inode = stat.inode;
+    return stat.size < WAL__CONTROL_SIZE ? WAL_OK : map_page(control, err);
 }
 
 /* Whether who had the store alone has recovered it. */
-static bool page_is_ready(const struct wal__control *control,
-                          const struct wal__io_stat *stat)
+static bool page_is_ready(const struct wal__control *control)
 {
-    return page_is_live(control->shown, control->env->io, stat) &&
+    return page_is_live(control, control->shown) &&
            atomic_load(&control->shown->streams[0].ready) != 0;
 }
 
@@ -181,10 +176,9 @@ static enum wal_status make_page(struct wal__control *control, int *err)
 
 /* Joins, with the page mapped. */
 static enum wal_status enter(struct wal__control *control,
-                             struct wal__visit *visit,
-                             struct wal__io_stat *stat, int *err)
+                             struct wal__visit *visit, int *err)
 {
-    enum wal_status status = wal__control_identify(control, stat, err);
+    enum wal_status status = wal__control_identify(control, err);
 
     if (status == WAL_OK) {
         status = wal__door_pass(control, visit, err);
@@ -207,22 +201,21 @@ static enum wal_status open_page(struct wal__control *control,
                                  struct wal__visit *visit, int *err)
 {
     const struct wal__io *io = control->env->io;
-    struct wal__io_stat stat;
     enum wal_status status =
         io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
                  &control->file, err);
 
     if (status == WAL_OK) {
-        status = enter(control, visit, &stat, err);
+        status = enter(control, visit, err);
     }
     if (status != WAL_OK) {
         return status;
     }
     if (control->alone) {
-        reset_page(control, &stat);
+        reset_page(control);
         return WAL_OK;
     }
-    if (!page_is_ready(control, &stat)) {
+    if (!page_is_ready(control)) {
         return WAL_ECORRUPT;
     }
     return wal__door_leave(control, err);
@@ -259,11 +252,11 @@ static void leave_file(struct wal__control *control)
 static bool look_inside(struct wal__control *control, struct wal__visit *visit,
                         bool met)
 {
-    struct wal__io_stat stat;
     int err = 0;
 
-    if (wal__control_identify(control, &stat, &err) != WAL_OK ||
-        wal__door_pass(control, visit, &err) != WAL_OK) {
+    /* Without the page it says nothing, and follows nobody. */
+    (void)!wal__control_identify(control, &err);
+    if (wal__door_pass(control, visit, &err) != WAL_OK) {
         return false;
     }
     if (control->shown != NULL) {
@@ -275,7 +268,7 @@ static bool look_inside(struct wal__control *control, struct wal__visit *visit,
     if (control->alone) {
         return !met;
     }
-    if (control->shown == NULL || !page_is_ready(control, &stat)) {
+    if (control->shown == NULL || !page_is_ready(control)) {
         return false;
     }
     control->page = control->shown;

@@ -83,14 +83,13 @@ void wal__visit_init(struct wal__visit *visit,
 static void look_at_holder(struct wal__control *control, uint64_t byte,
                            uint64_t now, struct wal__visit *visit)
 {
-    struct wal__io_stat stat;
     uint32_t holder;
     bool stopped;
     int ignored = 0;
 
     if (control->shown == NULL) {
         /* It was empty: who is inside is making it. */
-        (void)!wal__control_identify(control, &stat, &ignored);
+        (void)!wal__control_identify(control, &ignored);
     }
     holder = find_holder(control, byte, &stopped);
     if (!visit->stopped) {

@@ -25,7 +25,6 @@ void wal__visit_init(struct wal__visit *visit,
 /* Notes which file it is, and maps its page when it has one: who is in the way
  * has its name there. control.c */
 enum wal_status wal__control_identify(struct wal__control *control,
-                                      struct wal__io_stat *stat,
                                       int *err) WAL_MUST_USE;
 
 /* Takes the door. WAL_ELOCKED. */

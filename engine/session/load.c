@@ -76,6 +76,21 @@ static enum wal_status weigh_name(void *arg, const char *name)
     return WAL_OK;
 }
 
+/* Who could not even open LOCK may have looked for segments before others made
+ * another. */
+static bool is_newer(const struct wal__core *core, uint64_t id)
+{
+    struct wal__segment *segment = NULL;
+    bool newer =
+        core->control.file == NULL &&
+        wal__segment_open(&core->env, core->log.directory, id, core->log.uuid,
+                          core->log.class, &segment, NULL) == WAL_OK &&
+        segment->linked;
+
+    wal__segment_close(segment);
+    return newer;
+}
+
 /* Files of index/ stop at the durable end: one that names a segment which is
  * not there shows that acknowledged data is gone. */
 static enum wal_status check_evidence(struct wal__core *core,
@@ -102,7 +117,7 @@ static enum wal_status check_evidence(struct wal__core *core,
         return wal__fail(error, status, err, path, 0,
                          "cannot list the directory");
     }
-    if (evidence.missing != 0) {
+    if (evidence.missing != 0 && !is_newer(core, evidence.missing)) {
         return wal__fail(error, WAL_ECORRUPT, 0, path, 0,
                          "segment %016" PRIx64
                          ", which an index names, is missing or was zeroed",

@@ -5,8 +5,14 @@
 
 int main(void)
 {
-    const struct sched_options options = {
-        .seed = 2000000, .processes = 2, .few = true, .heals = true};
+    static const uint64_t known[] = {2203581};
+    const struct sched_options options = {.known = known,
+                                          .known_count =
+                                              sizeof(known) / sizeof(known[0]),
+                                          .seed = 2000000,
+                                          .processes = 2,
+                                          .few = true,
+                                          .heals = true};
 
     return sched_main("test_sched_two_few", &options);
 }

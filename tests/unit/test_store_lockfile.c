@@ -492,6 +492,73 @@ static void test_lockfile__removed_before_a_seal(void **state)
     expect_nothing_written(store, session);
 }
 
+/* ------------------------------------------------------ without LOCK --- */
+
+static enum wal_status deny_lock(void *ctx, const char *path, int flags,
+                                 struct wal__file **file, int *sys_errno)
+{
+    const char *name = strrchr(path, '/');
+
+    return name != NULL && strcmp(name, "/LOCK") == 0
+               ? WAL_EREADONLY
+               : wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+/* Once the segments are listed, another process goes on in a new one. */
+static enum wal_status
+list_and_rotate(void *ctx, const char *path,
+                enum wal_status (*each)(void *arg, const char *name), void *arg,
+                int *sys_errno)
+{
+    const size_t size = 2 * 1024 * 1024;
+    enum wal_status status =
+        wal__io_posix.list(ctx, path, each, arg, sys_errno);
+    char *text;
+
+    if (strcmp(path, "store/log") == 0) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session = kit_session(store, "s");
+        struct wal_entry entry;
+
+        text = malloc(size + 1);
+        assert_non_null(text);
+        memset(text, ' ', size);
+        text[0] = '1';
+        text[size] = '\0';
+        entry = kit_entry("b", NULL, text);
+        assert_int_equal(kit_try(session, &entry, NULL, NULL), WAL_OK);
+        free(text);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    return status;
+}
+
+/* Who can take no lock reads what it found, and calls nothing damaged. */
+static void test_lockfile__reader_without_it_beside_a_rotation(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_READ_ONLY};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    io.open = deny_lock;
+    io.list = list_and_rotate;
+    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
+                                     &store, &error),
+                     WAL_OK);
+    session = kit_session(store, "s");
+    kit_branch(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* -------------------------------------------------------- file systems --- */
 
 static uint32_t mounted; /* the number that the system gives */
@@ -602,6 +669,7 @@ int main(void)
         KIT_TEST(test_lockfile__removed_under_load),
         KIT_TEST(test_lockfile__removed_before_a_write),
         KIT_TEST(test_lockfile__removed_before_a_seal),
+        KIT_TEST(test_lockfile__reader_without_it_beside_a_rotation),
         KIT_TEST(test_file_system__network_is_refused_unless_forced),
         KIT_TEST(test_file_system__numbers),
     };

@@ -48,8 +48,7 @@ struct walconv_batch {
 };
 
 /* Puts an entry in, its texts copied, or appends one that is larger than a
- * batch; the batch is appended first when it
- * would grow too large. */
+ * batch; the batch is appended first when it would grow too large. */
 enum wal_status walconv_batch_put(struct walconv_batch *batch,
                                   const struct wal_entry *entry,
                                   struct wal_error *error);

@@ -214,6 +214,8 @@ static void use_checkpoints(struct wal_session *session)
                                          &checkpoint, &error));
     wal_checkpoint_close(checkpoint);
     checkpoint = NULL;
+    EXPECT(WAL_OK,
+           wal_checkpoint_import(session, NULL, 0, &options, NULL, &error));
     EXPECT(gone, wal_checkpoint_open(session, text("c"), &checkpoint, &error));
     wal_checkpoint_close(checkpoint);
     EXPECT(WAL_OK, wal_checkpoints_open(session, &checkpoints, &error));

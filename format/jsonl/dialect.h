@@ -16,6 +16,13 @@
 #define FORMAT_JSONL_DIALECT_H
 
 #include "format/jsonl/json_scan.h"
+#include "format/jsonl/model.h"
+
+struct wal__model_writer;
+
+enum {
+    WAL__MODEL_ID_SIZE = 64 /* bytes of an id that is made, with quotes */
+};
 
 /* Which entry a line goes under. */
 enum wal__line_link {
@@ -62,12 +69,88 @@ struct wal__dialect {
      */
     enum wal__json_status (*read)(const void *data, size_t size,
                                   struct wal__line *line, size_t *error_offset);
+
+    /* The rest is null where sessions are kept as lines only. */
+    const struct wal__dialect_reading *reading;
+    const struct wal__dialect_writing *writing;
+};
+
+/* From a dialect to the model. Functions answer OK, what is wrong with a text
+ * that is not JSON, or NO_SPACE: no memory, or the sink wants no more. */
+struct wal__dialect_reading {
+    /* Gives the items of a session's documents, before its lines; null where
+     * it has none. */
+    enum wal__json_status (*tree)(struct wal__model_reader *reader,
+                                  const struct wal__model_tree *tree);
+
+    /* Gives the items of a line; null where it has none. A line that the
+     * model has no place for is given as an item of kind LINE. */
+    enum wal__json_status (*line)(struct wal__model_reader *reader,
+                                  const struct wal__model_line *line);
+
+    /* The stream of a file of lines, by its path below the session's
+     * directory; false for a document. Null: a session is one file. */
+    bool (*stream)(const char *path, uint32_t *stream);
+
+    /* Gives what waited for a line that did not come; may be null. */
+    enum wal__json_status (*finish)(struct wal__model_reader *reader);
+};
+
+/* From the model to a dialect. Functions answer false when there is no memory
+ * or the output failed. */
+struct wal__dialect_writing {
+    /* A set of WAL__CARRIES(...): what a session keeps that is written and
+     * read again. Items are given without what is not carried. */
+    uint64_t carries;
+
+    /* The client wants an answer of a model whole: items of one group that
+     * follow each other are given as one. */
+    bool merges;
+
+    /* Where the client looks for the session's main file, as the arena's text;
+     * null: no memory. */
+    const char *(*path)(const struct wal__model_session *session,
+                        uint32_t stream, struct wal__arena *arena);
+
+    /* Whether an id can stay as it is; null: any can. */
+    bool (*is_id)(struct wal__json_span id);
+
+    /* Makes an id, with quotes, out of a hash of session and id; answers its
+     * size. `item` is null where the id is referred to and was not written.
+     * Null where is_id is. */
+    size_t (*make_id)(const struct wal__model_writer *writer,
+                      const struct wal__model_item *item,
+                      const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
+
+    /* Made ids are so short that two can be the same. */
+    bool ids_may_meet;
+    /* Made ids depend on more than the hash. */
+    bool ids_are_kept;
+
+    /* A set of 1 << kind: items that are on no branch in this dialect. What
+     * goes under one goes under its parent. */
+    uint32_t asides;
+
+    /* Writes what stands before all items, an item, and what stands behind.
+     * Ids in the item are those to be written. */
+    bool (*begin)(struct wal__model_writer *writer);
+    bool (*item)(struct wal__model_writer *writer,
+                 const struct wal__model_item *item);
+    bool (*end)(struct wal__model_writer *writer);
+
+    /* Makes the client go on behind an item that is not its last one; null
+     * where there are no branches. */
+    bool (*head)(struct wal__model_writer *writer, struct wal__json_span id);
 };
 
 extern const struct wal__dialect wal__dialect_pi;
 extern const struct wal__dialect wal__dialect_claude;
 extern const struct wal__dialect wal__dialect_entries;
 extern const struct wal__dialect wal__dialect_lines;
+
+/* Their ways into the model and out of it. */
+extern const struct wal__dialect_reading wal__reading_pi;
+extern const struct wal__dialect_writing wal__writing_pi;
 
 /* The dialects in the order in which they are tried, then NULL. The last one,
  * `lines`, fits anything. */

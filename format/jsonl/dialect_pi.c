@@ -85,4 +85,6 @@ const struct wal__dialect wal__dialect_pi = {
     .summary = "session files of pi, versions 1 to 3",
     .recognise = pi_recognise,
     .read = pi_read,
+    .reading = &wal__reading_pi,
+    .writing = &wal__writing_pi,
 };

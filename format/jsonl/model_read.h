@@ -1,0 +1,65 @@
+/*
+ * model_read: what dialects need to make items of JSON.
+ *
+ * Invariant: spans that are given lie in the text that was read or in the
+ * arena. Every function is total over valid JSON.
+ *
+ * Threads: no shared state; any thread may call any function.
+ */
+#ifndef FORMAT_JSONL_MODEL_READ_H
+#define FORMAT_JSONL_MODEL_READ_H
+
+#include "format/jsonl/json_scan.h"
+#include "format/jsonl/model.h"
+
+/*
+ * Members as wal__json_members gives them, of any value: of one that is no
+ * object all are absent. *others, if not null, grows by the members of the
+ * topmost object that are not among the wanted ones.
+ */
+enum wal__json_status wal__model_members(struct wal__json_span object,
+                                         struct wal__json_member *wanted,
+                                         size_t count,
+                                         uint32_t *others) WAL__JSON_CHECKED;
+
+/* The member's value when it is a string, a number, an object or array, or
+ * anything but null; else an empty span. */
+struct wal__json_span wal__model_string(const struct wal__json_member *member);
+struct wal__json_span wal__model_number(const struct wal__json_member *member);
+struct wal__json_span wal__model_nested(const struct wal__json_member *member);
+struct wal__json_span wal__model_value(const struct wal__json_member *member);
+bool wal__model_true(const struct wal__json_member *member);
+
+/* Whether the string is there and is that text. */
+bool wal__model_is(struct wal__json_span string, const char *text);
+
+/* A C string as a JSON string; `quoted` holds its quotes: "\"text\"". */
+struct wal__json_span wal__model_literal(const char *quoted);
+
+/* The values of an array, one after the other. */
+void wal__model_values(struct wal__json_scan *scan,
+                       struct wal__json_span array);
+/* False behind the last one. */
+bool wal__model_values_next(struct wal__json_scan *scan,
+                            struct wal__json_token *value);
+
+/* Blocks that are being gathered. Zeroed but for the arena: none. */
+struct wal__model_blocks {
+    struct wal__arena *arena;
+    struct wal__model_block *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Another block, zeroed but for its kind and raw; null: no memory. */
+struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
+                                               enum wal__model_block_kind kind,
+                                               struct wal__json_span raw);
+
+/* Sets an image's media and data out of a data: URL, or its url. False: no
+ * memory. */
+bool wal__model_image_url(struct wal__arena *arena,
+                          struct wal__model_block *block,
+                          struct wal__json_span url);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * model_table: spans by a 64-bit hash.
+ *
+ * Threads: one thread at a time per table.
+ */
+#include "format/jsonl/model_table.h"
+
+#include <string.h>
+
+#include "format/jsonl/json_character.h"
+
+#define FIRST_CAPACITY 256
+
+static struct wal__model_entry *slot(const struct wal__model_table *table,
+                                     uint64_t key)
+{
+    size_t at = (size_t)key & (table->capacity - 1);
+
+    while (table->entries[at].key != 0 && table->entries[at].key != key) {
+        at = (at + 1) & (table->capacity - 1);
+    }
+    return &table->entries[at];
+}
+
+static bool grow(struct wal__model_table *table)
+{
+    struct wal__model_table larger = {.arena = table->arena};
+
+    larger.capacity =
+        table->capacity > 0 ? 2 * table->capacity : FIRST_CAPACITY;
+    larger.entries = wal__arena_zero(
+        table->arena, larger.capacity * sizeof(larger.entries[0]));
+    if (larger.entries == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < table->capacity; i++) {
+        if (table->entries[i].key != 0) {
+            *slot(&larger, table->entries[i].key) = table->entries[i];
+        }
+    }
+    larger.count = table->count;
+    *table = larger;
+    return true;
+}
+
+bool wal__model_table_put(struct wal__model_table *table, uint64_t key,
+                          struct wal__json_span value)
+{
+    struct wal__model_entry *entry;
+
+    if (4 * table->count >= 3 * table->capacity && !grow(table)) {
+        return false;
+    }
+    entry = slot(table, key);
+    table->count += entry->key == 0 ? 1 : 0;
+    entry->key = key;
+    entry->value = value;
+    return true;
+}
+
+bool wal__model_table_get(const struct wal__model_table *table, uint64_t key,
+                          struct wal__json_span *value)
+{
+    const struct wal__model_entry *entry;
+
+    if (table->capacity == 0) {
+        return false;
+    }
+    entry = slot(table, key);
+    if (entry->key == 0) {
+        return false;
+    }
+    *value = entry->value;
+    return true;
+}
+
+static uint32_t *place(const struct wal__model_set *set, uint32_t hash)
+{
+    size_t at = hash & (set->capacity - 1);
+
+    while (set->hashes[at] != 0 && set->hashes[at] != hash) {
+        at = (at + 1) & (set->capacity - 1);
+    }
+    return &set->hashes[at];
+}
+
+static bool grow_set(struct wal__model_set *set)
+{
+    struct wal__model_set larger = {.arena = set->arena, .count = set->count};
+
+    larger.capacity = set->capacity > 0 ? 2 * set->capacity : FIRST_CAPACITY;
+    larger.hashes =
+        wal__arena_zero(set->arena, larger.capacity * sizeof(larger.hashes[0]));
+    if (larger.hashes == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < set->capacity; i++) {
+        if (set->hashes[i] != 0) {
+            *place(&larger, set->hashes[i]) = set->hashes[i];
+        }
+    }
+    *set = larger;
+    return true;
+}
+
+bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
+                        bool *was_there)
+{
+    uint32_t *at;
+
+    if (4 * set->count >= 3 * set->capacity && !grow_set(set)) {
+        return false;
+    }
+    at = place(set, hash);
+    *was_there = *at != 0;
+    set->count += *at != 0 ? 0 : 1;
+    *at = hash;
+    return true;
+}
+
+static uint64_t mixed(uint64_t value)
+{
+    value ^= value >> 30;
+    value *= UINT64_C(0xBF58476D1CE4E5B9);
+    value ^= value >> 27;
+    value *= UINT64_C(0x94D049BB133111EB);
+    return value ^ (value >> 31);
+}
+
+static uint64_t add(uint64_t hash, uint8_t byte)
+{
+    return (hash ^ byte) * UINT64_C(0x100000001B3);
+}
+
+static uint64_t finished(uint64_t hash)
+{
+    hash = mixed(hash);
+    return hash != 0 ? hash : 1;
+}
+
+uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes)
+{
+    uint64_t hash = mixed(seed + UINT64_C(0xCBF29CE484222325));
+
+    for (size_t i = 0; i < bytes.size; i++) {
+        hash = add(hash, bytes.data[i]);
+    }
+    return finished(hash);
+}
+
+uint64_t wal__model_string_hash(uint64_t seed, struct wal__json_span string)
+{
+    uint64_t hash = mixed(seed + UINT64_C(0xCBF29CE484222325));
+    const uint8_t *at = string.data + 1;
+    const uint8_t *end = string.data + string.size - 1;
+    struct wal__json_span plain = {string.data, 0};
+    uint32_t code_point;
+
+    if (string.size < 2) {
+        return wal__model_hash(seed, plain);
+    }
+    plain = (struct wal__json_span){at, string.size - 2};
+    if (memchr(at, '\\', plain.size) == NULL) {
+        return wal__model_hash(seed, plain);
+    }
+    while (at < end && wal__json_character_read(&at, end, &code_point)) {
+        uint8_t utf8[4];
+        size_t size = wal__json_character_write(code_point, utf8);
+        for (size_t i = 0; i < size; i++) {
+            hash = add(hash, utf8[i]);
+        }
+    }
+    return finished(hash);
+}

@@ -1,0 +1,72 @@
+/*
+ * model_write: items go out in a dialect.
+ *
+ * What every dialect needs is done here: an item is fitted to what the dialect
+ * carries, parts of one answer are merged where it wants that, and ids are
+ * mapped, the same way every time. The dialect only writes what it is given.
+ *
+ * Invariant: a parent that is written is that of the nearest item above that
+ * was written.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#ifndef FORMAT_JSONL_MODEL_WRITE_H
+#define FORMAT_JSONL_MODEL_WRITE_H
+
+#include "format/jsonl/dialect.h"
+#include "format/jsonl/json_out.h"
+#include "format/jsonl/model_merge.h"
+#include "format/jsonl/model_table.h"
+
+/* The owner sets the first five fields and zeroes the others. */
+struct wal__model_writer {
+    const struct wal__dialect *dialect;
+    const struct wal__model_session *session;
+    const struct wal__model_output *output;
+    struct wal__arena *keep;    /* lives as long as the writer */
+    struct wal__arena *scratch; /* may be taken back while the writer is idle */
+    struct wal__json_out out;   /* to the output; for the dialect */
+    void *state;                /* the dialect's own, in `keep` */
+    uint64_t losses[WAL__FEATURE_COUNT];
+    uint64_t items; /* given to the dialect */
+    struct wal__model_merge merge;
+    struct wal__model_table links; /* written id by hash of id */
+    struct wal__model_table parts; /* id of the item that one is part of */
+    struct wal__model_table calls; /* name of a tool by hash of its call's id */
+    struct wal__model_set taken;   /* hashes of written ids */
+};
+
+bool wal__model_write_begin(struct wal__model_writer *writer);
+
+/* Takes the next item; what it points to must hold until the writer is idle.
+ * False: no memory, or the output failed. */
+bool wal__model_write_item(struct wal__model_writer *writer,
+                           const struct wal__model_item *item);
+
+/* Whether nothing that was taken waits for more. */
+bool wal__model_write_is_idle(const struct wal__model_writer *writer);
+
+/* Ends the session. `head` is the item that the client is to go on behind, or
+ * empty: the last one. */
+bool wal__model_write_end(struct wal__model_writer *writer,
+                          struct wal__json_span head);
+
+/* For dialects: the id that an id is written as; empty where nothing above it
+ * was written. False: no memory. */
+bool wal__model_written_id(struct wal__model_writer *writer,
+                           struct wal__json_span id,
+                           struct wal__json_span *written);
+
+/* For dialects: another id, in `scratch`, for the nth piece of an item. */
+bool wal__model_piece_id(struct wal__model_writer *writer,
+                         const struct wal__model_item *item, uint64_t piece,
+                         struct wal__json_span *id);
+
+/* For dialects: a hash as a UUID of version 8, with quotes; answers its size. */
+size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
+
+/* For dialects: what goes out from here on goes to that file. */
+bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
+                           bool is_document);
+
+#endif

@@ -1,0 +1,473 @@
+/*
+ * model_kit: sessions of any dialect in memory, read, written and compared.
+ */
+#include "tests/lib/model_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/jsonl/json_character.h"
+#include "format/jsonl/model_write.h"
+
+static const struct wal__json_span none = {NULL, 0};
+
+/* ------------------------------------------------------------- files --- */
+
+static struct kit_file *add_file(struct kit_files *files, const char *path,
+                                 bool is_document)
+{
+    struct kit_file *file;
+
+    files->items =
+        realloc(files->items, (files->count + 1) * sizeof(files->items[0]));
+    assert_non_null(files->items);
+    file = &files->items[files->count++];
+    *file = (struct kit_file){.path = strdup(path), .is_document = is_document};
+    file->data = calloc(1, 1);
+    return file;
+}
+
+static void append(struct kit_file *file, const void *data, size_t size)
+{
+    file->data = realloc(file->data, file->size + size + 1);
+    assert_non_null(file->data);
+    memcpy(file->data + file->size, data, size);
+    file->size += size;
+    file->data[file->size] = '\0';
+}
+
+void kit_files_add(struct kit_files *files, const char *path, bool is_document,
+                   const void *data, size_t size)
+{
+    append(add_file(files, path, is_document), data, size);
+}
+
+const struct kit_file *kit_files_find(const struct kit_files *files,
+                                      const char *end)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        size_t size = strlen(files->items[i].path);
+        if (size >= strlen(end) &&
+            strcmp(files->items[i].path + size - strlen(end), end) == 0) {
+            return &files->items[i];
+        }
+    }
+    return NULL;
+}
+
+void kit_files_free(struct kit_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        free(files->items[i].path);
+        free(files->items[i].data);
+    }
+    free(files->items);
+    *files = (struct kit_files){.items = NULL};
+}
+
+static bool choose_file(void *ctx, const char *path, bool is_document)
+{
+    struct kit_files *files = ctx;
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->items[i].path, path) == 0) {
+            assert_int_equal(files->items[i].is_document, is_document);
+            files->items[i].size = is_document ? 0 : files->items[i].size;
+            files->chosen = i;
+            return !files->fails;
+        }
+    }
+    add_file(files, path, is_document);
+    files->chosen = files->count - 1;
+    return !files->fails;
+}
+
+static bool put_bytes(void *ctx, const void *data, size_t size)
+{
+    struct kit_files *files = ctx;
+
+    assert_true(files->chosen < files->count);
+    append(&files->items[files->chosen], data, size);
+    return !files->fails;
+}
+
+/* ------------------------------------------------------------ memory --- */
+
+static void *more(void *ctx, size_t size, size_t *got)
+{
+    struct kit_arena *memory = ctx;
+
+    /* Exactly what is asked for, so that sanitizers see what goes beyond. */
+    memory->pieces = realloc(memory->pieces,
+                             (memory->count + 1) * sizeof(memory->pieces[0]));
+    *got = size;
+    memory->pieces[memory->count] = malloc(size > 0 ? size : 1);
+    return memory->pieces[memory->count++];
+}
+
+static void arena_init(struct kit_arena *memory)
+{
+    *memory = (struct kit_arena){.arena = {.more = more, .ctx = memory}};
+}
+
+static void arena_free(struct kit_arena *memory)
+{
+    for (size_t i = 0; i < memory->count; i++) {
+        free(memory->pieces[i]);
+    }
+    free(memory->pieces);
+    arena_init(memory);
+}
+
+/* ----------------------------------------------------------- reading --- */
+
+struct reading {
+    struct kit *kit;
+    const struct wal__dialect *dialect;
+    struct wal__model_reader reader;
+    struct wal__model_table ids;
+    struct wal__json_span before;
+    struct wal__json_span head; /* of the log */
+    struct wal__json_span last; /* item of the line */
+    bool has_mainline;
+    const struct kit_files *files;
+};
+
+static void merge_session(struct wal__model_session *to,
+                          const struct wal__model_session *from)
+{
+    struct wal__model_session found = *from;
+
+#define KEEP(field)              \
+    if (found.field.size == 0) { \
+        found.field = to->field; \
+    }
+    KEEP(id)
+    KEEP(cwd)
+    KEEP(title)
+    KEEP(time)
+    KEEP(updated)
+    KEEP(parent)
+    KEEP(project)
+    KEEP(provider)
+    KEEP(model)
+    KEEP(thinking_level)
+    KEEP(agent)
+    KEEP(exit_reason)
+    KEEP(metadata)
+#undef KEEP
+    *to = found;
+}
+
+static bool take_item(void *ctx, struct wal__model_item *item)
+{
+    struct reading *reading = ctx;
+    struct kit *kit = reading->kit;
+
+    if (item->kind == WAL__MODEL_HEADER && item->session != NULL) {
+        merge_session(&kit->session, item->session);
+    }
+    kit->items = realloc(kit->items, (kit->count + 1) * sizeof(*item));
+    assert_non_null(kit->items);
+    kit->items[kit->count++] = *item;
+    if (!item->is_aside && item->stream == 0) {
+        reading->last = item->id;
+    }
+    return true;
+}
+
+static bool is_taken(const struct reading *reading, struct wal__json_span id)
+{
+    struct wal__json_span found;
+
+    return id.size > 2 &&
+           wal__model_table_get(&reading->ids, wal__model_string_hash(0, id),
+                                &found);
+}
+
+static struct wal__json_span made_id(struct reading *reading,
+                                     struct wal__json_span own, size_t number)
+{
+    char text[512];
+    struct wal__json_span span = {(const uint8_t *)text, 0};
+    int size = own.size > 2
+                   ? snprintf(text, sizeof(text), "%.*s~%zu\"",
+                              (int)own.size - 1, (const char *)own.data, number)
+                   : snprintf(text, sizeof(text), "\"line-%zu\"", number);
+
+    span.size = (size_t)size;
+    return wal__arena_copy(&reading->kit->memory.arena, span);
+}
+
+/* What the log makes of a line. */
+static void judge(struct reading *reading, const struct wal__line *line,
+                  size_t number, struct wal__model_line *out)
+{
+    bool goes_under = line->link == WAL__LINK_HEAD;
+
+    out->id = line->id;
+    out->is_exact = out->id.size > 2 && !is_taken(reading, out->id);
+    if (!out->is_exact) {
+        out->id = made_id(reading, line->id, number);
+    }
+    out->parent = none;
+    if (line->link == WAL__LINK_NAMED && is_taken(reading, line->parent)) {
+        out->parent = line->parent;
+    } else if (line->link == WAL__LINK_HEAD) {
+        out->parent = reading->head;
+    } else if (line->link != WAL__LINK_ROOT) {
+        out->parent = reading->before;
+        out->is_exact = out->is_exact && line->link != WAL__LINK_NAMED;
+    }
+    goes_under |= out->parent.size == reading->head.size &&
+                  (out->parent.size == 0 ||
+                   wal__json_characters_equal(out->parent, reading->head));
+    if (out->stream == 0 && (line->head == WAL__HEAD_MOVE ||
+                             (line->head == WAL__HEAD_EXTEND && goes_under) ||
+                             (!reading->has_mainline && line->is_sidechain))) {
+        reading->head = out->id;
+    }
+    reading->before = out->id;
+    assert_true(wal__model_table_put(
+        &reading->ids, wal__model_string_hash(0, out->id), out->id));
+}
+
+static void read_line(struct reading *reading, struct wal__json_span text,
+                      size_t number, uint32_t stream)
+{
+    struct wal__model_line out = {.text = text, .stream = stream};
+    struct wal__json_span head = reading->head;
+    struct wal__line line;
+
+    if (wal__line_is_blank(text.data, text.size) ||
+        reading->dialect->read(text.data, text.size, &line, NULL) !=
+            WAL__JSON_OK) {
+        reading->kit->damaged += text.size > 0 ? 1 : 0;
+        return;
+    }
+    judge(reading, &line, number, &out);
+    out.time = line.time;
+    reading->last = none;
+    assert_int_equal(reading->dialect->reading->line(&reading->reader, &out),
+                     WAL__JSON_OK);
+    if (reading->last.size > 0 && (head.data != reading->head.data)) {
+        reading->kit->head = reading->last;
+    }
+}
+
+static void each_line(struct reading *reading, const struct kit_file *file,
+                      uint32_t stream, bool only_looks)
+{
+    const char *at = file->data;
+    size_t number = 0;
+
+    while (at < file->data + file->size) {
+        size_t left = (size_t)(file->data + file->size - at);
+        const char *end = memchr(at, '\n', left);
+        size_t size = end != NULL ? (size_t)(end - at) : left;
+        struct wal__json_span text = wal__line_text(at, size);
+        struct wal__line line;
+        if (!only_looks) {
+            read_line(reading, text, ++number, stream);
+        } else if (reading->dialect->read(text.data, text.size, &line, NULL) ==
+                   WAL__JSON_OK) {
+            reading->has_mainline |= line.is_chain && !line.is_sidechain;
+        }
+        at += size + 1;
+    }
+}
+
+static bool get_document(void *ctx, const char *key,
+                         struct wal__json_span *value)
+{
+    struct reading *reading = ctx;
+
+    for (size_t i = 0; i < reading->files->count; i++) {
+        const struct kit_file *file = &reading->files->items[i];
+        if (file->is_document && strcmp(file->path, key) == 0) {
+            *value = (struct wal__json_span){(uint8_t *)file->data, file->size};
+            return true;
+        }
+    }
+    return false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp((*(const struct kit_file *const *)a)->path,
+                  (*(const struct kit_file *const *)b)->path);
+}
+
+static bool scan_documents(void *ctx, const char *prefix,
+                           bool (*each)(void *each_ctx, const char *key,
+                                        struct wal__json_span value),
+                           void *each_ctx)
+{
+    struct reading *reading = ctx;
+    const struct kit_file **found =
+        calloc(reading->files->count + 1, sizeof(*found));
+    size_t count = 0;
+    bool goes_on = true;
+
+    for (size_t i = 0; i < reading->files->count; i++) {
+        const struct kit_file *file = &reading->files->items[i];
+        if (file->is_document &&
+            strncmp(file->path, prefix, strlen(prefix)) == 0) {
+            found[count++] = file;
+        }
+    }
+    qsort(found, count, sizeof(*found), by_path);
+    for (size_t i = 0; i < count && goes_on; i++) {
+        struct wal__json_span value = {(const uint8_t *)found[i]->data,
+                                       found[i]->size};
+        goes_on = each(each_ctx, found[i]->path, value);
+    }
+    free(found);
+    return goes_on;
+}
+
+static void find_live(struct kit *kit)
+{
+    struct wal__json_span id = kit->head;
+
+    kit->is_live = calloc(kit->count + 1, sizeof(kit->is_live[0]));
+    for (size_t i = kit->count; i-- > 0;) {
+        struct wal__model_item *item = &kit->items[i];
+        if (item->is_aside || item->kind == WAL__MODEL_HEADER) {
+            kit->is_live[i] = true;
+        } else if (id.size > 0 && wal__json_characters_equal(item->id, id)) {
+            kit->is_live[i] = true;
+            id = item->parent;
+        }
+    }
+}
+
+void kit_read(struct kit *kit, const char *dialect,
+              const struct kit_files *files)
+{
+    struct reading reading = {.kit = kit, .files = files};
+    struct wal__model_tree tree = {
+        .ctx = &reading, .get = get_document, .scan = scan_documents};
+    const struct wal__dialect_reading *from;
+    uint32_t stream = 0;
+
+    *kit = (struct kit){.items = NULL};
+    arena_init(&kit->memory);
+    kit->session.id = wal__arena_copy(
+        &kit->memory.arena,
+        (struct wal__json_span){(const uint8_t *)"\"session\"", 9});
+    reading.dialect = wal__dialect_find(dialect);
+    assert_non_null(reading.dialect);
+    from = reading.dialect->reading;
+    reading.ids.arena = &kit->memory.arena;
+    reading.reader = (struct wal__model_reader){
+        .dialect = reading.dialect,
+        .keep = &kit->memory.arena,
+        .scratch = &kit->memory.arena,
+        .sink = take_item,
+        .ctx = &reading,
+    };
+    if (from->tree != NULL) {
+        assert_int_equal(from->tree(&reading.reader, &tree), WAL__JSON_OK);
+    }
+    for (size_t i = 0; from->line != NULL && i < files->count; i++) {
+        stream = 0;
+        if (files->items[i].is_document ||
+            (from->stream != NULL &&
+             !from->stream(files->items[i].path, &stream))) {
+            continue;
+        }
+        each_line(&reading, &files->items[i], stream, true);
+        each_line(&reading, &files->items[i], stream, false);
+    }
+    if (from->finish != NULL) {
+        reading.last = none;
+        assert_int_equal(from->finish(&reading.reader), WAL__JSON_OK);
+        if (reading.last.size > 0) {
+            kit->head = reading.last;
+        }
+    }
+    if (from->line == NULL) {
+        kit->head = reading.last;
+    }
+    find_live(kit);
+}
+
+void kit_read_text(struct kit *kit, const char *dialect, const char *text)
+{
+    struct kit_files files = {.items = NULL};
+    char *copy;
+
+    kit_files_add(&files, "file", false, text, strlen(text));
+    copy = files.items[0].data;
+    files.items[0].data = copy;
+    kit_read(kit, dialect, &files);
+    kit->text = copy; /* spans lie in it */
+    free(files.items[0].path);
+    free(files.items);
+}
+
+void kit_free(struct kit *kit)
+{
+    arena_free(&kit->memory);
+    free(kit->items);
+    free(kit->is_live);
+    free((void *)(uintptr_t)kit->text);
+    *kit = (struct kit){.items = NULL};
+}
+
+/* ----------------------------------------------------------- writing --- */
+
+bool kit_write(const struct kit *kit, const char *dialect,
+               struct kit_files *files, uint64_t *losses)
+{
+    struct wal__model_output output = {
+        .ctx = files, .file = choose_file, .put = put_bytes};
+    struct kit_arena memory;
+    struct wal__model_writer writer = {.dialect = wal__dialect_find(dialect),
+                                       .session = &kit->session,
+                                       .output = &output};
+    bool has_branches;
+    struct wal__json_span head = kit->head;
+    bool is_done;
+
+    arena_init(&memory);
+    writer.keep = &memory.arena;
+    writer.scratch = &memory.arena;
+    assert_non_null(writer.dialect);
+    assert_non_null(writer.dialect->writing);
+    has_branches =
+        (writer.dialect->writing->carries & WAL__CARRIES(BRANCHES)) != 0;
+    is_done = wal__model_write_begin(&writer);
+    for (size_t i = 0; is_done && i < kit->count; i++) {
+        struct wal__model_item item = kit->items[i];
+        struct wal__model_block *blocks = wal__arena_take(
+            &memory.arena, (item.block_count + 1) * sizeof(blocks[0]));
+        if (item.block_count > 0) {
+            memcpy(blocks, item.blocks, item.block_count * sizeof(blocks[0]));
+        }
+        item.blocks = blocks;
+        if (!has_branches && !kit->is_live[i]) {
+            writer.losses[item.is_sidechain ? WAL__FEATURE_SIDECHAINS
+                                            : WAL__FEATURE_BRANCHES]++;
+            continue;
+        }
+        is_done = wal__model_write_item(&writer, &item);
+        if (!item.is_aside && !item.is_sidechain &&
+            item.kind != WAL__MODEL_HEADER) {
+            head = wal__json_characters_equal(item.id, kit->head) ? none
+                                                                  : kit->head;
+        }
+    }
+    is_done = is_done && wal__model_write_end(&writer, head);
+    if (losses != NULL) {
+        memcpy(losses, writer.losses, sizeof(writer.losses));
+    }
+    arena_free(&memory);
+    return is_done;
+}

@@ -107,6 +107,10 @@ struct wal__dialect_writing {
      * follow each other are given as one. */
     bool merges;
 
+    /* The header is an entry that others can be under, and has the id that it
+     * had in the same dialect. */
+    bool keeps_header;
+
     /* Where the client looks for the session's main file, as the arena's text;
      * null: no memory. */
     const char *(*path)(const struct wal__model_session *session,
@@ -127,8 +131,8 @@ struct wal__dialect_writing {
     /* Made ids depend on more than the hash. */
     bool ids_are_kept;
 
-    /* A set of 1 << kind: items that are on no branch in this dialect. What
-     * goes under one goes under its parent. */
+    /* A set of 1 << kind: items that are on no branch in this dialect, of LINE
+     * those of other dialects. What goes under one goes under its parent. */
     uint32_t asides;
 
     /* Writes what stands before all items, an item, and what stands behind.
@@ -138,8 +142,12 @@ struct wal__dialect_writing {
                  const struct wal__model_item *item);
     bool (*end)(struct wal__model_writer *writer);
 
-    /* Makes the client go on behind an item that is not its last one; null
-     * where there are no branches. */
+    /* The client goes on behind the last item that is under the one where it
+     * did before; else behind the last one. */
+    bool tip_extends;
+
+    /* Makes the client go on behind another item than it would; null where
+     * there are no branches. */
     bool (*head)(struct wal__model_writer *writer, struct wal__json_span id);
 };
 
@@ -151,6 +159,11 @@ extern const struct wal__dialect wal__dialect_lines;
 /* Their ways into the model and out of it. */
 extern const struct wal__dialect_reading wal__reading_pi;
 extern const struct wal__dialect_writing wal__writing_pi;
+extern const struct wal__dialect_reading wal__reading_claude;
+extern const struct wal__dialect_writing wal__writing_claude;
+extern const struct wal__dialect_reading wal__reading_entries;
+extern const struct wal__dialect_writing wal__writing_entries;
+extern const struct wal__dialect_reading wal__reading_lines;
 
 /* The dialects in the order in which they are tried, then NULL. The last one,
  * `lines`, fits anything. */

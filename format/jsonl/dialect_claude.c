@@ -150,4 +150,6 @@ const struct wal__dialect wal__dialect_claude = {
     .summary = "transcripts of Claude Code, subagents too",
     .recognise = claude_recognise,
     .read = claude_read,
+    .reading = &wal__reading_claude,
+    .writing = &wal__writing_claude,
 };

@@ -4,7 +4,8 @@
  * A line is {id, parentId?, type, timestamp, runId?, payload, meta?}; the first
  * one is the `session_header`. No parentId: under the head; null: a root.
  *
- * Invariant: a line moves the head when it went under it, as an append does.
+ * Invariant: a line moves the head when it went under it, as an append does,
+ * and one of customType walconv.head always.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -20,6 +21,7 @@ enum {
     ENTRY_PAYLOAD_CWD,
     ENTRY_PAYLOAD_SESSION,
     ENTRY_PAYLOAD_TITLE,
+    ENTRY_PAYLOAD_CUSTOM,
     ENTRY_COUNT
 };
 
@@ -33,6 +35,7 @@ static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_PAYLOAD_CWD] = {.parent = "payload", .key = "cwd"},
     [ENTRY_PAYLOAD_SESSION] = {.parent = "payload", .key = "sessionId"},
     [ENTRY_PAYLOAD_TITLE] = {.parent = "payload", .key = "title"},
+    [ENTRY_PAYLOAD_CUSTOM] = {.parent = "payload", .key = "customType"},
 };
 
 static enum wal__json_status entry_members(const void *data, size_t size,
@@ -109,6 +112,9 @@ static enum wal__json_status entries_read(const void *data, size_t size,
     } else if (members[ENTRY_PARENT].value.kind == WAL__JSON_NULL) {
         line->link = WAL__LINK_ROOT;
     }
+    if (wal__line_string_is(&members[ENTRY_PAYLOAD_CUSTOM], "walconv.head")) {
+        line->head = WAL__HEAD_MOVE;
+    }
     return WAL__JSON_OK;
 }
 
@@ -117,4 +123,6 @@ const struct wal__dialect wal__dialect_entries = {
     .summary = "session entries, a session_header first",
     .recognise = entries_recognise,
     .read = entries_read,
+    .reading = &wal__reading_entries,
+    .writing = &wal__writing_entries,
 };

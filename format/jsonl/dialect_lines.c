@@ -89,4 +89,5 @@ const struct wal__dialect wal__dialect_lines = {
     .summary = "any file of one record a line",
     .recognise = lines_recognise,
     .read = lines_read,
+    .reading = &wal__reading_lines,
 };

@@ -15,7 +15,7 @@
 
 #include "format/jsonl/dialect.h"
 #include "format/jsonl/json_value.h"
-#include "format/jsonl/model_read.h"
+#include "format/jsonl/model_content.h"
 
 struct pi {
     struct wal__json_span *ids; /* of the lines so far */
@@ -105,90 +105,12 @@ static bool remember_id(struct wal__model_reader *reader, struct pi *pi,
     return id.data != NULL;
 }
 
-static bool read_block(struct wal__model_blocks *blocks,
-                       struct wal__json_span raw)
-{
-    enum {
-        TYPE,
-        TEXT,
-        THINKING,
-        SIGNATURE,
-        REDACTED,
-        ID,
-        NAME,
-        ARGUMENTS,
-        DATA,
-        MIME,
-        COUNT
-    };
-    struct wal__json_member members[COUNT] = {
-        [TYPE] = {.key = "type"},
-        [TEXT] = {.key = "text"},
-        [THINKING] = {.key = "thinking"},
-        [SIGNATURE] = {.key = "thinkingSignature"},
-        [REDACTED] = {.key = "redacted"},
-        [ID] = {.key = "id"},
-        [NAME] = {.key = "name"},
-        [ARGUMENTS] = {.key = "arguments"},
-        [DATA] = {.key = "data"},
-        [MIME] = {.key = "mimeType"},
-    };
-    struct wal__json_span type;
-    struct wal__model_block *block;
-
-    if (wal__model_members(raw, members, COUNT, NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    block = wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
-    if (block == NULL) {
-        return false;
-    }
-    type = wal__model_string(&members[TYPE]);
-    block->text = wal__model_string(&members[TEXT]);
-    if (wal__model_is(type, "text") && block->text.size > 0) {
-        block->kind = WAL__BLOCK_TEXT;
-    } else if (wal__model_is(type, "thinking")) {
-        block->kind = WAL__BLOCK_THINKING;
-        block->text = wal__model_string(&members[THINKING]);
-        block->signature = wal__model_string(&members[SIGNATURE]);
-        block->is_redacted = wal__model_true(&members[REDACTED]);
-    } else if (wal__model_is(type, "toolCall")) {
-        block->kind = WAL__BLOCK_TOOL_CALL;
-        block->id = wal__model_string(&members[ID]);
-        block->name = wal__model_string(&members[NAME]);
-        block->arguments = wal__model_value(&members[ARGUMENTS]);
-    } else if (wal__model_is(type, "image")) {
-        block->kind = WAL__BLOCK_IMAGE;
-        block->media = wal__arena_unescape(blocks->arena,
-                                           wal__model_string(&members[MIME]));
-        block->data = wal__arena_unescape(blocks->arena,
-                                          wal__model_string(&members[DATA]));
-    }
-    return true;
-}
-
-/* Content: a string, or blocks. */
 static bool read_content(struct line *line, struct wal__json_token content)
 {
     struct wal__model_blocks blocks = {.arena = line->reader->scratch};
-    struct wal__json_span no_raw = {NULL, 0};
-    struct wal__json_scan scan;
-    struct wal__json_token value;
 
-    if (content.kind == WAL__JSON_STRING && content.span.size > 2) {
-        struct wal__model_block *block =
-            wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, no_raw);
-        if (block == NULL) {
-            return false;
-        }
-        block->text = content.span;
-    } else if (content.kind == WAL__JSON_ARRAY) {
-        wal__model_values(&scan, content.span);
-        while (wal__model_values_next(&scan, &value)) {
-            if (!read_block(&blocks, value.span)) {
-                return false;
-            }
-        }
+    if (!wal__content_read(content, &blocks, &line->item.fields)) {
+        return false;
     }
     line->item.blocks = blocks.items;
     line->item.block_count = blocks.count;
@@ -411,7 +333,7 @@ static bool read_foreign(struct line *line, struct wal__json_span data)
     }
     text[size] = '\0';
     line->item.dialect = wal__dialect_find(text);
-    line->item.data = wal__model_nested(&members[LINE]);
+    line->item.data = wal__model_any(&members[LINE]);
     if (line->item.dialect == NULL || line->item.data.size == 0) {
         line->item.dialect = NULL;
         line->item.data = data;
@@ -419,6 +341,7 @@ static bool read_foreign(struct line *line, struct wal__json_span data)
     }
     line->item.kind = WAL__MODEL_LINE;
     line->item.is_aside = wal__model_true(&members[ASIDE]);
+    line->item.name.size = 0;
     line->item.raw.size = 0;
     return true;
 }

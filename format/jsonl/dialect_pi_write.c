@@ -398,16 +398,11 @@ static void write_small(struct wal__json_out *out, const char *type,
     close_entry(out);
 }
 
-static bool pi_item(struct wal__model_writer *writer,
-                    const struct wal__model_item *item)
+static void write_item(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
 
-    if (item->raw.size > 0) {
-        wal__json_out_value(out, item->raw);
-        wal__json_out_line(out);
-        return true;
-    }
     switch (item->kind) {
     case WAL__MODEL_HEADER:
     case WAL__MODEL_HEAD:
@@ -447,6 +442,17 @@ static bool pi_item(struct wal__model_writer *writer,
     case WAL__MODEL_LINE:
         write_line(out, writer, item);
         break;
+    }
+}
+
+static bool pi_item(struct wal__model_writer *writer,
+                    const struct wal__model_item *item)
+{
+    if (item->raw.size > 0) {
+        wal__json_out_value(&writer->out, item->raw);
+        wal__json_out_line(&writer->out);
+    } else {
+        write_item(writer, item);
     }
     return true;
 }

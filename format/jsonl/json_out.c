@@ -220,6 +220,10 @@ void wal__json_out_swapped(struct wal__json_out *out,
 
     wal__json_scan_init(&scan, object.data, object.size);
     status = wal__json_scan_next(&scan, &key);
+    if (status == WAL__JSON_OK && key.kind != WAL__JSON_OBJECT) {
+        wal__json_out_value(out, object);
+        return;
+    }
     wal__json_out_open(out, '{');
     while (status == WAL__JSON_OK &&
            (status = wal__json_scan_next(&scan, &key)) == WAL__JSON_OK &&

@@ -71,7 +71,7 @@ struct wal__json_swap {
 };
 
 /* The members of an object as they stand, in their order, but for those that
- * are swapped. `object` must be one. */
+ * are swapped; another value as it stands. It must be valid. */
 void wal__json_out_swapped(struct wal__json_out *out,
                            struct wal__json_span object,
                            const struct wal__json_swap *swaps, size_t count);

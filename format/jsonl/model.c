@@ -22,5 +22,8 @@ bool wal__model_give(struct wal__model_reader *reader,
     if (item->dialect == NULL) {
         item->dialect = reader->dialect;
     }
+    if (item->dialect != reader->dialect) {
+        item->raw.size = 0; /* a line of the reader's */
+    }
     return reader->sink(reader->ctx, item);
 }

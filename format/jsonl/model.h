@@ -36,7 +36,7 @@ struct wal__dialect;
  */
 #define WAL__FEATURE_LIST(X)                                \
     X(BRANCHES, "entries beside the live branch")           \
-    X(SIDECHAINS, "entries of side chains")                 \
+    X(SIDECHAINS, "side chains, as such")                   \
     X(STREAMS, "entries of other streams")                  \
     X(TIMES, "times of entries")                            \
     X(THINKING, "thinking")                                 \
@@ -174,14 +174,14 @@ struct wal__model_item {
     enum wal__model_kind kind;
     enum wal__model_role role;
     enum wal__model_stop stop;
-    bool is_aside;     /* on no branch: nothing has it as its parent */
+    bool is_aside;     /* on no branch: what is under it is under its parent */
     bool is_sidechain; /* of a conversation beside the main one */
     bool is_meta;      /* a message that no person, model or tool wrote */
     bool is_error;     /* of a tool's result */
     uint32_t stream;
     uint32_t fields; /* of its source that the model has no place for */
     struct wal__json_span id;
-    struct wal__json_span parent; /* empty: a root, or aside */
+    struct wal__json_span parent; /* empty: a root */
     struct wal__json_span time;   /* ISO 8601, or a number of milliseconds */
     struct wal__json_span group;
     struct wal__json_span provider;
@@ -197,9 +197,12 @@ struct wal__model_item {
     size_t block_count;
     const struct wal__model_session *session; /* HEADER */
     const struct wal__dialect *dialect;       /* that it was read from */
-    /* The line that it is the whole meaning of, when the same dialect can
-     * write it as it stands: with this id and this parent. */
+    /* The line that it was read from, when the same dialect can write it as it
+     * stands; so many items behind this one are in it too. */
     struct wal__json_span raw;
+    uint32_t rest;
+    struct wal__json_span
+        raw_before; /* a line that goes before raw, or empty */
 };
 
 /* ----------------------------------------------------------- reading --- */

@@ -91,7 +91,11 @@ static bool fit_message(const struct fit *fit, struct wal__model_item *item)
     fit_usage(fit, &item->usage);
     drop(fit, WAL__FEATURE_MODELS, &item->model);
     drop(fit, WAL__FEATURE_PROVIDERS, &item->provider);
-    if (item->stop != WAL__STOP_NONE && loses(fit, WAL__FEATURE_STOP_REASONS)) {
+    if (item->stop == WAL__STOP_OTHER) {
+        fit->losses[WAL__FEATURE_STOP_REASONS]++; /* of the client's own */
+        item->stop = WAL__STOP_NONE;
+    } else if (item->stop != WAL__STOP_NONE &&
+               loses(fit, WAL__FEATURE_STOP_REASONS)) {
         item->stop = WAL__STOP_NONE;
     }
     if (item->role == WAL__ROLE_TOOL) {
@@ -122,6 +126,8 @@ static bool as_message(const struct fit *fit, struct wal__model_item *item)
     item->blocks = fit->spare;
     item->block_count = 1;
     item->name.size = 0;
+    item->target.size = 0;
+    item->tokens.size = 0;
     return item->text.size > 2;
 }
 
@@ -188,7 +194,7 @@ bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
         return false;
     }
     if (item->is_sidechain && loses(&fit, WAL__FEATURE_SIDECHAINS)) {
-        return false;
+        item->is_sidechain = false; /* a branch like others */
     }
     if (item->raw.size > 0 && is_own(&fit)) {
         return item->kind != WAL__MODEL_HEAD;

@@ -36,6 +36,7 @@ static void join_fields(struct wal__model_item *item,
                         const struct wal__model_item *other)
 {
     item->raw.size = 0;
+    item->rest = 0;
     item->fields += other->fields;
     keep_last(&item->model, other->model);
     keep_last(&item->provider, other->provider);

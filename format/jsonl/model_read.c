@@ -94,6 +94,11 @@ struct wal__json_span wal__model_value(const struct wal__json_member *member)
                : member->value.span;
 }
 
+struct wal__json_span wal__model_any(const struct wal__json_member *member)
+{
+    return member->value.kind == WAL__JSON_NONE ? none : member->value.span;
+}
+
 bool wal__model_true(const struct wal__json_member *member)
 {
     return member->value.kind == WAL__JSON_TRUE;

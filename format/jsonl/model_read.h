@@ -22,12 +22,13 @@ enum wal__json_status wal__model_members(struct wal__json_span object,
                                          size_t count,
                                          uint32_t *others) WAL__JSON_CHECKED;
 
-/* The member's value when it is a string, a number, an object or array, or
- * anything but null; else an empty span. */
+/* The member's value when it is a string, a number, an object or array,
+ * anything but null, or anything; else an empty span. */
 struct wal__json_span wal__model_string(const struct wal__json_member *member);
 struct wal__json_span wal__model_number(const struct wal__json_member *member);
 struct wal__json_span wal__model_nested(const struct wal__json_member *member);
 struct wal__json_span wal__model_value(const struct wal__json_member *member);
+struct wal__json_span wal__model_any(const struct wal__json_member *member);
 bool wal__model_true(const struct wal__json_member *member);
 
 /* Whether the string is there and is that text. */

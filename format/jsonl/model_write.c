@@ -159,7 +159,7 @@ static bool pass_over(struct wal__model_writer *writer,
 {
     struct wal__json_span above = none;
 
-    if (item->id.size == 0 || item->is_aside) {
+    if (item->id.size == 0) {
         return true;
     }
     if (!wal__model_written_id(writer, item->parent, &above)) {
@@ -201,27 +201,42 @@ static bool keep_id(struct wal__model_writer *writer,
     return kept.data != NULL && link_id(writer, item->id, kept);
 }
 
+/* Whether the item is on no branch in the dialect that is written. */
+static bool is_beside(const struct wal__model_writer *writer,
+                      const struct wal__model_item *item)
+{
+    return (writer->dialect->writing->asides & 1U << item->kind) != 0 &&
+           (item->kind != WAL__MODEL_LINE || item->dialect != writer->dialect);
+}
+
 static bool set_ids(struct wal__model_writer *writer,
                     const struct wal__model_item *item,
                     struct wal__model_item *out)
 {
-    const struct wal__dialect_writing *to = writer->dialect->writing;
-
     if (!wal__model_written_id(writer, item->parent, &out->parent) ||
         !wal__model_written_id(writer, item->target, &out->target)) {
         return false;
     }
+    if (item->target.size > 0 && out->target.size == 0) {
+        out->target = writer->first;
+    }
     if (!stays(writer, item, out->parent)) {
         out->raw = none;
     }
-    if (item->is_aside || (to->asides & 1U << item->kind) != 0) {
+    if (is_beside(writer, item)) {
         return pass_over(writer, item);
     }
-    if (item->id.size == 0) {
-        return true;
+    if (item->id.size > 0 &&
+        !(out->raw.size > 0 ? keep_id(writer, item)
+                            : new_id(writer, item, &out->id))) {
+        return false;
     }
-    return out->raw.size > 0 ? keep_id(writer, item)
-                             : new_id(writer, item, &out->id);
+    if (item->is_aside) {
+        /* Where lines are on a branch, it is under the last one. */
+        out->parent = (struct wal__json_span){writer->tip, writer->tip_size};
+        return pass_over(writer, item);
+    }
+    return true;
 }
 
 /* Results that do not name their tool get the name from the call. */
@@ -231,7 +246,7 @@ static bool name_tools(struct wal__model_writer *writer,
     for (size_t i = 0; i < item->block_count; i++) {
         const struct wal__model_block *block = &item->blocks[i];
         struct wal__json_span name;
-        if (block->kind != WAL__BLOCK_TOOL_CALL || block->id.size == 0) {
+        if (block->kind != WAL__BLOCK_TOOL_CALL || block->id.size <= 2) {
             continue;
         }
         name = wal__arena_copy(writer->keep, block->name);
@@ -242,11 +257,30 @@ static bool name_tools(struct wal__model_writer *writer,
         }
     }
     if (item->kind == WAL__MODEL_MESSAGE && item->role == WAL__ROLE_TOOL &&
-        item->name.size == 0 && item->call.size > 0) {
+        item->name.size == 0 && item->call.size > 2) {
         (void)wal__model_table_get(
             &writer->calls, wal__model_string_hash(0, item->call), &item->name);
     }
     return true;
+}
+
+/* Where the client goes on, once this item is written. */
+static void move_tip(struct wal__model_writer *writer,
+                     const struct wal__model_item *item,
+                     struct wal__json_span id, struct wal__json_span parent)
+{
+    bool is_under = parent.size == writer->tip_size &&
+                    memcmp(parent.data, writer->tip, parent.size) == 0;
+
+    bool extends = writer->dialect->writing->tip_extends;
+
+    if (item->is_sidechain || item->stream != 0 || is_beside(writer, item) ||
+        id.size > sizeof(writer->tip) ||
+        (extends ? !is_under : item->is_aside)) {
+        return;
+    }
+    memcpy(writer->tip, id.data, id.size);
+    writer->tip_size = id.size;
 }
 
 static bool give(void *ctx, struct wal__model_item *item)
@@ -258,12 +292,21 @@ static bool give(void *ctx, struct wal__model_item *item)
     if (!set_ids(writer, item, &out)) {
         return false;
     }
+    if (writer->first.size == 0 && !item->is_aside && out.id.size > 0 &&
+        !is_beside(writer, item)) {
+        writer->first = wal__arena_copy(writer->keep, out.id);
+    }
     if ((to->carries & WAL__CARRIES(TOOL_NAMES)) != 0 &&
         !name_tools(writer, &out)) {
         return false;
     }
+    writer->rest = out.raw.size > 0 ? item->rest : 0;
     writer->items++;
-    return to->item(writer, &out) && !writer->out.has_failed;
+    if (!to->item(writer, &out) || writer->out.has_failed) {
+        return false;
+    }
+    move_tip(writer, item, out.id, out.parent);
+    return true;
 }
 
 static bool joined(void *ctx, struct wal__json_span id,
@@ -310,13 +353,18 @@ bool wal__model_write_item(struct wal__model_writer *writer,
     if (spare == NULL) {
         return false;
     }
+    if (writer->rest > 0) {
+        writer->rest--;
+        move_tip(writer, item, item->id, item->parent);
+        return keep_id(writer, item);
+    }
     if (!wal__model_fit(&fitted, to->carries, writer->dialect, spare,
                         writer->losses)) {
-        return (item->is_aside || wal__model_merge_end(&writer->merge)) &&
-               pass_over(writer, item);
+        return wal__model_merge_end(&writer->merge) && pass_over(writer, item);
     }
     if (fitted.kind == WAL__MODEL_HEADER) {
-        return pass_over(writer, item); /* it is on no branch */
+        return (to->keeps_header && item->dialect == writer->dialect) ||
+               pass_over(writer, item);
     }
     return to->merges ? wal__model_merge_put(&writer->merge, &fitted)
                       : give(writer, &fitted);
@@ -337,7 +385,10 @@ bool wal__model_write_end(struct wal__model_writer *writer,
         !wal__model_written_id(writer, head, &written)) {
         return false;
     }
-    if (written.size > 0 && to->head != NULL && !to->head(writer, written)) {
+    if (written.size > 0 && to->head != NULL &&
+        (written.size != writer->tip_size ||
+         memcmp(written.data, writer->tip, written.size) != 0) &&
+        !to->head(writer, written)) {
         return false;
     }
     return to->end(writer) && !writer->out.has_failed;

@@ -29,6 +29,10 @@ struct wal__model_writer {
     void *state;                /* the dialect's own, in `keep` */
     uint64_t losses[WAL__FEATURE_COUNT];
     uint64_t items; /* given to the dialect */
+    uint32_t rest;  /* items to come that are in a line that went out */
+    struct wal__json_span first; /* id that was written first */
+    size_t tip_size;
+    uint8_t tip[1600]; /* written id that the client would go on behind */
     struct wal__model_merge merge;
     struct wal__model_table links; /* written id by hash of id */
     struct wal__model_table parts; /* id of the item that one is part of */
@@ -47,7 +51,7 @@ bool wal__model_write_item(struct wal__model_writer *writer,
 bool wal__model_write_is_idle(const struct wal__model_writer *writer);
 
 /* Ends the session. `head` is the item that the client is to go on behind, or
- * empty: the last one. */
+ * empty: wherever it would. */
 bool wal__model_write_end(struct wal__model_writer *writer,
                           struct wal__json_span head);
 
@@ -62,7 +66,7 @@ bool wal__model_piece_id(struct wal__model_writer *writer,
                          const struct wal__model_item *item, uint64_t piece,
                          struct wal__json_span *id);
 
-/* For dialects: a hash as a UUID of version 8, with quotes; answers its size. */
+/* For dialects: a hash as a UUID of version 8, with quotes; its size. */
 size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
 
 /* For dialects: what goes out from here on goes to that file. */

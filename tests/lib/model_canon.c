@@ -4,7 +4,7 @@
  * Strings are decoded, keys sorted, times are milliseconds, and ids are the
  * ordinals of items. What is no part of the conversation (titles, labels,
  * custom entries, lines of a client's own) is on no branch. Normal stop reasons
- * are left out, and so are counts of nothing.
+ * are left out, and so are counts of nothing; a refusal is an error.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +22,10 @@
 
 struct canon {
     struct wal__model_table ordinals; /* in value.size; value.data is unused */
+    struct wal__model_table calls;    /* names of tools */
     uint64_t carries;
     size_t count;
+    size_t first; /* on a branch */
     json_t *lines;
 };
 
@@ -38,7 +40,9 @@ static json_t *decoded(struct wal__json_span json)
 
 static void set(json_t *object, const char *key, struct wal__json_span json)
 {
-    if (json.size > 0) {
+    bool is_empty = json.size == 2 && json.data[0] == '"';
+
+    if (json.size > 0 && !is_empty) {
         json_object_set_new(object, key, decoded(json));
     }
 }
@@ -164,8 +168,11 @@ static void set_message(const struct canon *canon, json_t *object,
     if (item->is_meta) {
         json_object_set_new(object, "meta", json_true());
     }
-    if (item->stop == WAL__STOP_LENGTH || item->stop >= WAL__STOP_REFUSAL) {
+    if (item->stop == WAL__STOP_LENGTH || item->stop == WAL__STOP_ABORTED) {
         json_object_set_new(object, "stop", json_integer(item->stop));
+    } else if (item->stop == WAL__STOP_REFUSAL ||
+               item->stop == WAL__STOP_ERROR) {
+        json_object_set_new(object, "stop", json_integer(WAL__STOP_ERROR));
     }
     set_number(object, "input", item->usage.input);
     set_number(object, "output", item->usage.output);
@@ -173,6 +180,23 @@ static void set_message(const struct canon *canon, json_t *object,
     set_number(object, "cacheWrite", item->usage.cache_write);
     set_number(object, "reasoning", item->usage.reasoning);
     set_number(object, "cost", item->usage.cost);
+}
+
+/* A result has its tool's name, whether its source says it or not. */
+static void name_tools(struct canon *canon, struct wal__model_item *item)
+{
+    for (size_t i = 0; i < item->block_count; i++) {
+        const struct wal__model_block *block = &item->blocks[i];
+        if (block->kind == WAL__BLOCK_TOOL_CALL && block->id.size > 2) {
+            assert_true(wal__model_table_put(
+                &canon->calls, wal__model_string_hash(0, block->id),
+                block->name));
+        }
+    }
+    if (item->role == WAL__ROLE_TOOL && item->call.size > 2) {
+        (void)wal__model_table_get(
+            &canon->calls, wal__model_string_hash(0, item->call), &item->name);
+    }
 }
 
 static bool is_on_branch(const struct wal__model_item *item)
@@ -195,9 +219,10 @@ static void set_place(struct canon *canon, json_t *object,
             json_integer((json_int_t)ordinal(canon, item->parent)));
     }
     if (item->target.size > 0) {
+        size_t target = ordinal(canon, item->target);
         json_object_set_new(
             object, "target",
-            json_integer((json_int_t)ordinal(canon, item->target)));
+            json_integer((json_int_t)(target > 0 ? target : canon->first)));
     }
     if (item->is_sidechain) {
         json_object_set_new(object, "sidechain", json_true());
@@ -205,6 +230,17 @@ static void set_place(struct canon *canon, json_t *object,
     if (item->kind == WAL__MODEL_MESSAGE &&
         wal__model_time_read(item->time, &ms)) {
         json_object_set_new(object, "time", json_integer(ms));
+    }
+}
+
+/* Ids in a client's own line are mapped as others are. */
+static void drop_ids(json_t *data)
+{
+    static const char *const keys[] = {"id", "parentId", "uuid", "parentUuid",
+                                       "sessionId"};
+
+    for (size_t i = 0; json_is_object(data) && i < 5; i++) {
+        json_object_del(data, keys[i]);
     }
 }
 
@@ -219,6 +255,9 @@ static bool emit(void *ctx, struct wal__model_item *item)
     if (item->kind == WAL__MODEL_HEADER) {
         return true;
     }
+    if (item->kind == WAL__MODEL_MESSAGE) {
+        name_tools(canon, item);
+    }
     object = json_object();
     json_object_set_new(object, "kind", json_string(kinds[item->kind]));
     set_place(canon, object, item);
@@ -230,12 +269,16 @@ static bool emit(void *ctx, struct wal__model_item *item)
         set_message(canon, object, item);
     } else {
         set(object, "text", item->text);
-        if (item->kind != WAL__MODEL_LINE) {
-            set(object, "data", item->data);
+        set(object, "data", item->data);
+        if (item->kind == WAL__MODEL_LINE) {
+            drop_ids(json_object_get(object, "data"));
         }
     }
     json_array_append_new(canon->lines, object);
     canon->count++;
+    if (canon->first == 0 && is_on_branch(item)) {
+        canon->first = canon->count;
+    }
     return put_ordinal(canon, item->id,
                        is_on_branch(item) ? canon->count
                                           : ordinal(canon, item->parent));
@@ -277,6 +320,7 @@ char *kit_canon(const struct kit *kit, uint64_t carries,
     char *text;
 
     canon.ordinals.arena = arena;
+    canon.calls.arena = arena;
     for (size_t i = 0; i < kit->count; i++) {
         struct wal__model_item item = kit->items[i];
         struct wal__model_block *blocks =

@@ -433,7 +433,6 @@ bool kit_write(const struct kit *kit, const char *dialect,
                                        .session = &kit->session,
                                        .output = &output};
     bool has_branches;
-    struct wal__json_span head = kit->head;
     bool is_done;
 
     arena_init(&memory);
@@ -458,13 +457,8 @@ bool kit_write(const struct kit *kit, const char *dialect,
             continue;
         }
         is_done = wal__model_write_item(&writer, &item);
-        if (!item.is_aside && !item.is_sidechain &&
-            item.kind != WAL__MODEL_HEADER) {
-            head = wal__json_characters_equal(item.id, kit->head) ? none
-                                                                  : kit->head;
-        }
     }
-    is_done = is_done && wal__model_write_end(&writer, head);
+    is_done = is_done && wal__model_write_end(&writer, kit->head);
     if (losses != NULL) {
         memcpy(losses, writer.losses, sizeof(writer.losses));
     }

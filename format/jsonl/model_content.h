@@ -1,0 +1,50 @@
+/*
+ * model_content: the content of a message as clients of today write it.
+ *
+ * Content is a string, or an array of blocks and strings. Blocks have the names
+ * of Anthropic's interface, or of pi's: text; thinking, redacted_thinking;
+ * tool_use, toolCall; tool_result; image.
+ *
+ * Invariant: order stays; a block of another kind stays as it is.
+ *
+ * Threads: no shared state; any thread may call any function.
+ */
+#ifndef FORMAT_JSONL_MODEL_CONTENT_H
+#define FORMAT_JSONL_MODEL_CONTENT_H
+
+#include "format/jsonl/model_read.h"
+
+/* Adds the blocks of content that has no results; one that it has stays as it
+ * is. *fields grows by what the model has no place for. False: no memory. */
+bool wal__content_read(struct wal__json_token content,
+                       struct wal__model_blocks *blocks, uint32_t *fields);
+
+/* Adds the calls of an array as OpenAI's interface has them: {id, function:
+ * {name, arguments}}, arguments a string with JSON in it. False: no memory. */
+bool wal__content_calls(struct wal__json_token calls,
+                        struct wal__model_blocks *blocks);
+
+/* The items of a message: results of tools, and what stands between them. */
+struct wal__content_pieces {
+    struct wal__arena *arena;
+    struct wal__model_item *items;
+    size_t count;
+    size_t capacity;
+    struct wal__json_span first_call; /* of the first result, or empty */
+};
+
+/*
+ * Splits the content of a message into items, at least one, all like `item`
+ * but for what they hold. Each goes under the one before it; all but the last
+ * have ids made of the item's. False: no memory.
+ */
+bool wal__content_split(struct wal__content_pieces *pieces,
+                        const struct wal__model_item *item,
+                        struct wal__json_token content);
+
+/* Gives the pieces, the first under `parent`. False: the sink wants no more. */
+bool wal__content_give(struct wal__content_pieces *pieces,
+                       struct wal__json_span parent,
+                       struct wal__model_reader *reader);
+
+#endif

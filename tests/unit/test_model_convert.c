@@ -1,0 +1,234 @@
+/*
+ * Tests of conversions: from every dialect that is modelled to every other and
+ * back, what a session means stays but for what the table permits to be lost.
+ *
+ * The sessions are those of tests/golden/model/, each with every feature of
+ * its dialect, and, where AGENTWAL_FIXTURES names a directory, all files in it
+ * that a modelled dialect recognises.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fts.h>
+#include <cmocka.h>
+
+#include "tests/lib/model_kit.h"
+
+static char *file_text(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *text;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    text = calloc(1, *size + 1);
+    assert_int_equal(fread(text, 1, *size, file), *size);
+    fclose(file);
+    return text;
+}
+
+/* Where two texts differ. */
+static void report(const char *what, const char *one, const char *two)
+{
+    size_t line = 1;
+    size_t at = 0;
+    size_t from;
+
+    while (one[at] != '\0' && one[at] == two[at]) {
+        line += one[at++] == '\n' ? 1 : 0;
+    }
+    from = at > 100 ? at - 100 : 0;
+    fail_msg("%s: item %zu differs:\n...%.200s\n...%.200s", what, line,
+             one + from, two + from);
+}
+
+/* There and back. */
+static void convert(const char *name, const struct kit_files *files,
+                    const struct wal__dialect *from,
+                    const struct wal__dialect *to)
+{
+    uint64_t carries = from->writing != NULL ? from->writing->carries : 0;
+    struct kit_files there = {.items = NULL};
+    struct kit_files back = {.items = NULL};
+    struct kit before;
+    struct kit other;
+    struct kit after;
+    char what[512];
+    char *one;
+    char *two;
+
+    snprintf(what, sizeof(what), "%s, %s to %s", name, from->name, to->name);
+    kit_read(&before, from->name, files);
+    assert_true(kit_write(&before, to->name, &there, NULL));
+    kit_read(&other, to->name, &there);
+    one = kit_canon(&before, to->writing->carries, to);
+    two = kit_canon(&other, to->writing->carries, to);
+    if (strcmp(one, two) != 0) {
+        report(what, one, two);
+    }
+    free(one);
+    free(two);
+    if (from->writing != NULL) {
+        assert_true(kit_write(&other, from->name, &back, NULL));
+        kit_read(&after, from->name, &back);
+        one = kit_canon(&before, carries & to->writing->carries, NULL);
+        two = kit_canon(&after, carries & to->writing->carries, NULL);
+        snprintf(what, sizeof(what), "%s, %s to %s and back", name, from->name,
+                 to->name);
+        if (strcmp(one, two) != 0) {
+            report(what, one, two);
+        }
+        free(one);
+        free(two);
+        kit_free(&after);
+    }
+    kit_free(&other);
+    kit_free(&before);
+    kit_files_free(&there);
+    kit_files_free(&back);
+}
+
+static void convert_to_all(const char *name, const struct kit_files *files,
+                           const struct wal__dialect *from)
+{
+    const struct wal__dialect *to;
+
+    for (size_t i = 0; (to = wal__dialect_at(i)) != NULL; i++) {
+        if (to->writing != NULL) {
+            convert(name, files, from, to);
+        }
+    }
+}
+
+/* The dialect that the file is of, as an import tells it. */
+static const struct wal__dialect *recognised(const char *text, size_t size)
+{
+    const struct wal__dialect *dialect = NULL;
+    const char *at = text;
+    size_t lines = 0;
+
+    while (dialect == NULL && at < text + size && lines < 64) {
+        size_t left = (size_t)(text + size - at);
+        const char *end = memchr(at, '\n', left);
+        size_t length = end != NULL ? (size_t)(end - at) : left;
+        struct wal__json_span line = wal__line_text(at, length);
+        if (!wal__line_is_blank(line.data, line.size)) {
+            lines++;
+            dialect = wal__dialect_recognise(line.data, line.size, lines == 1);
+        }
+        at += length + 1;
+    }
+    return dialect;
+}
+
+static size_t convert_file(const char *path, const char *name)
+{
+    struct kit_files files = {.items = NULL};
+    const struct wal__dialect *from;
+    size_t size;
+    char *text = file_text(path, &size);
+
+    from = recognised(text, size);
+    if (from != NULL && from->reading != NULL && from->reading->line != NULL &&
+        from->reading->stream == NULL) {
+        kit_files_add(&files, "file", false, text, size);
+        convert_to_all(name, &files, from);
+        kit_files_free(&files);
+    }
+    free(text);
+    return from != NULL ? 1 : 0;
+}
+
+static size_t convert_below(const char *directory)
+{
+    char *paths[] = {strdup(directory), NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    size_t count = 0;
+    FTSENT *entry;
+
+    assert_non_null(tree);
+    while ((entry = fts_read(tree)) != NULL) {
+        size_t size = strlen(entry->fts_name);
+        if (entry->fts_info == FTS_F && size > 6 &&
+            strcmp(entry->fts_name + size - 6, ".jsonl") == 0) {
+            count += convert_file(entry->fts_path, entry->fts_name);
+        }
+    }
+    fts_close(tree);
+    free(paths[0]);
+    return count;
+}
+
+static void test_model_convert__made_files(void **state)
+{
+    (void)state;
+    assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model") >= 3);
+}
+
+static void test_model_convert__fixtures(void **state)
+{
+    const char *directory = getenv("AGENTWAL_FIXTURES");
+
+    (void)state;
+    if (directory != NULL && directory[0] != '\0') {
+        assert_true(convert_below(directory) > 0);
+    }
+}
+
+/* What a pair permits to be lost, as the committed table has it. */
+static void test_model_convert__permitted_losses_are_the_table(void **state)
+{
+    const struct wal__dialect *from;
+    const struct wal__dialect *to;
+    size_t size;
+    char *table =
+        file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
+    char *made = calloc(1, 1 << 20);
+
+    (void)state;
+    for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
+        for (size_t j = 0; (to = wal__dialect_at(j)) != NULL; j++) {
+            if (from == to || from->writing == NULL || to->writing == NULL) {
+                continue;
+            }
+            sprintf(made + strlen(made), "%s to %s\n", from->name, to->name);
+            for (unsigned f = 0; f < WAL__FEATURE_COUNT; f++) {
+                if ((from->writing->carries & ~to->writing->carries) >> f & 1) {
+                    sprintf(made + strlen(made), "    %s\n",
+                            wal__feature_text((enum wal__feature)f));
+                }
+            }
+        }
+    }
+    if (getenv("AGENTWAL_UPDATE") != NULL) {
+        FILE *file = fopen(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", "w");
+        assert_non_null(file);
+        fputs(made, file);
+        fclose(file);
+    } else if (strcmp(made, table) != 0) {
+        report("tests/golden/losses.txt (AGENTWAL_UPDATE=1 writes it)", table,
+               made);
+    }
+    free(made);
+    free(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_convert__made_files),
+        cmocka_unit_test(test_model_convert__fixtures),
+        cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -22,38 +22,98 @@ static const char help[] =
     "        file is a session, a line an entry; again: only what is new\n"
     "  export --dialect source [--session SESSION]... STORE OUTDIR\n"
     "        give the files back, byte for byte; again: only what is new\n"
-    "  export --dialect source --session SESSION --stdout STORE\n"
+    "  export --dialect NAME [--session SESSION]... STORE OUTDIR\n"
+    "        write sessions as that client has them, and say what is lost\n"
+    "  export --dialect source|NAME --session SESSION --stdout STORE\n"
     "        one of them, on standard output\n"
-    "  path --dialect source STORE OUTDIR SESSION\n"
+    "  path --dialect source|NAME [--stream N] STORE OUTDIR SESSION\n"
     "        where that session's file lies\n"
     "  dialects\n"
-    "        what import can read, and export write\n"
+    "        what import can read, export write, and each carries\n"
     "\n"
     "SESSION: an id, a unique beginning of one, @latest (of the current\n"
     "directory), or the path of a file that was imported.\n";
 
-static void print_dialect(const struct cli *cli, const char *name,
-                          const char *summary, bool is_read, bool is_written)
+static bool carries(const struct wal__dialect *dialect, unsigned feature)
+{
+    return dialect->writing != NULL &&
+           (dialect->writing->carries >> feature & 1) != 0;
+}
+
+/* Losses of no dialect in particular are no features. */
+static bool is_feature(unsigned feature)
+{
+    return feature < WAL__FEATURE_FIELDS || feature == WAL__FEATURE_PARENTS;
+}
+
+/* `dialect` is null for the source. */
+static void write_dialect(const char *name, const char *summary,
+                          const struct wal__dialect *dialect)
 {
     struct cli_json json;
 
-    if (!cli->json) {
-        printf("%-8s  %-6s  %-6s  %s\n", name, is_read ? "import" : "-",
-               is_written ? "export" : "-", summary);
-        return;
-    }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "name");
     cli_json_text(&json, cli_slice(name));
     cli_json_key(&json, "import");
-    cli_json_bool(&json, is_read);
+    cli_json_bool(&json, dialect != NULL);
     cli_json_key(&json, "export");
-    cli_json_bool(&json, is_written);
+    cli_json_bool(&json, dialect == NULL || dialect->writing != NULL);
     cli_json_key(&json, "summary");
     cli_json_text(&json, cli_slice(summary));
+    cli_json_key(&json, "carries");
+    cli_json_open(&json, '{');
+    for (unsigned i = 0; dialect != NULL && i < WAL__FEATURE_COUNT; i++) {
+        if (is_feature(i)) {
+            cli_json_name(&json,
+                          cli_slice(wal__feature_text((enum wal__feature)i)));
+            cli_json_bool(&json, carries(dialect, i));
+        }
+    }
+    cli_json_close(&json, '}');
     cli_json_close(&json, '}');
     cli_json_line(&json);
+}
+
+static void print_dialect(const struct cli *cli, const char *name,
+                          const char *summary,
+                          const struct wal__dialect *dialect)
+{
+    if (cli->json) {
+        write_dialect(name, summary, dialect);
+        return;
+    }
+    printf("%-8s  %-6s  %-6s  %s\n", name, dialect != NULL ? "import" : "-",
+           dialect == NULL || dialect->writing != NULL ? "export" : "-",
+           summary);
+}
+
+/* What each dialect that is written carries. */
+static void print_features(void)
+{
+    const struct wal__dialect *dialect;
+
+    printf("\n%-44s", "carried");
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        if (dialect->writing != NULL) {
+            printf("  %s", dialect->name);
+        }
+    }
+    putchar('\n');
+    for (unsigned f = 0; f < WAL__FEATURE_COUNT; f++) {
+        if (!is_feature(f)) {
+            continue;
+        }
+        printf("%-44s", wal__feature_text((enum wal__feature)f));
+        for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+            if (dialect->writing != NULL) {
+                printf("  %*s", (int)strlen(dialect->name),
+                       carries(dialect, f) ? "yes" : "-");
+            }
+        }
+        putchar('\n');
+    }
 }
 
 static int walconv_dialects(struct cli *cli, int argc, char **argv)
@@ -68,9 +128,12 @@ static int walconv_dialects(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    print_dialect(cli, "source", "the files as they came in", false, true);
+    print_dialect(cli, "source", "the files as they came in", NULL);
     for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
-        print_dialect(cli, dialect->name, dialect->summary, true, false);
+        print_dialect(cli, dialect->name, dialect->summary, dialect);
+    }
+    if (!cli->json) {
+        print_features();
     }
     return CLI_DONE;
 }

@@ -1,5 +1,6 @@
 /*
- * walconv_export - gives imported files back.
+ * walconv_export - gives imported files back, and writes sessions as other
+ * clients have them.
  *
  * A source lies at its path below the output directory. Where several have
  * one path, each lies below a folder named by a number, in the order in which
@@ -20,6 +21,7 @@
 #include "tools/cli_source.h"
 #include "tools/walconv.h"
 #include "tools/walconv_source.h"
+#include "tools/walconv_view.h"
 
 struct item {
     char *id;
@@ -33,7 +35,8 @@ struct export
     const struct cli *cli;
     struct wal_store *store;
     const char *store_path;
-    const char *root; /* null: standard output */
+    const char *root;                   /* null: standard output */
+    const struct wal__dialect *dialect; /* null: the source */
     struct item *items;
     size_t count;
     size_t capacity;
@@ -214,6 +217,82 @@ static void print_result(const struct export *export, const struct item *item,
     }
 }
 
+static void write_view_json(const struct export *export,
+                            const struct item *item,
+                            const struct walconv_viewed *viewed)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, export->root != NULL ? stdout : stderr);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, cli_slice(item->id));
+    cli_json_key(&json, "dialect");
+    cli_json_text(&json, cli_slice(export->dialect->name));
+    cli_json_key(&json, "path");
+    cli_json_optional(&json, cli_slice(viewed->path));
+    cli_json_key(&json, "added");
+    cli_json_number(&json, viewed->added);
+    cli_json_key(&json, "losses");
+    cli_json_open(&json, '[');
+    for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
+        write_loss(&json, wal__feature_text((enum wal__feature)i),
+                   viewed->losses[i]);
+    }
+    write_loss(&json, "entries that cannot be read", viewed->unreadable);
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void print_view(const struct export *export, const struct item *item,
+                       const struct walconv_viewed *viewed)
+{
+    FILE *file = export->root != NULL ? stdout : stderr;
+
+    if (export->cli->json) {
+        write_view_json(export, item, viewed);
+        return;
+    }
+    if (export->root != NULL) {
+        printf("%s: session ", viewed->path);
+        cli_print_name(stdout, cli_slice(item->id));
+        printf(", %" PRIu64 " %s added\n", viewed->added,
+               cli_noun(viewed->added, "line", "lines"));
+    }
+    for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
+        if (viewed->losses[i] > 0) {
+            fprintf(file, "  lost: %" PRIu64 " %s\n", viewed->losses[i],
+                    wal__feature_text((enum wal__feature)i));
+        }
+    }
+}
+
+static int export_view(const struct export *export, const struct item *item)
+{
+    struct walconv_view view = {.cli = export->cli,
+                                .dialect = export->dialect,
+                                .root = export->root,
+                                .name = item->id};
+    struct walconv_viewed viewed = {.path = NULL};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code;
+
+    status = wal_session_open(export->store, cli_slice(item->id), &view.session,
+                              &error);
+    if (status != WAL_OK) {
+        return cli_fail(export->cli, item->id, status, &error);
+    }
+    code = walconv_view_put(&view, &viewed);
+    wal_session_close(view.session);
+    if (!viewed.is_refused) {
+        print_view(export, item, &viewed);
+    }
+    free(viewed.path);
+    return code;
+}
+
 static char *joined(const char *root, const char *path)
 {
     char *text = cli_alloc(strlen(root) + strlen(path) + 2);
@@ -224,7 +303,7 @@ static char *joined(const char *root, const char *path)
     return text;
 }
 
-static int export_item(struct export *export, const struct item *item)
+static int export_source(struct export *export, const struct item *item)
 {
     struct walconv_source source = {.cli = export->cli,
                                     .store = export->store,
@@ -252,9 +331,22 @@ static int export_item(struct export *export, const struct item *item)
     if (code < CLI_USAGE && !outcome.is_refused) {
         print_result(export, item, path, &outcome);
     }
+    free(path);
+    return code;
+}
+
+static int export_item(struct export *export, const struct item *item)
+{
+    int code;
+
+    if (export->dialect != NULL) {
+        progress_clear(&export->progress);
+        code = export_view(export, item);
+    } else {
+        code = export_source(export, item);
+    }
     progress_show(&export->progress, "export", ++export->done, export->count,
                   "sessions");
-    free(path);
     return code;
 }
 
@@ -293,15 +385,21 @@ static int export_all(struct export *export)
     return code;
 }
 
-static int check_dialect(const struct cli *cli, const char *dialect)
+/* Finds what is to be written; null: the source. */
+static int check_dialect(const struct cli *cli, const char *name,
+                         const struct wal__dialect **dialect)
 {
-    if (dialect == NULL) {
+    if (name == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect", "is needed");
     }
-    if (strcmp(dialect, "source") != 0) {
+    if (strcmp(name, "source") == 0) {
+        return CLI_GO_ON;
+    }
+    *dialect = wal__dialect_find(name);
+    if (*dialect == NULL || (*dialect)->writing == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect",
                          "'%s' cannot be written (see: walconv dialects)",
-                         dialect);
+                         name);
     }
     return CLI_GO_ON;
 }
@@ -353,7 +451,7 @@ int walconv_export(struct cli *cli, int argc, char **argv)
         code = cli_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
     }
     if (code == CLI_GO_ON) {
-        code = check_dialect(cli, dialect);
+        code = check_dialect(cli, dialect, &export.dialect);
     }
     if (code == CLI_GO_ON && to_stdout && sessions.count != 1) {
         code = cli_error(cli, CLI_USAGE, "--stdout", "goes with one --session");
@@ -378,6 +476,28 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     return code;
 }
 
+static int view_path(const struct export *export, struct wal_session *session,
+                     uint32_t stream)
+{
+    const struct cli *cli = export->cli;
+    const struct walconv_view view = {.cli = cli,
+                                      .session = session,
+                                      .dialect = export->dialect,
+                                      .root = cli->items[2],
+                                      .name = cli->items[3]};
+    struct walconv_viewed viewed = {.path = NULL};
+    int code = walconv_view_path(&view, stream, &viewed);
+
+    if (code == CLI_DONE && viewed.path == NULL) {
+        code = cli_error(cli, CLI_NO, cli->items[3],
+                         "has no file of that stream in this dialect");
+    } else if (code == CLI_DONE) {
+        printf("%s\n", viewed.path);
+    }
+    free(viewed.path);
+    return code;
+}
+
 int walconv_path(struct cli *cli, int argc, char **argv)
 {
     const char *dialect = NULL;
@@ -391,13 +511,17 @@ int walconv_path(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct export export = {.cli = cli};
     const struct item *item = NULL;
+    uint64_t number = 0;
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_GO_ON) {
         code = cli_operands(cli, 4, 4);
     }
+    if (code == CLI_GO_ON && stream != NULL) {
+        code = cli_number(cli, "--stream", stream, 255, &number);
+    }
     if (code == CLI_GO_ON) {
-        code = check_dialect(cli, dialect);
+        code = check_dialect(cli, dialect, &export.dialect);
     }
     if (code == CLI_GO_ON) {
         export.store_path = cli->items[1];
@@ -408,7 +532,10 @@ int walconv_path(struct cli *cli, int argc, char **argv)
         return code;
     }
     code = cli_session(cli, export.store, cli->items[3], &session);
-    if (code == CLI_GO_ON) {
+    if (code == CLI_GO_ON && export.dialect != NULL) {
+        code = view_path(&export, session, (uint32_t)number);
+        wal_session_close(session);
+    } else if (code == CLI_GO_ON) {
         if (wal_session_status(session, &info, NULL) == WAL_OK) {
             item = item_of(&export, info.id);
         }

@@ -309,8 +309,8 @@ static char *lines_text(json_t *lines)
     return text;
 }
 
-char *kit_canon(const struct kit *kit, uint64_t carries,
-                const struct wal__dialect *target)
+char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
+                      const struct wal__dialect *target)
 {
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct wal__arena *arena = (void *)(uintptr_t)&kit->memory.arena;

@@ -18,21 +18,22 @@ static const struct wal__json_span none = {NULL, 0};
 
 /* ------------------------------------------------------------- files --- */
 
-static struct kit_file *add_file(struct kit_files *files, const char *path,
-                                 bool is_document)
+static struct model_kit_file *add_file(struct model_kit_files *files,
+                                       const char *path, bool is_document)
 {
-    struct kit_file *file;
+    struct model_kit_file *file;
 
     files->items =
         realloc(files->items, (files->count + 1) * sizeof(files->items[0]));
     assert_non_null(files->items);
     file = &files->items[files->count++];
-    *file = (struct kit_file){.path = strdup(path), .is_document = is_document};
+    *file = (struct model_kit_file){.path = strdup(path),
+                                    .is_document = is_document};
     file->data = calloc(1, 1);
     return file;
 }
 
-static void append(struct kit_file *file, const void *data, size_t size)
+static void append(struct model_kit_file *file, const void *data, size_t size)
 {
     file->data = realloc(file->data, file->size + size + 1);
     assert_non_null(file->data);
@@ -41,14 +42,14 @@ static void append(struct kit_file *file, const void *data, size_t size)
     file->data[file->size] = '\0';
 }
 
-void kit_files_add(struct kit_files *files, const char *path, bool is_document,
-                   const void *data, size_t size)
+void model_kit_files_add(struct model_kit_files *files, const char *path,
+                         bool is_document, const void *data, size_t size)
 {
     append(add_file(files, path, is_document), data, size);
 }
 
-const struct kit_file *kit_files_find(const struct kit_files *files,
-                                      const char *end)
+const struct model_kit_file *
+model_kit_files_find(const struct model_kit_files *files, const char *end)
 {
     for (size_t i = 0; i < files->count; i++) {
         size_t size = strlen(files->items[i].path);
@@ -60,19 +61,19 @@ const struct kit_file *kit_files_find(const struct kit_files *files,
     return NULL;
 }
 
-void kit_files_free(struct kit_files *files)
+void model_kit_files_free(struct model_kit_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
         free(files->items[i].path);
         free(files->items[i].data);
     }
     free(files->items);
-    *files = (struct kit_files){.items = NULL};
+    *files = (struct model_kit_files){.items = NULL};
 }
 
 static bool choose_file(void *ctx, const char *path, bool is_document)
 {
-    struct kit_files *files = ctx;
+    struct model_kit_files *files = ctx;
 
     for (size_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i].path, path) == 0) {
@@ -89,7 +90,7 @@ static bool choose_file(void *ctx, const char *path, bool is_document)
 
 static bool put_bytes(void *ctx, const void *data, size_t size)
 {
-    struct kit_files *files = ctx;
+    struct model_kit_files *files = ctx;
 
     assert_true(files->chosen < files->count);
     append(&files->items[files->chosen], data, size);
@@ -100,7 +101,7 @@ static bool put_bytes(void *ctx, const void *data, size_t size)
 
 static void *more(void *ctx, size_t size, size_t *got)
 {
-    struct kit_arena *memory = ctx;
+    struct model_kit_arena *memory = ctx;
 
     /* Exactly what is asked for, so that sanitizers see what goes beyond. */
     memory->pieces = realloc(memory->pieces,
@@ -110,12 +111,12 @@ static void *more(void *ctx, size_t size, size_t *got)
     return memory->pieces[memory->count++];
 }
 
-static void arena_init(struct kit_arena *memory)
+static void arena_init(struct model_kit_arena *memory)
 {
-    *memory = (struct kit_arena){.arena = {.more = more, .ctx = memory}};
+    *memory = (struct model_kit_arena){.arena = {.more = more, .ctx = memory}};
 }
 
-static void arena_free(struct kit_arena *memory)
+static void arena_free(struct model_kit_arena *memory)
 {
     for (size_t i = 0; i < memory->count; i++) {
         free(memory->pieces[i]);
@@ -127,7 +128,7 @@ static void arena_free(struct kit_arena *memory)
 /* ----------------------------------------------------------- reading --- */
 
 struct reading {
-    struct kit *kit;
+    struct model_kit *kit;
     const struct wal__dialect *dialect;
     struct wal__model_reader reader;
     struct wal__model_table ids;
@@ -135,7 +136,7 @@ struct reading {
     struct wal__json_span head; /* of the log */
     struct wal__json_span last; /* item of the line */
     bool has_mainline;
-    const struct kit_files *files;
+    const struct model_kit_files *files;
 };
 
 static void merge_session(struct wal__model_session *to,
@@ -167,7 +168,7 @@ static void merge_session(struct wal__model_session *to,
 static bool take_item(void *ctx, struct wal__model_item *item)
 {
     struct reading *reading = ctx;
-    struct kit *kit = reading->kit;
+    struct model_kit *kit = reading->kit;
 
     if (item->kind == WAL__MODEL_HEADER && item->session != NULL) {
         merge_session(&kit->session, item->session);
@@ -260,8 +261,9 @@ static void read_line(struct reading *reading, struct wal__json_span text,
     }
 }
 
-static void each_line(struct reading *reading, const struct kit_file *file,
-                      uint32_t stream, bool only_looks)
+static void each_line(struct reading *reading,
+                      const struct model_kit_file *file, uint32_t stream,
+                      bool only_looks)
 {
     const char *at = file->data;
     size_t number = 0;
@@ -288,7 +290,7 @@ static bool get_document(void *ctx, const char *key,
     struct reading *reading = ctx;
 
     for (size_t i = 0; i < reading->files->count; i++) {
-        const struct kit_file *file = &reading->files->items[i];
+        const struct model_kit_file *file = &reading->files->items[i];
         if (file->is_document && strcmp(file->path, key) == 0) {
             *value = (struct wal__json_span){(uint8_t *)file->data, file->size};
             return true;
@@ -299,8 +301,8 @@ static bool get_document(void *ctx, const char *key,
 
 static int by_path(const void *a, const void *b)
 {
-    return strcmp((*(const struct kit_file *const *)a)->path,
-                  (*(const struct kit_file *const *)b)->path);
+    return strcmp((*(const struct model_kit_file *const *)a)->path,
+                  (*(const struct model_kit_file *const *)b)->path);
 }
 
 static bool scan_documents(void *ctx, const char *prefix,
@@ -309,13 +311,13 @@ static bool scan_documents(void *ctx, const char *prefix,
                            void *each_ctx)
 {
     struct reading *reading = ctx;
-    const struct kit_file **found =
+    const struct model_kit_file **found =
         calloc(reading->files->count + 1, sizeof(*found));
     size_t count = 0;
     bool goes_on = true;
 
     for (size_t i = 0; i < reading->files->count; i++) {
-        const struct kit_file *file = &reading->files->items[i];
+        const struct model_kit_file *file = &reading->files->items[i];
         if (file->is_document &&
             strncmp(file->path, prefix, strlen(prefix)) == 0) {
             found[count++] = file;
@@ -331,7 +333,7 @@ static bool scan_documents(void *ctx, const char *prefix,
     return goes_on;
 }
 
-static void find_live(struct kit *kit)
+static void find_live(struct model_kit *kit)
 {
     struct wal__json_span id = kit->head;
 
@@ -347,8 +349,8 @@ static void find_live(struct kit *kit)
     }
 }
 
-void kit_read(struct kit *kit, const char *dialect,
-              const struct kit_files *files)
+void model_kit_read(struct model_kit *kit, const char *dialect,
+                    const struct model_kit_files *files)
 {
     struct reading reading = {.kit = kit, .files = files};
     struct wal__model_tree tree = {
@@ -356,7 +358,7 @@ void kit_read(struct kit *kit, const char *dialect,
     const struct wal__dialect_reading *from;
     uint32_t stream = 0;
 
-    *kit = (struct kit){.items = NULL};
+    *kit = (struct model_kit){.items = NULL};
     arena_init(&kit->memory);
     kit->session.id = wal__arena_copy(
         &kit->memory.arena,
@@ -398,37 +400,38 @@ void kit_read(struct kit *kit, const char *dialect,
     find_live(kit);
 }
 
-void kit_read_text(struct kit *kit, const char *dialect, const char *text)
+void model_kit_read_text(struct model_kit *kit, const char *dialect,
+                         const char *text)
 {
-    struct kit_files files = {.items = NULL};
+    struct model_kit_files files = {.items = NULL};
     char *copy;
 
-    kit_files_add(&files, "file", false, text, strlen(text));
+    model_kit_files_add(&files, "file", false, text, strlen(text));
     copy = files.items[0].data;
     files.items[0].data = copy;
-    kit_read(kit, dialect, &files);
+    model_kit_read(kit, dialect, &files);
     kit->text = copy; /* spans lie in it */
     free(files.items[0].path);
     free(files.items);
 }
 
-void kit_free(struct kit *kit)
+void model_kit_free(struct model_kit *kit)
 {
     arena_free(&kit->memory);
     free(kit->items);
     free(kit->is_live);
     free((void *)(uintptr_t)kit->text);
-    *kit = (struct kit){.items = NULL};
+    *kit = (struct model_kit){.items = NULL};
 }
 
 /* ----------------------------------------------------------- writing --- */
 
-bool kit_write(const struct kit *kit, const char *dialect,
-               struct kit_files *files, uint64_t *losses)
+bool model_kit_write(const struct model_kit *kit, const char *dialect,
+                     struct model_kit_files *files, uint64_t *losses)
 {
     struct wal__model_output output = {
         .ctx = files, .file = choose_file, .put = put_bytes};
-    struct kit_arena memory;
+    struct model_kit_arena memory;
     struct wal__model_writer writer = {.dialect = wal__dialect_find(dialect),
                                        .session = &kit->session,
                                        .output = &output};

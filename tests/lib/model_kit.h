@@ -9,36 +9,36 @@
 
 #include "format/jsonl/dialect.h"
 
-struct kit_file {
+struct model_kit_file {
     char *path;
     char *data;
     size_t size;
     bool is_document;
 };
 
-struct kit_files {
-    struct kit_file *items;
+struct model_kit_files {
+    struct model_kit_file *items;
     size_t count;
     size_t chosen;
     bool fails; /* the output refuses all from now on */
 };
 
 /* Adds a file; data is copied. */
-void kit_files_add(struct kit_files *files, const char *path, bool is_document,
-                   const void *data, size_t size);
+void model_kit_files_add(struct model_kit_files *files, const char *path,
+                         bool is_document, const void *data, size_t size);
 /* The file whose path ends so, or NULL. */
-const struct kit_file *kit_files_find(const struct kit_files *files,
-                                      const char *end);
-void kit_files_free(struct kit_files *files);
+const struct model_kit_file *
+model_kit_files_find(const struct model_kit_files *files, const char *end);
+void model_kit_files_free(struct model_kit_files *files);
 
-struct kit_arena {
+struct model_kit_arena {
     struct wal__arena arena;
     void **pieces;
     size_t count;
 };
 
-struct kit {
-    struct kit_arena memory;
+struct model_kit {
+    struct model_kit_arena memory;
     struct wal__model_session session;
     struct wal__model_item *items;
     size_t count;
@@ -49,20 +49,21 @@ struct kit {
 };
 
 /* Reads a session; zeroes *kit first. Fails the test where it cannot. */
-void kit_read(struct kit *kit, const char *dialect,
-              const struct kit_files *files);
+void model_kit_read(struct model_kit *kit, const char *dialect,
+                    const struct model_kit_files *files);
 
 /* The same of one file of lines. */
-void kit_read_text(struct kit *kit, const char *dialect, const char *text);
+void model_kit_read_text(struct model_kit *kit, const char *dialect,
+                         const char *text);
 
 /* Writes it; losses may be NULL. False: the writer says so. */
-bool kit_write(const struct kit *kit, const char *dialect,
-               struct kit_files *files, uint64_t *losses);
+bool model_kit_write(const struct model_kit *kit, const char *dialect,
+                     struct model_kit_files *files, uint64_t *losses);
 
 /* Canonical JSON, a line an item, without what is not carried; to be freed. */
-char *kit_canon(const struct kit *kit, uint64_t carries,
-                const struct wal__dialect *target);
+char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
+                      const struct wal__dialect *target);
 
-void kit_free(struct kit *kit);
+void model_kit_free(struct model_kit *kit);
 
 #endif

@@ -52,36 +52,36 @@ static void report(const char *what, const char *one, const char *two)
 }
 
 /* There and back. */
-static void convert(const char *name, const struct kit_files *files,
+static void convert(const char *name, const struct model_kit_files *files,
                     const struct wal__dialect *from,
                     const struct wal__dialect *to)
 {
     uint64_t carries = from->writing != NULL ? from->writing->carries : 0;
-    struct kit_files there = {.items = NULL};
-    struct kit_files back = {.items = NULL};
-    struct kit before;
-    struct kit other;
-    struct kit after;
+    struct model_kit_files there = {.items = NULL};
+    struct model_kit_files back = {.items = NULL};
+    struct model_kit before;
+    struct model_kit other;
+    struct model_kit after;
     char what[512];
     char *one;
     char *two;
 
     snprintf(what, sizeof(what), "%s, %s to %s", name, from->name, to->name);
-    kit_read(&before, from->name, files);
-    assert_true(kit_write(&before, to->name, &there, NULL));
-    kit_read(&other, to->name, &there);
-    one = kit_canon(&before, to->writing->carries, to);
-    two = kit_canon(&other, to->writing->carries, to);
+    model_kit_read(&before, from->name, files);
+    assert_true(model_kit_write(&before, to->name, &there, NULL));
+    model_kit_read(&other, to->name, &there);
+    one = model_kit_canon(&before, to->writing->carries, to);
+    two = model_kit_canon(&other, to->writing->carries, to);
     if (strcmp(one, two) != 0) {
         report(what, one, two);
     }
     free(one);
     free(two);
     if (from->writing != NULL) {
-        assert_true(kit_write(&other, from->name, &back, NULL));
-        kit_read(&after, from->name, &back);
-        one = kit_canon(&before, carries & to->writing->carries, NULL);
-        two = kit_canon(&after, carries & to->writing->carries, NULL);
+        assert_true(model_kit_write(&other, from->name, &back, NULL));
+        model_kit_read(&after, from->name, &back);
+        one = model_kit_canon(&before, carries & to->writing->carries, NULL);
+        two = model_kit_canon(&after, carries & to->writing->carries, NULL);
         snprintf(what, sizeof(what), "%s, %s to %s and back", name, from->name,
                  to->name);
         if (strcmp(one, two) != 0) {
@@ -89,15 +89,16 @@ static void convert(const char *name, const struct kit_files *files,
         }
         free(one);
         free(two);
-        kit_free(&after);
+        model_kit_free(&after);
     }
-    kit_free(&other);
-    kit_free(&before);
-    kit_files_free(&there);
-    kit_files_free(&back);
+    model_kit_free(&other);
+    model_kit_free(&before);
+    model_kit_files_free(&there);
+    model_kit_files_free(&back);
 }
 
-static void convert_to_all(const char *name, const struct kit_files *files,
+static void convert_to_all(const char *name,
+                           const struct model_kit_files *files,
                            const struct wal__dialect *from)
 {
     const struct wal__dialect *to;
@@ -132,7 +133,7 @@ static const struct wal__dialect *recognised(const char *text, size_t size)
 
 static size_t convert_file(const char *path, const char *name)
 {
-    struct kit_files files = {.items = NULL};
+    struct model_kit_files files = {.items = NULL};
     const struct wal__dialect *from;
     size_t size;
     char *text = file_text(path, &size);
@@ -140,9 +141,9 @@ static size_t convert_file(const char *path, const char *name)
     from = recognised(text, size);
     if (from != NULL && from->reading != NULL && from->reading->line != NULL &&
         from->reading->stream == NULL) {
-        kit_files_add(&files, "file", false, text, size);
+        model_kit_files_add(&files, "file", false, text, size);
         convert_to_all(name, &files, from);
-        kit_files_free(&files);
+        model_kit_files_free(&files);
     }
     free(text);
     return from != NULL ? 1 : 0;

@@ -88,10 +88,10 @@ static void assert_is(struct wal__json_span span, const char *text)
 
 static void test_model_pi__every_entry_is_an_item(void **state)
 {
-    struct kit kit;
+    struct model_kit kit;
 
     (void)state;
-    kit_read_text(&kit, "pi", everything);
+    model_kit_read_text(&kit, "pi", everything);
     assert_int_equal(kit.count, 15);
     assert_is(kit.session.id, "s-1");
     assert_is(kit.session.cwd, "/home/u/p");
@@ -107,7 +107,7 @@ static void test_model_pi__every_entry_is_an_item(void **state)
     assert_true(kit.items[5].is_error);
     assert_is(kit.items[5].call, "call_1");
     assert_is(kit.items[6].target, "00000004");
-    kit_free(&kit);
+    model_kit_free(&kit);
 }
 
 static void assert_same(const char *one, const char *two)
@@ -117,13 +117,13 @@ static void assert_same(const char *one, const char *two)
 
 static void test_model_pi__written_as_it_was_read(void **state)
 {
-    struct kit_files files = {.items = NULL};
+    struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
-    struct kit kit;
+    struct model_kit kit;
 
     (void)state;
-    kit_read_text(&kit, "pi", everything);
-    assert_true(kit_write(&kit, "pi", &files, losses));
+    model_kit_read_text(&kit, "pi", everything);
+    assert_true(model_kit_write(&kit, "pi", &files, losses));
     assert_int_equal(files.count, 1);
     assert_string_equal(files.items[0].path,
                         "sessions/--home-u-p--/"
@@ -132,35 +132,35 @@ static void test_model_pi__written_as_it_was_read(void **state)
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
     }
-    kit_files_free(&files);
-    kit_free(&kit);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
 }
 
 /* Without the lines as they were, all is written anew. */
 static void test_model_pi__written_anew_means_the_same(void **state)
 {
-    struct kit_files files = {.items = NULL};
-    struct kit kit;
-    struct kit again;
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    struct model_kit again;
     char *before;
     char *after;
 
     (void)state;
-    kit_read_text(&kit, "pi", everything);
+    model_kit_read_text(&kit, "pi", everything);
     for (size_t i = 0; i < kit.count; i++) {
         kit.items[i].raw.size = 0;
     }
     kit.session.raw.size = 0;
-    assert_true(kit_write(&kit, "pi", &files, NULL));
-    kit_read(&again, "pi", &files);
-    before = kit_canon(&kit, UINT64_MAX, NULL);
-    after = kit_canon(&again, UINT64_MAX, NULL);
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&again, "pi", &files);
+    before = model_kit_canon(&kit, UINT64_MAX, NULL);
+    after = model_kit_canon(&again, UINT64_MAX, NULL);
     assert_same(before, after);
     free(before);
     free(after);
-    kit_free(&again);
-    kit_files_free(&files);
-    kit_free(&kit);
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
 }
 
 static void test_model_pi__version_1_gets_ids_and_kept_entry(void **state)
@@ -175,56 +175,56 @@ static void test_model_pi__version_1_gets_ids_and_kept_entry(void **state)
         "\"message\":{\"role\":\"user\",\"content\":\"two\"}}\n"
         "{\"type\":\"compaction\",\"timestamp\":\"2026-01-02T03:04:08Z\","
         "\"summary\":\"s\",\"firstKeptEntryIndex\":2,\"tokensBefore\":5}\n";
-    struct kit_files files = {.items = NULL};
-    struct kit kit;
-    struct kit again;
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    struct model_kit again;
 
     (void)state;
-    kit_read_text(&kit, "pi", text);
+    model_kit_read_text(&kit, "pi", text);
     assert_int_equal(kit.count, 4);
     assert_is(kit.session.model, "m");
     assert_is(kit.items[3].target, "line-3");
-    assert_true(kit_write(&kit, "pi", &files, NULL));
-    kit_read(&again, "pi", &files);
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&again, "pi", &files);
     assert_int_equal(again.count, 4);
     assert_int_equal(again.items[2].id.size, 10);
     assert_memory_equal(again.items[3].target.data, again.items[2].id.data, 10);
     assert_memory_equal(again.items[2].parent.data, again.items[1].id.data, 10);
     assert_int_equal(again.items[1].parent.size, 0);
-    kit_free(&again);
-    kit_files_free(&files);
-    kit_free(&kit);
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
 }
 
 static void test_model_pi__head_elsewhere_ends_the_file(void **state)
 {
-    struct kit_files files = {.items = NULL};
-    struct kit kit;
-    struct kit again;
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    struct model_kit again;
 
     (void)state;
-    kit_read_text(&kit, "pi", everything);
+    model_kit_read_text(&kit, "pi", everything);
     kit.head = kit.items[5].id;
-    assert_true(kit_write(&kit, "pi", &files, NULL));
-    kit_read(&again, "pi", &files);
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&again, "pi", &files);
     assert_int_equal(again.count, kit.count + 1);
     assert_int_equal(again.items[kit.count].kind, WAL__MODEL_HEAD);
     assert_is(again.items[kit.count].parent, "00000005");
-    kit_free(&again);
-    kit_files_free(&files);
-    kit_free(&kit);
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
 }
 
 static void test_model_pi__failed_output_is_told(void **state)
 {
-    struct kit_files files = {.fails = true};
-    struct kit kit;
+    struct model_kit_files files = {.fails = true};
+    struct model_kit kit;
 
     (void)state;
-    kit_read_text(&kit, "pi", everything);
-    assert_false(kit_write(&kit, "pi", &files, NULL));
-    kit_files_free(&files);
-    kit_free(&kit);
+    model_kit_read_text(&kit, "pi", everything);
+    assert_false(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
 }
 
 int main(void)

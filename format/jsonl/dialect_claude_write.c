@@ -13,13 +13,10 @@
  */
 #include <string.h>
 
-#include "format/jsonl/json_character.h"
-#include "format/jsonl/model_path.h"
+#include "format/jsonl/claude_path.h"
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_time.h"
 #include "format/jsonl/model_write.h"
-
-#define FOLDER_MAX 200 /* characters of a directory's name */
 
 struct claude {
     struct wal__json_span session; /* id that rows name */
@@ -27,145 +24,6 @@ struct claude {
     bool is_agent;                 /* all rows are of a side chain */
     bool has_rows;
 };
-
-/* ------------------------------------------------------------- paths --- */
-
-static bool is_plain(uint32_t code)
-{
-    return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
-           (code >= 'a' && code <= 'z');
-}
-
-/* The hash without its sign, in base 36. */
-static void add_hash(struct wal__model_path *path, int32_t hash)
-{
-    uint32_t rest = hash < 0 ? 0 - (uint32_t)hash : (uint32_t)hash;
-    char digits[16];
-    size_t at = sizeof(digits) - 1;
-
-    digits[at] = '\0';
-    do {
-        digits[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[rest % 36];
-        rest /= 36;
-    } while (rest > 0);
-    wal__model_path_add(path, "-");
-    wal__model_path_add(path, digits + at);
-}
-
-static bool claude_is_id(struct wal__json_span id)
-{
-    if (id.size != 38) {
-        return false;
-    }
-    for (size_t i = 1; i < 37; i++) {
-        bool is_dash = i == 9 || i == 14 || i == 19 || i == 24;
-        uint8_t low = id.data[i] | 0x20;
-        bool is_digit = (id.data[i] >= '0' && id.data[i] <= '9') ||
-                        (low >= 'a' && low <= 'f');
-        if (is_dash ? id.data[i] != '-' : !is_digit) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Splits SESSION~agent-ID; the agent is empty where it is a session. */
-static void split_id(struct wal__json_span id, struct wal__arena *arena,
-                     struct wal__json_span *session,
-                     struct wal__json_span *agent)
-{
-    static const char mark[] = "~agent-";
-    const size_t size = sizeof(mark) - 1;
-
-    *session = id;
-    *agent = (struct wal__json_span){NULL, 0};
-    if (id.size == 0 || memchr(id.data, '\\', id.size) != NULL) {
-        return;
-    }
-    for (size_t i = 1; i + size < id.size; i++) {
-        if (memcmp(id.data + i, mark, size) == 0) {
-            *session = wal__arena_escape(
-                arena, (struct wal__json_span){id.data + 1, i - 1});
-            *agent = wal__arena_escape(
-                arena,
-                (struct wal__json_span){id.data + i + 1, id.size - i - 2});
-            return;
-        }
-    }
-}
-
-/* The session's id as a UUID, in the arena. */
-static struct wal__json_span session_uuid(struct wal__json_span id,
-                                          struct wal__arena *arena)
-{
-    char text[WAL__MODEL_ID_SIZE];
-    uint64_t hash[2];
-
-    if (claude_is_id(id)) {
-        return wal__arena_copy(arena, id);
-    }
-    hash[0] = wal__model_string_hash(1, id);
-    hash[1] = wal__model_string_hash(2, id);
-    return wal__arena_copy(
-        arena, (struct wal__json_span){(const uint8_t *)text,
-                                       wal__model_uuid(hash, text)});
-}
-
-/* The name of a directory's folder: its characters as JavaScript counts them,
- * all but letters and digits as dashes; of one that is long the beginning and
- * a hash of it. */
-static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
-{
-    const uint8_t *at = cwd.data + 1;
-    const uint8_t *end = cwd.data + (cwd.size > 2 ? cwd.size - 1 : 1);
-    size_t count = 0;
-    int32_t hash = 0;
-    uint32_t code;
-
-    while (at < end && wal__json_character_read(&at, end, &code)) {
-        uint32_t units[2] = {code, 0};
-        unsigned size = code > 0xFFFF ? 2 : 1;
-        if (size == 2) {
-            units[0] = 0xD800 + ((code - 0x10000) >> 10);
-            units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
-        }
-        for (unsigned i = 0; i < size; i++) {
-            char name[2] = {is_plain(units[i]) ? (char)units[i] : '-', '\0'};
-            hash = (int32_t)((uint32_t)hash * 31 + units[i]);
-            if (count++ < FOLDER_MAX) {
-                wal__model_path_add(path, name);
-            }
-        }
-    }
-    if (count == 0) {
-        wal__model_path_add(path, "-");
-    } else if (count > FOLDER_MAX) {
-        add_hash(path, hash);
-    }
-}
-
-static const char *claude_path(const struct wal__model_session *session,
-                               uint32_t stream, struct wal__arena *arena)
-{
-    struct wal__json_span id;
-    struct wal__json_span agent;
-    struct wal__model_path path;
-
-    (void)stream;
-    split_id(session->id, arena, &id, &agent);
-    id = session_uuid(id, arena);
-    wal__model_path_init(&path, arena);
-    wal__model_path_add(&path, "projects/");
-    add_folder(&path, session->cwd);
-    wal__model_path_add(&path, "/");
-    wal__model_path_add_id(&path, id);
-    if (agent.size > 0) {
-        wal__model_path_add(&path, "/subagents/");
-        wal__model_path_add_id(&path, agent);
-    }
-    wal__model_path_add(&path, ".jsonl");
-    return path.text;
-}
 
 static size_t claude_make_id(const struct wal__model_writer *writer,
                              const struct wal__model_item *item,
@@ -179,25 +37,6 @@ static size_t claude_make_id(const struct wal__model_writer *writer,
 
 /* -------------------------------------------------------------- rows --- */
 
-static struct wal__json_span or_else(struct wal__json_span json,
-                                     const char *literal)
-{
-    return json.size > 0 ? json : wal__model_literal(literal);
-}
-
-static void write_time(struct wal__json_out *out, struct wal__json_span time)
-{
-    uint8_t text[WAL__MODEL_TIME_SIZE];
-    int64_t ms = 0;
-
-    if (time.size > 0 && time.data[0] == '"') {
-        wal__json_out_member(out, "timestamp", time);
-        return;
-    }
-    (void)wal__model_time_read(time, &ms);
-    wal__json_out_member(out, "timestamp", wal__model_time_write(ms, text));
-}
-
 /* Opens a row of the conversation with the fields that come first. */
 static void open_row(struct wal__model_writer *writer,
                      const struct wal__model_item *item,
@@ -207,15 +46,16 @@ static void open_row(struct wal__model_writer *writer,
     struct wal__json_out *out = &writer->out;
 
     wal__json_out_open(out, '{');
-    wal__json_out_member(out, "parentUuid", or_else(parent, "null"));
+    wal__json_out_member(out, "parentUuid", wal__model_or(parent, "null"));
     if (item->kind == WAL__MODEL_COMPACTION && parent.size == 0) {
         wal__json_out_member(out, "logicalParentUuid",
-                             or_else(item->parent, "null"));
+                             wal__model_or(item->parent, "null"));
     }
     wal__json_out_flag(out, "isSidechain",
                        item->is_sidechain || claude->is_agent);
     wal__json_out_name(out, "userType", "external");
-    wal__json_out_member(out, "cwd", or_else(writer->session->cwd, "\"/\""));
+    wal__json_out_member(out, "cwd",
+                         wal__model_or(writer->session->cwd, "\"/\""));
     wal__json_out_member(out, "sessionId", claude->session);
     wal__json_out_name(out, "version", "2.0.0");
     wal__json_out_name(out, "gitBranch", "");
@@ -225,16 +65,9 @@ static void close_row(struct wal__json_out *out, struct wal__json_span id,
                       struct wal__json_span time)
 {
     wal__json_out_member(out, "uuid", id);
-    write_time(out, time);
+    wal__model_out_time(out, "timestamp", time);
     wal__json_out_close(out, '}');
     wal__json_out_line(out);
-}
-
-static void write_plain(struct wal__json_out *out, const char *key,
-                        struct wal__json_span text)
-{
-    wal__json_out_key(out, key);
-    wal__json_out_text(out, text);
 }
 
 static void write_image(struct wal__json_out *out,
@@ -248,8 +81,8 @@ static void write_image(struct wal__json_out *out,
         wal__json_out_member(out, "url", block->url);
     } else {
         wal__json_out_name(out, "type", "base64");
-        write_plain(out, "media_type", block->media);
-        write_plain(out, "data", block->data);
+        wal__json_out_plain(out, "media_type", block->media);
+        wal__json_out_plain(out, "data", block->data);
     }
     wal__json_out_close(out, '}');
 }
@@ -259,11 +92,12 @@ static void write_thinking(struct wal__json_out *out,
 {
     if (block->is_redacted) {
         wal__json_out_name(out, "type", "redacted_thinking");
-        wal__json_out_member(out, "data", or_else(block->signature, "\"\""));
+        wal__json_out_member(out, "data",
+                             wal__model_or(block->signature, "\"\""));
         return;
     }
     wal__json_out_name(out, "type", "thinking");
-    wal__json_out_member(out, "thinking", or_else(block->text, "\"\""));
+    wal__json_out_member(out, "thinking", wal__model_or(block->text, "\"\""));
     wal__json_out_optional(out, "signature", block->signature);
 }
 
@@ -285,9 +119,10 @@ static void write_block(struct wal__json_out *out,
         break;
     case WAL__BLOCK_TOOL_CALL:
         wal__json_out_name(out, "type", "tool_use");
-        wal__json_out_member(out, "id", or_else(block->id, "\"\""));
-        wal__json_out_member(out, "name", or_else(block->name, "\"\""));
-        wal__json_out_member(out, "input", or_else(block->arguments, "{}"));
+        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
+        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+        wal__json_out_member(out, "input",
+                             wal__model_or(block->arguments, "{}"));
         break;
     case WAL__BLOCK_IMAGE:
         write_image(out, block);
@@ -353,11 +188,12 @@ static void write_usage(struct wal__json_out *out,
 {
     wal__json_out_key(out, "usage");
     wal__json_out_open(out, '{');
-    wal__json_out_member(out, "input_tokens", or_else(usage->input, "0"));
+    wal__json_out_member(out, "input_tokens", wal__model_or(usage->input, "0"));
     wal__json_out_optional(out, "cache_creation_input_tokens",
                            usage->cache_write);
     wal__json_out_optional(out, "cache_read_input_tokens", usage->cache_read);
-    wal__json_out_member(out, "output_tokens", or_else(usage->output, "0"));
+    wal__json_out_member(out, "output_tokens",
+                         wal__model_or(usage->output, "0"));
     wal__json_out_close(out, '}');
 }
 
@@ -387,7 +223,8 @@ static void write_answer(struct wal__model_writer *writer,
     write_group(out, item);
     wal__json_out_name(out, "type", "message");
     wal__json_out_name(out, "role", "assistant");
-    wal__json_out_member(out, "model", or_else(item->model, "\"unknown\""));
+    wal__json_out_member(out, "model",
+                         wal__model_or(item->model, "\"unknown\""));
     write_blocks(out, "content", item->blocks + first, count);
     wal__json_out_key(out, "stop_reason");
     wal__json_out_literal(out, stop_name(item));
@@ -426,7 +263,7 @@ static void write_result(struct wal__json_out *out,
     wal__json_out_key(out, "content");
     wal__json_out_open(out, '[');
     wal__json_out_open(out, '{');
-    wal__json_out_member(out, "tool_use_id", or_else(item->call, "\"\""));
+    wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
     wal__json_out_name(out, "type", "tool_result");
     write_content(out, item);
     if (item->is_error) {
@@ -503,7 +340,7 @@ static void write_kept(struct wal__json_out *out,
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "headUuid", item->target);
     wal__json_out_member(out, "anchorUuid", item->id);
-    wal__json_out_member(out, "tailUuid", or_else(item->parent, "null"));
+    wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
     wal__json_out_close(out, '}');
 }
 
@@ -563,7 +400,7 @@ static void close_aside(struct wal__model_writer *writer,
                         const struct wal__model_item *item)
 {
     if (item->kind != WAL__MODEL_TITLE) {
-        write_time(&writer->out, item->time);
+        wal__model_out_time(&writer->out, "timestamp", item->time);
     }
     wal__json_out_close(&writer->out, '}');
     wal__json_out_line(&writer->out);
@@ -577,7 +414,7 @@ static void write_title(struct wal__model_writer *writer,
 
     wal__json_out_open(out, '{');
     wal__json_out_name(out, "type", "custom-title");
-    wal__json_out_member(out, "customTitle", or_else(item->text, "\"\""));
+    wal__json_out_member(out, "customTitle", wal__model_or(item->text, "\"\""));
     wal__json_out_member(out, "sessionId", claude->session);
     close_aside(writer, item);
 }
@@ -611,7 +448,7 @@ static void write_own_line(struct wal__model_writer *writer,
     const struct wal__json_span none = {NULL, 0};
     const struct wal__json_swap swaps[] = {
         {"uuid", item->is_aside ? none : item->id},
-        {"parentUuid", or_else(item->parent, "null")},
+        {"parentUuid", wal__model_or(item->parent, "null")},
         {"sessionId", claude->session},
     };
 
@@ -642,14 +479,14 @@ static bool claude_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
     struct claude *claude = wal__arena_zero(writer->keep, sizeof(*claude));
-    const char *path = claude_path(session, 0, writer->scratch);
+    const char *path = wal__claude_path(session, 0, writer->scratch);
     struct wal__json_span agent;
 
     if (claude == NULL || path == NULL) {
         return false;
     }
-    split_id(session->id, writer->scratch, &claude->session, &agent);
-    claude->session = session_uuid(claude->session, writer->keep);
+    wal__claude_split(session->id, writer->scratch, &claude->session, &agent);
+    claude->session = wal__claude_uuid(claude->session, writer->keep);
     claude->is_agent = agent.size > 0;
     claude->is_other = session->dialect == writer->dialect &&
                        (session->raw.size != claude->session.size ||
@@ -750,8 +587,8 @@ const struct wal__dialect_writing wal__writing_claude = {
                WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
                WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) |
                WAL__CARRIES(CUSTOM) | WAL__CARRIES(META) | WAL__CARRIES(LINES),
-    .path = claude_path,
-    .is_id = claude_is_id,
+    .path = wal__claude_path,
+    .is_id = wal__claude_is_id,
     .make_id = claude_make_id,
     .asides = 1U << WAL__MODEL_TITLE | 1U << WAL__MODEL_LABEL |
               1U << WAL__MODEL_CUSTOM | 1U << WAL__MODEL_LINE,

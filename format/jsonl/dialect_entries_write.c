@@ -27,25 +27,6 @@ static const char *entries_path(const struct wal__model_session *session,
     return path.text;
 }
 
-static struct wal__json_span or_else(struct wal__json_span json,
-                                     const char *literal)
-{
-    return json.size > 0 ? json : wal__model_literal(literal);
-}
-
-static void write_time(struct wal__json_out *out, struct wal__json_span time)
-{
-    uint8_t text[WAL__MODEL_TIME_SIZE];
-    int64_t ms = 0;
-
-    if (time.size > 0 && time.data[0] == '"') {
-        wal__json_out_member(out, "timestamp", time);
-        return;
-    }
-    (void)wal__model_time_read(time, &ms);
-    wal__json_out_member(out, "timestamp", wal__model_time_write(ms, text));
-}
-
 /* Opens an entry and its payload. */
 static void open_entry(struct wal__json_out *out, const char *type,
                        const struct wal__model_item *item)
@@ -54,7 +35,7 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_member(out, "id", item->id);
     wal__json_out_optional(out, "parentId", item->parent);
     wal__json_out_name(out, "type", type);
-    write_time(out, item->time);
+    wal__model_out_time(out, "timestamp", item->time);
     wal__json_out_key(out, "payload");
     wal__json_out_open(out, '{');
 }
@@ -112,15 +93,6 @@ static bool entries_begin(struct wal__model_writer *writer)
     return true;
 }
 
-static void write_plain(struct wal__json_out *out, const char *key,
-                        struct wal__json_span text)
-{
-    if (text.size > 0) {
-        wal__json_out_key(out, key);
-        wal__json_out_text(out, text);
-    }
-}
-
 static void write_block(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
@@ -136,7 +108,8 @@ static void write_block(struct wal__json_out *out,
         break;
     case WAL__BLOCK_THINKING:
         wal__json_out_name(out, "type", "thinking");
-        wal__json_out_member(out, "thinking", or_else(block->text, "\"\""));
+        wal__json_out_member(out, "thinking",
+                             wal__model_or(block->text, "\"\""));
         wal__json_out_optional(out, "thinkingSignature", block->signature);
         if (block->is_redacted) {
             wal__json_out_flag(out, "redacted", true);
@@ -150,8 +123,12 @@ static void write_block(struct wal__json_out *out,
         break;
     case WAL__BLOCK_IMAGE:
         wal__json_out_name(out, "type", "image");
-        write_plain(out, "data", block->data);
-        write_plain(out, "mimeType", block->media);
+        if (block->data.size > 0) {
+            wal__json_out_plain(out, "data", block->data);
+        }
+        if (block->media.size > 0) {
+            wal__json_out_plain(out, "mimeType", block->media);
+        }
         wal__json_out_optional(out, "url", block->url);
         break;
     case WAL__BLOCK_RAW:
@@ -289,7 +266,7 @@ static void write_compaction(struct wal__json_out *out,
                              const struct wal__model_item *item)
 {
     open_entry(out, "compaction_summary", item);
-    wal__json_out_member(out, "summary", or_else(item->text, "\"\""));
+    wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
     wal__json_out_member(out, "firstKeptEntryId",
                          item->target.size > 0 ? item->target : item->id);
     wal__json_out_optional(out, "tokensBefore", item->tokens);

@@ -71,26 +71,6 @@ static size_t pi_make_id(const struct wal__model_writer *writer,
     return 10;
 }
 
-static struct wal__json_span or_else(struct wal__json_span json,
-                                     const char *literal)
-{
-    return json.size > 0 ? json : wal__model_literal(literal);
-}
-
-static void write_time(struct wal__json_out *out, const char *key,
-                       struct wal__json_span time)
-{
-    uint8_t text[WAL__MODEL_TIME_SIZE];
-    int64_t ms = 0;
-
-    if (time.size > 0 && time.data[0] == '"') {
-        wal__json_out_member(out, key, time);
-    } else {
-        (void)wal__model_time_read(time, &ms);
-        wal__json_out_member(out, key, wal__model_time_write(ms, text));
-    }
-}
-
 static void write_ms(struct wal__json_out *out, struct wal__json_span time)
 {
     int64_t ms = 0;
@@ -118,8 +98,8 @@ static bool pi_begin(struct wal__model_writer *writer)
     wal__json_out_name(out, "type", "session");
     wal__json_out_count(out, "version", 3);
     wal__json_out_member(out, "id", session->id);
-    write_time(out, "timestamp", session->time);
-    wal__json_out_member(out, "cwd", or_else(session->cwd, "\"/\""));
+    wal__model_out_time(out, "timestamp", session->time);
+    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
     wal__json_out_optional(out, "parentSession", session->parent);
     wal__json_out_close(out, '}');
     wal__json_out_line(out);
@@ -133,8 +113,8 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_open(out, '{');
     wal__json_out_name(out, "type", type);
     wal__json_out_member(out, "id", item->id);
-    wal__json_out_member(out, "parentId", or_else(item->parent, "null"));
-    write_time(out, "timestamp", item->time);
+    wal__json_out_member(out, "parentId", wal__model_or(item->parent, "null"));
+    wal__model_out_time(out, "timestamp", item->time);
 }
 
 static void close_entry(struct wal__json_out *out)
@@ -143,19 +123,12 @@ static void close_entry(struct wal__json_out *out)
     wal__json_out_line(out);
 }
 
-static void write_plain(struct wal__json_out *out, const char *key,
-                        struct wal__json_span text)
-{
-    wal__json_out_key(out, key);
-    wal__json_out_text(out, text);
-}
-
 static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
     wal__json_out_name(out, "type", "image");
-    write_plain(out, "data", block->data);
-    write_plain(out, "mimeType", block->media);
+    wal__json_out_plain(out, "data", block->data);
+    wal__json_out_plain(out, "mimeType", block->media);
     wal__json_out_optional(out, "url", block->url);
 }
 
@@ -174,7 +147,8 @@ static void write_block(struct wal__json_out *out,
         break;
     case WAL__BLOCK_THINKING:
         wal__json_out_name(out, "type", "thinking");
-        wal__json_out_member(out, "thinking", or_else(block->text, "\"\""));
+        wal__json_out_member(out, "thinking",
+                             wal__model_or(block->text, "\"\""));
         wal__json_out_optional(out, "thinkingSignature", block->signature);
         if (block->is_redacted) {
             wal__json_out_flag(out, "redacted", true);
@@ -182,9 +156,10 @@ static void write_block(struct wal__json_out *out,
         break;
     case WAL__BLOCK_TOOL_CALL:
         wal__json_out_name(out, "type", "toolCall");
-        wal__json_out_member(out, "id", or_else(block->id, "\"\""));
-        wal__json_out_member(out, "name", or_else(block->name, "\"\""));
-        wal__json_out_member(out, "arguments", or_else(block->arguments, "{}"));
+        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
+        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+        wal__json_out_member(out, "arguments",
+                             wal__model_or(block->arguments, "{}"));
         break;
     case WAL__BLOCK_IMAGE:
         write_image(out, block);
@@ -211,17 +186,19 @@ static void write_usage(struct wal__json_out *out,
 {
     wal__json_out_key(out, "usage");
     wal__json_out_open(out, '{');
-    wal__json_out_member(out, "input", or_else(usage->input, "0"));
-    wal__json_out_member(out, "output", or_else(usage->output, "0"));
-    wal__json_out_member(out, "cacheRead", or_else(usage->cache_read, "0"));
-    wal__json_out_member(out, "cacheWrite", or_else(usage->cache_write, "0"));
+    wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
+    wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
+    wal__json_out_member(out, "cacheRead",
+                         wal__model_or(usage->cache_read, "0"));
+    wal__json_out_member(out, "cacheWrite",
+                         wal__model_or(usage->cache_write, "0"));
     wal__json_out_key(out, "cost");
     wal__json_out_open(out, '{');
     wal__json_out_count(out, "input", 0);
     wal__json_out_count(out, "output", 0);
     wal__json_out_count(out, "cacheRead", 0);
     wal__json_out_count(out, "cacheWrite", 0);
-    wal__json_out_member(out, "total", or_else(usage->cost, "0"));
+    wal__json_out_member(out, "total", wal__model_or(usage->cost, "0"));
     wal__json_out_close(out, '}');
     wal__json_out_close(out, '}');
 }
@@ -269,8 +246,9 @@ static void write_assistant(struct wal__json_out *out,
     write_content(out, item);
     wal__json_out_name(out, "api", api_of(item->provider));
     wal__json_out_member(out, "provider",
-                         or_else(item->provider, "\"unknown\""));
-    wal__json_out_member(out, "model", or_else(item->model, "\"unknown\""));
+                         wal__model_or(item->provider, "\"unknown\""));
+    wal__json_out_member(out, "model",
+                         wal__model_or(item->model, "\"unknown\""));
     write_usage(out, &item->usage);
     wal__json_out_name(out, "stopReason", stop_name(item));
 }
@@ -279,8 +257,8 @@ static void write_result(struct wal__json_out *out,
                          const struct wal__model_item *item)
 {
     wal__json_out_name(out, "role", "toolResult");
-    wal__json_out_member(out, "toolCallId", or_else(item->call, "\"\""));
-    wal__json_out_member(out, "toolName", or_else(item->name, "\"\""));
+    wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
+    wal__json_out_member(out, "toolName", wal__model_or(item->name, "\"\""));
     write_content(out, item);
     wal__json_out_flag(out, "isError", item->is_error);
 }
@@ -310,8 +288,9 @@ static void write_custom_message(struct wal__json_out *out,
 
     open_entry(out, "custom_message", item);
     wal__json_out_member(out, "customType",
-                         is_system ? wal__model_literal("\"walconv.system\"")
-                                   : or_else(item->name, "\"walconv.meta\""));
+                         is_system
+                             ? wal__model_literal("\"walconv.system\"")
+                             : wal__model_or(item->name, "\"walconv.meta\""));
     write_content(out, item);
     wal__json_out_flag(out, "display", false);
     close_entry(out);
@@ -364,7 +343,7 @@ static void write_line(struct wal__json_out *out,
 {
     const struct wal__json_swap ids[] = {
         {"id", item->id},
-        {"parentId", or_else(item->parent, "null")},
+        {"parentId", wal__model_or(item->parent, "null")},
     };
 
     if (item->dialect != writer->dialect) {
@@ -379,10 +358,10 @@ static void write_compaction(struct wal__json_out *out,
                              const struct wal__model_item *item)
 {
     open_entry(out, "compaction", item);
-    wal__json_out_member(out, "summary", or_else(item->text, "\"\""));
+    wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
     wal__json_out_member(out, "firstKeptEntryId",
                          item->target.size > 0 ? item->target : item->id);
-    wal__json_out_member(out, "tokensBefore", or_else(item->tokens, "0"));
+    wal__json_out_member(out, "tokensBefore", wal__model_or(item->tokens, "0"));
     close_entry(out);
 }
 
@@ -412,20 +391,20 @@ static void write_item(struct wal__model_writer *writer,
         break;
     case WAL__MODEL_CHANGE:
         write_small(out, "model_change", item, "provider",
-                    or_else(item->provider, "\"unknown\""), "modelId",
-                    or_else(item->model, "\"unknown\""));
+                    wal__model_or(item->provider, "\"unknown\""), "modelId",
+                    wal__model_or(item->model, "\"unknown\""));
         break;
     case WAL__MODEL_THINKING_LEVEL:
         write_small(out, "thinking_level_change", item, "thinkingLevel",
-                    or_else(item->text, "\"off\""), "", item->target);
+                    wal__model_or(item->text, "\"off\""), "", item->target);
         break;
     case WAL__MODEL_COMPACTION:
         write_compaction(out, item);
         break;
     case WAL__MODEL_BRANCH_SUMMARY:
         write_small(out, "branch_summary", item, "fromId",
-                    or_else(item->target, "\"root\""), "summary",
-                    or_else(item->text, "\"\""));
+                    wal__model_or(item->target, "\"root\""), "summary",
+                    wal__model_or(item->text, "\"\""));
         break;
     case WAL__MODEL_LABEL:
         write_small(out, "label", item, "targetId", item->target, "label",
@@ -433,11 +412,12 @@ static void write_item(struct wal__model_writer *writer,
         break;
     case WAL__MODEL_TITLE:
         write_small(out, "session_info", item, "name",
-                    or_else(item->text, "\"\""), "", item->target);
+                    wal__model_or(item->text, "\"\""), "", item->target);
         break;
     case WAL__MODEL_CUSTOM:
         write_small(out, "custom", item, "customType",
-                    or_else(item->name, "\"custom\""), "data", item->data);
+                    wal__model_or(item->name, "\"custom\""), "data",
+                    item->data);
         break;
     case WAL__MODEL_LINE:
         write_line(out, writer, item);

@@ -178,6 +178,13 @@ void wal__json_out_name(struct wal__json_out *out, const char *key,
     wal__json_out_unquote(out);
 }
 
+void wal__json_out_plain(struct wal__json_out *out, const char *key,
+                         struct wal__json_span text)
+{
+    wal__json_out_key(out, key);
+    wal__json_out_text(out, text);
+}
+
 void wal__json_out_flag(struct wal__json_out *out, const char *key, bool value)
 {
     wal__json_out_key(out, key);

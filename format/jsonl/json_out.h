@@ -57,6 +57,8 @@ void wal__json_out_optional(struct wal__json_out *out, const char *key,
                             struct wal__json_span json);
 void wal__json_out_name(struct wal__json_out *out, const char *key,
                         const char *text); /* that needs no escapes */
+void wal__json_out_plain(struct wal__json_out *out, const char *key,
+                         struct wal__json_span text); /* UTF-8 */
 void wal__json_out_flag(struct wal__json_out *out, const char *key, bool value);
 void wal__json_out_count(struct wal__json_out *out, const char *key,
                          int64_t number);

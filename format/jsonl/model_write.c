@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "format/jsonl/model_fit.h"
+#include "format/jsonl/model_read.h"
+#include "format/jsonl/model_time.h"
 
 #define ATTEMPTS 64 /* of which one is free, but for a set that is full */
 
@@ -178,7 +180,7 @@ static bool stays(const struct wal__model_writer *writer,
                   struct wal__json_span parent)
 {
     return item->raw.size > 0 && item->dialect == writer->dialect &&
-           (item->parent.size == 0 ||
+           (item->is_aside || item->parent.size == 0 ||
             (parent.size == item->parent.size &&
              memcmp(parent.data, item->parent.data, parent.size) == 0));
 }
@@ -273,12 +275,14 @@ static void move_tip(struct wal__model_writer *writer,
                     memcmp(parent.data, writer->tip, parent.size) == 0;
 
     bool extends = writer->dialect->writing->tip_extends;
+    bool is_side = item->is_sidechain && writer->has_mainline;
 
-    if (item->is_sidechain || item->stream != 0 || is_beside(writer, item) ||
+    if (is_side || item->stream != 0 || is_beside(writer, item) ||
         id.size > sizeof(writer->tip) ||
         (extends ? !is_under : item->is_aside)) {
         return;
     }
+    writer->has_mainline |= !item->is_sidechain;
     memcpy(writer->tip, id.data, id.size);
     writer->tip_size = id.size;
 }
@@ -402,4 +406,24 @@ bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
     }
     writer->out.has_value = false;
     return !writer->out.has_failed;
+}
+
+struct wal__json_span wal__model_or(struct wal__json_span json,
+                                    const char *literal)
+{
+    return json.size > 0 ? json : wal__model_literal(literal);
+}
+
+void wal__model_out_time(struct wal__json_out *out, const char *key,
+                         struct wal__json_span time)
+{
+    uint8_t text[WAL__MODEL_TIME_SIZE];
+    int64_t ms = 0;
+
+    if (time.size > 0 && time.data[0] == '"') {
+        wal__json_out_member(out, key, time);
+        return;
+    }
+    (void)wal__model_time_read(time, &ms);
+    wal__json_out_member(out, key, wal__model_time_write(ms, text));
 }

@@ -31,6 +31,7 @@ struct wal__model_writer {
     uint64_t items; /* given to the dialect */
     uint32_t rest;  /* items to come that are in a line that went out */
     struct wal__json_span first; /* id that was written first */
+    bool has_mainline; /* something that is no side chain was written */
     size_t tip_size;
     uint8_t tip[1600]; /* written id that the client would go on behind */
     struct wal__model_merge merge;
@@ -68,6 +69,15 @@ bool wal__model_piece_id(struct wal__model_writer *writer,
 
 /* For dialects: a hash as a UUID of version 8, with quotes; its size. */
 size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
+
+/* For dialects: the value, or what stands for none: JSON. */
+struct wal__json_span wal__model_or(struct wal__json_span json,
+                                    const char *literal);
+
+/* For dialects: a member with a time as ISO 8601; the epoch where it is no
+ * time. */
+void wal__model_out_time(struct wal__json_out *out, const char *key,
+                         struct wal__json_span time);
 
 /* For dialects: what goes out from here on goes to that file. */
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,

@@ -98,8 +98,8 @@ struct wal__json_span wal__claude_uuid(struct wal__json_span id,
  * a hash of it. */
 static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
 {
-    const uint8_t *at = cwd.data + 1;
-    const uint8_t *end = cwd.data + (cwd.size > 2 ? cwd.size - 1 : 1);
+    const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
+    const uint8_t *end = cwd.size > 2 ? cwd.data + cwd.size - 1 : NULL;
     size_t count = 0;
     int32_t hash = 0;
     uint32_t code;

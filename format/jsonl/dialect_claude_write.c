@@ -225,7 +225,8 @@ static void write_answer(struct wal__model_writer *writer,
     wal__json_out_name(out, "role", "assistant");
     wal__json_out_member(out, "model",
                          wal__model_or(item->model, "\"unknown\""));
-    write_blocks(out, "content", item->blocks + first, count);
+    write_blocks(out, "content",
+                 count > 0 ? &item->blocks[first] : item->blocks, count);
     wal__json_out_key(out, "stop_reason");
     wal__json_out_literal(out, stop_name(item));
     wal__json_out_key(out, "stop_sequence");

@@ -4,7 +4,7 @@
  * Payloads are the caller's own. Messages are read as the interfaces of today
  * have them: role and content, calls as blocks or in tool_calls, results as
  * messages of role tool or as blocks of a user's message. What this program
- * writes has members of its own (SPEC.md, Conversion).
+ * writes has members of its own.
  *
  * Invariant: an entry that means nothing else is an item of kind LINE.
  *

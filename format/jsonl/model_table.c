@@ -151,14 +151,16 @@ uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes)
 uint64_t wal__model_string_hash(uint64_t seed, struct wal__json_span string)
 {
     uint64_t hash = mixed(seed + UINT64_C(0xCBF29CE484222325));
-    const uint8_t *at = string.data + 1;
-    const uint8_t *end = string.data + string.size - 1;
     struct wal__json_span plain = {string.data, 0};
+    const uint8_t *at;
+    const uint8_t *end;
     uint32_t code_point;
 
     if (string.size < 2) {
         return wal__model_hash(seed, plain);
     }
+    at = string.data + 1;
+    end = string.data + string.size - 1;
     plain = (struct wal__json_span){at, string.size - 2};
     if (memchr(at, '\\', plain.size) == NULL) {
         return wal__model_hash(seed, plain);

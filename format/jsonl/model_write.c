@@ -272,13 +272,14 @@ static void move_tip(struct wal__model_writer *writer,
                      struct wal__json_span id, struct wal__json_span parent)
 {
     bool is_under = parent.size == writer->tip_size &&
-                    memcmp(parent.data, writer->tip, parent.size) == 0;
+                    (parent.size == 0 ||
+                     memcmp(parent.data, writer->tip, parent.size) == 0);
 
     bool extends = writer->dialect->writing->tip_extends;
     bool is_side = item->is_sidechain && writer->has_mainline;
 
-    if (is_side || item->stream != 0 || is_beside(writer, item) ||
-        id.size > sizeof(writer->tip) ||
+    if (id.size == 0 || is_side || item->stream != 0 ||
+        is_beside(writer, item) || id.size > sizeof(writer->tip) ||
         (extends ? !is_under : item->is_aside)) {
         return;
     }

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# walconv: sessions written as other clients have them, where these look, with
+# what is lost; and back.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+made=${AGENTWAL_SOURCE:?}/tests/golden/model
+out=$work/out
+mkdir "$work/in"
+cp "$made/pi.jsonl" "$work/in/pi.jsonl"
+cp "$made/claude.jsonl" "$work/in/11111111-2222-4333-8444-555555555555.jsonl"
+walctl init "$store"
+code 0 walconv import --json "$store" "$work/in"
+
+# The same client: the same bytes, at its path; a second time nothing.
+code 0 walconv export --json --dialect pi --session s-1 "$store" "$out"
+json 'rows[0]["sessionId"] == "s-1" and rows[0]["dialect"] == "pi" and
+    rows[0]["added"] == 20 and rows[0]["losses"] == []' "$work/stdout"
+pi=$out/sessions/--home-u-p--/2026-01-02T03-04-05-678Z_s-1.jsonl
+same "$pi" "$(field path "$work/stdout")" "path of a session of pi"
+cmp "$pi" "$made/pi.jsonl"
+code 0 walconv export --json --dialect pi --session s-1 "$store" "$out"
+json 'rows[0]["added"] == 0' "$work/stdout"
+id=11111111-2222-4333-8444-555555555555
+code 0 walconv export --json --dialect claude --session "$id" "$store" "$out"
+claude=$out/projects/-home-u-a-project/$id.jsonl
+same "$claude" "$(field path "$work/stdout")" "path of a session of Claude Code"
+cmp "$claude" "$made/claude.jsonl"
+same "$pi" "$(walconv path --dialect pi "$store" "$out" s-1)" "walconv path"
+
+# Another client: what it cannot carry is counted by name.
+code 0 walconv export --json --dialect claude --session s-1 "$store" "$out"
+json 'set(l["what"] for l in rows[0]["losses"]) == {
+    "tool names of results", "providers of models", "costs of messages",
+    "model changes", "thinking levels", "branch summaries, kept as messages",
+    "kinds of messages that no person wrote", "fields of the client'"'"'s own"}' \
+    "$work/stdout"
+json 'all(l["count"] > 0 for l in rows[0]["losses"])' "$work/stdout"
+other=$(field path "$work/stdout")
+json 'all(r["parentUuid"] is None or r["parentUuid"] in
+        {q["uuid"] for q in rows if "uuid" in q}
+    for r in rows if "uuid" in r)' "$other"
+json 'len({r["uuid"] for r in rows if "uuid" in r}) ==
+    len([r for r in rows if "uuid" in r])' "$other"
+json 'len({r["sessionId"] for r in rows}) == 1 and
+    rows[0]["sessionId"] in "'"$other"'"' "$other"
+code 0 walconv export --dialect claude --session s-1 "$store" "$work/text"
+grep -q '^  lost: 1 model changes$' "$work/stdout" || fail "no loss told"
+
+# One session on standard output.
+code 0 walconv export --stdout --dialect pi --session s-1 "$store"
+cmp "$work/stdout" "$made/pi.jsonl"
+code 2 walconv export --stdout --dialect pi "$store"
+code 2 walconv export --dialect lines "$store" "$out"
+
+# And back: the same text, calls and results, in the same order.
+walctl init "$work/back"
+code 0 walconv import "$work/back" "$other"
+code 0 walconv export --dialect pi --json "$work/back" "$work/pi"
+cat >"$work/meaning.py" <<'PY'
+import json, sys
+
+def meaning(path):
+    rows = [json.loads(line) for line in open(path)]
+    for row in rows:
+        message = row.get("message", {})
+        content = message.get("content", [])
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        for block in content:
+            if block["type"] in ("text", "toolCall"):
+                block.pop("type")
+                yield message["role"], json.dumps(block, sort_keys=True)
+
+one, two = (list(meaning(path)) for path in sys.argv[1:])
+sys.exit(0 if one == two and len(one) > 5 else f"{one}\n{two}")
+PY
+python3 "$work/meaning.py" "$made/pi.jsonl" "$(field path "$work/stdout")" ||
+    fail "pi to Claude Code and back is not the same"
+
+# Sessions that were never a file.
+walctl create "$store" --id native --cwd /srv/n >"$work/id"
+printf '%s\n' \
+    '{"id":"a","type":"message","payload":{"role":"user","content":"hello"}}' \
+    '{"id":"b","type":"message","payload":{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{"p":1}}]}}' \
+    '{"id":"c","type":"message","payload":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"done"}]}}' \
+    '{"id":"d","parentId":"a","type":"message","payload":{"role":"assistant","content":"other"}}' |
+    walctl append "$store" native >"$work/appended"
+code 0 walconv export --dialect pi --json --session native "$store" "$out"
+json '[r["type"] for r in rows] == ["session"] + ["message"] * 4 + ["custom"]
+    and rows[3]["message"]["toolName"] == "read"
+    and rows[5]["parentId"] == rows[3]["id"]' "$(field path "$work/stdout")"
+code 0 walconv export --dialect entries --json --session native "$store" "$out"
+json 'rows[0]["type"] == "session_header" and
+    [r["id"] for r in rows[1:5]] == ["a", "b", "c", "d"]' \
+    "$(field path "$work/stdout")"
+walctl redact "$store" native b >"$work/redacted"
+code 0 walconv export --dialect pi --json --session native "$store" "$work/r"
+json '{"what": "redacted entries", "count": 1} in rows[0]["losses"]' \
+    "$work/stdout"
+json 'rows[2]["parentId"] == rows[1]["id"]' "$(field path "$work/stdout")"
+
+# A file with other content is not touched.
+printf 'mine\n' >"$pi"
+code 1 walconv export --dialect pi --session s-1 "$store" "$out"
+same mine "$(cat "$pi")" "a file of somebody else"
+
+# What there is.
+walconv dialects --json >"$work/dialects"
+json 'all({"name", "import", "export", "summary", "carries"} <= set(r)
+    for r in rows) and [r["name"] for r in rows][0] == "source" and
+    [r["carries"]["labels"] for r in rows if r["name"] == "pi"] == [True] and
+    [r["export"] for r in rows if r["name"] == "lines"] == [False]' \
+    "$work/dialects"
+walconv dialects | grep -q '^thinking signatures .*yes' || fail "no table"

@@ -80,12 +80,17 @@ python3 "$work/meaning.py" "$made/pi.jsonl" "$(field path "$work/stdout")" ||
 
 # Sessions that were never a file.
 walctl create "$store" --id native --cwd /srv/n >"$work/id"
-printf '%s\n' \
-    '{"id":"a","type":"message","payload":{"role":"user","content":"hello"}}' \
-    '{"id":"b","type":"message","payload":{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{"p":1}}]}}' \
-    '{"id":"c","type":"message","payload":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"done"}]}}' \
-    '{"id":"d","parentId":"a","type":"message","payload":{"role":"assistant","content":"other"}}' |
-    walctl append "$store" native >"$work/appended"
+cat >"$work/native" <<'JSON'
+{"id":"a","type":"message","payload":{"role":"user","content":"hello"}}
+JSON
+call='{"type":"tool_use","id":"t1","name":"read","input":{"p":1}}'
+result='{"type":"tool_result","tool_use_id":"t1","content":"done"}'
+printf '{"id":"%s","type":"message","payload":{"role":"%s","content":[%s]}}\n' \
+    b assistant "$call" c user "$result" >>"$work/native"
+cat >>"$work/native" <<'JSON'
+{"id":"d","parentId":"a","type":"message","payload":{"role":"assistant","content":"other"}}
+JSON
+walctl append "$store" native <"$work/native" >"$work/appended"
 code 0 walconv export --dialect pi --json --session native "$store" "$out"
 json '[r["type"] for r in rows] == ["session"] + ["message"] * 4 + ["custom"]
     and rows[3]["message"]["toolName"] == "read"

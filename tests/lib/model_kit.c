@@ -35,8 +35,11 @@ static struct model_kit_file *add_file(struct model_kit_files *files,
 
 static void append(struct model_kit_file *file, const void *data, size_t size)
 {
-    file->data = realloc(file->data, file->size + size + 1);
-    assert_non_null(file->data);
+    if (file->size + size + 1 > file->capacity) {
+        file->capacity = 2 * (file->size + size + 1);
+        file->data = realloc(file->data, file->capacity);
+        assert_non_null(file->data);
+    }
     memcpy(file->data + file->size, data, size);
     file->size += size;
     file->data[file->size] = '\0';
@@ -104,8 +107,10 @@ static void *more(void *ctx, size_t size, size_t *got)
     struct model_kit_arena *memory = ctx;
 
     /* Exactly what is asked for, so that sanitizers see what goes beyond. */
-    memory->pieces = realloc(memory->pieces,
-                             (memory->count + 1) * sizeof(memory->pieces[0]));
+    if ((memory->count & (memory->count - 1)) == 0) {
+        memory->pieces =
+            realloc(memory->pieces, (2 * memory->count + 1) * sizeof(void *));
+    }
     *got = size;
     memory->pieces[memory->count] = malloc(size > 0 ? size : 1);
     return memory->pieces[memory->count++];
@@ -173,7 +178,9 @@ static bool take_item(void *ctx, struct wal__model_item *item)
     if (item->kind == WAL__MODEL_HEADER && item->session != NULL) {
         merge_session(&kit->session, item->session);
     }
-    kit->items = realloc(kit->items, (kit->count + 1) * sizeof(*item));
+    if ((kit->count & (kit->count - 1)) == 0) {
+        kit->items = realloc(kit->items, (2 * kit->count + 1) * sizeof(*item));
+    }
     assert_non_null(kit->items);
     kit->items[kit->count++] = *item;
     if (!item->is_aside && item->stream == 0) {

@@ -13,6 +13,7 @@ struct model_kit_file {
     char *path;
     char *data;
     size_t size;
+    size_t capacity;
     bool is_document;
 };
 

@@ -19,6 +19,9 @@
 
 #define LOOK_ENTRIES 64 /* so many are looked at for what a session says */
 
+/* A longer payload may be one that the iterator takes back. */
+#define HELD_SIZE ((uint64_t)256 << 10)
+
 struct reading {
     struct walconv_items *items;
     struct walconv_arena keep;
@@ -26,6 +29,7 @@ struct reading {
     struct wal__model_reader lines;   /* imported */
     struct wal__model_reader entries; /* appended */
     struct wal_entry held;            /* a line that may be replaced */
+    char *held_payload;               /* its own, or null */
     bool has_held;
     bool has_stopped;
 };
@@ -111,6 +115,7 @@ static void read_entry(struct reading *reading, const struct wal_entry *entry)
     struct wal__arena *arena = &reading->scratch.arena;
     struct wal__model_line line = {.stream = entry->stream, .is_exact = true};
     struct cli_json json;
+    enum wal_status status;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -120,8 +125,14 @@ static void read_entry(struct reading *reading, const struct wal_entry *entry)
         return;
     }
     cli_json_init(&json, file);
-    cli_entry_write(&json, entry);
+    /* Its payload is in line, so nothing is read for it. */
+    status = cli_entry_write(&json, NULL, entry, NULL);
     fclose(file);
+    if (status != WAL_OK) {
+        reading->items->unreadable++;
+        free(text);
+        return;
+    }
     line.text = wal__arena_copy(
         arena, (struct wal__json_span){(const uint8_t *)text, size});
     free(text);
@@ -138,11 +149,26 @@ static void read_entry(struct reading *reading, const struct wal_entry *entry)
     }
 }
 
-static void give_entry(struct reading *reading, const struct wal_entry *entry)
+/* Lets the payload hold for as long as items may point to it. */
+static bool keep_payload(struct reading *reading, struct wal_entry *entry)
+{
+    struct wal__json_span copy = {entry->payload.data,
+                                  (size_t)entry->payload.size};
+
+    if (entry->payload.size > HELD_SIZE) {
+        copy = wal__arena_copy(&reading->scratch.arena, copy);
+    }
+    entry->payload.data = copy.data;
+    return copy.data != NULL || entry->payload.size == 0;
+}
+
+static void give_entry(struct reading *reading, struct wal_entry *entry)
 {
     const struct walconv_items *items = reading->items;
 
-    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+    if (!keep_payload(reading, entry)) {
+        reading->items->unreadable++;
+    } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         struct wal__model_item gone = {.kind = WAL__MODEL_HEAD};
         gone.id = quoted(&reading->scratch.arena, entry->id);
         gone.parent = quoted(&reading->scratch.arena, entry->parent_id);
@@ -167,9 +193,21 @@ static bool replaces(const struct wal_entry *entry)
                           &value) == WAL__JSON_OK;
 }
 
+static void hold(struct reading *reading, const struct wal_entry *entry)
+{
+    free(reading->held_payload);
+    reading->held_payload = NULL;
+    reading->held = *entry;
+    if (entry->payload.size > HELD_SIZE) {
+        reading->held_payload =
+            cli_copy(entry->payload.data, (size_t)entry->payload.size);
+        reading->held.payload.data = reading->held_payload;
+    }
+}
+
 /* Gives an entry, but one that has no newline only when the next one shows
  * that it is not replaced. */
-static void pass_entry(struct reading *reading, const struct wal_entry *entry)
+static void pass_entry(struct reading *reading, struct wal_entry *entry)
 {
     if (reading->has_held && !replaces(entry)) {
         give_entry(reading, &reading->held);
@@ -178,7 +216,7 @@ static void pass_entry(struct reading *reading, const struct wal_entry *entry)
                         (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
                         !cli_line_has_newline(entry);
     if (reading->has_held) {
-        reading->held = *entry;
+        hold(reading, entry);
     } else {
         give_entry(reading, entry);
     }
@@ -235,6 +273,7 @@ enum wal_status walconv_items_read(struct walconv_items *items,
         (void)items->end(items->ctx);
     }
     wal_iter_close(iter);
+    free(reading.held_payload);
     walconv_arena_deinit(&reading.keep);
     walconv_arena_deinit(&reading.scratch);
     return status;

@@ -105,6 +105,27 @@ json '{"what": "redacted entries", "count": 1} in rows[0]["losses"]' \
     "$work/stdout"
 json 'rows[2]["parentId"] == rows[1]["id"]' "$(field path "$work/stdout")"
 
+# Payloads that the store keeps out of line, in an answer of several rows, the
+# last one without a newline.
+python3 - "$work/long.jsonl" <<'PY'
+import json, sys
+
+rows, parent = [], None
+for n, letter in enumerate("abc"):
+    uuid = f"00000000-0000-4000-8000-00000000000{n}"
+    block = {"type": "text", "text": letter * 400000}
+    message = {"role": "assistant", "id": "m1", "content": [block]}
+    rows.append({"parentUuid": parent, "sessionId": "long", "cwd": "/l",
+                 "type": "assistant", "message": message, "uuid": uuid,
+                 "timestamp": "2026-01-02T03:04:05.678Z"})
+    parent = uuid
+open(sys.argv[1], "w").write("\n".join(json.dumps(row) for row in rows))
+PY
+code 0 walconv import "$store" "$work/long.jsonl"
+code 0 walconv export --dialect pi --json --session long "$store" "$out"
+json '[b["text"] for b in rows[1]["message"]["content"]] ==
+    [c * 400000 for c in "abc"]' "$(field path "$work/stdout")"
+
 # A file with other content is not touched.
 printf 'mine\n' >"$pi"
 code 1 walconv export --dialect pi --session s-1 "$store" "$out"

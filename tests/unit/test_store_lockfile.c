@@ -510,7 +510,10 @@ list_and_rotate(void *ctx, const char *path,
                 enum wal_status (*each)(void *arg, const char *name), void *arg,
                 int *sys_errno)
 {
-    const size_t size = 2 * 1024 * 1024;
+    enum {
+        ENTRIES = 10, /* more than the first segment has room for */
+        SIZE = 200 * 1024
+    };
     enum wal_status status =
         wal__io_posix.list(ctx, path, each, arg, sys_errno);
     char *text;
@@ -518,15 +521,20 @@ list_and_rotate(void *ctx, const char *path,
     if (strcmp(path, "store/log") == 0) {
         struct wal_store *store = kit_store();
         struct wal_session *session = kit_session(store, "s");
-        struct wal_entry entry;
+        struct wal_entry entries[ENTRIES];
 
-        text = malloc(size + 1);
+        text = malloc(SIZE + 1);
         assert_non_null(text);
-        memset(text, ' ', size);
+        memset(text, ' ', SIZE);
         text[0] = '1';
-        text[size] = '\0';
-        entry = kit_entry("b", NULL, text);
-        assert_int_equal(kit_try(session, &entry, NULL, NULL), WAL_OK);
+        text[SIZE] = '\0';
+        for (int i = 0; i < ENTRIES; i++) {
+            static const char *const ids[ENTRIES] = {"b", "c", "d", "e", "f",
+                                                     "g", "h", "i", "j", "k"};
+            entries[i] = kit_entry(ids[i], NULL, text);
+        }
+        assert_int_equal(
+            wal_append(session, entries, ENTRIES, NULL, NULL, NULL), WAL_OK);
         free(text);
         wal_session_close(session);
         kit_close(store);

@@ -89,7 +89,8 @@ static void run(const struct workload_options *options, uint32_t steps,
 
     for (uint32_t i = 0; i < steps; i++) {
         for (uint32_t way = 0; way < WAYS; way++) {
-            uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+            uint32_t stride =
+                ways[way].call == SIM_ANY ? every : (every + 1) / 2;
             uint64_t nth = (i + way) % stride;
 
             while (fail_nth(base, way, nth)) {
@@ -109,14 +110,14 @@ static void test_loop_fault__every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 4},
-        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 5);
+        workload_is_long() ? 150 : 30, workload_is_long() ? 1 : 7);
 }
 
 static void test_loop_fault__every_call_of_two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 4},
-        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 5);
+        workload_is_long() ? 150 : 30, workload_is_long() ? 1 : 7);
 }
 
 static void test_loop_fault__every_call_reading_by_pread(void **state)
@@ -126,7 +127,7 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
                                    .actors = 1,
                                    .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
-        workload_is_long() ? 80 : 16, workload_is_long() ? 1 : 5);
+        workload_is_long() ? 80 : 12, workload_is_long() ? 1 : 7);
 }
 
 static void test_loop_fault__every_call_with_content(void **state)
@@ -137,7 +138,7 @@ static void test_loop_fault__every_call_with_content(void **state)
                                        .actors = actors,
                                        .large_every = 6,
                                        .blobs_every = 1},
-            workload_is_long() ? 80 : 14, workload_is_long() ? 1 : 7);
+            workload_is_long() ? 80 : 10, workload_is_long() ? 1 : 9);
     }
 }
 

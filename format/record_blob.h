@@ -10,6 +10,8 @@
 #ifndef WAL_FORMAT_RECORD_BLOB_H
 #define WAL_FORMAT_RECORD_BLOB_H
 
+#include <stdbool.h>
+
 #include "format/fmt.h"
 
 enum {
@@ -64,6 +66,15 @@ void wal__chunk_block_encode_head(const struct wal__chunk_block *block,
 /* Takes the first block of *data, of `size` bytes of content, off it. */
 enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
                                       struct wal__chunk_block *block);
+
+/* The part of the base's content that is the dictionary of a block. */
+struct wal__span wal__chunk_window(struct wal__span base, int64_t begin);
+
+/* Exactly chunk->size bytes to out; `base` is the content of the chunk it is
+ * based on, of others not looked at. False: the data is not valid. The digest
+ * is the caller's business. chunk_content.c */
+bool wal__chunk_content(const struct wal__chunk_record *chunk,
+                        struct wal__span base, uint8_t *out);
 
 struct wal__blob_record {
     struct wal__digest digest; /* of the content */

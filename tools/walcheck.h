@@ -18,6 +18,7 @@
 
 #include "format/index_fmt.h"
 #include "format/record.h"
+#include "format/record_blob.h"
 #include "format/scan.h"
 #include "format/segment_fmt.h"
 #include "tools/check_file.h"
@@ -76,6 +77,38 @@ struct check_record {
     uint8_t *payload; /* of what is no entry and no document; else null */
 };
 
+/* A record of the blob stream that a scan kept. */
+struct check_blob {
+    struct wal__digest digest;
+    uint64_t position;
+    uint64_t size;     /* of the content */
+    const char *fault; /* why the content cannot be had; null: it can */
+    uint64_t culprit;  /* position of the record that is to blame; 0: one that
+                        * is not there */
+    uint32_t span;     /* of the frame */
+    uint8_t type;
+};
+
+/* One that was lost; its digest begins so. */
+struct check_lost_blob {
+    uint64_t digest_hash;
+    uint64_t position;
+};
+
+struct check_segment;
+
+/* A record of the log that names content. */
+struct check_reference {
+    struct wal__digest digest;
+    uint64_t size; /* of an entry's payload */
+    uint64_t sequence;
+    const struct check_segment *segment;
+    uint32_t offset; /* in it */
+    uint32_t stored_size;
+    uint32_t session;
+    uint8_t type;
+};
+
 /* A record whose payload is lost and whose header holds. */
 struct check_lost {
     uint64_t sequence;
@@ -107,6 +140,7 @@ struct check_segment {
     struct check_segment *previous;
     struct check_segment *next;
     uint64_t known_end; /* that something names; 0: nothing does */
+    bool is_pack;
     /* From the scan. */
     struct wal__scan_facts *facts;
     struct check_record *records;
@@ -115,7 +149,16 @@ struct check_segment {
     struct check_lost *lost;
     size_t lost_count;
     size_t lost_capacity;
-    struct wal__index_header *index; /* of its INDEX frame */
+    struct wal__index_header *index;    /* of its INDEX frame */
+    struct check_reference *references; /* of a log segment */
+    size_t reference_count;
+    size_t reference_capacity;
+    struct check_blob *blobs; /* of a pack segment, by offset */
+    size_t blob_count;
+    size_t blob_capacity;
+    struct check_lost_blob *lost_blobs;
+    size_t lost_blob_count;
+    size_t lost_blob_capacity;
     struct check_damages damages;
     bool log_damaged; /* records of it are lost */
 };
@@ -216,6 +259,14 @@ struct check_catalogue {
     bool compared;
 };
 
+/* All content, by digest; of records with the same one the newest last. */
+struct check_blobs {
+    struct check_blob *items;
+    struct check_blob **by_place;
+    size_t count;
+    size_t capacity;
+};
+
 struct check_store {
     const struct cli *cli;
     const char *path;
@@ -230,6 +281,9 @@ struct check_store {
     struct check_catalogue catalogue;
     struct check_damages damages;
     struct check_tail tail;
+    struct check_tail pack_tail;
+    uint64_t pack_durable; /* what the log relies on ends there; 0: nothing */
+    struct check_blobs blobs;
     bool lossy; /* records were lost in what was replayed so far */
     bool newer; /* something is of a newer format */
 };
@@ -244,6 +298,9 @@ int check_manifest(struct check_store *store);
 /* Finds the segments and their chain. walcheck_chain.c */
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class);
+
+/* The pack reaches at least to what the log relies on. After the log. */
+void check_chain_durable(struct check_store *store);
 
 /* Says what is lost where the segment before `above` is not there; both are
  * scanned but that one. */
@@ -281,8 +338,9 @@ void check_replay(struct check_store *store, struct check_segment *segment);
 /* Holds INDEX, SEAL, trailer and index/ID.idx against what was replayed up to
  * the segment's end. walcheck_index.c */
 void check_indexes(struct check_store *store, struct check_segment *segment);
-/* The end that index/ID.idx of a segment names durable, or 0. */
-uint64_t check_index_end(const struct check_store *store, uint64_t id);
+/* The end that the index of a segment in index/ names durable, or 0. */
+uint64_t check_index_end(const struct check_store *store, uint64_t id,
+                         bool is_pack);
 /* Files of index/ that belong to no segment. */
 void check_index_names(struct check_store *store);
 

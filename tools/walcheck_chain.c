@@ -46,7 +46,10 @@ static struct check_segment *add_segment(struct check_store *store,
 {
     struct check_segment *segment = cli_alloc(sizeof(*segment));
 
-    *segment = (struct check_segment){.id = id};
+    *segment = (struct check_segment){
+        .id = id,
+        .is_pack = segments == &store->pack,
+    };
     snprintf(segment->name, sizeof(segment->name), "%s/%016" PRIx64 ".seg",
              folder, id);
     segment->path = check_path(store, segment->name);
@@ -143,8 +146,8 @@ static void read_heads(struct check_store *store,
 static bool is_remembered(const struct check_store *store,
                           const struct check_segment *segment)
 {
-    return check_index_end(store, segment->id) != 0 ||
-           (store->catalogue.bytes != NULL &&
+    return check_index_end(store, segment->id, segment->is_pack) != 0 ||
+           (!segment->is_pack && store->catalogue.bytes != NULL &&
             wal__position_segment(store->catalogue.header.position) ==
                 segment->id);
 }
@@ -173,7 +176,7 @@ static void judge_headless(struct check_store *store,
                          wal__fmt_text(segment->header_fmt));
     }
     segment->log_damaged = true;
-    store->lossy = true;
+    store->lossy = store->lossy || !segment->is_pack;
 }
 
 /* The newest segment that was begun. Those above it are spares, or the rest
@@ -241,7 +244,7 @@ void check_chain_gap(struct check_store *store, struct check_segments *segments,
             below == NULL ? 1 : below->facts->last_sequence + 1;
         damage->last_sequence = above->open.last_sequence;
     }
-    store->lossy = true;
+    store->lossy = store->lossy || !above->is_pack;
 }
 
 /* Puts `below` before `above`. */
@@ -294,7 +297,7 @@ static void walk_chain(struct check_store *store,
 
 /* A tail ends at least where an index or the catalogue says. */
 static void learn_tail_end(struct check_store *store,
-                           struct check_segment *tail, bool is_log)
+                           struct check_segment *tail)
 {
     uint64_t position = store->catalogue.header.position;
 
@@ -302,11 +305,8 @@ static void learn_tail_end(struct check_store *store,
         tail->known_end = tail->trailer.end;
         return;
     }
-    if (!is_log) {
-        return;
-    }
-    tail->known_end = check_index_end(store, tail->id);
-    if (store->catalogue.bytes != NULL &&
+    tail->known_end = check_index_end(store, tail->id, tail->is_pack);
+    if (!tail->is_pack && store->catalogue.bytes != NULL &&
         wal__position_segment(position) == tail->id &&
         wal__position_offset(position) > tail->known_end) {
         tail->known_end = wal__position_offset(position);
@@ -360,7 +360,49 @@ void check_chain(struct check_store *store, struct check_segments *segments,
     set_strays(segments);
     if (segments->tail != NULL) {
         walk_chain(store, segments);
-        learn_tail_end(store, segments->tail, class == WAL__CLASS_LOG);
+        learn_tail_end(store, segments->tail);
     }
     judge_rest(store, segments);
+}
+
+static bool is_named_before(const struct check_segments *segments, uint64_t id)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        if (segments->items[i]->linked &&
+            segments->items[i]->open.previous_id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void check_chain_durable(struct check_store *store)
+{
+    uint64_t id = wal__position_segment(store->pack_durable);
+    uint64_t end = wal__position_offset(store->pack_durable);
+    struct check_segment *segment = find(&store->pack, id);
+    char name[40];
+
+    if (store->pack_durable == 0) {
+        return;
+    }
+    if (segment == NULL) {
+        if (!is_named_before(&store->pack, id)) {
+            snprintf(name, sizeof(name), "pack/%016" PRIx64 ".seg", id);
+            check_damage_add(&store->damages, name, 0, end,
+                             "the segment is missing, and the log relies on "
+                             "what was in it");
+        }
+    } else if (segment->role == CHECK_SPARE) {
+        check_damage_add(&segment->damages, segment->name, 0, end,
+                         "is empty, and the log relies on what was in it");
+    } else if (segment->role == CHECK_LIVE && end > segment->known_end) {
+        if (segment->next != NULL || segment->has_trailer) {
+            check_damage_add(&segment->damages, segment->name,
+                             segment->known_end, end - segment->known_end,
+                             "ends before what the log relies on");
+        } else if (end <= segment->header.capacity) {
+            segment->known_end = end;
+        }
+    }
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "tools/walcheck.h"
+#include "tools/walcheck_pack.h"
 
 static const char rebuilt[] = "; it is derived, and will be rebuilt";
 
@@ -160,34 +161,56 @@ static void check_summaries(const struct checked *checked)
 }
 
 /* Whether the index is of this segment, as it ended. */
-static void check_index(const struct checked *checked)
+static bool fits(const struct checked *checked,
+                 const struct wal__index_header *header)
 {
     const struct check_segment *segment = checked->segment;
-    const struct wal__index_header *header = &checked->index.header;
     const struct wal__scan_facts *facts = segment->facts;
 
     if (memcmp(header->uuid, checked->store->uuid, sizeof(header->uuid)) != 0 ||
         header->id != segment->id) {
         complain(checked, "the index is of another segment or store");
-        return;
+        return false;
     }
-    if (segment->log_damaged) {
-        check_summaries(checked);
-        return;
-    }
-    if (header->end != facts->end ||
-        header->last_sequence != facts->last_sequence ||
-        /* Rebuilt indexes of older segments name no COMMIT. */
-        (header->commit_offset != 0 &&
-         (header->chain != facts->chain ||
-          header->commit_offset != facts->commit_offset ||
-          header->epoch != facts->epoch))) {
+    if (!segment->log_damaged &&
+        (header->end != facts->end ||
+         header->last_sequence != facts->last_sequence ||
+         /* Rebuilt indexes of older segments name no COMMIT. */
+         (header->commit_offset != 0 &&
+          (header->chain != facts->chain ||
+           header->commit_offset != facts->commit_offset ||
+           header->epoch != facts->epoch)))) {
         complain(checked, header->end < facts->end
                               ? "the index is from before the log's end"
                               : "the index ends where the log does not");
-        return;
+        return false;
     }
-    check_summaries(checked);
+    return true;
+}
+
+/* Decodes an index, and compares one that is valid. */
+static enum wal__fmt check_bytes(struct checked *checked,
+                                 struct wal__span bytes)
+{
+    struct wal__pack_index pack;
+    const char *fault;
+    enum wal__fmt fmt;
+
+    if (!checked->segment->is_pack) {
+        fmt = wal__index_decode(bytes, &checked->index);
+        if (fmt == WAL__FMT_OK && fits(checked, &checked->index.header)) {
+            check_summaries(checked);
+        }
+        return fmt;
+    }
+    fmt = wal__pack_index_decode(bytes, &pack);
+    if (fmt == WAL__FMT_OK && fits(checked, &pack.header)) {
+        fault = check_pack_index(checked->segment, &pack);
+        if (fault != NULL) {
+            complain(checked, fault);
+        }
+    }
+    return fmt;
 }
 
 /* --- INDEX, SEAL, trailer ------------------------------------------------- */
@@ -233,10 +256,8 @@ static uint64_t check_index_frame(struct checked *checked,
                    ? checked->segment->trailer.seal_offset
                    : 0;
     }
-    fmt = wal__index_decode(payload, &checked->index);
-    if (fmt == WAL__FMT_OK) {
-        check_index(checked);
-    } else if (fmt != WAL__FMT_VERSION) {
+    fmt = check_bytes(checked, payload);
+    if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
         complain(checked, "the INDEX frame's payload is not valid");
     }
     return checked->offset + checked->size;
@@ -395,28 +416,47 @@ static uint8_t *slurp(const struct check_store *store, const char *name,
     return bytes;
 }
 
-static void name_of(uint64_t id, char out[40])
+static void name_of(uint64_t id, bool is_pack, char out[40])
 {
-    snprintf(out, 40, "index/%016" PRIx64 ".idx", id);
+    snprintf(out, 40, "index/%s%016" PRIx64 ".idx", is_pack ? "pack-" : "", id);
 }
 
-uint64_t check_index_end(const struct check_store *store, uint64_t id)
+/* The header of a whole index that holds. */
+static bool read_header(struct wal__span bytes, bool is_pack,
+                        struct wal__index_header *header)
 {
-    struct wal__index index;
+    struct wal__pack_index pack = {.header = {0}};
+    struct wal__index index = {.header = {0}};
+    bool valid;
+
+    if (is_pack) {
+        valid = wal__pack_index_decode(bytes, &pack) == WAL__FMT_OK;
+        *header = pack.header;
+    } else {
+        valid = wal__index_decode(bytes, &index) == WAL__FMT_OK;
+        *header = index.header;
+    }
+    return valid;
+}
+
+uint64_t check_index_end(const struct check_store *store, uint64_t id,
+                         bool is_pack)
+{
+    struct wal__index_header header;
     char name[40];
     uint64_t size = 0;
     uint64_t end = 0;
     uint8_t *bytes;
     int error;
 
-    name_of(id, name);
+    name_of(id, is_pack, name);
     bytes = slurp(store, name, &size, &error);
     if (bytes != NULL &&
-        wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
-            WAL__FMT_OK &&
-        index.header.id == id && store->uuid_known &&
-        memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
-        end = index.header.end;
+        read_header((struct wal__span){bytes, (size_t)size}, is_pack,
+                    &header) &&
+        header.id == id && store->uuid_known &&
+        memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        end = header.end;
     }
     free(bytes);
     return end;
@@ -430,7 +470,7 @@ static void check_beside(struct checked *checked)
     enum wal__fmt fmt;
     int error;
 
-    name_of(checked->segment->id, name);
+    name_of(checked->segment->id, checked->segment->is_pack, name);
     checked->file = name;
     checked->offset = 0;
     bytes = slurp(checked->store, name, &size, &error);
@@ -439,11 +479,8 @@ static void check_beside(struct checked *checked)
         check_damage_spare(&checked->store->damages, name, 0, size,
                            "cannot be read: %s%s", strerror(error), rebuilt);
     } else if (bytes != NULL) {
-        fmt = wal__index_decode((struct wal__span){bytes, (size_t)size},
-                                &checked->index);
-        if (fmt == WAL__FMT_OK) {
-            check_index(checked);
-        } else if (fmt != WAL__FMT_VERSION) {
+        fmt = check_bytes(checked, (struct wal__span){bytes, (size_t)size});
+        if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
             complain(checked, wal__fmt_text(fmt));
         }
     }
@@ -480,20 +517,27 @@ static void tell_missing(struct check_store *store, uint64_t id,
     store->lossy = true;
 }
 
-static void check_orphan(struct check_store *store, uint64_t id)
+static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
 {
+    const struct check_segments *segments =
+        is_pack ? &store->pack : &store->log;
     struct wal__index index;
     uint64_t size = 0;
     char name[40];
     int error;
     uint8_t *bytes;
 
-    name_of(id, name);
+    for (size_t i = 0; i < segments->count; i++) {
+        if (segments->items[i]->id == id) {
+            return;
+        }
+    }
+    name_of(id, is_pack, name);
     bytes = slurp(store, name, &size, &error);
     if (bytes == NULL && error == ENOENT) {
         return;
     }
-    if (bytes != NULL &&
+    if (!is_pack && bytes != NULL &&
         (store->log.tail == NULL || id > store->log.tail->id) &&
         wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
             WAL__FMT_OK &&
@@ -518,19 +562,14 @@ void check_index_names(struct check_store *store)
     }
     for (entry = readdir(directory); entry != NULL;
          entry = readdir(directory)) {
+        bool is_pack = strncmp(entry->d_name, "pack-", 5) == 0;
+        const char *text = entry->d_name + (is_pack ? 5 : 0);
         char *end = NULL;
-        uint64_t id = strtoull(entry->d_name, &end, 16);
-        bool known = false;
+        uint64_t id = strtoull(text, &end, 16);
 
-        if (strlen(entry->d_name) != 20 || end != entry->d_name + 16 ||
-            strcmp(end, ".idx") != 0) {
-            continue;
-        }
-        for (size_t i = 0; i < store->log.count; i++) {
-            known = known || store->log.items[i]->id == id;
-        }
-        if (!known) {
-            check_orphan(store, id);
+        if (strlen(text) == 20 && end == text + 16 &&
+            strcmp(end, ".idx") == 0) {
+            check_orphan(store, id, is_pack);
         }
     }
     closedir(directory);

@@ -74,6 +74,20 @@ static const char *tail_name(enum wal__verdict verdict)
     return "damaged";
 }
 
+static void put_tail(struct cli_json *json, const struct check_tail *tail)
+{
+    cli_json_open(json, '{');
+    cli_json_key(json, "state");
+    cli_json_text(json, cli_slice(tail_name(tail->verdict)));
+    cli_json_key(json, "file");
+    cli_json_optional(json, cli_slice(tail->file));
+    cli_json_key(json, "offset");
+    cli_json_number(json, tail->offset);
+    cli_json_key(json, "length");
+    cli_json_number(json, tail->length);
+    cli_json_close(json, '}');
+}
+
 static void report_json(const struct check_store *store, bool sound)
 {
     struct cli_json json;
@@ -85,16 +99,9 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_key(&json, "tailAmbiguous");
     cli_json_bool(&json, store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
     cli_json_key(&json, "tail");
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "state");
-    cli_json_text(&json, cli_slice(tail_name(store->tail.verdict)));
-    cli_json_key(&json, "file");
-    cli_json_optional(&json, cli_slice(store->tail.file));
-    cli_json_key(&json, "offset");
-    cli_json_number(&json, store->tail.offset);
-    cli_json_key(&json, "length");
-    cli_json_number(&json, store->tail.length);
-    cli_json_close(&json, '}');
+    put_tail(&json, &store->tail);
+    cli_json_key(&json, "packTail");
+    put_tail(&json, &store->pack_tail);
     cli_json_key(&json, "formatVersion");
     cli_json_number(&json, store->format_version);
     cli_json_key(&json, "sessionCount");
@@ -136,6 +143,17 @@ static void print_damage(const struct check_store *store,
     putchar('\n');
 }
 
+static void print_tail(const struct check_tail *tail)
+{
+    if (tail->verdict == WAL__VERDICT_TORN ||
+        tail->verdict == WAL__VERDICT_AMBIGUOUS) {
+        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", tail->file,
+               tail->offset, tail->length,
+               cli_noun(tail->length, "byte", "bytes"),
+               wal__verdict_text(tail->verdict));
+    }
+}
+
 static void report_text(const struct check_store *store, bool sound)
 {
     size_t sessions, records, segments;
@@ -143,13 +161,8 @@ static void report_text(const struct check_store *store, bool sound)
     for (size_t i = 0; i < store->damages.count; i++) {
         print_damage(store, &store->damages.items[i]);
     }
-    if (store->tail.verdict == WAL__VERDICT_TORN ||
-        store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
-        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", store->tail.file,
-               store->tail.offset, store->tail.length,
-               cli_noun(store->tail.length, "byte", "bytes"),
-               wal__verdict_text(store->tail.verdict));
-    }
+    print_tail(&store->tail);
+    print_tail(&store->pack_tail);
     sessions = check_model_count(&store->model, false);
     records = store->model.seen_count;
     segments = store->log.count + store->pack.count;

@@ -13,6 +13,7 @@
 
 #include "format/crc32.h"
 #include "tools/walcheck.h"
+#include "tools/walcheck_pack.h"
 
 struct scan {
     struct check_segment *segment;
@@ -35,6 +36,28 @@ static bool is_document(struct wal__span payload,
     return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK &&
            wal__id_hash(doc.key.data, doc.key.size) == frame->id_hash &&
            (doc.value.size > 0) == (frame->type == WAL__FRAME_DOC);
+}
+
+static void keep_reference(struct check_segment *segment,
+                           const struct wal__frame *frame, uint64_t offset,
+                           struct wal__span payload)
+{
+    struct check_reference reference = {
+        .sequence = frame->sequence,
+        .segment = segment,
+        .offset = (uint32_t)offset,
+        .stored_size = frame->stored_size,
+        .session = frame->session,
+        .type = frame->type,
+    };
+
+    if (!check_reference_decode(payload, &reference)) {
+        return;
+    }
+    segment->references =
+        cli_room(segment->references, segment->reference_count,
+                 &segment->reference_capacity, sizeof(*segment->references));
+    segment->references[segment->reference_count++] = reference;
 }
 
 /* Large payloads are looked at here, the others kept for the replay. */
@@ -62,6 +85,8 @@ static void keep_payload(struct check_segment *segment,
             entry ? "entry" : "document", frame->sequence);
 
         check_damage_session(damage, frame->session);
+    } else if ((frame->flags & WAL__FRAME_LZ4) == 0) {
+        keep_reference(segment, frame, offset, payload);
     }
 }
 
@@ -107,7 +132,10 @@ static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
                               &frame) != WAL__FMT_OK) {
             return false; /* the scan hands over valid frames */
         }
-        if (wal__frame_is_sequenced(frame.type)) {
+        if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
+            check_pack_keep(segment, &frame, piece->offset + at,
+                            piece->bytes + at + WAL__FRAME_SIZE);
+        } else if (wal__frame_is_sequenced(frame.type)) {
             keep_record(segment, &frame, piece->offset + at,
                         piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
         }
@@ -178,7 +206,9 @@ static void read_lost(struct check_segment *segment, struct check_file *file,
             at += WAL__FRAME_ALIGN;
             continue;
         }
-        if (wal__frame_is_sequenced(frame.type)) {
+        if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
+            check_pack_lose(segment, frame.id_hash, at);
+        } else if (wal__frame_is_sequenced(frame.type)) {
             add_lost(segment, &frame);
             check_damage_session(damage, frame.session);
         }
@@ -423,6 +453,9 @@ void check_segment_deinit(struct check_segment *segment)
     free(segment->lost);
     free(segment->facts);
     free(segment->index);
+    free(segment->references);
+    free(segment->blobs);
+    free(segment->lost_blobs);
     free(segment->path);
     check_damages_deinit(&segment->damages);
     free(segment);

@@ -21,6 +21,7 @@
 
 #include "tools/progress.h"
 #include "tools/walcheck.h"
+#include "tools/walcheck_pack.h"
 
 enum {
     AHEAD = 2,          /* segments scanned before they are taken */
@@ -94,6 +95,12 @@ static void take(struct check_store *store, struct check_segments *segments,
         check_replay(store, segment);
         check_indexes(store, segment);
         check_catalogue_compare(store, segment);
+        if (segment->facts->pack_durable > store->pack_durable) {
+            store->pack_durable = segment->facts->pack_durable;
+        }
+    } else {
+        check_indexes(store, segment);
+        check_blobs_take(&store->blobs, segment);
     }
     drop_records(segment);
 }
@@ -172,22 +179,31 @@ static int run_pipeline(struct check_store *store,
     return code;
 }
 
+static void tell_tail(const struct check_segment *segment,
+                      struct check_tail *tail)
+{
+    const struct wal__scan_facts *facts;
+
+    if (segment == NULL || segment->facts == NULL) {
+        return;
+    }
+    facts = segment->facts;
+    tail->verdict = facts->verdict;
+    snprintf(tail->file, sizeof(tail->file), "%s", segment->name);
+    tail->offset = facts->end;
+    tail->length =
+        facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
+}
+
 /* How the log ends, and all damage: what cost records first, both in the order
  * of the log. */
 static void conclude(struct check_store *store)
 {
-    const struct check_segment *tail = store->log.tail;
     struct check_segments *both[] = {&store->log, &store->pack};
     struct check_damages all = {.items = NULL};
 
-    if (tail != NULL && tail->facts != NULL) {
-        store->tail.verdict = tail->facts->verdict;
-        snprintf(store->tail.file, sizeof(store->tail.file), "%s", tail->name);
-        store->tail.offset = tail->facts->end;
-        store->tail.length = tail->facts->dirty_end > tail->facts->end
-                                 ? tail->facts->dirty_end - tail->facts->end
-                                 : 0;
-    }
+    tell_tail(store->log.tail, &store->tail);
+    tell_tail(store->pack.tail, &store->pack_tail);
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < both[i]->count; k++) {
             check_damages_move(&all, &both[i]->items[k]->damages);
@@ -221,7 +237,12 @@ static int run_once(struct check_store *store)
     }
     code = run_pipeline(store, &store->log);
     if (code == CLI_GO_ON) {
+        check_chain_durable(store);
         code = run_pipeline(store, &store->pack);
+    }
+    if (code == CLI_GO_ON) {
+        check_blobs_verify(store);
+        check_references(store);
     }
     check_index_names(store);
     check_catalogue_finish(store);
@@ -264,6 +285,7 @@ void check_store_deinit(struct check_store *store)
     deinit_segments(&store->log);
     deinit_segments(&store->pack);
     check_model_deinit(&store->model);
+    check_blobs_deinit(&store->blobs);
     free(store->catalogue.bytes);
     store->catalogue.bytes = NULL;
     check_damages_deinit(&store->damages);
@@ -286,6 +308,7 @@ int check_store_run(struct check_store *store)
     if (code == CLI_GO_ON) {
         check_damages_common(&store->damages, &again.damages);
         store->tail = again.tail;
+        store->pack_tail = again.pack_tail;
     }
     check_store_deinit(&again);
     return code;

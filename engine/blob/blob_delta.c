@@ -1,9 +1,7 @@
 /*
  * blob_delta.c - content by that of another chunk: LZ4 blocks that have a
- * window of the base for their dictionary (SPEC.md 2.18).
- *
- * Invariant: a decoder reads no byte outside data, base and the content's
- * size, whatever the bytes say.
+ * window of the base for their dictionary (SPEC.md 2.18). What reads them is in
+ * format/chunk_content.c.
  */
 #include <lz4.h>
 #include <string.h>
@@ -22,24 +20,6 @@ struct delta {
     char packed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
 };
 
-static struct wal__span window_of(struct wal__span base, int64_t begin)
-{
-    int64_t end = begin + WAL__CHUNK_WINDOW;
-    struct wal__span window = {NULL, 0};
-
-    if (end > (int64_t)base.size) {
-        end = (int64_t)base.size;
-    }
-    if (begin < 0) {
-        begin = 0;
-    }
-    if (begin < end) {
-        window.data = base.data + begin;
-        window.size = (size_t)(end - begin);
-    }
-    return window;
-}
-
 /* Where the window of a block begins that looks like this place of the base;
  * a place that the base does not have gives one that is empty. */
 static int32_t begin_window(int64_t place)
@@ -56,7 +36,7 @@ static int32_t begin_window(int64_t place)
 static uint32_t pack(struct delta *delta, struct wal__span block,
                      struct wal__span base, int32_t begin, int to)
 {
-    struct wal__span window = window_of(base, begin);
+    struct wal__span window = wal__chunk_window(base, begin);
 
     LZ4_resetStream_fast(&delta->stream);
     (void)LZ4_loadDict(&delta->stream, (const char *)window.data,
@@ -141,40 +121,4 @@ enum wal_status wal__delta_encode(const struct wal__heap *heap,
         out->size = before;
     }
     return status;
-}
-
-static bool decode_block(const struct wal__chunk_block *block,
-                         struct wal__span base, uint8_t *out, uint32_t size)
-{
-    struct wal__span window = window_of(base, block->window);
-
-    if (block->stored_size == size) {
-        memcpy(out, block->stored.data, size);
-        return true;
-    }
-    return LZ4_decompress_safe_usingDict((const char *)block->stored.data,
-                                         (char *)out, (int)block->stored_size,
-                                         (int)size, (const char *)window.data,
-                                         (int)window.size) == (int)size;
-}
-
-bool wal__delta_decode(struct wal__span data, struct wal__span base,
-                       uint8_t *out, uint32_t size)
-{
-    uint32_t done = 0;
-
-    while (done < size) {
-        struct wal__chunk_block block;
-        uint32_t part = size - done;
-
-        if (part > WAL__CHUNK_BLOCK) {
-            part = WAL__CHUNK_BLOCK;
-        }
-        if (wal__chunk_block_decode(&data, part, &block) != WAL__FMT_OK ||
-            !decode_block(&block, base, out + done, part)) {
-            return false;
-        }
-        done += part;
-    }
-    return data.size == 0;
 }

@@ -5,7 +5,6 @@
  * Invariant: no content is given whose digest is not the one asked for.
  * Any thread; no lock is held while a record is read.
  */
-#include <lz4.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -104,25 +103,6 @@ static enum wal_status fetch_chain(struct wal__blobs *blobs,
     return WAL_OK;
 }
 
-/* Decodes one chunk; base is the content of the one behind it in the chain. */
-static bool decode_chunk(const struct wal__chunk_record *chunk,
-                         struct wal__span base, uint8_t *out)
-{
-    switch (chunk->encoding) {
-    case WAL__CHUNK_RAW:
-        if (chunk->size > 0) {
-            memcpy(out, chunk->data.data, chunk->size);
-        }
-        return true;
-    case WAL__CHUNK_LZ4:
-        return LZ4_decompress_safe((const char *)chunk->data.data, (char *)out,
-                                   (int)chunk->data.size,
-                                   (int)chunk->size) == (int)chunk->size;
-    default:
-        return wal__delta_decode(chunk->data, base, out, chunk->size);
-    }
-}
-
 /* From the chunk that stands alone to the one that is wanted, in turn into one
  * buffer and the other. */
 static enum wal_status decode_chain(struct wal__blobs *blobs,
@@ -143,7 +123,7 @@ static enum wal_status decode_chain(struct wal__blobs *blobs,
         to->size = 0;
         if (wal__buf_reserve(to, (size_t)chunk->size + 1, &at) != WAL_OK) {
             status = wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-        } else if (!decode_chunk(chunk, base, at)) {
+        } else if (!wal__chunk_content(chunk, base, at)) {
             status = wal__blob_damaged(blobs, &chunk->digest,
                                        chain->positions[i - 1],
                                        "its compression is not valid", error);

@@ -131,9 +131,6 @@ enum wal_status wal__delta_encode(const struct wal__heap *heap,
                                   struct wal__span content,
                                   struct wal__span base, size_t limit,
                                   struct wal__buf *out) WAL_MUST_USE;
-/* Exactly `size` bytes to out; false: the blocks are not valid. */
-bool wal__delta_decode(struct wal__span data, struct wal__span base,
-                       uint8_t *out, uint32_t size);
 
 /* blob_encode.c: as wal__blob_prepare, with the chunk that serves as base, or
  * null. */

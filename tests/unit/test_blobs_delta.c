@@ -224,6 +224,8 @@ static void test_delta__any_bytes_are_harmless(void **state)
     uint64_t random = kit_seed();
     struct kit_content was = letters(7, 90000);
     struct kit_content now = edited(&was, 40000, 10, "something else");
+    struct wal__chunk_record chunk = {.encoding = WAL__CHUNK_DELTA,
+                                      .size = (uint32_t)now.size};
     struct wal__buf delta;
     uint8_t *out = malloc(now.size);
 
@@ -232,8 +234,8 @@ static void test_delta__any_bytes_are_harmless(void **state)
     assert_int_equal(wal__delta_encode(&wal__heap_libc, span_of(&now),
                                        span_of(&was), now.size, &delta),
                      WAL_OK);
-    assert_true(wal__delta_decode((struct wal__span){delta.data, delta.size},
-                                  span_of(&was), out, (uint32_t)now.size));
+    chunk.data = (struct wal__span){delta.data, delta.size};
+    assert_true(wal__chunk_content(&chunk, span_of(&was), out));
     assert_memory_equal(out, now.data, now.size);
     for (int i = 0; i < 3000; i++) {
         size_t size =
@@ -247,9 +249,9 @@ static void test_delta__any_bytes_are_harmless(void **state)
             copy[kit_random(&random) % size] = (uint8_t)kit_random(&random);
         }
         base.size = i % 5 == 0 ? kit_random(&random) % was.size : was.size;
-        (void)wal__delta_decode(
-            (struct wal__span){copy, size}, base, out,
-            (uint32_t)(i % 7 == 0 ? now.size - 1 : now.size));
+        chunk.data = (struct wal__span){copy, size};
+        chunk.size = (uint32_t)(i % 7 == 0 ? now.size - 1 : now.size);
+        (void)wal__chunk_content(&chunk, base, out);
         free(copy);
     }
     free(out);

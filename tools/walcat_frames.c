@@ -26,6 +26,7 @@
 #include "tools/check_file.h"
 #include "tools/cli_json.h"
 #include "tools/walcat.h"
+#include "tools/walcat_frames_content.h"
 
 /* The longest path of a segment, in its store. */
 #define NAME_MAX_SIZE 64
@@ -203,6 +204,7 @@ static void put_json(const struct listing *listing, const struct found *found)
         cli_json_key(&json, names[i].key);
         cli_json_optional(&json, slice_of(names[i].text));
     }
+    walcat_content_json(&json, frame, found->payload);
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
@@ -228,6 +230,7 @@ static void put_text(const struct listing *listing, const struct found *found)
                                           : slice_of(names[i].text),
                   0, false);
     }
+    walcat_content_text(frame, found->payload);
     putchar('\n');
 }
 

@@ -52,6 +52,11 @@ struct check_damage *check_damage_add(struct check_damages *damages,
                                       const char *file, uint64_t offset,
                                       uint64_t length, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same, but for one that is there already: then that one. */
+struct check_damage *check_damage_once(struct check_damages *damages,
+                                       const char *file, uint64_t offset,
+                                       uint64_t length, const char *reason, ...)
+    __attribute__((format(printf, 5, 6)));
 /* The same, of what is redundant or derived. */
 void check_damage_spare(struct check_damages *damages, const char *file,
                         uint64_t offset, uint64_t length, const char *reason,

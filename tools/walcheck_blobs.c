@@ -102,6 +102,23 @@ const struct check_blob *check_blobs_find(const struct check_blobs *blobs,
                : NULL;
 }
 
+uint64_t check_blobs_lost(const struct check_store *store,
+                          const struct wal__digest *digest)
+{
+    uint64_t digest_hash = wal__digest_hash(digest);
+
+    for (size_t i = 0; i < store->pack.count; i++) {
+        const struct check_segment *segment = store->pack.items[i];
+
+        for (size_t k = 0; k < segment->lost_blob_count; k++) {
+            if (segment->lost_blobs[k].digest_hash == digest_hash) {
+                return segment->lost_blobs[k].position;
+            }
+        }
+    }
+    return 0;
+}
+
 struct check_segment *check_pack_segment(const struct check_store *store,
                                          uint64_t position)
 {
@@ -176,15 +193,16 @@ static const char *find_chain(struct check_reader *reader,
                               const struct check_blob *blob,
                               struct chain *chain, uint64_t *culprit)
 {
-    struct wal__chunk_record chunk;
+    struct wal__chunk_record chunk = {.size = 0};
     struct wal__span payload;
 
     chain->count = 0;
     do {
-        *culprit = chain->count > 0 && blob == NULL ? 0 : blob->position;
         if (blob == NULL) {
+            *culprit = check_blobs_lost(reader->store, &chunk.base);
             return missing_base;
         }
+        *culprit = blob->position;
         if (chain->count == CHAIN_MAX) {
             return "too many chunks lead to it";
         }
@@ -265,7 +283,8 @@ static const char *read_list(struct check_reader *reader,
         memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE,
                WAL__DIGEST_SIZE);
         chunk = check_blobs_find(&reader->store->blobs, &digest);
-        *culprit = chunk == NULL ? 0 : chunk->position;
+        *culprit = chunk == NULL ? check_blobs_lost(reader->store, &digest)
+                                 : chunk->position;
         if (chunk == NULL) {
             return "a chunk of it is missing";
         }

@@ -27,6 +27,11 @@ bool check_key_is_checkpoint(struct wal__span key)
     return key.size > PREFIX_SIZE && memcmp(key.data, prefix, PREFIX_SIZE) == 0;
 }
 
+char *check_checkpoint_name(struct wal__span key)
+{
+    return cli_copy(key.data + PREFIX_SIZE, key.size - PREFIX_SIZE);
+}
+
 static int digit(uint8_t letter)
 {
     if (letter >= '0' && letter <= '9') {

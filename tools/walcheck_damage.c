@@ -49,6 +49,49 @@ struct check_damage *check_damage_add(struct check_damages *damages,
     return damage;
 }
 
+/* One of the same place and reason, or null. */
+static struct check_damage *find_same(const struct check_damages *damages,
+                                      const struct check_damage *damage)
+{
+    for (size_t i = 0; i < damages->count; i++) {
+        struct check_damage *other = &damages->items[i];
+
+        if (other != damage && other->offset == damage->offset &&
+            strcmp(other->file, damage->file) == 0 &&
+            strcmp(other->reason, damage->reason) == 0) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void deinit(struct check_damage *damage)
+{
+    free(damage->file);
+    free(damage->reason);
+    free(damage->sessions);
+}
+
+struct check_damage *check_damage_once(struct check_damages *damages,
+                                       const char *file, uint64_t offset,
+                                       uint64_t length, const char *reason, ...)
+{
+    struct check_damage *damage;
+    struct check_damage *same;
+    va_list arguments;
+
+    va_start(arguments, reason);
+    damage = add(damages, file, offset, length, reason, arguments);
+    va_end(arguments);
+    same = find_same(damages, damage);
+    if (same == NULL) {
+        return damage;
+    }
+    deinit(damage);
+    damages->count--;
+    return same;
+}
+
 void check_damage_spare(struct check_damages *damages, const char *file,
                         uint64_t offset, uint64_t length, const char *reason,
                         ...)
@@ -74,13 +117,6 @@ void check_damage_session(struct check_damage *damage, uint32_t session)
         cli_room(damage->sessions, damage->session_count,
                  &damage->session_capacity, sizeof(*damage->sessions));
     damage->sessions[damage->session_count++] = session;
-}
-
-static void deinit(struct check_damage *damage)
-{
-    free(damage->file);
-    free(damage->reason);
-    free(damage->sessions);
 }
 
 void check_damages_move(struct check_damages *to, struct check_damages *from)
@@ -112,28 +148,13 @@ void check_damages_sort(struct check_damages *damages)
     damages->capacity = damages->count + 1;
 }
 
-static bool has(const struct check_damages *damages,
-                const struct check_damage *damage)
-{
-    for (size_t i = 0; i < damages->count; i++) {
-        const struct check_damage *other = &damages->items[i];
-
-        if (other->offset == damage->offset &&
-            strcmp(other->file, damage->file) == 0 &&
-            strcmp(other->reason, damage->reason) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void check_damages_common(struct check_damages *damages,
                           const struct check_damages *other)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < damages->count; i++) {
-        if (has(other, &damages->items[i])) {
+        if (find_same(other, &damages->items[i]) != NULL) {
             damages->items[kept++] = damages->items[i];
         } else {
             deinit(&damages->items[i]);

@@ -45,6 +45,11 @@ void check_blobs_deinit(struct check_blobs *blobs);
 const struct check_blob *check_blobs_find(const struct check_blobs *blobs,
                                           const struct wal__digest *digest);
 
+/* Where a record was that is lost, as far as its header or an index tells; or
+ * 0. */
+uint64_t check_blobs_lost(const struct check_store *store,
+                          const struct wal__digest *digest);
+
 /* Reads content. Zeroed but for the store; belongs to one thread. */
 struct check_reader {
     const struct check_store *store;
@@ -113,6 +118,8 @@ bool check_checkpoint_list(const struct wal__doc_record *doc,
 /* Whether the key is the engine's own, and whether a checkpoint's. */
 bool check_key_is_reserved(struct wal__span key);
 bool check_key_is_checkpoint(struct wal__span key);
+/* The id in a checkpoint's key, to be freed. */
+char *check_checkpoint_name(struct wal__span key);
 
 /* All bytes of a list of files. */
 struct check_list {

@@ -43,21 +43,6 @@ bool check_reference_decode(struct wal__span payload,
 
 /* --- faults --------------------------------------------------------------- */
 
-/* Where a record was whose digest begins so, and which is lost; or 0. */
-static uint64_t find_lost(const struct check_store *store, uint64_t digest_hash)
-{
-    for (size_t i = 0; i < store->pack.count; i++) {
-        const struct check_segment *segment = store->pack.items[i];
-
-        for (size_t k = 0; k < segment->lost_blob_count; k++) {
-            if (segment->lost_blobs[k].digest_hash == digest_hash) {
-                return segment->lost_blobs[k].position;
-            }
-        }
-    }
-    return 0;
-}
-
 struct check_fault check_fault_of(const struct check_store *store,
                                   const struct wal__digest *digest,
                                   uint64_t size)
@@ -66,7 +51,7 @@ struct check_fault check_fault_of(const struct check_store *store,
     struct check_fault fault = {.why = NULL};
 
     if (blob == NULL) {
-        fault.place = find_lost(store, wal__digest_hash(digest));
+        fault.place = check_blobs_lost(store, digest);
         fault.why =
             fault.place == 0 ? "it is not there" : "its record is damaged";
         return fault;
@@ -149,9 +134,9 @@ static void tell(struct following *following, const struct check_fault *fault,
         size = blob == NULL ? WAL__FRAME_SIZE : blob->span;
     }
     check_digest_text(digest, text);
-    check_damage_session(check_damage_add(&store->damages, file, offset, size,
-                                          "%s, SHA-256 %s, cannot be read: %s",
-                                          what, text, fault->why),
+    check_damage_session(check_damage_once(&store->damages, file, offset, size,
+                                           "%s, SHA-256 %s, cannot be read: %s",
+                                           what, text, fault->why),
                          reference->session);
     blame(store, fault->place, reference->session);
     blame(store, fault->culprit, reference->session);

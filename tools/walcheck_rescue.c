@@ -71,16 +71,15 @@ static const struct check_lost *find_lost(const struct salvage *salvage,
 }
 
 /* An entry that OUT did not take: what stands under it goes on above it. */
-static void lose(struct salvage *salvage, const struct salvage_waiting *waiting)
+static void lose(struct salvage *salvage, struct check_lost lost)
 {
-    size_t rank = lost_rank(salvage, waiting->sequence);
+    size_t rank = lost_rank(salvage, lost.sequence);
 
     salvage->lost = cli_room(salvage->lost, salvage->lost_count,
                              &salvage->lost_capacity, sizeof(*salvage->lost));
     memmove(salvage->lost + rank + 1, salvage->lost + rank,
             (salvage->lost_count - rank) * sizeof(*salvage->lost));
-    salvage->lost[rank] = (struct check_lost){
-        waiting->sequence, waiting->parent_sequence, salvage->waiting_session};
+    salvage->lost[rank] = lost;
     salvage->lost_count++;
 }
 
@@ -149,6 +148,8 @@ char *salvage_surviving_id(struct salvage *salvage, uint64_t *sequence)
 static void drop_waiting(struct salvage *salvage)
 {
     for (size_t i = 0; i < salvage->waiting_count; i++) {
+        salvage_unmap(salvage->waiting[i].map,
+                      salvage->waiting[i].entry.payload.size);
         free(salvage->waiting[i].bytes);
         free(salvage->waiting[i].parent);
     }
@@ -243,7 +244,9 @@ static void append_one(struct salvage *salvage, struct salvage_session *session,
     if (status == WAL_OK) {
         remember(salvage, session, waiting);
     } else if (!salvage_stops(salvage, status, &error)) {
-        lose(salvage, waiting);
+        lose(salvage,
+             (struct check_lost){waiting->sequence, waiting->parent_sequence,
+                                 salvage->waiting_session});
         salvage_note(salvage, session->id, id, "cannot be appended: %s",
                      error.text[0] != '\0' ? error.text
                                            : wal_status_text(status));
@@ -366,6 +369,27 @@ static void fill(struct salvage_waiting *waiting,
     }
 }
 
+/* A payload out of line; null: it is lost, and its entry with it. */
+static void *payload_of(struct salvage *salvage,
+                        const struct salvage_session *session,
+                        const struct wal__frame *frame,
+                        const struct wal__entry_record *record)
+{
+    const char *why;
+    void *map = salvage_map(salvage, record, &why);
+    char *id;
+
+    if (map == NULL && salvage->failed == WAL_OK) {
+        id = cli_copy(record->id.data, record->id.size);
+        salvage_note(salvage, session->id, id,
+                     "it is lost: its payload cannot be read: %s", why);
+        lose(salvage, (struct check_lost){frame->sequence, frame->parent,
+                                          frame->session});
+        free(id);
+    }
+    return map;
+}
+
 void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
                    uint64_t offset, const uint8_t *payload)
 {
@@ -373,6 +397,7 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
     struct wal__entry_record record;
     struct salvage_session *session;
     uint8_t *bytes;
+    void *map = NULL;
 
     if (salvage->waiting_session != frame->session ||
         salvage->waiting_count >= BATCH_COUNT ||
@@ -392,12 +417,11 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
         return;
     }
     if (record.digest != NULL) {
-        salvage_note(salvage, session->id, "",
-                     "the entry of sequence %" PRIu64
-                     " has its payload in pack/, and is left out",
-                     frame->sequence);
-        free(bytes);
-        return;
+        map = payload_of(salvage, session, frame, &record);
+        if (map == NULL) {
+            free(bytes);
+            return;
+        }
     }
     salvage->waiting =
         cli_room(salvage->waiting, salvage->waiting_count,
@@ -405,16 +429,22 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
     waiting = &salvage->waiting[salvage->waiting_count];
     *waiting = (struct salvage_waiting){
         .bytes = bytes,
+        .map = map,
         .sequence = frame->sequence,
         .parent_sequence = frame->parent,
         .offset = offset,
         .kind = frame->kind,
     };
     fill(waiting, frame, &record);
+    if (map != NULL) {
+        waiting->entry.payload =
+            (struct wal_slice){map, (size_t)record.payload_size};
+    }
     set_parent(salvage, waiting, session, frame->parent);
     salvage->waiting_session = frame->session;
     salvage->waiting_count++;
     salvage->waiting_size += frame->stored_size;
+    salvage->waiting_size += map == NULL ? 0 : record.payload_size;
 }
 
 void salvage_entries_deinit(struct salvage *salvage)

@@ -4,7 +4,8 @@
  *
  * The log is read once more, oldest record first, and what each record did is
  * done again: sessions and their changes, entries with their ids, parents,
- * types and texts, heads, documents, deletions. An entry whose parent is lost
+ * types and texts, heads, documents, checkpoints, deletions. Content is copied
+ * before, whether a record names it or not. An entry whose parent is lost
  * goes under the nearest ancestor that is left, or becomes a root. Of a
  * session that was deleted only what its forks stand on is taken.
  *
@@ -172,6 +173,7 @@ static void deinit(struct salvage *salvage)
     free(salvage->redactions); /* all were seen to */
     free(salvage->lost);
     salvage_entries_deinit(salvage);
+    salvage_contents_deinit(salvage);
 }
 
 bool salvage_stops(struct salvage *salvage, enum wal_status status,
@@ -248,6 +250,7 @@ static enum wal_status fill_out(struct salvage *salvage)
 
     collect_lost(salvage);
     salvage_plan(salvage);
+    salvage_blobs(salvage);
     pass(salvage);
     salvage_redact(salvage);
     if (salvage->failed == WAL_OK) {
@@ -268,7 +271,12 @@ static enum wal_status fill_out(struct salvage *salvage)
 
 int check_salvage(struct check_store *store, const char *out)
 {
-    struct salvage salvage = {.store = store, .why = CLI_ERROR_INIT};
+    struct salvage salvage = {
+        .store = store,
+        .why = CLI_ERROR_INIT,
+        .path = out,
+        .reader = {.store = store},
+    };
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
         .flags =

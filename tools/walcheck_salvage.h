@@ -1,8 +1,9 @@
 /*
  * walcheck_salvage.h - the parts of a salvage: the pass over the log
  * (walcheck_salvage.c), sessions (walcheck_sessions.c), entries
- * (walcheck_rescue.c), heads, documents and redactions (walcheck_state.c), and
- * the report (walcheck_salvaged.c).
+ * (walcheck_rescue.c), heads, documents and redactions (walcheck_state.c),
+ * content and checkpoints (walcheck_contents.c), and the report
+ * (walcheck_salvaged.c).
  *
  * Threads: one.
  */
@@ -10,7 +11,7 @@
 #define AGENTWAL_TOOLS_WALCHECK_SALVAGE_H
 
 #include "agentwal.h"
-#include "tools/walcheck.h"
+#include "tools/walcheck_pack.h"
 
 /* A session in OUT. */
 struct salvage_session {
@@ -56,6 +57,7 @@ struct salvage_seen {
 struct salvage_waiting {
     struct wal_entry entry;
     uint8_t *bytes;
+    void *map; /* a payload out of line; null: it is in bytes */
     char *parent;
     uint64_t sequence;
     uint64_t parent_sequence;
@@ -94,10 +96,14 @@ struct salvage {
     uint64_t sessions_made; /* and not deleted again */
     uint64_t entries_made;
     uint64_t documents_made; /* versions */
-    uint64_t left_out;       /* deleted sessions that nothing stands on */
-    enum wal_status failed;  /* OUT cannot be written: all of it is for
+    uint64_t blobs_made;
+    const char *path; /* of OUT */
+    struct check_reader reader;
+    struct check_list list;
+    uint64_t left_out;      /* deleted sessions that nothing stands on */
+    enum wal_status failed; /* OUT cannot be written: all of it is for
                               * nothing, and nothing more is tried; */
-    struct wal_error why;    /* then */
+    struct wal_error why;   /* then */
 };
 
 void salvage_note(struct salvage *salvage, const char *session,
@@ -155,5 +161,18 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
                    uint64_t offset, const uint8_t *payload);
 void salvage_flush(struct salvage *salvage);
 void salvage_entries_deinit(struct salvage *salvage);
+
+/* All content that can be read; before the pass. */
+void salvage_blobs(struct salvage *salvage);
+/* The payload of an entry that is content: mapped until salvage_unmap, or
+ * null with why it cannot be had. */
+void *salvage_map(struct salvage *salvage,
+                  const struct wal__entry_record *record, const char **why);
+void salvage_unmap(void *map, uint64_t size);
+/* A document of the engine's own. */
+void salvage_own_doc(struct salvage *salvage, struct salvage_session *session,
+                     const struct wal__frame *frame,
+                     const struct wal__doc_record *record);
+void salvage_contents_deinit(struct salvage *salvage);
 
 #endif

@@ -79,6 +79,8 @@ static void report_json(const struct salvage *salvage, const char *out)
     cli_json_number(&json, salvage->entries_made);
     cli_json_key(&json, "documents");
     cli_json_number(&json, salvage->documents_made);
+    cli_json_key(&json, "blobs");
+    cli_json_number(&json, salvage->blobs_made);
     cli_json_key(&json, "leftOut");
     cli_json_number(&json, salvage->left_out);
     cli_json_key(&json, "damage");

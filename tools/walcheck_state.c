@@ -138,6 +138,10 @@ void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
         wal__doc_record_decode(payload, &record) != WAL__FMT_OK) {
         return; /* told already */
     }
+    if (!is_store && check_key_is_reserved(record.key)) {
+        salvage_own_doc(salvage, session, frame, &record);
+        return;
+    }
     if (frame->type == WAL__FRAME_DOC_DELETE) {
         doc.flags = WAL_DOC_DELETE;
     }

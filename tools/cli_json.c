@@ -187,6 +187,9 @@ void cli_json_raw_more(struct cli_json *json, struct wal_slice text)
     const char *data = text.data;
     size_t plain = 0;
 
+    if (text.size == 0) {
+        return; /* data may be null */
+    }
     /* Raw newlines in JSON are white space between tokens. */
     for (size_t at = 0; at < text.size; at++) {
         if (data[at] == '\n' || data[at] == '\r') {

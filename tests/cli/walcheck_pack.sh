@@ -1,0 +1,284 @@
+#!/usr/bin/env bash
+# walcheck and the blob stream: sound stores of every kind of content; damage of
+# each kind is found at its place, with the sessions and what they refer to; a
+# salvage keeps what is left; every flipped bit is found; walcat --frames.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+tree=$(realpath "$work")/tree
+mkdir -p "$tree"
+walctl init "$store"
+walctl create "$store" --id one --cwd "$tree" >"$work/id"
+python3 - "$tree" >"$work/entries" <<'PROGRAM'
+import json, random, sys
+random.seed(3)
+for i in range(3):
+    print(json.dumps({"id": "e%d" % i, "type": "message", "payload": {
+        "role": "user", "content": ("line %d " % i) * (50000 * (i * 3 + 1))}}))
+print(json.dumps({"id": "small", "type": "message", "payload": {}}))
+lines = ["%d of text %d\n" % (i, random.random() * 1e9) for i in range(9000)]
+open(sys.argv[1] + "/text", "w").write("".join(lines))
+open(sys.argv[1] + "/large", "wb").write(random.randbytes(1500000))
+open(sys.argv[1] + "/small", "w").write("hello\n")
+PROGRAM
+walctl append "$store" one <"$work/entries" >"$work/appended"
+cd "$tree"
+ln -s small link
+walctl checkpoint "$store" one c1 text large small link none >"$work/made"
+walctl fork "$store" one --at e1 --id two >"$work/id"
+for i in 1 2 3; do
+    sed -i "$((i * 100))s/^/EDIT /" text
+    walctl checkpoint "$store" one v$i text >"$work/made"
+done
+walctl checkpoint "$store" two c3 text >"$work/made"
+walctl checkpoint "$store" two c4 small >"$work/made"
+walctl checkpoint-delete "$store" two c4
+walctl checkpointing "$store" two off >"$work/made"
+
+# Sound, whatever the number of threads.
+for jobs in 1 2 16; do
+    code 0 walcheck --jobs $jobs "$store"
+done
+code 0 walcheck --json "$store"
+json 'rows[0]["sound"] and rows[0]["packTail"]["state"] == "clean"' "$work/stdout"
+
+# Frames: digest, size, encoding, depth.
+code 0 walcat --frames --json "$store"
+cp "$work/stdout" "$work/frames"
+digest=$(sha256sum <small | cut -d' ' -f1)
+json "[(r['contentSize'], r['encoding'], r['depth']) for r in rows
+       if r.get('digest') == '$digest'] == [(6, 'raw', 0)]" "$work/frames"
+json '[r["chunkCount"] for r in rows if r.get("type") == "BLOB"] == [2, 3, 2]
+      and {r["depth"] for r in rows if r.get("encoding") == "delta"} >= {1, 2, 3}
+      and all("base" in r for r in rows if r.get("encoding") == "delta")' "$work/frames"
+code 0 walcat --frames "$store"
+grep -q "sha256 $digest  size 6  raw  depth 0" "$work/stdout" || fail "a chunk for people"
+
+# told STORE SESSION: entries, documents and checkpoints with their files.
+told() {
+    walcat --all "$1" "$2"
+    walctl checkpoints --json "$1" "$2" | python3 -c '
+import json, sys
+for row in map(json.loads, sys.stdin):
+    for name in ("newBlobs", "newBytes", "version"):
+        del row[name]
+    print(row)'
+    for id in c1 v1 v2 v3 c3; do
+        walctl checkpoint-show --json "$1" "$2" $id || true
+    done
+}
+
+# A salvage of it holds the same.
+code 0 walcheck --json --salvage "$work/out" "$store"
+json 'rows[0]["notes"] == [] and rows[0]["damage"] == []
+      and rows[0]["entries"] == 4 and rows[0]["blobs"] > 10' "$work/stdout"
+code 0 walcheck "$work/out"
+for session in one two; do
+    told "$store" $session >"$work/told" 2>"$work/stderr"
+    told "$work/out" $session >"$work/told_again" 2>"$work/stderr"
+    cmp "$work/told" "$work/told_again" || fail "$session differs after a salvage"
+done
+walctl checkpoint "$work/out" two c9 small >"$work/made" 2>"$work/stderr"
+same 0 "$(field files "$work/made")" "files while checkpoints are off"
+
+# Damage by kind. hurt EXPRESSION: a copy of the store with a bit flipped in a
+# frame, at an offset in it: both as Python. Prints the frame's place.
+hurt() {
+    rm -rf "$work/hurt"
+    cp -r "$store" "$work/hurt"
+    python3 - "$work/frames" "$work/hurt" "$@" <<'PROGRAM'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+def frame(**wanted):
+    return next(r for r in rows
+                if all(r.get(k) == v for k, v in wanted.items()))
+what = eval(sys.argv[3])
+name = what[0]["file"]
+with open(sys.argv[2] + "/" + name, "r+b") as file:
+    file.seek(what[0]["offset"] + what[1])
+    byte = file.read(1)[0]
+    file.seek(-1, 1)
+    file.write(bytes([byte ^ 16]))
+print(name, what[0]["offset"])
+PROGRAM
+}
+# found SESSIONS REASON: walcheck tells that at the place which was hurt.
+found() {
+    code 1 walcheck --json "$work/hurt"
+    python3 - "$work/stdout" "$(cat "$work/place")" "$1" "$2" <<'PROGRAM' ||
+import json, sys
+report = json.load(open(sys.argv[1]))
+name, offset = sys.argv[2].split()
+sessions = sys.argv[3].split(",") if sys.argv[3] else []
+offset = int(offset)
+hit = [d for d in report["damage"] if d["file"] == name
+       and d["offset"] <= offset < d["offset"] + d["length"]]
+ok = not report["sound"] and hit and any(d["sessions"] == sessions for d in hit)
+ok = ok and any(sys.argv[4] in d["reason"] and (not sessions or
+                set(d["sessions"]) <= set(sessions)) for d in report["damage"])
+if not ok:
+    print(name, offset, report["damage"], file=sys.stderr)
+sys.exit(not ok)
+PROGRAM
+        fail "not told: $2"
+}
+
+# The data and the digest of a chunk that a checkpoint names, a chunk that
+# others are based on, a list of chunks, a chunk of it.
+hurt "(frame(digest='$digest'), 48 + 40)" >"$work/place"
+found one "the file small of the checkpoint c1"
+hurt "(frame(digest='$digest'), 48 + 3)" >"$work/place"
+found one "the file small of the checkpoint c1"
+hurt "(next(r for r in rows if r.get('encoding') == 'delta'
+    and r['contentSize'] > 100000), 48 + 100)" >"$work/place"
+found one,two "the file text of the checkpoint v2"
+hurt "([r for r in rows if r.get('type') == 'BLOB'][1], 48 + 60)" >"$work/place"
+found one "the payload of the entry e2"
+hurt "([r for r in rows if r.get('contentSize') == 1 << 20][0], 48 + 1000)" >"$work/place"
+found one "the payload of the entry"
+# The group's end, an index in a segment, and one beside.
+hurt "(frame(type='COMMIT', file=frame(type='CHUNK')['file']), 60)" >"$work/place"
+code 1 walcheck --json "$work/hurt"
+json 'any(d["file"].startswith("pack/") for d in rows[0]["damage"])' "$work/stdout"
+hurt "(frame(type='INDEX', file=frame(type='CHUNK')['file']), 300)" >"$work/place"
+found "" "INDEX frame"
+rm -rf "$work/hurt"
+cp -r "$store" "$work/hurt"
+python3 - "$work"/hurt/index/pack-*.idx <<'PROGRAM'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(900)
+    file.write(b"\1\2\3\4")
+PROGRAM
+code 1 walcheck --json "$work/hurt"
+json 'rows[0]["damage"][0]["file"].startswith("index/pack-")
+      and rows[0]["damage"][0]["redundant"] and len(rows[0]["damage"]) == 1' "$work/stdout"
+
+# Records whose checksums all hold and whose content is another than they say:
+# forge EXPRESSION does as hurt, and makes the frame's checksums anew.
+forge() {
+    hurt "$1" >"$work/place"
+    python3 - "$work/hurt" "$(cat "$work/place")" <<'PROGRAM'
+import struct, sys, zlib
+name, offset = sys.argv[2].split()
+offset = int(offset)
+with open(sys.argv[1] + "/" + name, "r+b") as file:
+    file.seek(56)
+    salt = struct.unpack("<Q", file.read(8))[0]
+    file.seek(offset)
+    head = bytearray(file.read(48))
+    payload = file.read(struct.unpack_from("<I", head, 8)[0])
+    struct.pack_into("<I", head, 4, zlib.crc32(payload))
+    x = salt ^ (offset * 0x9e3779b97f4a7c15) & (1 << 64) - 1
+    seed = (x ^ x >> 32) & 0xffffffff
+    struct.pack_into("<I", head, 0, zlib.crc32(head[4:], seed))
+    file.seek(offset)
+    file.write(head)
+PROGRAM
+}
+forge "(frame(digest='$digest'), 48 + 40)"
+found one "SHA-256 $digest, cannot be read: its SHA-256 is another"
+forge "(frame(encoding='lz4'), 48 + 41)"
+code 1 walcheck --json "$work/hurt"
+json 'any("its compression is not valid" in d["reason"]
+          or "its SHA-256 is another" in d["reason"]
+          for d in rows[0]["damage"])' "$work/stdout"
+forge "([r for r in rows if r.get('encoding') == 'delta' and r['depth'] > 1][0],
+    48 + 45)"
+code 1 walcheck --json "$work/hurt"
+json 'any("the chunk that it is based on is missing" in d["reason"]
+          for d in rows[0]["damage"])' "$work/stdout"
+forge "([r for r in rows if r.get('type') == 'BLOB'][1], 48 + 90)"
+found one "a chunk of it is missing"
+json 'any("the payload of the entry e2" in d["reason"]
+          for d in rows[0]["damage"])' "$work/stdout"
+forge "(frame(digest='$digest'), 48 + 38)"
+found one,two "CHUNK of sequence"
+
+# A segment that is not there, one that was cut, and all of them gone. The log
+# tells how far the blob stream reached.
+segments=("$store"/pack/*.seg)
+[ "${#segments[@]}" -gt 1 ] || fail "one segment alone"
+for victim in "${segments[@]}"; do
+    name=pack/${victim##*/}
+    for change in "rm" "truncate -s 20000"; do
+        rm -rf "$work/hurt"
+        cp -r "$store" "$work/hurt"
+        rm -f "$work"/hurt/index/*
+        $change "$work/hurt/$name"
+        code 1 walcheck --json "$work/hurt"
+        json "any(d['file'] == '$name' for d in rows[0]['damage'])
+              and any('one' in d['sessions'] and 'cannot be read' in d['reason']
+                      for d in rows[0]['damage'])" "$work/stdout"
+    done
+done
+rm -rf "$work/hurt"
+cp -r "$store" "$work/hurt"
+rm -r "$work/hurt/pack"
+code 1 walcheck --json "$work/hurt"
+json 'any("the log relies on" in d["reason"] for d in rows[0]["damage"])
+      and {i for i in range(3) for d in rows[0]["damage"]
+           if "the entry e%d," % i in d["reason"] and d["file"].startswith("log/")
+           and d["sessions"] == ["one"]} == {0, 1, 2}' "$work/stdout"
+
+# A salvage that loses one payload and one file keeps everything else.
+hurt "([r for r in rows if r.get('type') == 'BLOB'][0], 48 + 60)" >"$work/place"
+cp -r "$work/hurt" "$work/two"
+python3 - "$work/frames" "$work/two" "$digest" <<'PROGRAM'
+import json, sys
+row = next(r for r in map(json.loads, open(sys.argv[1]))
+           if r.get("digest") == sys.argv[3])
+with open(sys.argv[2] + "/" + row["file"], "r+b") as file:
+    file.seek(row["offset"] + 88)
+    file.write(b"J")
+PROGRAM
+rm -rf "$work/out"
+code 1 walcheck --json --salvage "$work/out" "$work/two"
+json 'rows[0]["entries"] == 3
+      and [n["entryId"] for n in rows[0]["notes"] if "it is lost" in n["reason"]] == ["e1"]
+      and any("1 file is lost of the checkpoint c1" in n["reason"]
+              and n["sessionId"] == "one" for n in rows[0]["notes"])
+      and {n["sessionId"] for n in rows[0]["notes"]} == {"one", "two"}' "$work/stdout"
+code 0 walcheck "$work/out"
+code 0 walcat --all "$work/out" one
+json '[(r["id"], r["parentId"]) for r in rows]
+      == [("e0", None), ("e2", "e0"), ("small", "e2")]' "$work/stdout"
+walctl checkpoint-show --json "$work/out" one c1 >"$work/shown"
+json '[r["path"] for r in rows] == ["large", "link", "none", "text"]' "$work/shown"
+
+# Each flipped bit of the blob stream is found at its place, or lies behind the
+# end, where nothing was ever written.
+python3 - "$store" "${AGENTWAL_SEED:-1}" <<'PROGRAM' || fail "a flip was not found"
+import glob, json, os, random, subprocess, sys
+store, seed = sys.argv[1], int(sys.argv[2])
+print("seed", seed)
+random.seed(seed)
+files = sorted(glob.glob(store + "/pack/*.seg") + glob.glob(store + "/index/pack-*"))
+missed = 0
+for _ in range(200):
+    path = random.choice(files)
+    size = os.path.getsize(path)
+    at = random.randrange(random.choice((size, min(size, 25000))))
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << random.randrange(8)]))
+        file.flush()
+        run = subprocess.run(["walcheck", "--json", store], text=True,
+                             stdout=subprocess.PIPE)
+        report = json.loads(run.stdout)
+        name = os.path.relpath(path, store)
+        near = [d for d in report["damage"] if d["file"] == name
+                and d["offset"] <= at < d["offset"] + max(d["length"], 1)]
+        tail = report["packTail"]
+        beyond = (tail["file"] == name and tail["state"] == "torn"
+                  and at >= tail["offset"])
+        if run.returncode != (1 if near else 0) or not (near or beyond):
+            print("not found:", name, at, run.returncode, run.stdout)
+            missed += 1
+        file.seek(at)
+        file.write(bytes([byte]))
+sys.exit(1 if missed else 0)
+PROGRAM
+code 0 walcheck "$store"

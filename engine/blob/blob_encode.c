@@ -134,17 +134,20 @@ static enum wal_status encode_chunk(struct wal__blobs *blobs,
     return status;
 }
 
-/* Whether it is there: then out->end says so. */
+/* Whether it is there, and can be read: then out->end says so. */
 static enum wal_status look_up(struct wal__blobs *blobs,
                                struct wal__blob_prepared *out,
                                struct wal_error *error)
 {
     uint64_t position = 0;
     enum wal_status status =
-        wal__blobs_lookup(blobs, &out->digest, &position, error);
+        wal__blob_check(blobs, &out->digest, &position, error);
 
     if (status == WAL_OK) {
         out->end = wal__blobs_behind(position);
+    } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+        out->damaged = position;
+        status = WAL_OK;
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }

@@ -65,6 +65,21 @@ struct chain {
     struct wal__buf scratch[CHAIN_MAX]; /* without maps: the payloads */
 };
 
+static void init_chain(struct chain *chain, const struct wal__blobs *blobs)
+{
+    chain->count = 0;
+    for (int i = 0; i < CHAIN_MAX; i++) {
+        wal__buf_init(&chain->scratch[i], blobs->env->heap);
+    }
+}
+
+static void deinit_chain(struct chain *chain)
+{
+    for (int i = 0; i < CHAIN_MAX; i++) {
+        wal__buf_deinit(&chain->scratch[i]);
+    }
+}
+
 static enum wal_status fetch_chain(struct wal__blobs *blobs,
                                    const struct wal__digest *digest,
                                    struct chain *chain, struct wal_error *error)
@@ -137,19 +152,38 @@ static enum wal_status decode_chain(struct wal__blobs *blobs,
     return status;
 }
 
+enum wal_status wal__blob_check(struct wal__blobs *blobs,
+                                const struct wal__digest *digest,
+                                uint64_t *position, struct wal_error *error)
+{
+    struct wal__blob_found found;
+    enum wal_status status;
+    struct chain chain;
+
+    init_chain(&chain, blobs);
+    status = wal__blobs_lookup(blobs, digest, position, error);
+    if (status == WAL_OK) {
+        status =
+            wal__blob_fetch(blobs, digest, &chain.scratch[0], &found, error);
+    }
+    if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK) {
+        status = fetch_chain(blobs, digest, &chain, error);
+    }
+    deinit_chain(&chain);
+    return status;
+}
+
 enum wal_status wal__chunk_load(struct wal__blobs *blobs,
                                 const struct wal__digest *digest,
                                 struct wal__buf *out, uint8_t *depth,
                                 struct wal_error *error)
 {
-    struct chain chain = {.count = 0};
     struct wal__digest actual;
     struct wal__span content;
     enum wal_status status;
+    struct chain chain;
 
-    for (int i = 0; i < CHAIN_MAX; i++) {
-        wal__buf_init(&chain.scratch[i], blobs->env->heap);
-    }
+    init_chain(&chain, blobs);
     status = fetch_chain(blobs, digest, &chain, error);
     if (status == WAL_OK) {
         status = decode_chain(blobs, &chain, out, error);
@@ -168,9 +202,7 @@ enum wal_status wal__chunk_load(struct wal__blobs *blobs,
     if (status == WAL_OK && depth != NULL) {
         *depth = chain.chunks[0].depth;
     }
-    for (int i = 0; i < CHAIN_MAX; i++) {
-        wal__buf_deinit(&chain.scratch[i]);
-    }
+    deinit_chain(&chain);
     return status;
 }
 

@@ -45,6 +45,17 @@ static uint64_t span_of(const struct wal__blob_prepared *prepared)
     return wal__frame_span(prepared->header.stored_size);
 }
 
+/* The position to be durable of content that is there and can be read, or 0. */
+static uint64_t find_end(const struct wal__blobs *blobs,
+                         const struct wal__blob_prepared *prepared)
+{
+    uint64_t position = wal__blobs_locate(blobs, &prepared->digest);
+
+    return position == 0 || position == prepared->damaged
+               ? 0
+               : wal__blobs_behind(position);
+}
+
 /* Drops from the list what others wrote meanwhile, and sums up a group of what
  * is left from `first` on; answers where it ends. */
 static uint32_t take_group(struct wal__blobs *blobs,
@@ -56,9 +67,7 @@ static uint32_t take_group(struct wal__blobs *blobs,
         struct wal__blob_prepared *next = &prepared[first];
 
         if (next->end == 0) {
-            uint64_t position = wal__blobs_locate(blobs, &next->digest);
-
-            next->end = position == 0 ? 0 : wal__blobs_behind(position);
+            next->end = find_end(blobs, next);
         }
         if (next->end == 0) {
             if (demand->frames > 0 &&
@@ -104,10 +113,7 @@ static enum wal_status write_group(struct wal__blobs *blobs,
 
     wal__group_init(&group, log);
     for (uint32_t i = first; i < end && status == WAL_OK; i++) {
-        uint32_t offset;
-
-        if (prepared[i].end != 0 ||
-            wal__pack_tail_find(&blobs->tail, &prepared[i].digest, &offset)) {
+        if (prepared[i].end != 0 || find_end(blobs, &prepared[i]) != 0) {
             continue;
         }
         status = add_record(blobs, &group, &prepared[i]);

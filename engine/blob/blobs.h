@@ -23,7 +23,8 @@ struct wal__blobs; /* in blobs_parts.h; embedded in struct wal__core */
 struct wal__blob_prepared {
     struct wal__digest digest; /* of the content */
     uint64_t size;             /* of the content */
-    uint64_t end; /* position that must be durable; 0: not written yet */
+    uint64_t end;     /* position that must be durable; 0: not written yet */
+    uint64_t damaged; /* of a record of it that cannot be read; 0: none */
     struct wal__buf frame;    /* a CHUNK, ready to be written: room for its
                             * header, payload, padding; empty when it is there
                             * already */

@@ -112,6 +112,13 @@ enum wal_status wal__blob_damaged(const struct wal__blobs *blobs,
                                   const struct wal__digest *digest,
                                   uint64_t position, const char *why,
                                   struct wal_error *error);
+/* Whether the newest record with the digest, and those that it is encoded with,
+ * have their checksums: WAL_ENOTFOUND, WAL_ECORRUPT. *position is its place but
+ * when there is none. */
+enum wal_status wal__blob_check(struct wal__blobs *blobs,
+                                const struct wal__digest *digest,
+                                uint64_t *position,
+                                struct wal_error *error) WAL_MUST_USE;
 /* The content of a chunk in the place of what *out held, its digest verified;
  * *depth, if not null, is that of its record. */
 enum wal_status wal__chunk_load(struct wal__blobs *blobs,

@@ -169,6 +169,18 @@ static void test_damage__in_the_tail_below_its_watermark(void **state)
     goes_on(store);
 }
 
+static void put_all_again(struct wal_store *store)
+{
+    for (uint32_t i = 0; i < BLOBS; i++) {
+        struct kit_content content = kit_content(i, SIZE, false);
+        uint8_t digest[WAL_DIGEST_SIZE];
+
+        kit_put_blob(store, &content, digest);
+        assert_memory_equal(digest, digests[i], sizeof(digest));
+        kit_content_free(&content);
+    }
+}
+
 /* The same content again is kept anew, where recovery lost it. */
 static void test_damage__what_was_lost_can_be_put_again(void **state)
 {
@@ -179,15 +191,27 @@ static void test_damage__what_was_lost_can_be_put_again(void **state)
     make_store(false);
     flip(segment(newest()), 200000);
     store = kit_store();
-    for (uint32_t i = 0; i < BLOBS; i++) {
-        struct kit_content content = kit_content(i, SIZE, false);
-        uint8_t digest[WAL_DIGEST_SIZE];
-
-        kit_put_blob(store, &content, digest);
-        assert_memory_equal(digest, digests[i], sizeof(digest));
-        kit_content_free(&content);
-    }
+    put_all_again(store);
     assert_int_equal(read_all(store, &why), BLOBS);
+    goes_on(store);
+}
+
+/* And where its record is there, and cannot be read. */
+static void test_damage__what_is_damaged_can_be_put_again(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    enum wal_status why = WAL_OK;
+    uint64_t bytes;
+
+    make_store(true);
+    flip(segment(1), 200000);
+    store = kit_store();
+    bytes = kit_store_info(store).pack_bytes;
+    put_all_again(store);
+    assert_int_equal(read_all(store, &why), BLOBS);
+    assert_true(kit_store_info(store).pack_bytes > bytes);
+    assert_true(kit_store_info(store).pack_bytes < bytes + 2 * SIZE);
     goes_on(store);
 }
 
@@ -337,6 +361,7 @@ int main(void)
         KIT_TEST(test_damage__one_flipped_byte_costs_one_content),
         KIT_TEST(test_damage__in_the_tail_below_its_watermark),
         KIT_TEST(test_damage__what_was_lost_can_be_put_again),
+        KIT_TEST(test_damage__what_is_damaged_can_be_put_again),
         KIT_TEST(test_damage__an_index_frame_is_made_again),
         KIT_TEST(test_damage__a_segment_is_gone),
         KIT_TEST(test_damage__the_newest_segment_is_gone),

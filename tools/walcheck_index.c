@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/walcheck.h"
 #include "tools/walcheck_pack.h"
@@ -517,12 +518,28 @@ static void tell_missing(struct check_store *store, uint64_t id,
     store->lossy = true;
 }
 
+/* Whether a segment's file is there now. */
+static bool is_there(const struct check_store *store, uint64_t id, bool is_pack)
+{
+    char name[40];
+    char *path;
+    bool there;
+
+    snprintf(name, sizeof(name), "%s/%016" PRIx64 ".seg",
+             is_pack ? "pack" : "log", id);
+    path = check_path(store, name);
+    there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
 static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
 {
     const struct check_segments *segments =
         is_pack ? &store->pack : &store->log;
     struct wal__index index;
     uint64_t size = 0;
+    bool misnamed = false;
     char name[40];
     int error;
     uint8_t *bytes;
@@ -531,10 +548,15 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
         if (segments->items[i]->id == id) {
             return;
         }
+        misnamed = misnamed || segments->items[i]->misnamed;
     }
     name_of(id, is_pack, name);
     bytes = slurp(store, name, &size, &error);
     if (bytes == NULL && error == ENOENT) {
+        return;
+    }
+    if (!misnamed && is_there(store, id, is_pack)) {
+        free(bytes); /* both came after the folder was listed */
         return;
     }
     if (!is_pack && bytes != NULL &&

@@ -282,3 +282,20 @@ for _ in range(200):
 sys.exit(1 if missed else 0)
 PROGRAM
 code 0 walcheck "$store"
+
+# While others write contents, segments and indexes there is no damage.
+(
+    for i in $(seq 12); do
+        head -c 300000 /dev/urandom >"file$i"
+        walctl checkpoint "$store" one "w$i" "file$i" text
+        python3 -c 'import json, os
+print(json.dumps({"type": "message", "payload": {"t": os.urandom(200000).hex()}}))' |
+            walctl append "$store" two
+    done
+) >"$work/appended" &
+writer=$!
+while kill -0 $writer 2>/dev/null; do
+    code 0 walcheck "$store"
+done
+wait $writer
+code 0 walcheck "$store"

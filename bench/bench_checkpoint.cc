@@ -1,0 +1,366 @@
+/*
+ * bench_checkpoint.cc - what do checkpoints of a work tree cost, and a rewind?
+ * 2,000 source files, all named each time: the first checkpoint, 20 more with
+ * 20 files edited before each, what they take on disk, and rewinds of 20
+ * files; with git and a copy of every file as peers. Everything is measured in
+ * turns, on one tree. Edits are 60 ms old when a checkpoint begins.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "bench/work_tree.h"
+
+namespace
+{
+
+const size_t file_count = 2000;
+const uint64_t tree_bytes = 30000000;
+const size_t edited_count = 20;
+const int checkpoint_count = 20;
+const unsigned threads_max = 8; /* as many as the engine takes by itself */
+
+wal_error fresh_error()
+{
+    wal_error error = {};
+
+    error.struct_size = sizeof(error);
+    return error;
+}
+
+unsigned thread_count()
+{
+    return std::max(1u,
+                    std::min(std::thread::hardware_concurrency(), threads_max));
+}
+
+/* The engine, on a store of its own. */
+class subject
+{
+  public:
+    subject(const std::string &path, const bench::work_tree &of)
+        : tree(of), store(bench::open_store(path)),
+          session(bench::create_session(store, "s", of.path()))
+    {
+        for (const std::string &name : tree.files()) {
+            paths.push_back(bench::slice(name));
+        }
+    }
+
+    ~subject()
+    {
+        wal_session_close(session);
+        bench::close_store(store);
+    }
+
+    void checkpoint(const std::string &id)
+    {
+        wal_error error = fresh_error();
+        wal_checkpoint_options options = {};
+
+        options.struct_size = sizeof(options);
+        options.id = bench::slice(id);
+        bench::check(wal_checkpoint_create(session, paths.data(), paths.size(),
+                                           &options, nullptr, &error),
+                     error);
+    }
+
+    /* Files that were changed. */
+    uint64_t rewind(const std::string &id)
+    {
+        wal_error error = fresh_error();
+        wal_rewind_info info = {};
+        wal_rewind_answer *answer = nullptr;
+
+        info.struct_size = sizeof(info);
+        bench::check(
+            wal_rewind(session, bench::slice(id), nullptr, &answer, &error),
+            error);
+        bench::check(wal_rewind_status(answer, &info, &error), error);
+        bench::require(info.can_rewind == 1, bench::text(info.error));
+        wal_rewind_close(answer);
+        return info.files_changed;
+    }
+
+    wal_store_info status() const
+    {
+        return bench::store_status(store);
+    }
+
+  private:
+    const bench::work_tree &tree;
+    wal_store *store;
+    wal_session *session;
+    std::vector<wal_slice> paths;
+};
+
+/* A measure, and the ratios to its bare limits, turn by turn. */
+struct measure {
+    bench::series own, bare, ratio, strict_bare, strict;
+
+    void add(double own_time, double bare_time, double strict_time)
+    {
+        own.add(own_time);
+        bare.add(bare_time);
+        ratio.add(own_time / bare_time);
+        strict_bare.add(strict_time);
+        strict.add(own_time / strict_time);
+    }
+};
+
+template <typename F> double timed(const F &body)
+{
+    double begin = bench::now();
+
+    body();
+    return bench::now() - begin;
+}
+
+/* Everything on one tree; the benchmarks below run in this order. */
+struct state {
+    bench::folder place;
+    bench::work_tree tree{place / "tree", file_count, tree_bytes};
+    std::unique_ptr<subject> engine;
+    std::unique_ptr<bench::git_peer> git;
+    std::unique_ptr<bench::copying_peer> copies;
+    int turn = 0;
+
+    std::string fresh(const std::string &name)
+    {
+        bench::remove_all(place / name);
+        return place / name;
+    }
+};
+
+std::unique_ptr<state> shared;
+
+std::string facts()
+{
+    return std::to_string(file_count) + " files, " +
+           std::to_string(shared->tree.bytes() / 1000000) + " MB, " +
+           std::to_string(shared->tree.directories().size()) + " directories";
+}
+
+void say(const std::string &question, const bench::series &time)
+{
+    bench::report({question, bench::millis(time.median()), "", 0,
+                   bench::wanted::nothing, 0, ""});
+}
+
+void report(const std::string &question, const measure &measure, double target,
+            const std::string &strict)
+{
+    bench::report({question, bench::millis(measure.own.median()),
+                   bench::millis(measure.bare.median()), measure.ratio.median(),
+                   bench::wanted::at_most, target, "x"});
+    if (!strict.empty()) {
+        bench::report({"  " + strict, bench::millis(measure.own.median()),
+                       bench::millis(measure.strict_bare.median()),
+                       measure.strict.median(), bench::wanted::nothing, 0,
+                       "x"});
+    }
+}
+
+/* --- the first checkpoint ------------------------------------------------ */
+
+void two_syncs(const std::string &path, uint64_t size)
+{
+    std::string bytes(size, 'x');
+    int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    for (int i = 0; i < 2; i++) {
+        size_t part = i == 0 ? bytes.size() : 512;
+
+        bench::require(file >= 0 &&
+                           write(file, bytes.data(), part) ==
+                               static_cast<ssize_t>(part) &&
+                           fdatasync(file) == 0,
+                       "a bare write failed");
+    }
+    close(file);
+}
+
+void first(benchmark::State &state)
+{
+    measure times;
+    bench::series git, copies;
+
+    shared = std::make_unique<struct state>();
+    for (auto _ : state) {
+        uint64_t packed = 0;
+
+        shared->engine.reset();
+        shared->engine =
+            std::make_unique<subject>(shared->fresh("store"), shared->tree);
+        bench::settle(shared->place.path());
+        double own = timed([] { shared->engine->checkpoint("0"); });
+        bench::settle(shared->place.path());
+        double loop = timed([&] {
+            packed = bench::digest_files(shared->tree, shared->tree.files(),
+                                         thread_count(), true);
+        });
+        double small = timed([] { two_syncs(shared->fresh("bare"), 512); });
+        double large = timed([&] { two_syncs(shared->fresh("bare"), packed); });
+        times.add(own, loop + large, loop + small);
+        if (bench::git_peer::is_there()) {
+            shared->git = std::make_unique<bench::git_peer>(
+                shared->fresh("git"), shared->tree);
+            git.add(timed([] { shared->git->commit(); }));
+        }
+        shared->copies = std::make_unique<bench::copying_peer>(
+            shared->fresh("copies"), shared->tree);
+        copies.add(timed([] { shared->copies->checkpoint(); }));
+        state.SetIterationTime(own);
+    }
+    report("first checkpoint, " + facts(), times, 1.4,
+           "the same, bare loop without writing what it made");
+    say("  git add and commit of the same, not synced", git);
+    say("  a copy of each file, not synced", copies);
+}
+
+/* --- the next ones ------------------------------------------------------- */
+
+/* What a checkpoint of few changed files cannot do without. */
+double bare_next(const std::vector<std::string> &edited, bool each)
+{
+    const bench::work_tree &tree = shared->tree;
+
+    return timed([&] {
+        bench::stat_files(tree);
+        bench::digest_files(tree, edited, 1, false);
+        if (!each) {
+            uint64_t bytes = 0;
+            for (const std::string &name : edited) {
+                bytes += std::filesystem::file_size(tree.path() + "/" + name);
+            }
+            two_syncs(shared->fresh("bare"), bytes);
+            return;
+        }
+        for (const std::string &name : edited) {
+            int file =
+                open((tree.path() + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+
+            bench::require(file >= 0 && fsync(file) == 0, "cannot sync");
+            close(file);
+        }
+    });
+}
+
+void next(benchmark::State &state)
+{
+    measure times;
+    bench::series git, copies;
+
+    for (auto _ : state) {
+        std::vector<std::string> edited = shared->tree.edit(edited_count);
+        std::string id = std::to_string(++shared->turn);
+        double own = 0, bare = 0;
+
+        auto ask = [&] {
+            own = timed([&] { shared->engine->checkpoint(id); });
+        };
+        auto limit = [&] { bare = bare_next(edited, true); };
+        shared->turn % 2 == 0 ? ask() : limit();
+        shared->turn % 2 == 0 ? limit() : ask();
+        times.add(own, bare, bare_next(edited, false));
+        if (shared->git != nullptr) {
+            git.add(timed([] { shared->git->commit(); }));
+        }
+        copies.add(timed([] { shared->copies->checkpoint(); }));
+        state.SetIterationTime(own);
+    }
+    std::string name = std::to_string(edited_count) + " changed of " +
+                       std::to_string(file_count);
+    report("checkpoint, " + name + ", to stat, read, hash, sync each", times, 2,
+           "the same, to stat, read, hash and two syncs of a file");
+    say("  git add and commit of the same, not synced", git);
+    say("  a copy of each file, not synced", copies);
+
+    double pack = static_cast<double>(shared->engine->status().pack_bytes);
+    std::string held =
+        "pack, " + std::to_string(shared->turn + 1) + " checkpoints";
+    uint64_t own_files = bench::count_files(shared->place / "store/pack");
+    auto against = [&](const std::string &what, uint64_t disk, uint64_t files,
+                       double target) {
+        bench::report({held + " (" + std::to_string(own_files) +
+                           " files), to " + what + " (" +
+                           std::to_string(files) + ")",
+                       bench::mebibytes(pack),
+                       bench::mebibytes(static_cast<double>(disk)),
+                       pack / static_cast<double>(disk), bench::wanted::at_most,
+                       target, "x"});
+    };
+    if (shared->git != nullptr) {
+        against("git's loose objects", shared->git->disk_bytes(),
+                shared->git->file_count(), 0.8);
+    }
+    against("copies", shared->copies->disk_bytes(),
+            shared->copies->file_count(), 0.05);
+    shared->copies.reset();
+    bench::remove_all(shared->place / "copies");
+}
+
+/* --- rewind -------------------------------------------------------------- */
+
+void write_files(const std::vector<std::string> &contents)
+{
+    for (size_t i = 0; i < contents.size(); i++) {
+        bench::write_file(shared->place / ("bare/" + std::to_string(i)),
+                          contents[i]);
+    }
+    int root = open(shared->place.path().c_str(), O_RDONLY | O_CLOEXEC);
+    bench::require(root >= 0 && syncfs(root) == 0, "cannot sync");
+    close(root);
+}
+
+/* There and back. */
+void rewind(benchmark::State &state)
+{
+    std::vector<std::string> edited = shared->tree.edit(edited_count);
+    std::vector<std::string> contents;
+    std::string before = std::to_string(shared->turn);
+    std::string after = std::to_string(++shared->turn);
+    bool back = true;
+    measure times;
+
+    shared->engine->checkpoint(after);
+    for (const std::string &name : edited) {
+        contents.push_back(bench::read_file(shared->tree.path() + "/" + name));
+    }
+    for (auto _ : state) {
+        std::filesystem::create_directory(shared->fresh("bare"));
+        bench::settle(shared->place.path());
+        double own = timed([&] {
+            bench::require(shared->engine->rewind(back ? before : after) ==
+                               edited_count,
+                           "other files were changed");
+        });
+        bench::settle(shared->place.path());
+        double bare = timed([&] { write_files(contents); });
+        times.add(own, bare, bare);
+        state.SetIterationTime(own);
+        back = !back;
+    }
+    report("rewind of " + std::to_string(edited_count) + " files of " +
+               std::to_string(file_count) + ", to writing them and a syncfs",
+           times, 2, "");
+    shared.reset();
+}
+
+void setup()
+{
+    bench::add("checkpoint/first", bench::pick(5, 7, 15), first);
+    bench::add("checkpoint/next", checkpoint_count, next);
+    bench::add("checkpoint/rewind", bench::pick(6, 20, 40), rewind);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return bench::run(argc, argv, setup, {});
+}

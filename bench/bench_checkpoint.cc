@@ -355,7 +355,7 @@ void setup()
 {
     bench::add("checkpoint/first", bench::pick(5, 7, 15), first);
     bench::add("checkpoint/next", checkpoint_count, next);
-    bench::add("checkpoint/rewind", bench::pick(6, 20, 40), rewind);
+    bench::add("checkpoint/rewind", bench::pick(20, 20, 40), rewind);
 }
 
 } // namespace

@@ -62,8 +62,9 @@ std::vector<candidate> distinct(const std::vector<candidate> &all)
         std::string bytes =
             read_file(std::string(source_root) + "/" + item.name);
 
-        if (contents.insert(std::to_string(bytes.size()) + "-" +
-                            std::to_string(std::hash<std::string>()(bytes)))
+        if (contents
+                .insert(std::to_string(bytes.size()) + "-" +
+                        std::to_string(std::hash<std::string>()(bytes)))
                 .second) {
             kept.push_back(item);
         }

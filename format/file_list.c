@@ -14,12 +14,14 @@ enum {
     LIST_MAGIC = 0,
     LIST_VERSION = 8,
     LIST_COUNT = 12,
-    LIST_HEAD = 16
+    LIST_BOOT = 16,
+    LIST_HEAD = 32
 };
 
 WAL__FOLLOWS(LIST_VERSION, LIST_MAGIC, 8);
 WAL__FOLLOWS(LIST_COUNT, LIST_VERSION, 4);
-WAL__FOLLOWS(LIST_HEAD, LIST_COUNT, 4);
+WAL__FOLLOWS(LIST_BOOT, LIST_COUNT, 4);
+WAL__FOLLOWS(LIST_HEAD, LIST_BOOT, WAL__FILE_BOOT_SIZE);
 
 enum {
     FILE_KIND = 0,
@@ -48,6 +50,7 @@ WAL__FOLLOWS(FILE_PATH, FILE_DIGEST, WAL__DIGEST_SIZE);
 
 enum {
     VERSION = 1,
+    FLAGS = WAL__FILE_RACY | WAL__FILE_FRESH,
     MODE_MAX = 07777
 };
 
@@ -63,11 +66,14 @@ size_t wal__file_record_size(const struct wal__file_record *file)
     return FILE_PATH + file->path.size;
 }
 
-void wal__file_list_encode_head(uint32_t count, uint8_t *out)
+void wal__file_list_encode_head(uint32_t count,
+                                const uint8_t boot[WAL__FILE_BOOT_SIZE],
+                                uint8_t *out)
 {
     memcpy(out + LIST_MAGIC, magic, sizeof(magic));
     wal__put32(out + LIST_VERSION, VERSION);
     wal__put32(out + LIST_COUNT, count);
+    memcpy(out + LIST_BOOT, boot, WAL__FILE_BOOT_SIZE);
 }
 
 void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out)
@@ -101,6 +107,7 @@ enum wal__fmt wal__file_list_decode(struct wal__span bytes,
     }
     read.count = wal__get32(bytes.data + LIST_COUNT);
     read.left = read.count;
+    memcpy(read.boot, bytes.data + LIST_BOOT, WAL__FILE_BOOT_SIZE);
     read.rest.data = bytes.data + LIST_HEAD;
     read.rest.size = bytes.size - LIST_HEAD;
     /* A path has a byte at least. */
@@ -155,8 +162,8 @@ enum wal__fmt wal__file_list_next(struct wal__file_list *list,
     if (size > list->rest.size) {
         return WAL__FMT_SHORT;
     }
-    if (read.kind > WAL__FILE_SYMLINK ||
-        (read.flags & ~(uint32_t)WAL__FILE_RACY) != 0 || read.mode > MODE_MAX ||
+    if (read.kind > WAL__FILE_SYMLINK || (read.flags & ~(uint32_t)FLAGS) != 0 ||
+        read.mode > MODE_MAX ||
         (read.kind == WAL__FILE_ABSENT && !is_zero(at)) ||
         !wal__file_path_is_plain(read.path) ||
         !is_behind(read.path, list->last_path) ||

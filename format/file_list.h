@@ -9,7 +9,8 @@
 
 enum {
     WAL__FILE_PATH_MAX = 4096,
-    WAL__FILES_MAX = 16 * 1024 * 1024
+    WAL__FILES_MAX = 16 * 1024 * 1024,
+    WAL__FILE_BOOT_SIZE = 16
 };
 
 enum wal__file_kind {
@@ -19,7 +20,8 @@ enum wal__file_kind {
 };
 
 enum wal__file_flag {
-    WAL__FILE_RACY = 1 /* it was so new that its times do not tell a change */
+    WAL__FILE_RACY = 1, /* it was so new that its times do not tell a change */
+    WAL__FILE_FRESH = 2 /* so new that a loss of power may have taken bytes */
 };
 
 struct wal__file_record {
@@ -38,7 +40,9 @@ struct wal__file_record {
 /* Bytes of the head, and of one record. */
 size_t wal__file_list_head_size(void);
 size_t wal__file_record_size(const struct wal__file_record *file);
-void wal__file_list_encode_head(uint32_t count, uint8_t *out);
+void wal__file_list_encode_head(uint32_t count,
+                                const uint8_t boot[WAL__FILE_BOOT_SIZE],
+                                uint8_t *out);
 void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out);
 
 /* Reads a list: the head, then record after record, each checked to stand
@@ -46,6 +50,8 @@ void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out);
 struct wal__file_list {
     struct wal__span rest;
     struct wal__span last_path;
+    uint8_t boot[WAL__FILE_BOOT_SIZE]; /* that it was made in; zeros: not known
+                                        */
     uint32_t count;
     uint32_t left;
 };

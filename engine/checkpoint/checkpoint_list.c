@@ -238,6 +238,9 @@ static enum wal_status load_one(struct wal_session *session,
     status =
         wal__files_load(files, &session->core->blobs, &checkpoint->list, error);
     *loaded = status == WAL_OK;
+    if (*loaded) {
+        wal__files_doubt(files, session->core->env.io);
+    }
     return is_damage(status) ? WAL_OK : status;
 }
 

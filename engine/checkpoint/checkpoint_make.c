@@ -88,6 +88,9 @@ static enum wal_status load_present(struct making *making,
         status = wal__files_load(&making->present_files, making->blobs,
                                  &present->list, error);
     }
+    if (status == WAL_OK) {
+        wal__files_doubt(&making->present_files, making->session->core->env.io);
+    }
     return status;
 }
 
@@ -198,7 +201,7 @@ static enum wal_status put_list(struct making *making,
     enum wal_status status;
 
     wal__buf_init(&bytes, making->session->core->env.heap);
-    status = wal__files_encode(files, &bytes);
+    status = wal__files_encode(files, making->session->core->env.io, &bytes);
     if (status != WAL_OK) {
         wal__fail(error, status, 0, NULL, 0, "no memory");
     } else {

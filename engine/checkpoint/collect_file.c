@@ -18,6 +18,9 @@ enum {
     COARSE_NS = 2000000000
 };
 
+/* A file system writes bytes back in half of it, its times at once. */
+static const int64_t fresh_ns = INT64_C(60000000000);
+
 enum wal_status wal__tree_fail(struct wal_error *error, enum wal_status status,
                                int sys_errno, const char *path,
                                const char *what)
@@ -28,14 +31,21 @@ enum wal_status wal__tree_fail(struct wal_error *error, enum wal_status status,
 
 /* Times that are all whole seconds come from a file system that keeps no
  * others. */
-static bool is_racy(const struct wal__tree_stat *stat, int64_t now)
+static uint8_t flags_of(const struct wal__tree_stat *stat, int64_t now)
 {
+    uint8_t flags = 0;
     int64_t newest =
         stat->mtime_ns > stat->ctime_ns ? stat->mtime_ns : stat->ctime_ns;
     bool coarse =
         stat->mtime_ns % 1000000000 == 0 && stat->ctime_ns % 1000000000 == 0;
 
-    return newest >= now - (coarse ? COARSE_NS : TICK_NS);
+    if (newest >= now - (coarse ? COARSE_NS : TICK_NS)) {
+        flags |= WAL__FILE_RACY;
+    }
+    if (newest > now - fresh_ns) {
+        flags |= WAL__FILE_FRESH;
+    }
+    return flags;
 }
 
 static bool is_same(const struct wal__tree_stat *a,
@@ -364,7 +374,7 @@ static enum wal_status look(struct wal__collect_worker *worker,
                                   : "it is a device, socket or pipe");
     }
     fill(file, &stat);
-    file->flags = is_racy(&stat, now) ? WAL__FILE_RACY : 0;
+    file->flags = flags_of(&stat, now);
     return look_inside(worker, file, &stat, changed, error);
 }
 

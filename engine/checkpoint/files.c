@@ -352,6 +352,7 @@ enum wal_status wal__files_decode(struct wal__files *files,
     }
     /* Of the bytes, the paths are a part. */
     status = make_room(files, list.count, list.rest.size, error);
+    memcpy(files->boot, list.boot, sizeof(files->boot));
     end = files->texts;
     while (status == WAL_OK && list.left > 0) {
         fmt = wal__file_list_next(&list, &file);
@@ -397,10 +398,29 @@ enum wal_status wal__files_load(struct wal__files *files,
     return status;
 }
 
+void wal__files_doubt(struct wal__files *files, const struct wal__io *io)
+{
+    static const uint8_t unknown[WAL__FILE_BOOT_SIZE];
+    uint8_t boot[WAL__FILE_BOOT_SIZE] = {0};
+
+    io->boot_id(io->ctx, boot);
+    if (memcmp(boot, files->boot, sizeof(boot)) == 0 &&
+        memcmp(boot, unknown, sizeof(boot)) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < files->count; i++) {
+        if ((files->items[i].flags & WAL__FILE_FRESH) != 0) {
+            files->items[i].flags |= WAL__FILE_RACY;
+        }
+    }
+}
+
 enum wal_status wal__files_encode(const struct wal__files *files,
+                                  const struct wal__io *io,
                                   struct wal__buf *out)
 {
     size_t size = wal__file_list_head_size();
+    uint8_t boot[WAL__FILE_BOOT_SIZE] = {0};
     enum wal_status status;
     uint8_t *at;
 
@@ -412,7 +432,8 @@ enum wal_status wal__files_encode(const struct wal__files *files,
         return status;
     }
     out->size += size;
-    wal__file_list_encode_head(files->count, at);
+    io->boot_id(io->ctx, boot);
+    wal__file_list_encode_head(files->count, boot, at);
     at += wal__file_list_head_size();
     for (uint32_t i = 0; i < files->count; i++) {
         wal__file_record_encode(&files->items[i], at);

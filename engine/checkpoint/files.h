@@ -9,6 +9,7 @@
 
 #include "engine/base/buf.h"
 #include "engine/blob/blobs.h"
+#include "engine/io/io.h"
 #include "format/file_list.h"
 
 /* A zeroed one with a heap is an empty list. */
@@ -17,6 +18,7 @@ struct wal__files {
     struct wal__file_record *items; /* paths point into `texts` */
     uint32_t count;
     uint8_t *texts;
+    uint8_t boot[WAL__FILE_BOOT_SIZE]; /* of what was decoded; else zeros */
 };
 
 void wal__files_init(struct wal__files *files, const struct wal__heap *heap);
@@ -49,9 +51,13 @@ enum wal_status wal__files_load(struct wal__files *files,
                                 struct wal__blobs *blobs,
                                 const struct wal__digest *digest,
                                 struct wal_error *error) WAL_MUST_USE;
-/* Appended to out. WAL_ENOMEM. */
+/* Appended to out, as made in this boot. WAL_ENOMEM. */
 enum wal_status wal__files_encode(const struct wal__files *files,
+                                  const struct wal__io *io,
                                   struct wal__buf *out) WAL_MUST_USE;
+/* Of a list that was decoded: in another boot than it was made in, the times
+ * of files that were fresh tell nothing any more. */
+void wal__files_doubt(struct wal__files *files, const struct wal__io *io);
 
 /* The file of a path, or null. */
 struct wal__file_record *wal__files_find(const struct wal__files *files,

@@ -60,6 +60,7 @@ static enum wal_status load_target(struct wal__rewind_plan *plan,
         status = load_files(&plan->target, blobs, &plan->checkpoint, error);
     }
     if (status == WAL_OK) {
+        wal__files_doubt(&plan->target, job->session->core->env.io);
         status = wal__checkpoint_check_root(
             job->session, place.size == 0 ? plan->checkpoint.root : place,
             job->root, error);

@@ -78,7 +78,7 @@ static enum wal_status keep_list(struct wal__rewind_job *job,
     enum wal_status status;
 
     wal__buf_init(&bytes, files->heap);
-    status = wal__files_encode(files, &bytes);
+    status = wal__files_encode(files, job->session->core->env.io, &bytes);
     if (status != WAL_OK) {
         status = no_memory(error);
     } else {

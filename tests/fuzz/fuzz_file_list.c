@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
         return 0;
     }
-    wal__file_list_encode_head(list.count, head);
+    wal__file_list_encode_head(list.count, list.boot, head);
     require(memcmp(head, data, wal__file_list_head_size()) == 0);
     while (list.left > 0) {
         const uint8_t *at = list.rest.data;

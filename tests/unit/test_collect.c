@@ -24,6 +24,13 @@ static int changes_left;    /* openings after which "moving" grows */
 static const char *failing; /* path whose opening fails */
 static enum wal_status failing_with;
 static const struct kit_work *moving_in;
+static uint8_t boot; /* number of the boot */
+
+static void count_boots(void *ctx, uint8_t out[16])
+{
+    (void)ctx;
+    memset(out, boot, 16);
+}
 
 static void grow(void)
 {
@@ -65,6 +72,8 @@ static struct kit_work begin(void)
     tree.open = watch_open;
     io = wal__io_posix;
     io.tree = &tree;
+    io.boot_id = count_boots;
+    boot = 1;
     failing = NULL;
     changes_left = 0;
     assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
@@ -104,6 +113,67 @@ static void test_collect__unchanged_files_are_not_read_again(void **state)
                         "a=1 b=2 c=3 none-");
     assert_string_equal(kit_diff(work.session, "3", ""), "");
     assert_int_equal(opened(), 0);
+    kit_work_end(&work);
+}
+
+static void make_old(const struct kit_work *work, const char *path)
+{
+    struct timespec times[2] = {{.tv_sec = 1000000000, .tv_nsec = 1},
+                                {.tv_sec = 1000000000, .tv_nsec = 1}};
+
+    assert_int_equal(utimensat(AT_FDCWD, kit_path(work, path), times, 0), 0);
+}
+
+/* The times of a file that was new may be all that a loss of power left. */
+static void test_collect__fresh_file_of_another_boot_is_read_again(void **state)
+{
+    (void)state;
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "b", "2");
+    make_old(&work, "b"); /* but its ctime is not */
+    kit_age();
+    kit_checkpoint(&work, "1", "a b");
+    assert_int_equal(opened(), 2);
+    boot = 2;
+    kit_checkpoint(&work, "2", "a b");
+    assert_int_equal(opened(), 2);
+    kit_checkpoint(&work, "3", "a b");
+    assert_int_equal(opened(), 0);
+    kit_work_end(&work);
+}
+
+/* What the checkpoint has already is still of the boot before. */
+static void test_collect__adding_does_not_make_fresh_files_sure(void **state)
+{
+    (void)state;
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "c", "3");
+    kit_age();
+    kit_checkpoint(&work, "1", "a");
+    boot = 2;
+    kit_checkpoint(&work, "1", "c");
+    assert_int_equal(opened(), 2);
+    kit_checkpoint(&work, "2", "a c");
+    assert_int_equal(opened(), 1);
+    kit_work_end(&work);
+}
+
+static void
+test_collect__fresh_file_of_no_known_boot_is_read_again(void **state)
+{
+    (void)state;
+    struct kit_work work = begin();
+
+    boot = 0;
+    kit_write(&work, "a", "1");
+    kit_age();
+    kit_checkpoint(&work, "1", "a");
+    kit_checkpoint(&work, "2", "a");
+    assert_int_equal(opened(), 2);
     kit_work_end(&work);
 }
 
@@ -384,6 +454,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_collect__unchanged_files_are_not_read_again),
+        KIT_TEST(test_collect__fresh_file_of_another_boot_is_read_again),
+        KIT_TEST(test_collect__adding_does_not_make_fresh_files_sure),
+        KIT_TEST(test_collect__fresh_file_of_no_known_boot_is_read_again),
         KIT_TEST(test_collect__only_the_newest_lists_are_looked_at),
         KIT_TEST(test_collect__file_that_was_just_written_is_read_again),
         KIT_TEST(test_collect__content_is_told_by_size_times_and_inode),

@@ -19,7 +19,7 @@
 #include "format/file_list.h"
 
 enum {
-    HEAD = 16,
+    HEAD = 32,
     RECORD = 80,
     ROUNDS = 300,
     FILES_MAX = 40
@@ -59,6 +59,8 @@ struct list {
     size_t size;
 };
 
+static const uint8_t boot[WAL__FILE_BOOT_SIZE] = {0xb0, [15] = 0x07};
+
 static struct list encode(const struct wal__file_record *files, uint32_t count)
 {
     struct list list = {.size = wal__file_list_head_size()};
@@ -69,7 +71,7 @@ static struct list encode(const struct wal__file_record *files, uint32_t count)
     }
     list.data = malloc(list.size);
     assert_non_null(list.data);
-    wal__file_list_encode_head(count, list.data);
+    wal__file_list_encode_head(count, boot, list.data);
     at = list.data + wal__file_list_head_size();
     for (uint32_t i = 0; i < count; i++) {
         wal__file_record_encode(&files[i], at);
@@ -103,7 +105,7 @@ static struct wal__file_record random_file(uint32_t rank, char *path)
     if (file.kind == WAL__FILE_ABSENT) {
         return file;
     }
-    file.flags = (uint8_t)(random_u64() % 2);
+    file.flags = (uint8_t)(random_u64() % 4);
     file.mode = (uint32_t)(random_u64() % 4096);
     file.size = random_u64();
     file.mtime_ns = (int64_t)random_u64();
@@ -212,10 +214,11 @@ static void test_file_list__field_out_of_its_range_is_refused(void **state)
     assert_int_equal(changed(12, 4, 0), WAL__FMT_FIELD);
     assert_int_equal(changed(12, 4, 2), WAL__FMT_FIELD);
     assert_int_equal(changed(12, 4, UINT32_MAX), WAL__FMT_FIELD);
+    assert_int_equal(changed(16, 1, 2), WAL__FMT_OK);
     assert_int_equal(changed(HEAD, 1, 2), WAL__FMT_OK);
     assert_int_equal(changed(HEAD, 1, 3), WAL__FMT_FIELD);
     assert_int_equal(changed(HEAD + 1, 1, 1), WAL__FMT_OK);
-    assert_int_equal(changed(HEAD + 1, 1, 2), WAL__FMT_FIELD);
+    assert_int_equal(changed(HEAD + 1, 1, 4), WAL__FMT_FIELD);
     assert_int_equal(changed(HEAD + 2, 2, 2), WAL__FMT_FIELD);
     assert_int_equal(changed(HEAD + 2, 2, 4), WAL__FMT_SHORT);
     assert_int_equal(changed(HEAD + 2, 2, 0), WAL__FMT_FIELD);

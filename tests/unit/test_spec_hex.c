@@ -656,13 +656,13 @@ static void test_spec_hex__file_list(void **state)
         wal__file_record_encode(&files[i], at);
         at += wal__file_record_size(&files[i]);
     }
-    wal__file_list_encode_head(2, again);
+    wal__file_list_encode_head(2, list.boot, again);
     assert_int_equal(at - again, example.size);
     assert_memory_equal(again, example.bytes, example.size);
     assert_int_equal(files[0].kind, WAL__FILE_ABSENT);
     assert_text(files[0].path, "gone");
     assert_int_equal(files[1].kind, WAL__FILE_REGULAR);
-    assert_int_equal(files[1].flags, WAL__FILE_RACY);
+    assert_int_equal(files[1].flags, WAL__FILE_RACY | WAL__FILE_FRESH);
     assert_int_equal(files[1].mode, 0755);
     assert_int_equal(files[1].size, 10);
     assert_true(files[1].mtime_ns == CREATED_MS * 1000000);

@@ -151,12 +151,18 @@ struct wal__dialect_writing {
     bool (*head)(struct wal__model_writer *writer, struct wal__json_span id);
 };
 
+extern const struct wal__dialect wal__dialect_codex;
+extern const struct wal__dialect wal__dialect_rollouts;
 extern const struct wal__dialect wal__dialect_pi;
 extern const struct wal__dialect wal__dialect_claude;
 extern const struct wal__dialect wal__dialect_entries;
 extern const struct wal__dialect wal__dialect_lines;
 
 /* Their ways into the model and out of it. */
+extern const struct wal__dialect_reading wal__reading_codex;
+extern const struct wal__dialect_writing wal__writing_codex;
+extern const struct wal__dialect_reading wal__reading_rollouts;
+extern const struct wal__dialect_writing wal__writing_rollouts;
 extern const struct wal__dialect_reading wal__reading_pi;
 extern const struct wal__dialect_writing wal__writing_pi;
 extern const struct wal__dialect_reading wal__reading_claude;

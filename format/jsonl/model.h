@@ -178,6 +178,8 @@ struct wal__model_item {
     bool is_sidechain; /* of a conversation beside the main one */
     bool is_meta;      /* a message that no person, model or tool wrote */
     bool is_error;     /* of a tool's result */
+    bool is_echo;      /* says again what other items say: a HEAD, or a LINE
+                        * that only its own dialect writes, as it stands */
     uint32_t stream;
     uint32_t fields; /* of its source that the model has no place for */
     struct wal__json_span id;

@@ -178,6 +178,9 @@ static bool fit_kind(const struct fit *fit, struct wal__model_item *item)
     case WAL__MODEL_CUSTOM:
         return !loses(fit, WAL__FEATURE_CUSTOM);
     case WAL__MODEL_LINE:
+        if (item->is_echo) {
+            return false;
+        }
         return is_own(fit) || !loses(fit, WAL__FEATURE_LINES);
     }
     return true;

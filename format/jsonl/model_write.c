@@ -365,7 +365,8 @@ bool wal__model_write_item(struct wal__model_writer *writer,
     }
     if (!wal__model_fit(&fitted, to->carries, writer->dialect, spare,
                         writer->losses)) {
-        return wal__model_merge_end(&writer->merge) && pass_over(writer, item);
+        return (item->is_echo || wal__model_merge_end(&writer->merge)) &&
+               pass_over(writer, item);
     }
     if (fitted.kind == WAL__MODEL_HEADER) {
         return (to->keeps_header && item->dialect == writer->dialect) ||

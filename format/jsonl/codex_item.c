@@ -258,6 +258,9 @@ static bool read_arguments(struct wal__arena *arena,
     struct wal__json_span text;
 
     *arguments = wal__model_value(member);
+    if (arguments->size == 0) {
+        *arguments = wal__model_literal("{}");
+    }
     if (member->value.kind != WAL__JSON_STRING) {
         return true;
     }
@@ -266,7 +269,7 @@ static bool read_arguments(struct wal__arena *arena,
         return false;
     }
     if (text.size == 0) {
-        arguments->size = 0;
+        *arguments = wal__model_literal("{}");
     } else if (wal__json_validate(text.data, text.size, NULL) ==
                WAL__JSON_OK) {
         *arguments = text;
@@ -310,8 +313,7 @@ static bool read_call(struct reading *reading, struct wal__json_span raw)
                      : I_FUNCTION_NAME]);
     if (is_type(reading, "local_shell_call")) {
         block->name = wal__model_literal("\"local_shell\"");
-        block->arguments = wal__model_value(&members[I_ACTION]);
-        return true;
+        return read_arguments(arena, &members[I_ACTION], &block->arguments);
     }
     if (is_type(reading, "custom_tool_call")) {
         return wrap_input(

@@ -198,6 +198,11 @@ static bool flush(struct wal__model_reader *reader,
         !wal__codex_copy(reader, &echo->id, &item.id)) {
         return false;
     }
+    /* The line that it was read from is the event's. */
+    if (!wal__codex_copy(reader, &codex->before, &item.raw)) {
+        return false;
+    }
+    codex->before.size = 0;
     codex->is_answering = false;
     return (echo != &codex->user || begin_turn(reader, &codex->turn)) &&
            wal__codex_give(reader, &item);

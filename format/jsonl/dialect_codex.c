@@ -17,6 +17,7 @@
 enum {
     LINE_TYPE,
     LINE_TIME,
+    LINE_CREATED,
     LINE_ID,
     LINE_INSTRUCTIONS,
     LINE_ROLE,
@@ -31,6 +32,7 @@ enum {
 static const struct wal__json_member line_wanted[LINE_COUNT] = {
     [LINE_TYPE] = {.key = "type"},
     [LINE_TIME] = {.key = "timestamp"},
+    [LINE_CREATED] = {.key = "created_at"},
     [LINE_ID] = {.key = "id"},
     [LINE_INSTRUCTIONS] = {.key = "instructions"},
     [LINE_ROLE] = {.key = "role"},
@@ -111,6 +113,9 @@ static enum wal__json_status codex_read(const void *data, size_t size,
         .is_chain = true,
         .is_message = has(members, LINE_ROLE, WAL__JSON_STRING),
     };
+    if (line->time.size == 0) {
+        line->time = wal__line_string(&members[LINE_CREATED]);
+    }
     if (wal__line_string_is(&members[LINE_TYPE], "session_meta")) {
         line->session = wal__line_string(&members[LINE_PAYLOAD_ID]);
         line->cwd = wal__line_string(&members[LINE_PAYLOAD_CWD]);

@@ -275,7 +275,8 @@ static void write_call(struct writing *to, const struct wal__model_block *block)
     open_line(out, to->item->time, "response_item");
     wal__json_out_name(out, "type", "function_call");
     wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-    wal__json_out_plain(out, "arguments", block->arguments);
+    wal__json_out_plain(out, "arguments",
+                        wal__model_or(block->arguments, "{}"));
     wal__json_out_member(out, "call_id", wal__model_or(block->id, "\"\""));
     close_line(out);
 }

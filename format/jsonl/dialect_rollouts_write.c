@@ -9,6 +9,7 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include "format/jsonl/json_character.h"
 #include "format/jsonl/model_image.h"
 #include "format/jsonl/model_path.h"
 #include "format/jsonl/model_read.h"
@@ -41,6 +42,23 @@ static const char *rollouts_path(const struct wal__model_session *session,
     return path.text;
 }
 
+/* The header that was read, with the id that the session has here. */
+static void write_own_header(struct wal__json_out *out,
+                             const struct wal__model_session *session)
+{
+    const struct wal__json_swap swap = {"id", session->id};
+    struct wal__json_member id = {.key = "id"};
+
+    if (wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
+        id.value.kind == WAL__JSON_STRING &&
+        wal__json_characters_equal(id.value.span, session->id)) {
+        wal__json_out_value(out, session->raw);
+    } else {
+        wal__json_out_swapped(out, session->raw, &swap, 1);
+    }
+    wal__json_out_line(out);
+}
+
 static bool rollouts_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -51,9 +69,7 @@ static bool rollouts_begin(struct wal__model_writer *writer)
         return false;
     }
     if (session->raw.size > 0 && session->dialect == writer->dialect) {
-        const struct wal__json_swap id = {"id", session->id};
-        wal__json_out_swapped(out, session->raw, &id, 1);
-        wal__json_out_line(out);
+        write_own_header(out, session);
         return true;
     }
     wal__json_out_open(out, '{');

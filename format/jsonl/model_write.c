@@ -179,8 +179,12 @@ static bool stays(const struct wal__model_writer *writer,
                   const struct wal__model_item *item,
                   struct wal__json_span parent)
 {
+    const uint64_t carries = writer->dialect->writing->carries;
+
+    /* Where there are no branches, no line names its parent. */
     return item->raw.size > 0 && item->dialect == writer->dialect &&
            (item->is_aside || item->parent.size == 0 ||
+            (carries & WAL__CARRIES(BRANCHES)) == 0 ||
             (parent.size == item->parent.size &&
              memcmp(parent.data, item->parent.data, parent.size) == 0));
 }

@@ -65,6 +65,15 @@ static void test_dialect__recognised_by_content(void **state)
     } cases[] = {
         {"pi", "{\"type\":\"session\",\"id\":\"x\"}"},
         {"pi", " {\"id\":\"x\",\"z\":1,\"type\":\"sess\\u0069on\"}\r"},
+        {"pi", "{\"type\":\"session\",\"id\":\"x\",\"timestamp\":\"t\","
+               "\"cwd\":\"/\",\"provider\":\"p\",\"modelId\":\"m\"}"},
+        {"rollouts", "{\"type\":\"session\",\"id\":\"x\",\"timestamp\":"
+                     "\"t\",\"cwd\":\"/\",\"provider\":\"p\","
+                     "\"model\":\"m\"}"},
+        {"codex", "{\"timestamp\":\"t\",\"type\":\"session_meta\","
+                  "\"payload\":{}}"},
+        {"codex", "{\"id\":\"x\",\"timestamp\":\"t\","
+                  "\"instructions\":null}"},
         {"entries", "{\"type\":\"session_header\",\"payload\":{}}"},
         {"claude", "{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":\"s\"}"},
         {"claude", "{\"type\":\"x\",\"uuid\":\"u\",\"parentUuid\":null}"},
@@ -73,6 +82,9 @@ static void test_dialect__recognised_by_content(void **state)
         {"claude", "{\"type\":\"user\",\"message\":{},\"cwd\":\"/\"}"},
         {"claude", "{\"type\":\"file-history-snapshot\","
                    "\"messageId\":\"m\"}"},
+        {"", "{\"timestamp\":\"t\",\"type\":\"session_meta\"}"},
+        {"", "{\"id\":\"i\",\"timestamp\":\"t\",\"type\":\"event_msg\","
+             "\"payload\":{}}"},
         {"", "{\"type\":\"session\",\"id\":7}"},
         {"", "{\"type\":\"summary\",\"summary\":\"t\"}"},
         {"", "{\"type\":\"user\",\"message\":\"text\",\"cwd\":\"/\"}"},
@@ -98,6 +110,64 @@ static void test_dialect__header_counts_in_the_first_line_only(void **state)
         recognised("{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":\"s\"}",
                    false),
         "claude");
+    assert_string_equal(
+        recognised("{\"timestamp\":\"t\",\"type\":\"event_msg\","
+                   "\"payload\":{}}",
+                   false),
+        "codex");
+    assert_string_equal(
+        recognised("{\"id\":\"x\",\"timestamp\":\"t\",\"instructions\":\"\"}",
+                   false),
+        "");
+}
+
+static void test_dialect__codex_lines(void **state)
+{
+    struct wal__line line;
+
+    (void)state;
+    line = read_as("codex", "{\"timestamp\":\"T\",\"type\":\"session_meta\","
+                            "\"payload\":{\"id\":\"S\",\"cwd\":\"/w\"}}");
+    assert_is(line.id, NULL);
+    assert_is(line.session, "S");
+    assert_is(line.cwd, "/w");
+    assert_is(line.time, "T");
+    assert_is(line.type, "session_meta");
+    assert_int_equal(line.link, WAL__LINK_BEFORE);
+    assert_int_equal(line.head, WAL__HEAD_MOVE);
+
+    line = read_as("codex", "{\"timestamp\":\"T\",\"type\":\"event_msg\","
+                            "\"payload\":{\"type\":\"thread_name_updated\","
+                            "\"thread_name\":\"N\"}}");
+    assert_is(line.title, "N");
+    assert_is(line.session, NULL);
+
+    line = read_as("codex", "{\"id\":\"S\",\"timestamp\":\"T\","
+                            "\"instructions\":null}");
+    assert_is(line.session, "S");
+
+    line = read_as("codex", "{\"created_at\":\"T\",\"role\":\"user\"}");
+    assert_is(line.time, "T");
+    assert_true(line.is_message);
+}
+
+static void test_dialect__rollouts_lines(void **state)
+{
+    struct wal__line line;
+
+    (void)state;
+    line = read_as("rollouts", "{\"type\":\"session\",\"id\":\"S\","
+                               "\"timestamp\":\"T\",\"cwd\":\"/w\"}");
+    assert_is(line.id, NULL);
+    assert_is(line.session, "S");
+    assert_is(line.cwd, "/w");
+
+    line = read_as("rollouts", "{\"type\":\"message\",\"timestamp\":\"T\","
+                               "\"message\":{\"role\":\"user\"}}");
+    assert_is(line.type, "message");
+    assert_is(line.time, "T");
+    assert_is(line.session, NULL);
+    assert_int_equal(line.link, WAL__LINK_BEFORE);
 }
 
 static void test_dialect__pi_header_and_entries(void **state)
@@ -265,6 +335,8 @@ int main(void)
         cmocka_unit_test(test_dialect__list_ends_with_lines),
         cmocka_unit_test(test_dialect__recognised_by_content),
         cmocka_unit_test(test_dialect__header_counts_in_the_first_line_only),
+        cmocka_unit_test(test_dialect__codex_lines),
+        cmocka_unit_test(test_dialect__rollouts_lines),
         cmocka_unit_test(test_dialect__pi_header_and_entries),
         cmocka_unit_test(test_dialect__claude_rows),
         cmocka_unit_test(test_dialect__entries),

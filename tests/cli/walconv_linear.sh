@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# walconv: sessions of clients without branches: rollouts and Codex. They come
+# back byte for byte, lie where their clients look, and turn into each other.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+made=${AGENTWAL_SOURCE:?}/tests/golden/model
+out=$work/out
+mkdir "$work/in"
+cp "$made/codex.jsonl" "$made/rollouts.jsonl" "$work/in"
+if [ -d "${AGENTWAL_FIXTURES:-}/codex" ]; then
+    cp -R "$AGENTWAL_FIXTURES/codex" "$work/in/fixtures"
+    chmod -R u+w "$work/in"
+fi
+walctl init "$store"
+code 0 walconv import --json "$store" "$work/in"
+json 'all(r["damaged"] == [] and r["appended"] == r["lines"] for r in rows)' \
+    "$work/stdout"
+json 'all(r["dialect"] == ("rollouts" if "rollouts" in r["path"] else "codex")
+    for r in rows)' "$work/stdout"
+code 0 walconv import --json "$store" "$work/in"
+json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
+code 0 walconv export --dialect source "$store" "$work/source"
+diff -r "$work/in" "$work/source" || fail "source is not what came in"
+
+# The same client: what it shows is what it showed, at its path.
+codex=019b2ea4-aaaa-4bbb-8ccc-58208e1f0001
+code 0 walconv export --json --dialect codex --session "$codex" "$store" "$out"
+file=$out/sessions/2026/01/02/rollout-2026-01-02T03-04-01-$codex.jsonl
+same "$file" "$(field path "$work/stdout")" "path of a rollout"
+json 'rows[0]["losses"] ==
+    [{"what": "entries beside the live branch", "count": 2}]' "$work/stdout"
+grep -v -e 'rong' -e thread_rolled_back "$made/codex.jsonl" | cmp - "$file" ||
+    fail "a rollout is not what it was but for the turn that was taken back"
+code 0 walconv export --json --dialect codex --session "$codex" "$store" "$out"
+json 'rows[0]["added"] == 0' "$work/stdout"
+rollouts=6f1c9b1e-0000-4000-8000-000000000001
+code 0 walconv export --json --dialect rollouts --session "$rollouts" \
+    "$store" "$out"
+file="$out/sessions/--home-u-a project--/2026-01-02T03-04-05_$rollouts.jsonl"
+same "$file" "$(field path "$work/stdout")" "path of a session of rollouts"
+json 'rows[0]["losses"] == []' "$work/stdout"
+cmp "$file" "$made/rollouts.jsonl"
+
+# The other client: no block that it refuses, and both ways to a text.
+code 0 walconv export --json --dialect rollouts --session "$codex" \
+    "$store" "$out"
+other=$(field path "$work/stdout")
+json 'set(rows[0]) == {"type", "id", "timestamp", "cwd", "provider", "model"}
+    and all(rows[0].values())' "$other"
+json 'all(b["type"] in ("text", "thinking", "toolCall", "image")
+    for r in rows[1:] for b in r["message"]["content"] or []
+    if not isinstance(b, str))' "$other"
+code 0 walconv export --json --dialect codex --session "$rollouts" \
+    "$store" "$out"
+other=$(field path "$work/stdout")
+json 'rows[0]["type"] == "session_meta" and
+    {"id", "timestamp", "cwd", "originator", "cli_version"}
+        <= set(rows[0]["payload"])' "$other"
+json '[r["payload"]["message"] for r in rows
+        if r["payload"].get("type") in ("user_message", "agent_message")] ==
+    ["\n".join(b["text"] for b in r["payload"]["content"] if "text" in b)
+        for r in rows if r["payload"].get("type") == "message" and
+        r["payload"]["role"] != "developer" and r["payload"]["content"]]' \
+    "$other"

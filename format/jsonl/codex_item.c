@@ -270,8 +270,7 @@ static bool read_arguments(struct wal__arena *arena,
     }
     if (text.size == 0) {
         *arguments = wal__model_literal("{}");
-    } else if (wal__json_validate(text.data, text.size, NULL) ==
-               WAL__JSON_OK) {
+    } else if (wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
         *arguments = text;
     }
     return true;
@@ -316,12 +315,11 @@ static bool read_call(struct reading *reading, struct wal__json_span raw)
         return read_arguments(arena, &members[I_ACTION], &block->arguments);
     }
     if (is_type(reading, "custom_tool_call")) {
-        return wrap_input(
-            arena,
-            members[I_INPUT].value.kind == WAL__JSON_STRING
-                ? members[I_INPUT].value.span
-                : wal__model_literal("\"\""),
-            &block->arguments);
+        return wrap_input(arena,
+                          members[I_INPUT].value.kind == WAL__JSON_STRING
+                              ? members[I_INPUT].value.span
+                              : wal__model_literal("\"\""),
+                          &block->arguments);
     }
     return read_arguments(arena, &members[I_ARGUMENTS], &block->arguments);
 }
@@ -330,10 +328,10 @@ static bool read_output(struct reading *reading)
 {
     struct wal__arena *arena = reading->blocks.arena;
     struct wal__json_token value =
-        reading->members[reading->members[I_OUTPUT].value.kind ==
-                                 WAL__JSON_NONE
-                             ? I_RESULT
-                             : I_OUTPUT]
+        reading
+            ->members[reading->members[I_OUTPUT].value.kind == WAL__JSON_NONE
+                          ? I_RESULT
+                          : I_OUTPUT]
             .value;
     struct wal__json_member type = {.key = "type"};
 

@@ -16,7 +16,8 @@ static const struct wal__json_span none = {NULL, 0};
 struct wal__codex *wal__codex_state(struct wal__model_reader *reader)
 {
     if (reader->state == NULL) {
-        reader->state = wal__arena_zero(reader->keep, sizeof(struct wal__codex));
+        reader->state =
+            wal__arena_zero(reader->keep, sizeof(struct wal__codex));
     }
     return reader->state;
 }
@@ -111,7 +112,37 @@ bool wal__codex_give(struct wal__model_reader *reader,
            wal__model_give(reader, item);
 }
 
-/* ------------------------------------------------------------- turns --- */
+/* Another id, made of one that is kept, which becomes it. */
+static bool make_id(struct wal__model_reader *reader,
+                    struct wal__codex_text *own, const char *mark,
+                    struct wal__json_span *id)
+{
+    const struct wal__json_span end = {(const uint8_t *)mark, strlen(mark)};
+
+    own->size -= own->size > 0 ? 1 : 0;
+    return add(reader, own, end) && wal__codex_copy(reader, own, id);
+}
+
+bool wal__codex_settle(struct wal__model_reader *reader, bool is_aside)
+{
+    struct wal__codex *codex = reader->state;
+    struct wal__model_item item = {
+        .kind = WAL__MODEL_LINE, .is_echo = true, .is_aside = is_aside};
+
+    if (codex->before.size == 0) {
+        return true;
+    }
+    if ((!is_aside &&
+         !make_id(reader, &codex->before_id, "~echo\"", &item.id)) ||
+        !wal__codex_copy(reader, &codex->before, &item.raw)) {
+        return false;
+    }
+    codex->before.size = 0;
+    item.data = item.raw;
+    return wal__codex_give(reader, &item);
+}
+
+/* ------------------------------------------------------------ turns --- */
 
 static bool begin_turn(struct wal__model_reader *reader,
                        const struct wal__codex_text *behind)
@@ -170,12 +201,10 @@ bool wal__codex_roll_back(struct wal__model_reader *reader,
 static bool flush(struct wal__model_reader *reader,
                   struct wal__codex_echo *echo)
 {
-    static const char mark[] = "~event\"";
     struct wal__codex *codex = reader->state;
     struct wal__model_block block = {.kind = WAL__BLOCK_TEXT};
-    struct wal__model_item item = {.kind = WAL__MODEL_MESSAGE,
-                                   .blocks = &block,
-                                   .block_count = 1};
+    struct wal__model_item item = {
+        .kind = WAL__MODEL_MESSAGE, .blocks = &block, .block_count = 1};
     struct wal__model_block *kept;
 
     echo->items = 0;
@@ -191,15 +220,9 @@ static bool flush(struct wal__model_reader *reader,
     }
     *kept = block;
     item.blocks = kept;
-    echo->id.size -= echo->id.size > 0 ? 1 : 0;
-    if (!add(reader, &echo->id,
-             (struct wal__json_span){(const uint8_t *)mark,
-                                     sizeof(mark) - 1}) ||
-        !wal__codex_copy(reader, &echo->id, &item.id)) {
-        return false;
-    }
     /* The line that it was read from is the event's. */
-    if (!wal__codex_copy(reader, &codex->before, &item.raw)) {
+    if (!make_id(reader, &echo->id, "~event\"", &item.id) ||
+        !wal__codex_copy(reader, &codex->before, &item.raw)) {
         return false;
     }
     codex->before.size = 0;
@@ -235,9 +258,8 @@ static bool hear(struct wal__model_reader *reader, struct wal__codex_echo *echo,
                  const struct wal__model_line *line, struct wal__json_span text)
 {
     struct wal__codex *codex = reader->state;
-    const struct wal__json_span last = {codex->last_item.data,
-                                        codex->last_item.size};
     bool is_user = echo == &codex->user;
+    struct wal__json_span last;
 
     if (!flush(reader, is_user ? &codex->agent : &codex->user)) {
         return false;
@@ -249,10 +271,13 @@ static bool hear(struct wal__model_reader *reader, struct wal__codex_echo *echo,
         echo->items--;
         return true;
     }
-    if (!flush(reader, echo)) {
+    if (!flush(reader, echo) ||
+        (is_user && !wal__codex_settle(reader, false))) {
         return false;
     }
     echo->is_waiting = true;
+    last =
+        (struct wal__json_span){codex->last_item.data, codex->last_item.size};
     return wal__codex_keep(reader, &echo->id, line->id) &&
            wal__codex_keep(reader, &echo->time, line->time) &&
            wal__codex_keep(reader, &echo->text, text) &&
@@ -276,7 +301,8 @@ bool wal__codex_event(struct wal__model_reader *reader,
     }
     if ((codex->before.size > 0 &&
          !add(reader, &codex->before, wal__model_literal("\n"))) ||
-        !add(reader, &codex->before, line->text)) {
+        !add(reader, &codex->before, line->text) ||
+        !wal__codex_keep(reader, &codex->before_id, line->id)) {
         return false;
     }
     return wal__codex_give(reader, &item);
@@ -330,9 +356,13 @@ static bool give_prompt(struct wal__model_reader *reader,
         item->is_meta = false;
         item->name.size = 0;
     }
+    if (!item->is_meta && !codex->user.is_waiting &&
+        !wal__codex_settle(reader, false)) {
+        return false;
+    }
     if (!item->is_meta &&
-        !begin_turn(reader, meet(&codex->user) ? &codex->turn
-                                               : &codex->last_item)) {
+        !begin_turn(reader,
+                    meet(&codex->user) ? &codex->turn : &codex->last_item)) {
         return false;
     }
     return wal__codex_give(reader, item);

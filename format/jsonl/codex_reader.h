@@ -37,17 +37,18 @@ struct wal__codex_echo {
 struct wal__codex {
     bool has_header;
     bool is_tagged;
-    bool is_answering; /* the last item is part of an answer */
+    bool is_answering;                /* the last item is part of an answer */
     struct wal__codex_text answer;    /* its group */
     struct wal__codex_text last_line; /* id that the log has */
     struct wal__codex_text last_item; /* id of the last item on the branch */
     struct wal__codex_text before;    /* lines that go before the next item */
+    struct wal__codex_text before_id; /* of the last of them */
     struct wal__codex_text model;
     struct wal__codex_text effort;
     struct wal__codex_text provider;
     struct wal__codex_echo user;
     struct wal__codex_echo agent;
-    struct wal__codex_text turn; /* what the event of a turn stood behind */
+    struct wal__codex_text turn;  /* what the event of a turn stood behind */
     struct wal__json_span *turns; /* what each turn stands behind */
     size_t turn_count;
     size_t turn_capacity;
@@ -96,5 +97,8 @@ bool wal__codex_roll_back(struct wal__model_reader *reader,
 
 /* Gives the messages that events alone said. */
 bool wal__codex_flush(struct wal__model_reader *reader);
+
+/* Gives the lines that wait for an item: as one on the branch, or aside. */
+bool wal__codex_settle(struct wal__model_reader *reader, bool is_aside);
 
 #endif

@@ -134,8 +134,8 @@ static bool give_context(struct line *line)
     }
     change.model = wal__model_string(&members[MODEL]);
     level.text = wal__model_string(&members[EFFORT]);
-    is_change = change.model.size > 0 &&
-                !wal__codex_same(&codex->model, change.model);
+    is_change =
+        change.model.size > 0 && !wal__codex_same(&codex->model, change.model);
     is_level =
         level.text.size > 0 && !wal__codex_same(&codex->effort, level.text);
     if (is_change &&
@@ -220,12 +220,9 @@ static bool give_title(struct line *line, struct wal__json_span name)
 static bool give_event(struct line *line)
 {
     struct wal__json_member members[E_COUNT] = {
-        [E_TYPE] = {.key = "type"},
-        [E_MESSAGE] = {.key = "message"},
-        [E_TURNS] = {.key = "num_turns"},
-        [E_NAME] = {.key = "thread_name"},
-        [E_INFO] = {.key = "info"},
-        [E_LIMITS] = {.key = "rate_limits"},
+        [E_TYPE] = {.key = "type"},       [E_MESSAGE] = {.key = "message"},
+        [E_TURNS] = {.key = "num_turns"}, [E_NAME] = {.key = "thread_name"},
+        [E_INFO] = {.key = "info"},       [E_LIMITS] = {.key = "rate_limits"},
     };
     struct wal__codex *codex = line->codex;
     struct wal__json_span none = {NULL, 0};
@@ -259,8 +256,7 @@ static bool give_event(struct line *line)
         wal__json_integer(wal__model_number(&members[E_TURNS]), &turns) ==
             WAL__JSON_OK &&
         turns >= 0) {
-        return wal__codex_roll_back(line->reader, &line->item,
-                                    (uint64_t)turns);
+        return wal__codex_roll_back(line->reader, &line->item, (uint64_t)turns);
     }
     if (wal__model_is(type, "thread_name_updated") &&
         members[E_NAME].value.kind == WAL__JSON_STRING) {
@@ -355,20 +351,10 @@ static enum wal__json_status codex_line(struct wal__model_reader *reader,
 /* Events that no item came for, and those behind the last item. */
 static enum wal__json_status codex_finish(struct wal__model_reader *reader)
 {
-    struct wal__codex *codex = wal__codex_state(reader);
-    struct wal__model_item item = {
-        .kind = WAL__MODEL_LINE, .is_aside = true, .is_echo = true};
-
-    if (codex == NULL || !wal__codex_flush(reader) ||
-        !wal__codex_copy(reader, &codex->before, &item.raw)) {
-        return WAL__JSON_NO_SPACE;
-    }
-    codex->before.size = 0;
-    if (item.raw.size == 0) {
-        return WAL__JSON_OK;
-    }
-    item.data = item.raw;
-    return wal__codex_give(reader, &item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+    return wal__codex_state(reader) != NULL && wal__codex_flush(reader) &&
+                   wal__codex_settle(reader, true)
+               ? WAL__JSON_OK
+               : WAL__JSON_NO_SPACE;
 }
 
 const struct wal__dialect_reading wal__reading_codex = {

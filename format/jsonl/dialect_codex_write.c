@@ -289,8 +289,8 @@ static void write_result(struct writing *to)
     open_line(out, item->time, "response_item");
     wal__json_out_name(out, "type", "function_call_output");
     wal__json_out_member(out, "call_id", wal__model_or(item->call, "\"\""));
-    if (item->block_count == 0 || (item->block_count == 1 &&
-                                   item->blocks[0].kind == WAL__BLOCK_TEXT)) {
+    if (item->block_count == 0 ||
+        (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT)) {
         write_texts(out, "output", item->blocks, item->block_count);
     } else {
         write_content(out, "output", "input_text", item->blocks,
@@ -390,9 +390,9 @@ static void write_title(struct writing *to)
 
     open_line(out, to->item->time, "event_msg");
     wal__json_out_name(out, "type", "thread_name_updated");
-    wal__json_out_member(out, "thread_id",
-                         wal__claude_uuid(to->writer->session->id,
-                                          to->writer->scratch));
+    wal__json_out_member(
+        out, "thread_id",
+        wal__claude_uuid(to->writer->session->id, to->writer->scratch));
     wal__json_out_member(out, "thread_name",
                          wal__model_or(to->item->text, "\"\""));
     close_line(out);
@@ -411,11 +411,10 @@ static void write_line(struct writing *to, struct wal__json_span line)
     }
     wal__json_out_value(to->out, line);
     wal__json_out_line(to->out);
-    codex->is_answering = item->kind == WAL__MODEL_MESSAGE &&
-                          item->role == WAL__ROLE_ASSISTANT;
-    codex->answer = item->group.size > 0
-                        ? wal__model_string_hash(0, item->group)
-                        : 0;
+    codex->is_answering =
+        item->kind == WAL__MODEL_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
+    codex->answer =
+        item->group.size > 0 ? wal__model_string_hash(0, item->group) : 0;
     codex->has_compacted =
         item->kind == WAL__MODEL_LINE &&
         wal__model_members(line, &type, 1, NULL) == WAL__JSON_OK &&

@@ -369,7 +369,8 @@ bool wal__model_write_item(struct wal__model_writer *writer,
     }
     if (!wal__model_fit(&fitted, to->carries, writer->dialect, spare,
                         writer->losses)) {
-        return (item->is_echo || wal__model_merge_end(&writer->merge)) &&
+        bool cuts = !item->is_echo || !item->is_aside;
+        return (!cuts || wal__model_merge_end(&writer->merge)) &&
                pass_over(writer, item);
     }
     if (fitted.kind == WAL__MODEL_HEADER) {

@@ -333,7 +333,8 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
             continue;
         }
         if (!wal__model_fit(&item, carries, target, blocks, losses)) {
-            assert_true(item.is_echo || wal__model_merge_end(&merge));
+            assert_true((item.is_echo && item.is_aside) ||
+                        wal__model_merge_end(&merge));
             assert_true(
                 put_ordinal(&canon, item.id, ordinal(&canon, item.parent)));
             continue;

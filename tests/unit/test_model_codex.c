@@ -16,16 +16,16 @@
 
 #define ID "019b2ea4-aaaa-4bbb-8ccc-58208e1f0001"
 
-#define LINE(second, type, payload)                                    \
+#define LINE(second, type, payload)                                        \
     "{\"timestamp\":\"2026-01-02T03:04:" second ".000Z\",\"type\":\"" type \
     "\",\"payload\":{" payload "}}\n"
-#define META                                                              \
-    LINE("05", "session_meta",                                            \
-         "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","  \
-         "\"cwd\":\"/home/u/p\",\"originator\":\"codex_cli_rs\","         \
+#define META                                                             \
+    LINE("05", "session_meta",                                           \
+         "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\"," \
+         "\"cwd\":\"/home/u/p\",\"originator\":\"codex_cli_rs\","        \
          "\"cli_version\":\"0.146.0\",\"model_provider\":\"openai\"")
-#define USER_EVENT(second, text)                                          \
-    LINE(second, "event_msg",                                             \
+#define USER_EVENT(second, text) \
+    LINE(second, "event_msg",    \
          "\"type\":\"user_message\",\"message\":\"" text "\",\"images\":[]")
 #define USER(second, text)                                                \
     LINE(second, "response_item",                                         \
@@ -34,9 +34,9 @@
 #define AGENT_EVENT(second, text) \
     LINE(second, "event_msg",     \
          "\"type\":\"agent_message\",\"message\":\"" text "\"")
-#define AGENT(second, text)                                               \
-    LINE(second, "response_item",                                         \
-         "\"type\":\"message\",\"role\":\"assistant\",\"content\":[{"     \
+#define AGENT(second, text)                                           \
+    LINE(second, "response_item",                                     \
+         "\"type\":\"message\",\"role\":\"assistant\",\"content\":[{" \
          "\"type\":\"output_text\",\"text\":\"" text "\"}]")
 
 static void assert_is(struct wal__json_span span, const char *text)
@@ -88,21 +88,21 @@ static char *made_file(void)
 
 static void test_model_codex__items_are_read(void **state)
 {
-    static const char text[] = META
-        LINE("06", "turn_context", "\"model\":\"gpt-5.2\",\"effort\":\"high\"")
+    static const char text[] = META LINE(
+        "06", "turn_context", "\"model\":\"gpt-5.2\",\"effort\":\"high\"")
         LINE("07", "response_item",
              "\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
              "\"text\":\"a\"},{\"type\":\"summary_text\",\"text\":\"b\"}],"
              "\"encrypted_content\":\"gAAAAABo\"")
-        LINE("08", "response_item",
-             "\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":"
-             "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
-        LINE("09", "response_item",
-             "\"type\":\"custom_tool_call\",\"name\":\"apply_patch\","
-             "\"input\":\"x\\ny\",\"call_id\":\"c2\"")
-        LINE("10", "response_item",
-             "\"type\":\"function_call_output\",\"call_id\":\"c1\","
-             "\"output\":\"r\"");
+            LINE("08", "response_item",
+                 "\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":"
+                 "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
+                LINE("09", "response_item",
+                     "\"type\":\"custom_tool_call\",\"name\":\"apply_patch\","
+                     "\"input\":\"x\\ny\",\"call_id\":\"c2\"")
+                    LINE("10", "response_item",
+                         "\"type\":\"function_call_output\",\"call_id\":\"c1\","
+                         "\"output\":\"r\"");
     struct model_kit kit;
 
     (void)state;
@@ -151,9 +151,8 @@ static void test_model_codex__events_and_items_are_one_message(void **state)
 static void test_model_codex__text_of_events_alone_is_kept(void **state)
 {
     static const char text[] = META USER_EVENT("06", "one")
-        AGENT_EVENT("07", "two") USER_EVENT("08", "three")
-            AGENT("09", "four") AGENT_EVENT("10", "four")
-                AGENT_EVENT("11", "five");
+        AGENT_EVENT("07", "two") USER_EVENT("08", "three") AGENT("09", "four")
+            AGENT_EVENT("10", "four") AGENT_EVENT("11", "five");
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
@@ -206,10 +205,9 @@ static void test_model_codex__rollback_makes_a_branch(void **state)
 
 static void test_model_codex__rollback_of_all_turns_begins_anew(void **state)
 {
-    static const char text[] = META USER("06", "one") AGENT("07", "two")
-        LINE("08", "event_msg",
-             "\"type\":\"thread_rolled_back\",\"num_turns\":9")
-            USER("09", "three");
+    static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
+        "08", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":9")
+        USER("09", "three");
     struct model_kit kit;
 
     (void)state;
@@ -299,22 +297,19 @@ static void test_model_codex__other_sessions_get_events_and_items(void **state)
         "\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"message\":{\"role\":"
         "\"toolResult\",\"toolCallId\":\"c1\",\"content\":[{\"type\":"
         "\"text\",\"text\":\"r\"}]}}\n";
-    static const char wanted[] =
-        LINE("05", "session_meta",
-             "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
-             "\"cwd\":\"/home/u/p\",\"originator\":\"walconv\","
-             "\"cli_version\":\"0.0.0\",\"source\":\"cli\"")
-        LINE("06", "event_msg",
-             "\"type\":\"user_message\",\"message\":\"hi\"")
-        USER("06", "hi")
-        AGENT_EVENT("07", "ho")
-        AGENT("07", "ho")
-        LINE("07", "response_item",
-             "\"type\":\"function_call\",\"name\":\"read\",\"arguments\":"
-             "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
-        LINE("08", "response_item",
-             "\"type\":\"function_call_output\",\"call_id\":\"c1\","
-             "\"output\":\"r\"");
+    static const char wanted[] = LINE(
+        "05", "session_meta",
+        "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
+        "\"cwd\":\"/home/u/p\",\"originator\":\"walconv\","
+        "\"cli_version\":\"0.0.0\",\"source\":\"cli\"")
+        LINE("06", "event_msg", "\"type\":\"user_message\",\"message\":\"hi\"")
+            USER("06", "hi") AGENT_EVENT("07", "ho") AGENT("07", "ho") LINE(
+                "07", "response_item",
+                "\"type\":\"function_call\",\"name\":\"read\",\"arguments\":"
+                "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
+                LINE("08", "response_item",
+                     "\"type\":\"function_call_output\",\"call_id\":\"c1\","
+                     "\"output\":\"r\"");
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 

@@ -18,26 +18,31 @@
     "\"2026-01-02T03:04:05.678901\", \"cwd\": \"/home/u/a p\", \"provider\"" \
     ": \"anthropic\", \"model\": \"m\"}\n"
 
-#define LINE(second, rest)                                           \
+#define LINE(second, rest)                                              \
     "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:" second \
     ".000Z\", \"message\": " rest "}\n"
 
-static const char everything[] = HEADER
-    LINE("06", "{\"role\": \"system\", \"content\": \"rules\"}")
-    LINE("07", "{\"role\": \"user\", \"content\": [{\"type\": \"text\", "
-               "\"text\": \"a \\u00e9\"}, {\"type\": \"image\", \"image_url\": "
-               "\"data:image/png;base64,QUJD\"}]}")
-    LINE("08", "{\"role\": \"assistant\", \"content\": [{\"type\": "
-               "\"thinking\", \"thinking\": \"hm\", \"thinking_signature\": "
-               "\"sig\"}, {\"type\": \"text\", \"text\": \"ok\"}, {\"type\": "
-               "\"toolCall\", \"id\": \"call_1\", \"name\": \"read\", "
-               "\"arguments\": {\"n\": 1.50}}]}")
-    LINE("09", "{\"role\": \"tool\", \"content\": \"r\", \"tool_call_id\": "
-               "\"call_1\"}")
-    "{\"type\": \"config_change\", \"timestamp\": "
-    "\"2026-01-02T03:04:10.000Z\", \"endpoint\": {\"provider\": \"openai\", "
-    "\"model\": \"gpt-x\"}, \"environment_type\": \"coding\"}\n"
-    LINE("11", "{\"role\": \"assistant\", \"content\": null}");
+/* clang-format off: a line of the file each. */
+static const char everything[] =
+    HEADER LINE("06", "{\"role\": \"system\", \"content\": \"rules\"}") LINE(
+        "07", "{\"role\": \"user\", \"content\": [{\"type\": \"text\", "
+              "\"text\": \"a \\u00e9\"}, {\"type\": \"image\", \"image_url\": "
+              "\"data:image/png;base64,QUJD\"}]}")
+        LINE("08",
+             "{\"role\": \"assistant\", \"content\": [{\"type\": "
+             "\"thinking\", \"thinking\": \"hm\", \"thinking_signature\": "
+             "\"sig\"}, {\"type\": \"text\", \"text\": \"ok\"}, {\"type\": "
+             "\"toolCall\", \"id\": \"call_1\", \"name\": \"read\", "
+             "\"arguments\": {\"n\": 1.50}}]}")
+            LINE(
+                "09",
+                "{\"role\": \"tool\", \"content\": \"r\", \"tool_call_id\": "
+                "\"call_1\"}") "{\"type\": \"config_change\", \"timestamp\": "
+                               "\"2026-01-02T03:04:10.000Z\", \"endpoint\": {\"provider\": \"openai\", "
+                               "\"model\": \"gpt-x\"}, \"environment_type\": \"coding\"}\n" LINE(
+                                   "11",
+                                   "{\"role\": \"assistant\", \"content\": null}");
+/* clang-format on */
 
 static void assert_is(struct wal__json_span span, const char *text)
 {
@@ -79,8 +84,9 @@ static void test_model_rollouts__written_as_it_was_read(void **state)
     model_kit_read_text(&kit, "rollouts", everything);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
     assert_int_equal(files.count, 1);
-    assert_string_equal(files.items[0].path,
-                        "sessions/--home-u-a p--/2026-01-02T03-04-05_s-1.jsonl");
+    assert_string_equal(
+        files.items[0].path,
+        "sessions/--home-u-a p--/2026-01-02T03-04-05_s-1.jsonl");
     assert_string_equal(files.items[0].data, everything);
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
@@ -94,8 +100,7 @@ static void test_model_rollouts__written_anew_means_the_same(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit again;
     struct model_kit kit;
-    uint64_t carries =
-        wal__dialect_find("rollouts")->writing->carries;
+    uint64_t carries = wal__dialect_find("rollouts")->writing->carries;
     char *before;
     char *after;
 
@@ -135,9 +140,9 @@ static void test_model_rollouts__unknown_blocks_are_not_written(void **state)
     assert_int_equal(kit.items[1].block_count, 3);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
     assert_null(strstr(files.items[0].data, "video"));
-    assert_non_null(strstr(
-        files.items[0].data,
-        "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"c\"}]"));
+    assert_non_null(strstr(files.items[0].data,
+                           "[{\"type\":\"text\",\"text\":\"a\"},"
+                           "{\"type\":\"text\",\"text\":\"c\"}]"));
     assert_int_equal(losses[WAL__FEATURE_BLOCKS], 1);
     model_kit_files_free(&files);
     model_kit_free(&kit);

@@ -18,31 +18,27 @@
     "\"2026-01-02T03:04:05.678901\", \"cwd\": \"/home/u/a p\", \"provider\"" \
     ": \"anthropic\", \"model\": \"m\"}\n"
 
-#define LINE(second, rest)                                              \
-    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:" second \
-    ".000Z\", \"message\": " rest "}\n"
-
-/* clang-format off: a line of the file each. */
-static const char everything[] =
-    HEADER LINE("06", "{\"role\": \"system\", \"content\": \"rules\"}") LINE(
-        "07", "{\"role\": \"user\", \"content\": [{\"type\": \"text\", "
-              "\"text\": \"a \\u00e9\"}, {\"type\": \"image\", \"image_url\": "
-              "\"data:image/png;base64,QUJD\"}]}")
-        LINE("08",
-             "{\"role\": \"assistant\", \"content\": [{\"type\": "
-             "\"thinking\", \"thinking\": \"hm\", \"thinking_signature\": "
-             "\"sig\"}, {\"type\": \"text\", \"text\": \"ok\"}, {\"type\": "
-             "\"toolCall\", \"id\": \"call_1\", \"name\": \"read\", "
-             "\"arguments\": {\"n\": 1.50}}]}")
-            LINE(
-                "09",
-                "{\"role\": \"tool\", \"content\": \"r\", \"tool_call_id\": "
-                "\"call_1\"}") "{\"type\": \"config_change\", \"timestamp\": "
-                               "\"2026-01-02T03:04:10.000Z\", \"endpoint\": {\"provider\": \"openai\", "
-                               "\"model\": \"gpt-x\"}, \"environment_type\": \"coding\"}\n" LINE(
-                                   "11",
-                                   "{\"role\": \"assistant\", \"content\": null}");
-/* clang-format on */
+static const char everything[] = HEADER
+    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
+    "\"message\": {\"role\": \"system\", \"content\": \"rules\"}}\n"
+    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:07.000Z\", "
+    "\"message\": {\"role\": \"user\", \"content\": [{\"type\": "
+    "\"text\", \"text\": \"a \\u00e9\"}, {\"type\": \"image\", "
+    "\"image_url\": \"data:image/png;base64,QUJD\"}]}}\n"
+    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:08.000Z\", "
+    "\"message\": {\"role\": \"assistant\", \"content\": [{\"type\": "
+    "\"thinking\", \"thinking\": \"hm\", \"thinking_signature\": "
+    "\"sig\"}, {\"type\": \"text\", \"text\": \"ok\"}, {\"type\": "
+    "\"toolCall\", \"id\": \"call_1\", \"name\": \"read\", "
+    "\"arguments\": {\"n\": 1.50}}]}}\n"
+    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:09.000Z\", "
+    "\"message\": {\"role\": \"tool\", \"content\": \"r\", "
+    "\"tool_call_id\": \"call_1\"}}\n"
+    "{\"type\": \"config_change\", \"timestamp\": "
+    "\"2026-01-02T03:04:10.000Z\", \"endpoint\": {\"provider\": \"openai\", "
+    "\"model\": \"gpt-x\"}, \"environment_type\": \"coding\"}\n"
+    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:11.000Z\", "
+    "\"message\": {\"role\": \"assistant\", \"content\": null}}\n";
 
 static void assert_is(struct wal__json_span span, const char *text)
 {
@@ -127,10 +123,11 @@ static void test_model_rollouts__written_anew_means_the_same(void **state)
 /* Its reader refuses the whole file for one block that it does not know. */
 static void test_model_rollouts__unknown_blocks_are_not_written(void **state)
 {
-    static const char text[] = HEADER LINE(
-        "06", "{\"role\": \"user\", \"content\": [{\"type\": \"text\", "
-              "\"text\": \"a\"}, {\"type\": \"video\", \"url\": \"b\"}, "
-              "{\"type\": \"text\", \"text\": \"c\"}]}");
+    static const char text[] = HEADER
+        "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
+        "\"message\": {\"role\": \"user\", \"content\": [{\"type\": \"text\", "
+        "\"text\": \"a\"}, {\"type\": \"video\", \"url\": \"b\"}, "
+        "{\"type\": \"text\", \"text\": \"c\"}]}}\n";
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;

@@ -71,7 +71,7 @@ static void close_line(struct wal__json_out *out)
 
 /* ------------------------------------------------------------ header --- */
 
-/* Whether the header that was read names the session as it is called here. */
+/* Whether the header that was read names the session as its file does. */
 static bool is_own_header(const struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -80,6 +80,7 @@ static bool is_own_header(const struct wal__model_writer *writer)
     return session->raw.size > 0 && session->dialect == writer->dialect &&
            wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
            id.value.kind == WAL__JSON_STRING &&
+           wal__claude_is_id(session->id) &&
            wal__json_characters_equal(id.value.span, session->id);
 }
 

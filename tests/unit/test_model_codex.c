@@ -321,27 +321,33 @@ static void test_model_codex__other_sessions_get_events_and_items(void **state)
     model_kit_free(&kit);
 }
 
+/* The client takes no other id, and looks for it in the file's name. */
 static void test_model_codex__session_ids_become_uuids(void **state)
 {
-    static const char text[] =
+    static const char *const texts[] = {
         "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
-        "\"2026-01-02T03:04:05.000Z\"}\n";
-    struct model_kit_files files = {.items = NULL};
-    struct model_kit kit;
-    struct model_kit again;
+        "\"2026-01-02T03:04:05.000Z\"}\n",
+        LINE("05", "session_meta", "\"id\":\"s\",\"cwd\":\"/\""),
+    };
+    static const char *const dialects[] = {"pi", "codex"};
     char name[64];
 
     (void)state;
-    model_kit_read_text(&kit, "pi", text);
-    assert_true(model_kit_write(&kit, "codex", &files, NULL));
-    model_kit_read(&again, "codex", &files);
-    assert_int_equal(again.session.id.size, 38);
-    snprintf(name, sizeof(name), "-%.36s.jsonl",
-             (const char *)again.session.id.data + 1);
-    assert_non_null(model_kit_files_find(&files, name));
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit kit;
+        struct model_kit again;
+        model_kit_read_text(&kit, dialects[i], texts[i]);
+        assert_true(model_kit_write(&kit, "codex", &files, NULL));
+        model_kit_read(&again, "codex", &files);
+        assert_int_equal(again.session.id.size, 38);
+        snprintf(name, sizeof(name), "-%.36s.jsonl",
+                 (const char *)again.session.id.data + 1);
+        assert_non_null(model_kit_files_find(&files, name));
+        model_kit_free(&again);
+        model_kit_files_free(&files);
+        model_kit_free(&kit);
+    }
 }
 
 static void test_model_codex__untagged_form_is_written_tagged(void **state)

@@ -70,7 +70,7 @@ offers 'walcheck --s' --salvage --strict
 offers 'walcheck stores/one '
 offers 'walcheck --salvage st' stores
 offers 'walconv ' import export path dialects
-offers 'walconv import --dialect c' claude
+offers 'walconv import --dialect c' claude codex
 offers 'walconv export --dialect source stores/one --session be' beta
 offers 'walconv path stores/one stores al' alpha alpine-2
 

@@ -407,6 +407,43 @@ static void test_model_codex__encrypted_content_survives(void **state)
     free(text);
 }
 
+/* A rollout that is cut anywhere behind its rollback is a beginning of what
+ * the whole one is written as. */
+static void test_model_codex__every_beginning_is_read(void **state)
+{
+    struct model_kit_files whole = {.items = NULL};
+    struct model_kit kit;
+    char *text = made_file();
+    size_t lines = 0;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_true(model_kit_write(&kit, "codex", &whole, NULL));
+    model_kit_free(&kit);
+    for (char *end = text; (end = strchr(end, '\n')) != NULL; end++) {
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit_files other = {.items = NULL};
+        char *rest = strdup(end + 1);
+        end[1] = '\0';
+        model_kit_read_text(&kit, "codex", text);
+        assert_true(model_kit_write(&kit, "codex", &files, NULL));
+        assert_true(model_kit_write(&kit, "pi", &other, NULL));
+        if (strstr(text, "thread_rolled_back") != NULL) {
+            assert_memory_equal(files.items[0].data, whole.items[0].data,
+                                files.items[0].size);
+        }
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
+        model_kit_files_free(&other);
+        memcpy(end + 1, rest, strlen(rest) + 1);
+        free(rest);
+        lines++;
+    }
+    assert_true(lines > 40);
+    model_kit_files_free(&whole);
+    free(text);
+}
+
 static void test_model_codex__failed_output_is_told(void **state)
 {
     static const char text[] = META USER("06", "one");
@@ -434,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_model_codex__session_ids_become_uuids),
         cmocka_unit_test(test_model_codex__untagged_form_is_written_tagged),
         cmocka_unit_test(test_model_codex__encrypted_content_survives),
+        cmocka_unit_test(test_model_codex__every_beginning_is_read),
         cmocka_unit_test(test_model_codex__failed_output_is_told),
     };
 

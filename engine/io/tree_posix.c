@@ -109,6 +109,7 @@ static void tree_close_root(void *ctx, struct wal__tree *tree)
 
 /* A name below a directory that is open for this call alone. */
 struct spot {
+    struct wal__ways *ways;
     int parent;
     const char *name;
 };
@@ -122,16 +123,18 @@ static enum wal_status spot_open(struct wal__tree *tree, const char *path,
     if (error != 0) {
         return fail_on_way(sys_errno, error);
     }
+    spot->ways = &tree->ways;
     spot->parent = wal__way_open(&tree->ways, path, place.parent_size);
     spot->name = place.name;
     return spot->parent < 0 ? fail_on_way(sys_errno, errno) : WAL_OK;
 }
 
-/* Keeps errno. */
+/* Counts what was done, now that it is. Keeps errno. */
 static void spot_close(const struct spot *spot)
 {
     int error = errno;
 
+    atomic_fetch_add(&spot->ways->changes, 1);
     (void)close(spot->parent);
     errno = error;
 }
@@ -544,7 +547,7 @@ static enum wal_status tree_sync_directory(void *ctx, struct wal__tree *tree,
     if (error != 0) {
         return fail_on_way(sys_errno, error);
     }
-    error = wal__way_sync(directory);
+    error = wal__way_sync(&tree->ways, directory, tree->device);
     (void)close(directory);
     return error == 0 ? WAL_OK : fail(sys_errno, error);
 }

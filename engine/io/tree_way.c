@@ -117,7 +117,7 @@ int wal__way_open(struct wal__ways *ways, const char *path, size_t size)
     return wal__descriptor_move(open_by_parts(ways->root, copy));
 }
 
-int wal__way_sync(int directory)
+static int sync_directory(int directory)
 {
     int fd;
     int result;
@@ -131,6 +131,27 @@ int wal__way_sync(int directory)
     error = result < 0 ? errno : 0;
     (void)close(fd);
     return error;
+}
+
+int wal__way_sync(struct wal__ways *ways, int directory, dev_t device)
+{
+    unsigned changes = atomic_load(&ways->changes);
+    struct stat st;
+    int result;
+
+    if (changes == 0 || atomic_load(&ways->seen) != changes ||
+        fstat(directory, &st) < 0 || st.st_dev != device) {
+        atomic_store(&ways->seen, changes);
+        return sync_directory(directory);
+    }
+    if (atomic_load(&ways->covered) != changes) {
+        WAL__RETRY(result, syncfs(ways->root));
+        if (result < 0) {
+            return errno;
+        }
+        atomic_store(&ways->covered, changes);
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------- remembering --- */

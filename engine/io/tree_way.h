@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     WAL__WAYS = 8 /* that are remembered */
@@ -30,6 +31,11 @@ struct wal__ways {
     pthread_mutex_t mutex;
     struct wal__way *known[WAL__WAYS];
     size_t next; /* the place to be taken by the next one */
+    /* Changes that may have been of names, each counted behind it; and how
+     * many there were at the last sync of a directory, and of all. */
+    atomic_uint changes;
+    atomic_uint seen;
+    atomic_uint covered;
 };
 
 /* Takes the descriptor of the root. 0, or an errno. */
@@ -41,8 +47,11 @@ void wal__ways_deinit(struct wal__ways *ways);
  * the way leads out or through a link. */
 int wal__way_open(struct wal__ways *ways, const char *path, size_t size);
 
-/* The names in a directory that was found, on stable storage. 0, or errno. */
-int wal__way_sync(int directory);
+/* The names in a directory that was found, on stable storage; the device is
+ * the root's. After changes the first directory is synced by itself, a second
+ * one with all of the file system, which costs no more, and so the others.
+ * 0, or errno. */
+int wal__way_sync(struct wal__ways *ways, int directory, dev_t device);
 
 /* The directory for a call that only looks: it may have been found up to 10 ms
  * ago, and is found for others too. Null: see errno. Give it back. */

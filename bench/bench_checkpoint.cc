@@ -306,11 +306,12 @@ void next(benchmark::State &state)
 
 /* --- rewind -------------------------------------------------------------- */
 
-void write_files(const std::vector<std::string> &contents)
+/* Over what is there, as a rewind does. */
+void write_files(const std::vector<std::string> &names,
+                 const std::vector<std::string> &contents)
 {
-    for (size_t i = 0; i < contents.size(); i++) {
-        bench::write_file(shared->place / ("bare/" + std::to_string(i)),
-                          contents[i]);
+    for (size_t i = 0; i < names.size(); i++) {
+        bench::write_file(shared->place / ("bare/" + names[i]), contents[i]);
     }
     int root = open(shared->place.path().c_str(), O_RDONLY | O_CLOEXEC);
     bench::require(root >= 0 && syncfs(root) == 0, "cannot sync");
@@ -328,11 +329,16 @@ void rewind(benchmark::State &state)
     measure times;
 
     shared->engine->checkpoint(after);
+    shared->fresh("bare");
     for (const std::string &name : edited) {
+        std::string to = shared->place / ("bare/" + name);
+
+        std::filesystem::create_directories(
+            std::filesystem::path(to).parent_path());
         contents.push_back(bench::read_file(shared->tree.path() + "/" + name));
     }
+    write_files(edited, contents);
     for (auto _ : state) {
-        std::filesystem::create_directory(shared->fresh("bare"));
         bench::settle(shared->place.path());
         double own = timed([&] {
             bench::require(shared->engine->rewind(back ? before : after) ==
@@ -340,7 +346,7 @@ void rewind(benchmark::State &state)
                            "other files were changed");
         });
         bench::settle(shared->place.path());
-        double bare = timed([&] { write_files(contents); });
+        double bare = timed([&] { write_files(edited, contents); });
         times.add(own, bare, bare);
         state.SetIterationTime(own);
         back = !back;

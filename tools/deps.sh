@@ -27,6 +27,7 @@ libbenchmark-dev    deps_header benchmark/benchmark.h
 python3             deps_command python3
 shellcheck          deps_command shellcheck
 strace              deps_command strace
+git                 deps_command git
 "
 
 deps_command() {

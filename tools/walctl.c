@@ -14,8 +14,8 @@ static const char help[] =
     "Usage: walctl COMMAND [OPTION]... STORE [ARGUMENT]...\n"
     "\n"
     "  init STORE                     make a store\n"
-    "  create STORE [--id ID] [--cwd DIR] [--title T] [--meta JSON]\n"
-    "                                 make a session, print its id\n"
+    "  create STORE [--id ID] [--cwd DIR] [--project ID] [--title T]\n"
+    "         [--meta JSON]           make a session, print its id\n"
     "  append STORE SESSION [--each] [--expect-tail ENTRY] [--stream N]\n"
     "         [--durability durable|written|queued] < entries.jsonl\n"
     "                                 append entries, a JSON object a line\n"
@@ -61,6 +61,8 @@ static const char help[] =
     "                                 OUTDIR/checkpoints\n"
     "  checkpoint-import STORE SESSION DIR [--root DIR]\n"
     "                                 the reverse, of either layout\n"
+    "  projects STORE                 the projects that it has sessions of\n"
+    "  project [DIR]                  id of the project of a directory\n"
     "  stats STORE                    counts and sizes\n"
     "  migrate STORE [SESSION]        bring it to this version\n"
     "  accept-damage STORE [SESSION]  let damaged sessions take appends\n"
@@ -102,6 +104,8 @@ static const struct {
     {"checkpoint-import", walctl_checkpoint_import},
     {"checkpointing", walctl_checkpointing},
     {"rewind", walctl_rewind},
+    {"projects", walctl_projects},
+    {"project", walctl_project},
     {"stats", walctl_stats},
     {"migrate", walctl_migrate},
     {"accept-damage", walctl_accept_damage},

@@ -36,6 +36,8 @@ int walctl_checkpoint_export(struct cli *cli, int argc, char **argv);
 int walctl_checkpoint_import(struct cli *cli, int argc, char **argv);
 int walctl_checkpointing(struct cli *cli, int argc, char **argv);
 int walctl_rewind(struct cli *cli, int argc, char **argv);
+int walctl_projects(struct cli *cli, int argc, char **argv);
+int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 

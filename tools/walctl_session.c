@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/cli_project.h"
 #include "tools/walctl.h"
+#include "tools/walctl_adopt.h"
 
 static int create(const struct cli *cli, struct wal_store *store,
                   const struct wal_session_options *options, const char *id)
@@ -25,13 +27,29 @@ static int create(const struct cli *cli, struct wal_store *store,
     return walctl_print_id(cli, session);
 }
 
+/* The project that a new session of the directory is of. What the directory has
+ * of former projects comes first, so that the new session is the newest; where
+ * that fails, it is tried again at the next access. */
+static void take_project(struct wal_store *store,
+                         struct wal_session_options *options,
+                         const char *directory, const char *project)
+{
+    uint64_t count = 0;
+
+    walctl_adopt(store, directory, project, &count, NULL);
+    options->project = cli_slice(project);
+}
+
 static int check_new(const struct cli *cli, const char *id, const char *title,
-                     const char *meta)
+                     const char *meta, const char *project)
 {
     int code = cli_new_id(cli, "--id", id);
 
     if (code == CLI_GO_ON) {
         code = cli_limit(cli, "--title", title, CLI_TEXT_MAX);
+    }
+    if (code == CLI_GO_ON) {
+        code = cli_limit(cli, "--project", project, CLI_TEXT_MAX);
     }
     /* Empty metadata is none. */
     if (code == CLI_GO_ON && meta != NULL && meta[0] != '\0') {
@@ -46,15 +64,18 @@ int walctl_create(struct cli *cli, int argc, char **argv)
     const char *cwd = ".";
     const char *title = NULL;
     const char *meta = NULL;
+    const char *project = NULL;
     const struct cli_option options[] = {
         {.name = "id", .value = &id},
         {.name = "cwd", .value = &cwd},
+        {.name = "project", .value = &project},
         {.name = "title", .value = &title},
         {.name = "meta", .value = &meta},
         {.name = NULL},
     };
     struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_store *store = NULL;
+    char found[CLI_PROJECT_SIZE];
     char *directory;
     int code = cli_parse(cli, argc, argv, options);
 
@@ -62,7 +83,7 @@ int walctl_create(struct cli *cli, int argc, char **argv)
         code = cli_operands(cli, 2, 2);
     }
     if (code == CLI_GO_ON) {
-        code = check_new(cli, id, title, meta);
+        code = check_new(cli, id, title, meta, project);
     }
     if (code == CLI_GO_ON) {
         code = walctl_directory(cli, cwd, &directory);
@@ -76,6 +97,11 @@ int walctl_create(struct cli *cli, int argc, char **argv)
         wanted.cwd = cli_slice(directory);
         wanted.title = cli_slice(title);
         wanted.metadata = cli_slice(meta);
+        wanted.project = cli_slice(project);
+        if (project == NULL) {
+            cli_project_find(directory, found);
+            take_project(store, &wanted, directory, found);
+        }
         code = create(cli, store, &wanted, id);
         code = cli_close(cli, cli->items[1], store, code);
     }

@@ -2,7 +2,8 @@
  * walctl_show - the commands that tell of sessions: list, latest, children and
  * show.
  *
- * Invariant: they write nothing to the store.
+ * Invariant: they write nothing to the store but the project ids of sessions of
+ * the directory that is asked for (walctl_adopt.h).
  *
  * Threads: one.
  */
@@ -12,6 +13,7 @@
 
 #include "tools/cli_session.h"
 #include "tools/walctl.h"
+#include "tools/walctl_adopt.h"
 #include "tools/walctl_changes.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
@@ -52,7 +54,7 @@ int walctl_list(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
+    code = walctl_open_adopted(cli, directory, &store);
     if (code == CLI_GO_ON) {
         wanted.cwd = cli_slice(directory);
         wanted.project = cli_slice(project);
@@ -117,7 +119,7 @@ int walctl_latest(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
+    code = walctl_open_adopted(cli, directory, &store);
     if (code == CLI_GO_ON) {
         wanted.cwd = cli_slice(directory);
         code = print_latest(cli, store, &wanted);

@@ -16,6 +16,7 @@
 
 #include "tools/cli_json.h"
 #include "tools/walctl.h"
+#include "tools/walctl_adopt.h"
 #include "tools/walctl_costs.h"
 
 #define SCHEMA_VERSION 1 /* what `migrate` brings a session to */
@@ -157,7 +158,10 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
     return cli_close(cli, cli->items[1], store, code);
 }
 
-static void print_migration(const struct wal_migration *migration)
+/* Of a store, `moved` tells how many sessions got the project of their
+ * directory; null: not asked for. */
+static void print_migration(const struct wal_migration *migration,
+                            const uint64_t *moved)
 {
     struct cli_json json;
 
@@ -169,6 +173,10 @@ static void print_migration(const struct wal_migration *migration)
     cli_json_number(&json, migration->to);
     cli_json_key(&json, "sessions");
     cli_json_number(&json, migration->sessions);
+    if (moved != NULL) {
+        cli_json_key(&json, "moved");
+        cli_json_number(&json, *moved);
+    }
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
@@ -178,14 +186,24 @@ static int migrate_store(const struct cli *cli)
     struct wal_migration done = {.struct_size = sizeof(done)};
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = NULL;
+    uint64_t moved = 0;
+    int code;
     enum wal_status status =
         wal_store_migrate(cli->items[1], &options, &done, &error);
 
     if (status != WAL_OK) {
         return cli_fail(cli, cli->items[1], status, &error);
     }
-    print_migration(&done);
-    return CLI_DONE;
+    code = cli_open(cli, cli->items[1], 0, &store);
+    if (code != CLI_GO_ON) {
+        return code;
+    }
+    status = walctl_adopt_all(store, &moved, &error);
+    print_migration(&done, &moved);
+    code = status == WAL_OK ? CLI_DONE
+                            : cli_fail(cli, cli->items[1], status, &error);
+    return cli_close(cli, cli->items[1], store, code);
 }
 
 static int migrate_session(const struct cli *cli)
@@ -208,7 +226,7 @@ static int migrate_session(const struct cli *cli)
         code = status == WAL_OK ? CLI_DONE
                                 : cli_fail(cli, cli->items[2], status, &error);
         if (status == WAL_OK) {
-            print_migration(&done);
+            print_migration(&done, NULL);
         }
     }
     return cli_close(cli, cli->items[1], store, code);

@@ -37,7 +37,9 @@ offers 'walctl l' list latest
 offers 'walctl ' init create append list latest show meta children fork head \
     compact-session redact delete doc checkpoint checkpoints checkpoint-show \
     checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import \
-    checkpointing rewind stats migrate accept-damage
+    checkpointing rewind projects project stats migrate accept-damage
+offers 'walctl projects stores/o' stores/one stores/other
+offers 'walctl project st' stores
 offers 'walctl show stores/o' stores/one stores/other
 offers 'walctl show stores/one al' alpha alpine-2
 offers 'walctl show stores/one ' @latest alpha beta alpine-2 with:colon

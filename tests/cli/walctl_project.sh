@@ -1,0 +1,243 @@
+#!/usr/bin/env bash
+# walctl project and projects: the id of a repository, what is kept of it, and
+# sessions that get it in the place of one that they had before.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+work=$(cd "$work" && pwd -P)
+export HOME=$work GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=$work/gitconfig
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a
+export GIT_COMMITTER_EMAIL=a@b
+git config --global protocol.file.allow always
+git config --global init.defaultBranch main
+
+# repository NAME: one with a commit of its own.
+repository() {
+    git init -q "$work/$1"
+    git -C "$work/$1" commit -q --allow-empty -m "$1"
+}
+roots() {
+    git -C "$1" rev-list --max-parents=0 --all | LC_ALL=C sort
+}
+# is ID DIRECTORY: also when nothing is kept, and then when it is.
+is() {
+    same "$1" "$(walctl project "$2")" "project of $2"
+    same "$1" "$(walctl project "$2")" "project of $2, again"
+}
+# session ID FIELD
+session() {
+    walctl show --json "$store" "$1" | field "$2"
+}
+# make ID DIRECTORY [PROJECT]
+make() {
+    walctl create "$store" --id "$1" --cwd "$2" --project "${3-}" >/dev/null
+}
+former() {
+    printf '%s' "$1" | sha256sum | cut -c 1-16
+}
+
+# A git that does not end.
+mkdir "$work/slow"
+printf '#!/bin/sh\nexec sleep 300\n' >"$work/slow/git"
+chmod +x "$work/slow/git"
+repository held
+(
+    PATH=$work/slow:$PATH timeout 60 walctl project "$work/held" >"$work/held.id"
+) &
+held=$!
+
+# A repository: all digits of its root, kept in .git.
+repository one
+root=$(roots "$work/one")
+same 40 "${#root}" "digits of a root commit"
+git -C "$work/one" commit -q --allow-empty -m second
+mkdir -p "$work/one/deep/down"
+is "$root" "$work/one/deep/down"
+same "$root" "$(cat "$work/one/.git/opencode")" "what is kept"
+same 644 "$(stat -c %a "$work/one/.git/opencode")" "mode of what is kept"
+is "$root" "$work/one"
+is "$root" "$work/one/.git"
+same "$root" "$(cd "$work/one/deep" && walctl project)" "of the current one"
+ln -s "$work/one/deep" "$work/link"
+is "$root" "$work/link"
+walctl project --json "$work/one" | json "rows == [
+    {'projectId': '$root', 'directory': '$work/one'}]"
+
+# What is kept counts, without git; anything else does not, and is replaced.
+printf '%040d\n' 7 >"$work/one/.git/opencode"
+mkdir "$work/empty"
+cp "$(command -v walctl)" "$work/walctl"
+same "$(printf '%040d' 7)" "$(PATH=$work/empty "$work/walctl" project "$work/one")" \
+    "what is kept, without git"
+for junk in '' junk "${root%?}" "${root}0" "${root^^}Z" "$root $root" \
+    "g${root#?}"; do
+    printf '%s' "$junk" >"$work/one/.git/opencode"
+    is "$root" "$work/one"
+    same "$root" "$(cat "$work/one/.git/opencode")" "in the place of '$junk'"
+done
+head -c 5000 /dev/zero >"$work/one/.git/opencode"
+is "$root" "$work/one"
+rm "$work/one/.git/opencode"
+mkfifo "$work/one/.git/opencode"
+is "$root" "$work/one"
+same "$root" "$(cat "$work/one/.git/opencode")" "in the place of a pipe"
+
+# Where it cannot be kept.
+rm "$work/one/.git/opencode"
+mkdir "$work/one/.git/opencode"
+is "$root" "$work/one"
+rmdir "$work/one/.git/opencode"
+chmod a-w "$work/one/.git"
+is "$root" "$work/one"
+chmod u+w "$work/one/.git"
+same "" "$(find "$work/one/.git" -name 'opencode.*')" "left over"
+rm -f "$work/one/.git/opencode"
+
+# Other variables of git and other repositories change nothing.
+repository other
+same "$root" "$(GIT_DIR=$work/other/.git GIT_WORK_TREE=$work/other \
+    GIT_OBJECT_DIRECTORY=$work/none GIT_CEILING_DIRECTORIES=$work/one \
+    GIT_NAMESPACE=n walctl project "$work/one/deep")" "with variables set"
+rm "$work/one/.git/opencode"
+
+# Without git, and with one that takes too long.
+same global "$(PATH=$work/empty "$work/walctl" project "$work/one")" "without git"
+[ ! -e "$work/one/.git/opencode" ] || fail "kept without git"
+
+# Two roots: the first of them, sorted.
+repository two
+for name in b c d; do
+    git -C "$work/two" checkout -q --orphan $name
+    git -C "$work/two" commit -q --allow-empty -m "root $name"
+done
+same 4 "$(roots "$work/two" | wc -l)" "roots"
+is "$(roots "$work/two" | head -n 1)" "$work/two"
+
+# A worktree, a submodule, a bare repository.
+git -C "$work/one" worktree add -q "$work/tree" 2>/dev/null
+mkdir "$work/tree/below"
+is "$root" "$work/tree/below"
+same "$root" "$(cat "$work/one/.git/opencode")" "kept by a worktree"
+rm "$work/one/.git/opencode"
+git -C "$work/one" submodule --quiet add "$work/other" sub
+is "$(roots "$work/other")" "$work/one/sub"
+same "$(roots "$work/other")" "$(cat "$work/one/.git/modules/sub/opencode")" \
+    "kept of a submodule"
+is "$root" "$work/one"
+git clone -q --bare "$work/one" "$work/bare"
+is "$root" "$work/bare"
+same "$root" "$(cat "$work/bare/opencode")" "kept in a bare repository"
+git init -q --object-format=sha256 "$work/long"
+git -C "$work/long" commit -q --allow-empty -m long
+is "$(roots "$work/long")" "$work/long"
+
+# None: no commit, no repository, what only looks like one.
+git init -q "$work/new"
+is global "$work/new"
+[ ! -e "$work/new/.git/opencode" ] || fail "kept without a commit"
+mkdir -p "$work/outside" "$work/one/odd/.git" "$work/outside/broken"
+is global "$work/outside"
+is "$root" "$work/one/odd"
+printf 'gitdir: %s\n' "$work/none" >"$work/outside/broken/.git"
+is global "$work/outside/broken"
+printf 'nothing\n' >"$work/outside/broken/.git"
+is global "$work/outside/broken"
+is global /
+code 1 walctl project "$work/none"
+code 1 walctl project "$work/gitconfig"
+code 2 walctl project "$work" "$work"
+mkdir -p "$work/one/fake/.git/objects" "$work/one/fake/.git/refs"
+printf 'nonsense\n' >"$work/one/fake/.git/HEAD"
+is global "$work/one/fake"
+[ ! -e "$work/one/fake/.git/opencode" ] || fail "another repository's id is kept"
+rm -r "$work/one/fake"
+
+# Sessions: the project of their directory, or the one that is given.
+code 0 walctl init "$store"
+walctl create "$store" --id s1 --cwd "$work/one" >/dev/null
+same "$root" "$(session s1 projectId)" "a new session's project"
+walctl create "$store" --id s2 --cwd "$work/outside" >/dev/null
+same global "$(session s2 projectId)" "a session's outside"
+walctl create "$store" --id s3 --cwd "$work/none" >/dev/null
+same global "$(session s3 projectId)" "a session's of no directory"
+make s4 "$work/one" mine
+same mine "$(session s4 projectId)" "a project that is given"
+make s5 /srv ''
+same None "$(session s5 projectId)" "a session of no project"
+code 2 walctl create "$store" --project "$(printf '%04097d' 0)"
+walctl list --json --project "$root" "$store" |
+    json '[r["sessionId"] for r in rows] == ["s1"]'
+walctl projects --json "$store" >"$work/projects"
+json "[(r['projectId'], r['sessions'], r['newest'], r['directories'])
+       for r in rows] == [
+    (None, 1, 's5', ['/srv']), ('mine', 1, 's4', ['$work/one']),
+    ('global', 2, 's3', ['$work/none', '$work/outside']),
+    ('$root', 1, 's1', ['$work/one'])]
+    and all(r['updated'].endswith('Z') for r in rows)" "$work/projects"
+walctl projects "$store" >"$work/projects"
+same 5 "$(wc -l <"$work/projects")" "lines of projects"
+grep -q "^$root  *1  .* s1  *$work/one\$" "$work/projects" || fail "a row"
+code 2 walctl projects
+code 3 walctl projects "$work/none"
+
+# On the first access: from both former ids, this directory's sessions only.
+store=$work/second
+walctl init "$store"
+deep=$work/one/deep
+make a1 "$deep" "$(former "$deep")"
+make a2 "$deep" global
+make a3 "$deep" mine
+make a4 "$deep" "$(former "$work/one")"
+make b1 "$work/one" global
+make b2 "$work/two" global
+make b3 "$work/outside" global
+make a5 "$deep" "$root"
+walctl list --json "$store" >"$work/before"
+walctl list --json "$store" | json '[r["projectId"] for r in rows].count("global")
+    == 4'
+same a5 "$(walctl latest --cwd "$deep" "$store")" "latest"
+walctl list --json --cwd "$deep" "$store" >"$work/after"
+json "{r['sessionId']: r['projectId'] for r in rows} == {
+    'a1': '$root', 'a2': '$root', 'a3': 'mine',
+    'a4': '$(former "$work/one")', 'a5': '$root'}
+    and rows[0]['sessionId'] == 'a5'" "$work/after"
+ids='[r["sessionId"] for r in rows if r["sessionId"] in ("a1", "a2")]'
+json "$ids == ['a2', 'a1']" "$work/before"
+json "$ids == ['a2', 'a1']" "$work/after"
+for id in b1 b2 b3; do
+    same global "$(session $id projectId)" "of another directory"
+done
+sequence() {
+    walctl stats --json "$store" | field lastSequence
+}
+before=$(sequence)
+walctl list --cwd "$deep" "$store" >/dev/null
+walctl latest --cwd "$deep" "$store" >/dev/null
+walctl latest --cwd "$work/outside" "$store" >/dev/null
+same "$before" "$(sequence)" "records after a second access"
+walctl create "$store" --id b4 --cwd "$work/one" >/dev/null
+same "$root" "$(session b1 projectId)" "after create"
+same b4 "$(walctl latest --cwd "$work/one" "$store")" "the newest after create"
+
+# All at once; and again.
+make c1 "$work/tree" global
+make c2 "$work/tree" "$(former "$work/tree")"
+walctl migrate "$store" | json 'rows[0]["moved"] == 3
+    and rows[0]["from"] == rows[0]["to"]'
+same "$root" "$(session c1 projectId)" "of a worktree, after migrate"
+same "$root" "$(session c2 projectId)" "of a worktree, after migrate"
+same "$(roots "$work/two" | head -n 1)" "$(session b2 projectId)" "after migrate"
+same global "$(session b3 projectId)" "outside, after migrate"
+before=$(sequence)
+walctl migrate "$store" | json 'rows[0]["moved"] == 0'
+same "$before" "$(sequence)" "records after a second migrate"
+code 0 walcheck "$store"
+
+# A store that is not writable is read as it is.
+make d1 "$work/two" global
+chmod -R a-w "$store"
+walctl list --json --cwd "$work/two" "$store" | json 'len(rows) == 2'
+chmod -R u+w "$store"
+
+wait "$held" || fail "a git that does not end is waited for"
+same global "$(cat "$work/held.id")" "with a git that does not end"

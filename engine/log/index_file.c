@@ -12,6 +12,31 @@
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
 
+enum wal_status wal__index_sealed(struct wal__segment *segment,
+                                  struct wal__span *bytes)
+{
+    uint64_t offset = segment->trailer.index_offset;
+    uint64_t capacity = segment->header.capacity;
+    struct wal__frame frame;
+    const uint8_t *map;
+
+    if (offset + WAL__FRAME_SIZE > capacity) {
+        return WAL_ENOTFOUND;
+    }
+    map = wal__segment_map(segment, NULL);
+    if (map == NULL) {
+        return WAL_EIO;
+    }
+    if (wal__frame_decode(map + offset, capacity - offset, segment->header.salt,
+                          offset, &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_INDEX) {
+        return WAL_ENOTFOUND;
+    }
+    bytes->data = map + offset + WAL__FRAME_SIZE;
+    bytes->size = frame.stored_size;
+    return WAL_OK;
+}
+
 enum wal_status wal__mapped_file_open(const struct wal__env *env,
                                       const char *path,
                                       struct wal__mapped_file *mapped,

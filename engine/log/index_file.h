@@ -26,6 +26,11 @@ void wal__mapped_file_close(const struct wal__env *env,
 void wal__index_path(const struct wal__env *env, uint32_t stream, uint64_t id,
                      char out[WAL__PATH_MAX]);
 
+/* The payload of a sealed segment's INDEX frame, in the segment's map:
+ * WAL_ENOTFOUND where it is damaged, WAL_EIO without a map. */
+enum wal_status wal__index_sealed(struct wal__segment *segment,
+                                  struct wal__span *bytes) WAL_MUST_USE;
+
 /* A file of index/, written under a temporary name, synced, and renamed. */
 struct wal__index_writer {
     const struct wal__env *env;

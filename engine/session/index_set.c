@@ -81,26 +81,12 @@ static enum wal_status insert(struct wal__index_set *set,
 static enum wal_status open_sealed(struct wal__segment *segment,
                                    struct wal__index_slot *slot)
 {
-    uint64_t offset = segment->trailer.index_offset;
-    uint64_t capacity = segment->header.capacity;
     struct wal__span bytes;
-    struct wal__frame frame;
-    const uint8_t *map;
+    enum wal_status status = wal__index_sealed(segment, &bytes);
 
-    if (offset + WAL__FRAME_SIZE > capacity) {
-        return WAL_ENOTFOUND;
+    if (status != WAL_OK) {
+        return status;
     }
-    map = wal__segment_map(segment, NULL);
-    if (map == NULL) {
-        return WAL_EIO;
-    }
-    if (wal__frame_decode(map + offset, capacity - offset, segment->header.salt,
-                          offset, &frame) != WAL__FMT_OK ||
-        frame.type != WAL__FRAME_INDEX) {
-        return WAL_ENOTFOUND;
-    }
-    bytes.data = map + offset + WAL__FRAME_SIZE;
-    bytes.size = frame.stored_size;
     return wal__index_decode(bytes, &slot->index) == WAL__FMT_OK
                ? WAL_OK
                : WAL_ENOTFOUND;

@@ -23,23 +23,8 @@ static bool is_plain(uint8_t byte)
 static const char *rollouts_path(const struct wal__model_session *session,
                                  uint32_t stream, struct wal__arena *arena)
 {
-    struct wal__json_span cwd = session->cwd;
-    struct wal__model_path path;
-
     (void)stream;
-    wal__model_path_init(&path, arena);
-    wal__model_path_add(&path, "sessions/--");
-    if (cwd.size > 2 && cwd.data[1] == '/') {
-        cwd = wal__arena_escape(
-            arena, (struct wal__json_span){cwd.data + 2, cwd.size - 3});
-    }
-    wal__model_path_add_string(&path, cwd, is_plain, '-');
-    wal__model_path_add(&path, "--/");
-    wal__model_path_add_time(&path, session->time, false);
-    wal__model_path_add(&path, "_");
-    wal__model_path_add_id(&path, session->id);
-    wal__model_path_add(&path, ".jsonl");
-    return path.text;
+    return wal__model_dashed_path(session, is_plain, false, arena);
 }
 
 /* The header that was read, with the id that the session has here. */

@@ -108,3 +108,25 @@ void wal__model_path_add_time(struct wal__model_path *path,
     }
     append(path, text + 1, has_ms ? 24 : 19);
 }
+
+const char *wal__model_dashed_path(const struct wal__model_session *session,
+                                   bool (*is_plain)(uint8_t byte), bool has_ms,
+                                   struct wal__arena *arena)
+{
+    struct wal__json_span cwd = session->cwd;
+    struct wal__model_path path;
+
+    wal__model_path_init(&path, arena);
+    wal__model_path_add(&path, "sessions/--");
+    if (cwd.size > 2 && cwd.data[1] == '/') {
+        cwd = wal__arena_escape(
+            arena, (struct wal__json_span){cwd.data + 2, cwd.size - 3});
+    }
+    wal__model_path_add_string(&path, cwd, is_plain, '-');
+    wal__model_path_add(&path, "--/");
+    wal__model_path_add_time(&path, session->time, has_ms);
+    wal__model_path_add(&path, "_");
+    wal__model_path_add_id(&path, session->id);
+    wal__model_path_add(&path, ".jsonl");
+    return path.text;
+}

@@ -8,7 +8,7 @@
 #ifndef FORMAT_JSONL_MODEL_PATH_H
 #define FORMAT_JSONL_MODEL_PATH_H
 
-#include "format/jsonl/arena.h"
+#include "format/jsonl/model.h"
 
 /* A path that is being put together, at its end NUL. */
 struct wal__model_path {
@@ -40,5 +40,12 @@ void wal__model_path_add_id(struct wal__model_path *path,
  * epoch where it is no time. */
 void wal__model_path_add_time(struct wal__model_path *path,
                               struct wal__json_span time, bool has_ms);
+
+/* The file of a session in the folder of its directory, as pi and rollouts
+ * name them: sessions/--DIRECTORY--/TIME_ID.jsonl, the directory without its
+ * first '/' and a dash for what `is_plain` says no to. Null: no memory. */
+const char *wal__model_dashed_path(const struct wal__model_session *session,
+                                   bool (*is_plain)(uint8_t byte), bool has_ms,
+                                   struct wal__arena *arena);
 
 #endif

@@ -105,7 +105,7 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
 
     if (fd >= 0 &&
         wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
-        same = cli_source_match(store, session, fd, &match, NULL) == WAL_OK &&
+        same = cli_source_match(store, session, 0, fd, &match, NULL) == WAL_OK &&
                match.is_prefix;
         wal_session_close(session);
     }

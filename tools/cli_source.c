@@ -36,13 +36,12 @@ static bool is_utf8(const char *text, size_t size)
     return true;
 }
 
-char *cli_source_text(const char *dialect, uint64_t ordinal, const char *path)
+char *cli_source_escape(const char *path)
 {
     size_t size = strlen(path);
     bool keep = is_utf8(path, size);
-    char *text = cli_alloc(3 * size + strlen(dialect) + 32);
-    int at = sprintf(text, "%s %llu ", dialect, (unsigned long long)ordinal);
-    char *out = text + at;
+    char *text = cli_alloc(3 * size + 1);
+    char *out = text;
 
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = (uint8_t)path[i];
@@ -54,6 +53,16 @@ char *cli_source_text(const char *dialect, uint64_t ordinal, const char *path)
         }
     }
     *out = '\0';
+    return text;
+}
+
+char *cli_source_text(const char *dialect, uint64_t ordinal, const char *path)
+{
+    char *escaped = cli_source_escape(path);
+    char *text = cli_alloc(strlen(escaped) + strlen(dialect) + 32);
+
+    sprintf(text, "%s %llu %s", dialect, (unsigned long long)ordinal, escaped);
+    free(escaped);
     if (strlen(text) > CLI_SOURCE_SIZE_MAX) {
         free(text);
         return NULL;
@@ -90,6 +99,17 @@ static bool decode(char *path)
     }
     *out = '\0';
     return true;
+}
+
+char *cli_source_unescape(struct wal_slice text)
+{
+    char *path = cli_copy(text.data, (size_t)text.size);
+
+    if (!decode(path)) {
+        free(path);
+        return NULL;
+    }
+    return path;
 }
 
 bool cli_source_parse(struct wal_slice text, struct cli_source *source)
@@ -143,7 +163,7 @@ bool cli_line_is_whole(const struct wal_entry *entry)
 }
 
 enum wal_status cli_lines_open(struct cli_lines *lines,
-                               struct wal_session *session,
+                               struct wal_session *session, uint32_t stream,
                                struct wal_error *error)
 {
     struct wal_iter_options options = {
@@ -151,6 +171,7 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
         .mode = WAL_ITER_ALL,
         /* A file's lines are all of them; those that were redacted have a
          * place, and no bytes. */
+        .stream = stream,
         .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
     };
 
@@ -301,8 +322,8 @@ static enum wal_status match_entry(struct wal_store *store,
 }
 
 enum wal_status cli_source_match(struct wal_store *store,
-                                 struct wal_session *session, int fd,
-                                 struct cli_match *match,
+                                 struct wal_session *session, uint32_t stream,
+                                 int fd, struct cli_match *match,
                                  struct wal_error *error)
 {
     struct cli_match found = {.is_prefix = true};
@@ -310,7 +331,7 @@ enum wal_status cli_source_match(struct wal_store *store,
     struct wal_entry entry;
     enum wal_status status;
 
-    status = cli_lines_open(&lines, session, error);
+    status = cli_lines_open(&lines, session, stream, error);
     if (status != WAL_OK) {
         return status;
     }

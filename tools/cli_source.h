@@ -39,7 +39,12 @@ char *cli_source_text(const char *dialect, uint64_t ordinal, const char *path);
 bool cli_source_parse(struct wal_slice text, struct cli_source *source);
 void cli_source_deinit(struct cli_source *source);
 
-/* The lines of an imported session. */
+/* A path as text without '%', control bytes and bytes that are not UTF-8, and
+ * back; to be freed. Back is null for what is no such text. */
+char *cli_source_escape(const char *path);
+char *cli_source_unescape(struct wal_slice text);
+
+/* The lines of an imported session: of one file, or of one of its files. */
 struct cli_lines {
     struct wal_iter *iter;
     struct wal_entry held; /* may be replaced by the one behind it */
@@ -48,7 +53,7 @@ struct cli_lines {
 };
 
 enum wal_status cli_lines_open(struct cli_lines *lines,
-                               struct wal_session *session,
+                               struct wal_session *session, uint32_t stream,
                                struct wal_error *error);
 
 /* The next line, its payload out of line where that is a blob, or WAL_END;
@@ -76,8 +81,8 @@ struct cli_match {
 
 /* Compares by reading both as streams. Outputs are untouched on failure. */
 enum wal_status cli_source_match(struct wal_store *store,
-                                 struct wal_session *session, int fd,
-                                 struct cli_match *match,
+                                 struct wal_session *session, uint32_t stream,
+                                 int fd, struct cli_match *match,
                                  struct wal_error *error);
 
 #endif

@@ -34,4 +34,20 @@ struct walconv_import {
 int walconv_import_file(const struct walconv_import *import, int fd,
                         const char *name, const char *path);
 
+/* Opens the session of a source; WAL_ENOTFOUND when there is none. */
+enum wal_status walconv_open_source(struct wal_store *store, const char *source,
+                                    struct wal_session **session,
+                                    struct wal_error *error);
+
+/* Imports a file of lines into a stream of a session that is a tree, of which
+ * the stream is the beginning. Prints and answers the same. */
+int walconv_import_stream(const struct walconv_import *import, int fd,
+                          const char *name, struct wal_session *session,
+                          const struct wal__dialect *dialect, uint32_t stream);
+
+/* The files of a tree, of form line and JSON; see walconv_tree.h. `path` is the
+ * directory below the import's argument, empty for that itself. */
+int walconv_import_tree(const struct walconv_import *import, const char *name,
+                        const char *path, const struct wal__dialect *dialect);
+
 #endif

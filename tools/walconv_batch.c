@@ -81,6 +81,7 @@ enum wal_status walconv_batch_put(struct walconv_batch *batch,
     reserve(batch, size);
     item = &batch->items[batch->count++];
     item->flags = entry->flags;
+    item->stream = entry->stream;
     for (size_t i = 0; i < BATCH_TEXTS; i++) {
         keep(batch, &item->texts[i], texts[i]);
     }
@@ -110,6 +111,7 @@ enum wal_status walconv_batch_send(struct walconv_batch *batch,
         entries[i] = (struct wal_entry){
             .struct_size = sizeof(entries[i]),
             .flags = batch->items[i].flags,
+            .stream = batch->items[i].stream,
             .id = text_at(batch, &texts[BATCH_ID]),
             .parent_id = text_at(batch, &texts[BATCH_PARENT]),
             .type = text_at(batch, &texts[BATCH_TYPE]),

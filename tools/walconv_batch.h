@@ -32,6 +32,7 @@ enum {
 
 struct walconv_pending {
     uint32_t flags;
+    uint32_t stream;
     struct walconv_place texts[BATCH_TEXTS];
 };
 

@@ -21,6 +21,8 @@
 #include "tools/cli_source.h"
 #include "tools/walconv.h"
 #include "tools/walconv_source.h"
+#include "tools/walconv_tree.h"
+#include "tools/walconv_tree_export.h"
 #include "tools/walconv_view.h"
 
 struct item {
@@ -28,6 +30,7 @@ struct item {
     uint32_t number; /* of the session */
     char *path;      /* below the output directory; null: no source */
     bool is_shared;  /* another source has this path */
+    const struct wal__dialect *tree; /* that it is one of, or null */
 };
 
 struct export
@@ -80,6 +83,9 @@ static int gather(struct export *export)
         item->id = cli_copy(info.id.data, (size_t)info.id.size);
         if (cli_source_parse(info.source, &source)) {
             item->path = source.path;
+            item->tree = walconv_tree_root_end(source.path) != NULL
+                             ? wal__dialect_find(source.dialect)
+                             : NULL;
         }
     }
     wal_list_close(list);
@@ -271,6 +277,7 @@ static void print_view(const struct export *export, const struct item *item,
 static int export_view(const struct export *export, const struct item *item)
 {
     struct walconv_view view = {.cli = export->cli,
+                                .store = export->store,
                                 .dialect = export->dialect,
                                 .root = export->root,
                                 .name = item->id};
@@ -303,6 +310,27 @@ static char *joined(const char *root, const char *path)
     return text;
 }
 
+/* Where a session's file lies below the output directory; to be freed. */
+static char *place_of(const struct item *item, uint32_t stream)
+{
+    return item->tree != NULL
+               ? walconv_tree_place(item->path, item->tree, stream)
+               : cli_copy(item->path, strlen(item->path));
+}
+
+static int put_source(const struct walconv_source *source,
+                      const struct item *item, struct walconv_outcome *outcome)
+{
+    if (source->root == NULL) {
+        return item->tree == NULL || item->tree->reading->stream != NULL
+                   ? walconv_source_print(source, outcome)
+                   : cli_error(source->cli, CLI_NO, item->id,
+                               "is a tree of files; it needs a directory");
+    }
+    return item->tree != NULL ? walconv_tree_put(source, item->tree, outcome)
+                              : walconv_source_put(source, outcome);
+}
+
 static int export_source(struct export *export, const struct item *item)
 {
     struct walconv_source source = {.cli = export->cli,
@@ -321,10 +349,11 @@ static int export_source(struct export *export, const struct item *item)
         if (status != WAL_OK) {
             return cli_fail(export->cli, item->id, status, &error);
         }
-        path = joined(export->root != NULL ? export->root : "", item->path);
+        char *place = place_of(item, 0);
+        path = joined(export->root != NULL ? export->root : "", place);
         source.name = export->root != NULL ? path : item->path;
-        code = export->root != NULL ? walconv_source_put(&source, &outcome)
-                                    : walconv_source_print(&source, &outcome);
+        code = put_source(&source, item, &outcome);
+        free(place);
         wal_session_close(source.session);
     }
     progress_clear(&export->progress);
@@ -481,6 +510,7 @@ static int view_path(const struct export *export, struct wal_session *session,
 {
     const struct cli *cli = export->cli;
     const struct walconv_view view = {.cli = cli,
+                                      .store = export->store,
                                       .session = session,
                                       .dialect = export->dialect,
                                       .root = cli->items[2],
@@ -540,8 +570,10 @@ int walconv_path(struct cli *cli, int argc, char **argv)
             item = item_of(&export, info.id);
         }
         if (item != NULL && item->path != NULL) {
-            char *path = joined(cli->items[2], item->path);
+            char *place = place_of(item, (uint32_t)number);
+            char *path = joined(cli->items[2], place);
             printf("%s\n", path);
+            free(place);
             free(path);
             code = CLI_DONE;
         } else {

@@ -52,10 +52,9 @@ static int fail_errno(const struct file *file)
                                       : strerror(number));
 }
 
-/* Opens the session of a source; WAL_ENOTFOUND when there is none. */
-static enum wal_status open_source(struct wal_store *store, const char *source,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
+enum wal_status walconv_open_source(struct wal_store *store, const char *source,
+                                    struct wal_session **session,
+                                    struct wal_error *error)
 {
     struct wal_list_options options = {.struct_size = sizeof(options)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -90,12 +89,13 @@ static enum wal_status find_of(struct file *file, const char *dialect,
         if (source == NULL) {
             return WAL_ETOOBIG;
         }
-        status = open_source(file->import->store, source, &session, error);
+        status =
+            walconv_open_source(file->import->store, source, &session, error);
         if (status != WAL_OK) {
             *free_source = source;
             return status == WAL_ENOTFOUND ? WAL_OK : status;
         }
-        status = cli_source_match(file->import->store, session, file->fd,
+        status = cli_source_match(file->import->store, session, 0, file->fd,
                                   &match, error);
         if (status == WAL_OK && match.is_prefix &&
             (may_be_empty || match.entries > 0)) {
@@ -265,18 +265,37 @@ static int read_lines(struct file *file)
     return status == WAL_OK ? CLI_DONE : fail(file, status, &error);
 }
 
-static int take_file(struct file *file)
+static int survey(struct file *file, const struct wal__dialect *forced)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
-
-    if (walconv_survey(file->fd, file->size, file->import->forced,
-                       &file->survey) < 0) {
+    if (walconv_survey(file->fd, file->size, forced, &file->survey) < 0) {
         return fail_errno(file);
     }
     file->lines.dialect = file->survey.dialect;
     file->lines.survey = &file->survey;
     file->lines.file_size = file->size;
+    return CLI_DONE;
+}
+
+static int take_stream(struct file *file, const struct wal__dialect *dialect)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    if (survey(file, dialect) != CLI_DONE) {
+        return CLI_FAILED;
+    }
+    status = walconv_lines_load(&file->lines, file->session, &error);
+    return status == WAL_OK ? read_lines(file) : fail(file, status, &error);
+}
+
+static int take_file(struct file *file)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    if (survey(file, file->import->forced) != CLI_DONE) {
+        return CLI_FAILED;
+    }
     status = find_session(file, &error);
     if (status == WAL_OK && file->session == NULL) {
         status = create_session(file, &error);
@@ -384,5 +403,37 @@ int walconv_import_file(const struct walconv_import *import, int fd,
     walconv_survey_deinit(&file.survey);
     free(file.source);
     free(file.free_source);
+    return code;
+}
+
+int walconv_import_stream(const struct walconv_import *import, int fd,
+                          const char *name, struct wal_session *session,
+                          const struct wal__dialect *dialect, uint32_t stream)
+{
+    struct file file = {.import = import,
+                        .fd = fd,
+                        .name = name,
+                        .path = name,
+                        .session = session};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    struct stat stat;
+    int code;
+
+    if (fstat(fd, &stat) != 0) {
+        return fail_errno(&file);
+    }
+    file.size = (uint64_t)stat.st_size;
+    file.lines.stream = stream;
+    file.lines.batch.session = session;
+    status = cli_source_match(import->store, session, stream, fd,
+                              &file.lines.match, &error);
+    code = status == WAL_OK ? take_stream(&file, dialect)
+                            : fail(&file, status, &error);
+    if (code == CLI_DONE) {
+        print_result(&file);
+    }
+    walconv_lines_deinit(&file.lines);
+    walconv_survey_deinit(&file.survey);
     return code;
 }

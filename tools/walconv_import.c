@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tools/walconv.h"
+#include "tools/walconv_tree.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -53,6 +54,23 @@ static const char *below(const FTSENT *entry, const char *argument)
     return path;
 }
 
+/* Imports a directory that is a tree, and keeps its files from being imported
+ * one by one. */
+static int import_directory(const struct walconv_import *import, FTS *tree,
+                            FTSENT *entry, const char *argument)
+{
+    const struct wal__dialect *dialect =
+        walconv_tree_recognise(entry->fts_path, import->forced);
+
+    if (dialect == NULL) {
+        return CLI_DONE;
+    }
+    fts_set(tree, entry, FTS_SKIP);
+    return walconv_import_tree(
+        import, entry->fts_path,
+        entry->fts_level == 0 ? "" : below(entry, argument), dialect);
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -65,8 +83,9 @@ static int import_entry(const struct walconv_import *import, FTS *tree,
     if (entry->fts_info == FTS_D) {
         if (is_same(entry->fts_statp, store)) {
             fts_set(tree, entry, FTS_SKIP);
+            return CLI_DONE;
         }
-        return CLI_DONE;
+        return import_directory(import, tree, entry, argument);
     }
     if (entry->fts_info == FTS_F) {
         return import_path(import, entry->fts_path, below(entry, argument));

@@ -226,9 +226,6 @@ static void finish_readers(struct reading *reading)
 {
     struct wal__model_reader *readers[] = {&reading->lines, &reading->entries};
 
-    if (reading->has_held && !reading->has_stopped) {
-        give_entry(reading, &reading->held);
-    }
     for (size_t i = 0; i < 2 && !reading->has_stopped; i++) {
         const struct wal__dialect_reading *from = readers[i]->dialect->reading;
         if (from->finish != NULL && from->finish(readers[i]) != WAL__JSON_OK) {
@@ -237,42 +234,176 @@ static void finish_readers(struct reading *reading)
     }
 }
 
-enum wal_status walconv_items_read(struct walconv_items *items,
+/* ------------------------------------------------------------- tree --- */
+
+struct documents {
+    struct reading *reading;
+    enum wal_status status;
+};
+
+static bool copy_value(struct documents *documents, const struct wal_doc *doc,
+                       struct wal__json_span *value)
+{
+    *value = wal__arena_copy(
+        &documents->reading->scratch.arena,
+        (struct wal__json_span){doc->value.data, (size_t)doc->value.size});
+    if (value->data == NULL) {
+        documents->status = WAL_ENOMEM;
+    }
+    return value->data != NULL;
+}
+
+static bool get_document(void *ctx, const char *key,
+                         struct wal__json_span *value)
+{
+    struct documents *documents = ctx;
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_docs *docs = NULL;
+    enum wal_status status;
+    bool is_there = false;
+
+    status =
+        wal_docs_open(documents->reading->items->store,
+                      documents->reading->items->session, NULL, &docs, NULL);
+    if (status == WAL_OK) {
+        status = wal_docs_get(docs, cli_slice(key), 0, &doc, NULL);
+        is_there = status == WAL_OK && copy_value(documents, &doc, value);
+    }
+    wal_docs_close(docs);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        documents->status = status;
+    }
+    return is_there;
+}
+
+/* Gives one document; false: no more is wanted. */
+static bool give_document(struct documents *documents,
+                          const struct wal_doc *doc,
+                          bool (*each)(void *each_ctx, const char *key,
+                                       struct wal__json_span value),
+                          void *each_ctx)
+{
+    struct wal__json_span value;
+    bool goes_on = false;
+    char *key;
+
+    if (copy_value(documents, doc, &value)) {
+        key = cli_copy(doc->key.data, (size_t)doc->key.size);
+        goes_on = each(each_ctx, key, value);
+        free(key);
+    }
+    return goes_on;
+}
+
+static bool scan_documents(void *ctx, const char *prefix,
+                           bool (*each)(void *each_ctx, const char *key,
+                                        struct wal__json_span value),
+                           void *each_ctx)
+{
+    struct documents *documents = ctx;
+    struct wal_docs_options options = {.struct_size = sizeof(options),
+                                       .prefix = cli_slice(prefix)};
+    struct wal_docs *docs = NULL;
+    bool goes_on = true;
+    enum wal_status status;
+
+    status = wal_docs_open(documents->reading->items->store,
+                           documents->reading->items->session, &options, &docs,
+                           NULL);
+    while (goes_on && status == WAL_OK) {
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        status = wal_docs_next(docs, &doc, NULL);
+        if (status == WAL_ECORRUPT) {
+            documents->reading->items->unreadable++;
+            status = WAL_OK;
+        } else if (status == WAL_OK) {
+            goes_on = give_document(documents, &doc, each, each_ctx);
+        }
+    }
+    wal_docs_close(docs);
+    if (status != WAL_OK && status != WAL_END) {
+        documents->status = status;
+    }
+    return goes_on && status == WAL_END;
+}
+
+/* Gives the items of the session's documents. */
+static enum wal_status read_tree(struct reading *reading,
+                                 struct wal_error *error)
+{
+    const struct wal__dialect_reading *from = reading->lines.dialect->reading;
+    struct documents documents = {.reading = reading, .status = WAL_OK};
+    const struct wal__model_tree tree = {
+        .ctx = &documents, .get = get_document, .scan = scan_documents};
+
+    (void)error;
+    if (from->tree == NULL) {
+        return WAL_OK;
+    }
+    if (from->tree(&reading->lines, &tree) != WAL__JSON_OK &&
+        !reading->has_stopped && documents.status == WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    return documents.status;
+}
+
+/* Gives the items of a stream's entries. */
+static enum wal_status read_stream(struct reading *reading, uint32_t stream,
                                    struct wal_error *error)
 {
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
+        .stream = stream,
         .flags = WAL_ITER_REDACTED,
     };
-    struct reading reading = {.items = items};
     struct wal_iter *iter = NULL;
     struct wal_entry entry;
+    enum wal_status status;
+
+    status = wal_iter_open(reading->items->session, &options, &iter, error);
+    while (status == WAL_OK && !reading->has_stopped) {
+        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        status = wal_iter_next(iter, &entry, error);
+        if (status == WAL_OK) {
+            pass_entry(reading, &entry);
+        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            reading->items->unreadable++;
+            status = WAL_OK;
+        }
+    }
+    if (status == WAL_END && reading->has_held) {
+        give_entry(reading, &reading->held);
+        reading->has_held = false;
+    }
+    wal_iter_close(iter);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status walconv_items_read(struct walconv_items *items,
+                                   struct wal_error *error)
+{
+    struct reading reading = {.items = items};
     enum wal_status status;
 
     walconv_arena_init(&reading.keep);
     walconv_arena_init(&reading.scratch);
     begin_reader(&reading, &reading.lines, items->dialect);
     begin_reader(&reading, &reading.entries, &wal__dialect_entries);
-    status = wal_iter_open(items->session, &options, &iter, error);
-    while (status == WAL_OK && !reading.has_stopped) {
-        entry = (struct wal_entry){.struct_size = sizeof(entry)};
-        status = wal_iter_next(iter, &entry, error);
-        if (status == WAL_OK) {
-            pass_entry(&reading, &entry);
-        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
-            items->unreadable++;
-            status = WAL_OK;
-        }
+    status = read_tree(&reading, error);
+    if (status == WAL_OK) {
+        status = read_stream(&reading, 0, error);
     }
-    if (status == WAL_END) {
+    if (status == WAL_OK && !reading.has_stopped &&
+        items->dialect->reading->stream != NULL) {
+        status = read_stream(&reading, 1, error);
+    }
+    if (status == WAL_OK && !reading.has_stopped) {
         finish_readers(&reading);
-        status = WAL_OK;
     }
     if (status == WAL_OK && items->end != NULL) {
         (void)items->end(items->ctx);
     }
-    wal_iter_close(iter);
     free(reading.held_payload);
     walconv_arena_deinit(&reading.keep);
     walconv_arena_deinit(&reading.scratch);
@@ -352,16 +483,15 @@ static void set_created(const struct wal_session_info *info,
     known->time = quoted(keep, cli_slice(text));
 }
 
-enum wal_status walconv_items_session(struct wal_session *session,
-                                      struct wal__arena *keep,
-                                      struct wal__model_session *known,
-                                      struct wal__json_span *head,
-                                      struct wal_error *error)
+enum wal_status
+walconv_items_session(struct wal_store *store, struct wal_session *session,
+                      struct wal__arena *keep, struct wal__model_session *known,
+                      struct wal__json_span *head, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct look look = {.keep = keep, .known = known};
     struct walconv_items items = {
-        .session = session, .sink = look_at, .ctx = &look};
+        .store = store, .session = session, .sink = look_at, .ctx = &look};
     enum wal_status status = wal_session_status(session, &info, error);
     char text[32];
 

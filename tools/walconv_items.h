@@ -14,8 +14,9 @@
 #include "format/jsonl/dialect.h"
 #include "tools/walconv_arena.h"
 
-/* The caller sets the first six fields. */
+/* The caller sets the first seven fields. */
 struct walconv_items {
+    struct wal_store *store;
     struct wal_session *session;
     const struct wal__dialect *dialect; /* of lines; from the source */
     bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
@@ -42,10 +43,9 @@ walconv_items_dialect(const struct wal_session_info *info);
  * do. The texts are in `keep`, or in the store's maps. *head is the entry that
  * the session goes on behind, or empty.
  */
-enum wal_status walconv_items_session(struct wal_session *session,
-                                      struct wal__arena *keep,
-                                      struct wal__model_session *known,
-                                      struct wal__json_span *head,
-                                      struct wal_error *error);
+enum wal_status
+walconv_items_session(struct wal_store *store, struct wal_session *session,
+                      struct wal__arena *keep, struct wal__model_session *known,
+                      struct wal__json_span *head, struct wal_error *error);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "format/jsonl/json_value.h"
 #include "tools/cli.h"
+#include "tools/walconv_tree.h"
 
 #define NAME_MAX_SIZE 255 /* of ids and types */
 
@@ -109,7 +110,16 @@ static bool is_taken(const struct walconv_lines *lines, const char *id,
 {
     const uint32_t *value = cli_ids_find(&lines->ids, cli_slice(id));
 
-    return value != NULL && (!known || *value == 1);
+    return value != NULL && (!known || *value > 0);
+}
+
+/* Streams of a session may tell the same in their own words. */
+static bool is_of_other_stream(const struct walconv_lines *lines,
+                               const char *id)
+{
+    const uint32_t *value = cli_ids_find(&lines->ids, cli_slice(id));
+
+    return value != NULL && *value == 2;
 }
 
 /* Makes an id that is free out of a line's own, or of its number. */
@@ -194,7 +204,8 @@ static void judge_object(struct walconv_lines *lines,
     }
     link = find_parent(lines, piece, line, own, known, judged);
     make_id(lines, own, piece->line, known, judged->id);
-    if (own[0] != '\0' && strcmp(own, judged->id) != 0) {
+    if (own[0] != '\0' && strcmp(own, judged->id) != 0 &&
+        !is_of_other_stream(lines, own)) {
         report(lines, piece, piece->offset,
                "its id is taken; it is kept under another");
     }
@@ -250,6 +261,7 @@ static enum wal_status put(struct walconv_lines *lines,
     struct wal_entry entry = {
         .struct_size = sizeof(entry),
         .flags = judged->flags,
+        .stream = lines->stream,
         .id = cli_slice(judged->id),
         .parent_id = cli_slice(judged->parent),
         .type = cli_slice(judged->type),
@@ -372,13 +384,14 @@ enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
     return status;
 }
 
-enum wal_status walconv_lines_load(struct walconv_lines *lines,
-                                   struct wal_session *session,
+static enum wal_status load_stream(struct walconv_lines *lines,
+                                   struct wal_session *session, uint32_t stream,
                                    struct wal_error *error)
 {
     struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
+        .stream = stream,
         .flags = WAL_ITER_DELTAS | WAL_ITER_OUT_OF_LINE,
     };
     struct wal_iter *iter = NULL;
@@ -390,11 +403,24 @@ enum wal_status walconv_lines_load(struct walconv_lines *lines,
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
         status = wal_iter_next(iter, &entry, error);
         if (status == WAL_OK) {
-            *cli_ids_put(&lines->ids, entry.id) = 0;
+            *cli_ids_put(&lines->ids, entry.id) =
+                stream == lines->stream ? 0 : 2;
         }
     }
     wal_iter_close(iter);
     return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status walconv_lines_load(struct walconv_lines *lines,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < WALCONV_STREAMS && status == WAL_OK; i++) {
+        status = load_stream(lines, session, walconv_streams[i], error);
+    }
+    return status;
 }
 
 void walconv_lines_deinit(struct walconv_lines *lines)

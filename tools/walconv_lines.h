@@ -31,7 +31,9 @@ struct walconv_lines {
     const struct walconv_survey *survey;
     struct cli_match match; /* what the session has already */
     struct walconv_batch batch;
-    struct cli_ids ids; /* 1: of a line above; 0: of another entry */
+    struct cli_ids ids; /* 1: of a line above; 0: of another entry; 2: of one of
+                         * another stream */
+    uint32_t stream;    /* that the lines go into */
     uint64_t file_size;
     uint64_t known;               /* lines that the session has */
     char before[WALCONV_ID_SIZE]; /* id of the entry before; or empty */

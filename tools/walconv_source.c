@@ -92,7 +92,8 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_lines lines;
     struct wal_entry entry;
-    enum wal_status status = cli_lines_open(&lines, source->session, &error);
+    enum wal_status status =
+        cli_lines_open(&lines, source->session, source->stream, &error);
     int code = CLI_DONE;
 
     if (status != WAL_OK) {

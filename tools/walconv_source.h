@@ -18,6 +18,7 @@ struct walconv_source {
     const char *root; /* output directory */
     const char *path; /* of the file below it */
     const char *name; /* of the file, to people: with the directory */
+    uint32_t stream;  /* whose lines the file has */
 };
 
 struct walconv_outcome {

@@ -143,7 +143,8 @@ static int write_all(struct viewing *viewing, struct walconv_viewed *viewed)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = CLI_ERROR_INIT;
-    struct walconv_items items = {.session = viewing->view->session,
+    struct walconv_items items = {.store = viewing->view->store,
+                                  .session = viewing->view->session,
                                   .sink = write_item,
                                   .is_idle = is_idle,
                                   .end = write_end,
@@ -190,8 +191,9 @@ static int begin(struct viewing *viewing, const struct walconv_view *view)
     walconv_arena_init(&viewing->keep);
     walconv_arena_init(&viewing->scratch);
     viewing->parents.arena = &viewing->keep.arena;
-    status = walconv_items_session(view->session, &viewing->keep.arena,
-                                   &viewing->known, &viewing->head, &error);
+    status =
+        walconv_items_session(view->store, view->session, &viewing->keep.arena,
+                              &viewing->known, &viewing->head, &error);
     return status == WAL_OK ? CLI_DONE : fail(viewing, status, &error);
 }
 

@@ -14,6 +14,7 @@
 
 struct walconv_view {
     const struct cli *cli;
+    struct wal_store *store;
     struct wal_session *session;
     const struct wal__dialect *dialect;
     const char *root; /* output directory; null: standard output */

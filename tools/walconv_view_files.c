@@ -28,9 +28,6 @@ static bool open_file(struct walconv_view_files *files,
     const char *name = NULL;
     int directory;
 
-    if (files->root == NULL) {
-        return true;
-    }
     if (!walconv_path_is_safe(file->path)) {
         cli_error(files->cli, CLI_NO, file->path,
                   "leads out of the output directory; not written");
@@ -49,30 +46,48 @@ static bool choose(void *ctx, const char *path, bool is_document)
 {
     struct walconv_view_files *files = ctx;
     struct walconv_view_file *file;
+    uint32_t *place = cli_ids_put(&files->places, cli_slice(path));
 
-    for (size_t i = 0; i < files->count; i++) {
-        if (strcmp(files->items[i].path, path) == 0) {
-            files->chosen = i;
-            return true;
-        }
+    if (*place > 0) {
+        files->chosen = *place - 1;
+        file = &files->items[files->chosen];
+        file->size = 0;
+        return true;
     }
     files->items = cli_room(files->items, files->count, &files->capacity,
                             sizeof(files->items[0]));
     files->chosen = files->count++;
+    *place = (uint32_t)files->count;
     file = &files->items[files->chosen];
     *file = (struct walconv_view_file){.path = cli_copy(path, strlen(path)),
                                        .is_document = is_document};
-    return open_file(files, file);
+    return files->root == NULL || is_document || open_file(files, file);
+}
+
+/* Documents are in memory until all is known of them: many files cannot be
+ * open at once. */
+static void append(struct walconv_view_file *file, const void *data,
+                   size_t size)
+{
+    if (file->size + size > file->capacity) {
+        file->capacity = 2 * (file->size + size);
+        file->data = cli_grow(file->data, file->capacity);
+    }
+    memcpy(file->data + file->size, data, size);
+    file->size += size;
 }
 
 static bool put(void *ctx, const void *data, size_t size)
 {
     struct walconv_view_files *files = ctx;
-    const struct walconv_view_file *file = &files->items[files->chosen];
+    struct walconv_view_file *file = &files->items[files->chosen];
     FILE *stream = files->root != NULL ? file->place.stream : stdout;
 
-    if (files->root == NULL && file->is_document) {
-        return true; /* lines alone go to standard output */
+    if (file->is_document) {
+        if (files->root != NULL && size > 0) { /* lines alone go to stdout */
+            append(file, data, size);
+        }
+        return true;
     }
     if (fwrite(data, 1, size, stream) == size) {
         return true;
@@ -131,6 +146,12 @@ static int commit_file(struct walconv_view_files *files,
 {
     bool is_same = false;
 
+    if (file->is_document) {
+        if (!open_file(files, file)) {
+            return CLI_FAILED;
+        }
+        fwrite(file->data, 1, file->size, file->place.stream);
+    }
     if (fflush(file->place.stream) != 0) {
         return fail(files, file->path);
     }
@@ -165,6 +186,8 @@ void walconv_view_files_deinit(struct walconv_view_files *files)
             walconv_place_abort(&files->items[i].place);
         }
         free(files->items[i].path);
+        free(files->items[i].data);
     }
     free(files->items);
+    cli_ids_deinit(&files->places);
 }

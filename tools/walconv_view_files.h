@@ -11,12 +11,16 @@
 
 #include "format/jsonl/model.h"
 #include "tools/cli.h"
+#include "tools/cli_ids.h"
 #include "tools/walconv_place.h"
 
 struct walconv_view_file {
     struct walconv_place_file place;
     char *path; /* below the directory */
     bool is_document;
+    char *data; /* of a document */
+    size_t size;
+    size_t capacity;
 };
 
 /* Zeroed but for the first two fields: no files. */
@@ -27,7 +31,8 @@ struct walconv_view_files {
     size_t count;
     size_t capacity;
     size_t chosen;
-    uint64_t added; /* lines that were not there */
+    struct cli_ids places; /* index + 1 by path */
+    uint64_t added;        /* lines that were not there */
 };
 
 /* The output of a writer; a failure has been said. */

@@ -156,6 +156,9 @@ extern const struct wal__dialect wal__dialect_rollouts;
 extern const struct wal__dialect wal__dialect_pi;
 extern const struct wal__dialect wal__dialect_claude;
 extern const struct wal__dialect wal__dialect_entries;
+extern const struct wal__dialect wal__dialect_sdk;
+extern const struct wal__dialect wal__dialect_spec11;
+extern const struct wal__dialect wal__dialect_opencode;
 extern const struct wal__dialect wal__dialect_lines;
 
 /* Their ways into the model and out of it. */
@@ -169,6 +172,12 @@ extern const struct wal__dialect_reading wal__reading_claude;
 extern const struct wal__dialect_writing wal__writing_claude;
 extern const struct wal__dialect_reading wal__reading_entries;
 extern const struct wal__dialect_writing wal__writing_entries;
+extern const struct wal__dialect_reading wal__reading_sdk;
+extern const struct wal__dialect_writing wal__writing_sdk;
+extern const struct wal__dialect_reading wal__reading_spec11;
+extern const struct wal__dialect_writing wal__writing_spec11;
+extern const struct wal__dialect_reading wal__reading_opencode;
+extern const struct wal__dialect_writing wal__writing_opencode;
 extern const struct wal__dialect_reading wal__reading_lines;
 
 /* The dialects in the order in which they are tried, then NULL. The last one,
@@ -184,6 +193,13 @@ const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size,
 
 /* The line without the byte order mark that some editors put before it. */
 struct wal__json_span wal__line_text(const void *data, size_t size);
+
+/* For dialects whose sessions are trees: a line of no client's own, as that of
+ * a session's messages or transcript. */
+enum wal__json_status wal__line_of_tree(const void *data, size_t size,
+                                        struct wal__line *line,
+                                        size_t *error_offset);
+bool wal__line_of_none(const void *data, size_t size, bool is_first);
 
 /* Whether nothing but white space is in it. */
 bool wal__line_is_blank(const void *data, size_t size);

@@ -15,9 +15,15 @@
 #include <string.h>
 
 #include <fts.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/lib/model_kit.h"
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
 
 static char *file_text(const char *path, size_t *size)
 {
@@ -169,6 +175,66 @@ static size_t convert_below(const char *directory)
     return count;
 }
 
+/* Adds all files below a directory under their paths below `root`. */
+static void add_tree(struct model_kit_files *files, const char *directory,
+                     const struct wal__dialect *dialect)
+{
+    char *paths[] = {strdup(directory), NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    FTSENT *entry;
+
+    assert_non_null(tree);
+    while ((entry = fts_read(tree)) != NULL) {
+        const char *path = entry->fts_path + strlen(directory) + 1;
+        uint32_t stream;
+        size_t size;
+        char *text;
+        if (entry->fts_info != FTS_F) {
+            continue;
+        }
+        text = file_text(entry->fts_path, &size);
+        model_kit_files_add(files, path,
+                            dialect->reading->stream == NULL ||
+                                !dialect->reading->stream(path, &stream),
+                            text, size);
+        free(text);
+    }
+    fts_close(tree);
+    free(paths[0]);
+}
+
+static bool convert_tree(const char *directory, const char *dialect)
+{
+    struct model_kit_files files = {.items = NULL};
+    const struct wal__dialect *from = wal__dialect_find(dialect);
+
+    if (access(directory, F_OK) != 0) {
+        return false;
+    }
+    add_tree(&files, directory, from);
+    convert_to_all(directory, &files, from);
+    model_kit_files_free(&files);
+    return true;
+}
+
+static void test_model_convert__made_trees(void **state)
+{
+    const struct wal__dialect *dialect;
+    size_t count = 0;
+
+    (void)state;
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s",
+                 AGENTWAL_SOURCE_DIR, dialect->name);
+        if (dialect->reading != NULL && dialect->reading->tree != NULL) {
+            assert_true(convert_tree(path, dialect->name));
+            count++;
+        }
+    }
+    assert_true(count >= 2);
+}
+
 static void test_model_convert__made_files(void **state)
 {
     (void)state;
@@ -227,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_convert__made_files),
+        cmocka_unit_test(test_model_convert__made_trees),
         cmocka_unit_test(test_model_convert__fixtures),
         cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),
     };

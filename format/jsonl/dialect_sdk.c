@@ -1,0 +1,81 @@
+/*
+ * dialect_sdk: sessions that are directories with metadata.json,
+ * messages.jsonl and transcript.jsonl, and their relatives.
+ *
+ * A line is {uuid, timestamp, ...}; each goes under the one before it. Such a
+ * session is told by its directory, a line alone is not.
+ *
+ * Invariant: every line moves the head of its stream.
+ *
+ * Threads: no shared state; any thread may call any function.
+ */
+#include "format/jsonl/dialect.h"
+
+enum wal__json_status wal__line_of_tree(const void *data, size_t size,
+                                        struct wal__line *line,
+                                        size_t *error_offset)
+{
+    enum {
+        UUID,
+        ID,
+        TYPE,
+        TIME,
+        ROLE,
+        NESTED_ROLE,
+        COUNT
+    };
+    struct wal__json_member members[COUNT] = {
+        [UUID] = {.key = "uuid"},
+        [ID] = {.key = "id"},
+        [TYPE] = {.key = "type"},
+        [TIME] = {.key = "timestamp"},
+        [ROLE] = {.key = "role"},
+        [NESTED_ROLE] = {.parent = "message", .key = "role"},
+    };
+    enum wal__json_status status;
+
+    status = wal__line_members(data, size, members, COUNT, error_offset);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    *line = (struct wal__line){
+        .id = wal__line_string(&members[UUID]),
+        .type = wal__line_string(&members[TYPE]),
+        .time = wal__line_string(&members[TIME]),
+        .link = WAL__LINK_BEFORE,
+        .head = WAL__HEAD_MOVE,
+        .is_chain = true,
+    };
+    if (line->id.size == 0) {
+        line->id = wal__line_string(&members[ID]);
+    }
+    line->is_message = members[ROLE].value.kind == WAL__JSON_STRING ||
+                       members[NESTED_ROLE].value.kind == WAL__JSON_STRING;
+    return WAL__JSON_OK;
+}
+
+bool wal__line_of_none(const void *data, size_t size, bool is_first)
+{
+    (void)data;
+    (void)size;
+    (void)is_first;
+    return false;
+}
+
+const struct wal__dialect wal__dialect_sdk = {
+    .name = "sdk",
+    .summary = "session directories: metadata.json, messages.jsonl",
+    .recognise = wal__line_of_none,
+    .read = wal__line_of_tree,
+    .reading = &wal__reading_sdk,
+    .writing = &wal__writing_sdk,
+};
+
+const struct wal__dialect wal__dialect_spec11 = {
+    .name = "spec11",
+    .summary = "sessions/ID directories of a project, with its hash",
+    .recognise = wal__line_of_none,
+    .read = wal__line_of_tree,
+    .reading = &wal__reading_spec11,
+    .writing = &wal__writing_spec11,
+};

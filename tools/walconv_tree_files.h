@@ -1,0 +1,55 @@
+/*
+ * walconv_tree_files.h - the files of a tree as its session has them.
+ *
+ * Invariant: a file is a document, or the last entry of its path; where there
+ * are both it is the document.
+ *
+ * Threads: a tool is one thread.
+ */
+#ifndef AGENTWAL_TOOLS_WALCONV_TREE_FILES_H
+#define AGENTWAL_TOOLS_WALCONV_TREE_FILES_H
+
+#include "agentwal.h"
+#include "tools/cli_ids.h"
+
+/* A file that is not JSON; its versions in the order of the log. */
+struct walconv_tree_version {
+    struct wal_slice path; /* as in the meta */
+    struct wal_slice entry_id;
+    bool is_last;
+};
+
+struct walconv_tree_files {
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_docs *docs;
+    struct wal_iter *iter; /* for getting versions */
+    struct walconv_tree_version *versions;
+    size_t count;
+    size_t capacity;
+    struct cli_ids ids;  /* of all entries of the session */
+    struct cli_ids last; /* index + 1 of the last version, by path */
+    char **kept;         /* texts that versions point to */
+    size_t kept_count;
+    size_t kept_capacity;
+};
+
+/* *files is deinitialised in any case. */
+enum wal_status walconv_tree_files_open(struct walconv_tree_files *files,
+                                        struct wal_store *store,
+                                        struct wal_session *session,
+                                        struct wal_error *error);
+void walconv_tree_files_deinit(struct walconv_tree_files *files);
+
+/* The bytes of a version, until the next call; *memory is to be freed. */
+enum wal_status walconv_tree_files_get(struct walconv_tree_files *files,
+                                       const struct walconv_tree_version *of,
+                                       struct wal_slice *bytes, char **memory,
+                                       struct wal_error *error);
+
+/* The last version of a path, or null. */
+const struct walconv_tree_version *
+walconv_tree_files_last(const struct walconv_tree_files *files,
+                        struct wal_slice path);
+
+#endif

@@ -1,0 +1,623 @@
+/*
+ * walconv_tree_import - imports the sessions of a tree.
+ *
+ * A session goes on when its id is that of the one that came from there and
+ * its streams begin with what is in it; else it becomes another one.
+ *
+ * Invariant: importing a tree again changes nothing; a file that changed is
+ * another version of its document, one that grew more lines of its stream.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli_json.h"
+#include "tools/cli_source.h"
+#include "tools/walconv.h"
+#include "tools/walconv_survey.h"
+#include "tools/walconv_tree.h"
+#include "tools/walconv_tree_files.h"
+
+#define ID_TRIES   9
+#define BATCH_DOCS 64
+#define BATCH_SIZE ((size_t)4 << 20)
+#define KEY_SIZE   1024
+#define ID_SIZE    200
+
+struct damage {
+    char *path;
+    uint64_t offset;
+    const char *reason;
+};
+
+/* One session of a tree. */
+struct taking {
+    const struct walconv_import *import;
+    const struct walconv_tree *tree;
+    const struct walconv_tree_group *group;
+    const struct wal__dialect *dialect;
+    const char *name; /* of the tree, to people */
+    const char *path; /* of the tree, in the source */
+    struct wal_session *session;
+    char *source;
+    struct walconv_tree_files files;
+    struct wal_doc docs[BATCH_DOCS];
+    size_t doc_count;
+    size_t doc_bytes;
+    uint64_t taken;
+    uint64_t changed;
+    struct damage *damage;
+    size_t damage_count;
+    size_t damage_capacity;
+};
+
+static int fail(const struct taking *taking, const char *what,
+                enum wal_status status, const struct wal_error *error)
+{
+    progress_clear(taking->import->progress);
+    return cli_fail(taking->import->cli, what, status, error);
+}
+
+static char *name_of(const struct taking *taking, const char *path)
+{
+    char *name = cli_alloc(strlen(taking->tree->root) + strlen(path) + 2);
+
+    sprintf(name, "%s/%s", taking->tree->root, path);
+    return name;
+}
+
+static void report(struct taking *taking, const char *path, uint64_t offset,
+                   const char *reason)
+{
+    taking->damage =
+        cli_room(taking->damage, taking->damage_count, &taking->damage_capacity,
+                 sizeof(taking->damage[0]));
+    taking->damage[taking->damage_count++] = (struct damage){
+        .path = name_of(taking, path), .offset = offset, .reason = reason};
+}
+
+/* ----------------------------------------------------------- session --- */
+
+/* Whether the session is the one that asks for this id. */
+static bool is_same_id(struct wal_session *session, const char *id)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    size_t size = id != NULL ? strlen(id) : 0;
+
+    return id == NULL ||
+           (wal_session_status(session, &info, NULL) == WAL_OK &&
+            info.id.size >= size && memcmp(info.id.data, id, size) == 0 &&
+            (info.id.size == size ||
+             ((const char *)info.id.data)[size] == '~'));
+}
+
+static size_t index_of(const struct taking *taking)
+{
+    return (size_t)(taking->group - taking->tree->groups);
+}
+
+/* Whether each stream of the session is the beginning of its file. */
+static enum wal_status match_streams(const struct taking *taking,
+                                     struct wal_session *session, bool *matches,
+                                     struct wal_error *error)
+{
+    const struct walconv_tree *tree = taking->tree;
+    enum wal_status status = WAL_OK;
+
+    *matches = true;
+    for (size_t i = 0; status == WAL_OK && *matches && i < tree->file_count;
+         i++) {
+        struct cli_match match = {.is_prefix = true};
+        uint32_t stream = 0;
+        char *name;
+        int fd;
+        if (tree->files[i].group != index_of(taking) ||
+            taking->dialect->reading->stream == NULL ||
+            !taking->dialect->reading->stream(tree->files[i].path, &stream)) {
+            continue;
+        }
+        name = name_of(taking, tree->files[i].path);
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        free(name);
+        if (fd >= 0) {
+            status = cli_source_match(taking->import->store, session, stream,
+                                      fd, &match, error);
+            close(fd);
+        }
+        *matches = match.is_prefix;
+    }
+    return status;
+}
+
+static char *source_of(const struct taking *taking, uint64_t ordinal)
+{
+    const char *path = taking->path[0] != '\0' ? taking->path : ".";
+    char *text = cli_alloc(strlen(path) + strlen(taking->group->name) + 3);
+    char *source;
+
+    sprintf(text, "%s//%s", path, taking->group->name);
+    source = cli_source_text(taking->dialect->name, ordinal, text);
+    free(text);
+    return source;
+}
+
+/* Looks for the session; sets the source of a new one where there is none. */
+static enum wal_status find_session(struct taking *taking,
+                                    struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status = WAL_OK;
+
+    for (uint64_t ordinal = 0; status == WAL_OK; ordinal++) {
+        bool matches = false;
+        free(taking->source);
+        taking->source = source_of(taking, ordinal);
+        if (taking->source == NULL) {
+            return WAL_ETOOBIG;
+        }
+        status = walconv_open_source(taking->import->store, taking->source,
+                                     &session, error);
+        if (status != WAL_OK) {
+            break;
+        }
+        if (is_same_id(session, taking->group->id)) {
+            status = match_streams(taking, session, &matches, error);
+        }
+        if (status == WAL_OK && matches) {
+            taking->session = session;
+            return WAL_OK;
+        }
+        wal_session_close(session);
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+static enum wal_status try_ids(struct taking *taking,
+                               struct wal_session_options *options,
+                               const char *base, struct wal_error *error)
+{
+    enum wal_status status = WAL_EEXISTS;
+    char *id = cli_alloc(strlen(base) + 32);
+
+    for (unsigned n = 1; n <= ID_TRIES && status == WAL_EEXISTS; n++) {
+        sprintf(id, n == 1 ? "%s" : "%s~%u", base, n);
+        options->id = cli_slice(id);
+        status = wal_session_create(taking->import->store, options,
+                                    &taking->session, error);
+    }
+    free(id);
+    return status;
+}
+
+static enum wal_status create_session(struct taking *taking,
+                                      struct wal_error *error)
+{
+    const struct walconv_tree_group *group = taking->group;
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    enum wal_status status = WAL_EINVAL;
+    char *metadata = NULL;
+    char hashed[32];
+
+    options.source = cli_slice(taking->source);
+    options.cwd = cli_slice(group->cwd);
+    options.title = cli_slice(group->title);
+    options.project = cli_slice(group->project);
+    options.parent_id = cli_slice(group->parent);
+    if (group->created != NULL) {
+        metadata = walconv_object("created", cli_slice(group->created), "");
+        options.metadata = cli_slice(metadata);
+    }
+    if (group->id != NULL) {
+        status = try_ids(taking, &options, group->id, error);
+    }
+    if (status == WAL_EEXISTS || status == WAL_EINVAL) {
+        snprintf(hashed, sizeof(hashed), "files-%016" PRIx64,
+                 cli_hash(options.source));
+        status = try_ids(taking, &options, hashed, error);
+    }
+    free(metadata);
+    return status;
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static enum wal_status send_docs(struct taking *taking, struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch),
+        .document_count = (uint32_t)taking->doc_count,
+        .documents = taking->docs,
+    };
+    enum wal_status status = WAL_OK;
+
+    if (taking->doc_count > 0) {
+        status =
+            wal_batch_commit(taking->session, &batch, &options, &result, error);
+    }
+    for (size_t i = 0; i < taking->doc_count; i++) {
+        free((void *)(uintptr_t)taking->docs[i].key.data);
+        free((void *)(uintptr_t)taking->docs[i].value.data);
+    }
+    taking->doc_count = 0;
+    taking->doc_bytes = 0;
+    return status;
+}
+
+/* Puts a document; takes key and value over. */
+static enum wal_status put_doc(struct taking *taking, char *key, char *value,
+                               size_t size, struct wal_error *error)
+{
+    struct wal_doc *doc = &taking->docs[taking->doc_count++];
+
+    *doc = (struct wal_doc){.struct_size = sizeof(*doc),
+                            .key = cli_slice(key),
+                            .value = {value, size}};
+    taking->doc_bytes += size;
+    return taking->doc_count == BATCH_DOCS || taking->doc_bytes >= BATCH_SIZE
+               ? send_docs(taking, error)
+               : WAL_OK;
+}
+
+/* What the session has under the key. */
+static bool has_doc(struct taking *taking, const char *key,
+                    struct wal_doc *found)
+{
+    *found = (struct wal_doc){.struct_size = sizeof(*found)};
+    return wal_docs_get(taking->files.docs, cli_slice(key), 0, found, NULL) ==
+           WAL_OK;
+}
+
+/* Whether the session has these bytes as the file's last version. */
+static bool has_version(struct taking *taking, const char *key,
+                        struct wal_slice bytes)
+{
+    const struct walconv_tree_version *version =
+        walconv_tree_files_last(&taking->files, cli_slice(key));
+    struct wal_slice there = {NULL, 0};
+    char *memory = NULL;
+    bool is_same = version != NULL &&
+                   walconv_tree_files_get(&taking->files, version, &there,
+                                          &memory, NULL) == WAL_OK &&
+                   cli_slice_equal(there, bytes);
+
+    free(memory);
+    return is_same;
+}
+
+/* An id for a file's entry: its path, where that is free and short enough. */
+static void make_id(struct taking *taking, const char *key, char *id)
+{
+    char base[ID_SIZE + 1];
+
+    if (strlen(key) <= ID_SIZE) {
+        snprintf(base, sizeof(base), "%s", key);
+    } else {
+        snprintf(base, sizeof(base), "file-%016" PRIx64,
+                 cli_hash(cli_slice(key)));
+    }
+    sprintf(id, "%s", base);
+    for (unsigned n = 2; cli_ids_find(&taking->files.ids, cli_slice(id)); n++) {
+        sprintf(id, "%s~%u", base, n);
+    }
+    *cli_ids_put(&taking->files.ids, cli_slice(id)) = 1;
+}
+
+static enum wal_status put_version(struct taking *taking, const char *key,
+                                   struct wal_slice bytes,
+                                   struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    char *meta = walconv_object("file", cli_slice(key), ",\"eol\":false");
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
+        .stream = WALCONV_FILES,
+        .type = cli_slice("file"),
+        .payload = bytes,
+        .meta = cli_slice(meta),
+    };
+    char id[ID_SIZE + 16];
+    struct wal_doc doc;
+    enum wal_status status = WAL_OK;
+
+    make_id(taking, key, id);
+    entry.id = cli_slice(id);
+    if (has_doc(taking, key, &doc)) {
+        doc =
+            (struct wal_doc){.struct_size = sizeof(doc), .key = cli_slice(key)};
+        status = wal_doc_delete(taking->import->store, taking->session, &doc,
+                                NULL, error);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal_append(taking->session, &entry, 1, &options, &result, error);
+    }
+    free(meta);
+    return status;
+}
+
+/* Whether the file is said to hold JSON. */
+static bool is_json_name(const char *path)
+{
+    size_t size = strlen(path);
+
+    return size > 5 && strcmp(path + size - 5, ".json") == 0;
+}
+
+static enum wal_status take_bytes(struct taking *taking, const char *path,
+                                  struct wal_slice bytes,
+                                  struct wal_error *error)
+{
+    char *key = cli_source_escape(path);
+    enum wal_status status = WAL_OK;
+    struct wal_doc there;
+    size_t offset = 0;
+    bool is_json = bytes.size <= WALCONV_DOC_SIZE && strlen(key) <= KEY_SIZE &&
+                   wal__json_validate(bytes.data, (size_t)bytes.size,
+                                      &offset) == WAL__JSON_OK;
+    bool is_known;
+
+    taking->taken++;
+    if (!is_json && is_json_name(path)) {
+        report(taking, path, offset, "not JSON; kept as it is");
+    }
+    is_known = has_doc(taking, key, &there);
+    is_known = is_known ? is_json && cli_slice_equal(there.value, bytes)
+                        : !is_json && has_version(taking, key, bytes);
+    if (is_known) {
+        free(key);
+        return WAL_OK;
+    }
+    taking->changed++;
+    if (is_json) {
+        return put_doc(taking, key, cli_copy(bytes.data, (size_t)bytes.size),
+                       (size_t)bytes.size, error);
+    }
+    status = put_version(taking, key, bytes, error);
+    free(key);
+    return status;
+}
+
+static int take_open(struct taking *taking, const char *path, const char *name,
+                     int fd)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_slice bytes = {"", 0};
+    enum wal_status status;
+    struct stat stat;
+    uint32_t stream = 0;
+    void *map = NULL;
+
+    if (fstat(fd, &stat) != 0) {
+        return cli_error(taking->import->cli, CLI_FAILED, name, "%s",
+                         strerror(errno));
+    }
+    bytes.size = (uint64_t)stat.st_size;
+    if (bytes.size > 0 && taking->dialect->reading->stream != NULL &&
+        taking->dialect->reading->stream(path, &stream)) {
+        return walconv_import_stream(taking->import, fd, name, taking->session,
+                                     taking->dialect, stream);
+    }
+    if (bytes.size > 0) {
+        map = mmap(NULL, (size_t)bytes.size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map == MAP_FAILED) {
+            return cli_error(taking->import->cli, CLI_FAILED, name, "%s",
+                             strerror(errno));
+        }
+        bytes.data = map;
+    }
+    status = take_bytes(taking, path, bytes, &error);
+    if (map != NULL) {
+        munmap(map, (size_t)bytes.size);
+    }
+    return status == WAL_OK ? CLI_DONE : fail(taking, name, status, &error);
+}
+
+static int take_file(struct taking *taking, const char *path)
+{
+    char *name = name_of(taking, path);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int code;
+
+    if (fd < 0) {
+        code = cli_error(taking->import->cli, CLI_FAILED, name, "%s",
+                         strerror(errno));
+    } else {
+        code = take_open(taking, path, name, fd);
+        close(fd);
+    }
+    free(name);
+    return code;
+}
+
+/* ------------------------------------------------------------ result --- */
+
+static void write_json(const struct taking *taking, struct wal_slice id)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "path");
+    cli_json_text(&json, cli_slice(taking->name));
+    cli_json_key(&json, "dialect");
+    cli_json_text(&json, cli_slice(taking->dialect->name));
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, id);
+    cli_json_key(&json, "documents");
+    cli_json_number(&json, taking->taken);
+    cli_json_key(&json, "changed");
+    cli_json_number(&json, taking->changed);
+    cli_json_key(&json, "damaged");
+    cli_json_open(&json, '[');
+    for (size_t i = 0; i < taking->damage_count; i++) {
+        cli_json_open(&json, '{');
+        cli_json_path(&json, cli_slice(taking->damage[i].path));
+        cli_json_key(&json, "offset");
+        cli_json_number(&json, taking->damage[i].offset);
+        cli_json_key(&json, "reason");
+        cli_json_text(&json, cli_slice(taking->damage[i].reason));
+        cli_json_close(&json, '}');
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void print_result(const struct taking *taking)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    progress_clear(taking->import->progress);
+    if (wal_session_status(taking->session, &info, NULL) != WAL_OK) {
+        info.id.size = 0;
+    }
+    if (taking->import->cli->json) {
+        write_json(taking, info.id);
+        return;
+    }
+    printf("%s: %s session ", taking->name, taking->dialect->name);
+    cli_print_name(stdout, info.id);
+    printf(", %" PRIu64 " %s, %" PRIu64 " new or changed\n", taking->taken,
+           cli_noun(taking->taken, "document", "documents"), taking->changed);
+    for (size_t i = 0; i < taking->damage_count; i++) {
+        cli_error(taking->import->cli, CLI_DONE, taking->damage[i].path,
+                  "byte %" PRIu64 ": %s", taking->damage[i].offset,
+                  taking->damage[i].reason);
+    }
+}
+
+static int take_files(struct taking *taking)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = CLI_DONE;
+
+    for (size_t i = 0; i < taking->tree->file_count; i++) {
+        if (taking->tree->files[i].group == index_of(taking)) {
+            code =
+                cli_worse(code, take_file(taking, taking->tree->files[i].path));
+        }
+    }
+    status = send_docs(taking, &error);
+    if (status == WAL_OK && taking->changed > 0) {
+        status = wal_sync(taking->import->store, &error);
+    }
+    if (status != WAL_OK) {
+        code = cli_worse(code, fail(taking, taking->name, status, &error));
+    }
+    return code;
+}
+
+static int take_group(struct taking *taking)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = find_session(taking, &error);
+    int code;
+
+    if (status == WAL_OK && taking->session == NULL) {
+        status = create_session(taking, &error);
+    }
+    if (status == WAL_OK) {
+        status = walconv_tree_files_open(&taking->files, taking->import->store,
+                                         taking->session, &error);
+        code = status == WAL_OK ? take_files(taking)
+                                : fail(taking, taking->name, status, &error);
+        if (status == WAL_OK && code <= CLI_NO) {
+            print_result(taking);
+        }
+        walconv_tree_files_deinit(&taking->files);
+    } else {
+        code = fail(taking, taking->name, status, &error);
+    }
+    wal_session_close(taking->session);
+    for (size_t i = 0; i < taking->damage_count; i++) {
+        free(taking->damage[i].path);
+    }
+    free(taking->damage);
+    free(taking->source);
+    return code;
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* Gathers the files below the root. */
+static int gather(const struct walconv_import *import,
+                  struct walconv_tree *tree)
+{
+    char *paths[] = {(char *)(uintptr_t)tree->root, NULL};
+    FTS *walk =
+        fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    size_t root = strlen(tree->root);
+    int code = CLI_DONE;
+    FTSENT *entry;
+
+    while (walk != NULL && (errno = 0, entry = fts_read(walk)) != NULL) {
+        if (entry->fts_info == FTS_F) {
+            const char *path = entry->fts_path + root;
+            path += strspn(path, "/");
+            tree->files =
+                cli_room(tree->files, tree->file_count, &tree->file_capacity,
+                         sizeof(tree->files[0]));
+            tree->files[tree->file_count++] = (struct walconv_tree_file){
+                .path = cli_copy(path, strlen(path))};
+        } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
+                   entry->fts_info == FTS_NS) {
+            code = cli_error(import->cli, CLI_FAILED, entry->fts_path, "%s",
+                             strerror(entry->fts_errno));
+        }
+    }
+    if (walk == NULL || errno != 0) {
+        code = cli_error(import->cli, CLI_FAILED, tree->root, "%s",
+                         strerror(errno));
+    }
+    if (walk != NULL) {
+        fts_close(walk);
+    }
+    return code;
+}
+
+int walconv_import_tree(const struct walconv_import *import, const char *name,
+                        const char *path, const struct wal__dialect *dialect)
+{
+    struct walconv_tree tree = {.root = name};
+    int code = gather(import, &tree);
+
+    if (dialect->reading->stream != NULL) {
+        walconv_tree_group_directory(&tree);
+    } else {
+        walconv_tree_group_storage(&tree);
+    }
+    for (size_t i = 0; i < tree.group_count; i++) {
+        struct taking *taking = cli_alloc(sizeof(*taking));
+        *taking = (struct taking){.import = import,
+                                  .tree = &tree,
+                                  .group = &tree.groups[i],
+                                  .dialect = dialect,
+                                  .name = name,
+                                  .path = path};
+        code = cli_worse(code, take_group(taking));
+        free(taking);
+    }
+    walconv_tree_deinit(&tree);
+    return code;
+}

@@ -92,7 +92,7 @@ static void read_line(struct reading *reading, const struct wal_entry *entry)
     if (wal__line_is_blank(line.text.data, line.text.size)) {
         return;
     }
-    if (cli_line_is_whole(entry) ||
+    if (reader->dialect->reading->line == NULL || cli_line_is_whole(entry) ||
         reader->dialect->read(line.text.data, line.text.size, &read, NULL) !=
             WAL__JSON_OK) {
         reading->items->damaged++;

@@ -51,6 +51,7 @@ struct wal__dialect;
     X(MODELS, "models of messages")                         \
     X(PROVIDERS, "providers of models")                     \
     X(USAGE, "token counts of messages")                    \
+    X(REASONING, "token counts of reasoning")               \
     X(COSTS, "costs of messages")                           \
     X(STOP_REASONS, "stop reasons")                         \
     X(MODEL_CHANGES, "model changes")                       \

@@ -76,6 +76,7 @@ static void fit_usage(const struct fit *fit, struct wal__model_usage *usage)
 {
     const struct wal__json_span cost = usage->cost;
 
+    drop(fit, WAL__FEATURE_REASONING, &usage->reasoning);
     if (usage->input.size + usage->output.size + usage->cache_read.size +
                 usage->cache_write.size + usage->reasoning.size >
             0 &&

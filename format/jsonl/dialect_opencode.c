@@ -13,5 +13,5 @@ const struct wal__dialect wal__dialect_opencode = {
     .recognise = wal__line_of_none,
     .read = wal__line_of_tree,
     .reading = &wal__reading_opencode,
-    .writing = NULL,
+    .writing = &wal__writing_opencode,
 };

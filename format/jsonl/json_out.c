@@ -216,6 +216,31 @@ static const struct wal__json_swap *swap_of(const struct wal__json_swap *swaps,
     return NULL;
 }
 
+void wal__json_out_members(struct wal__json_out *out,
+                           struct wal__json_span object)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token key;
+    struct wal__json_token value;
+    enum wal__json_status status;
+
+    wal__json_scan_init(&scan, object.data, object.size);
+    status = wal__json_scan_next(&scan, &key);
+    if (status == WAL__JSON_OK && key.kind != WAL__JSON_OBJECT) {
+        return;
+    }
+    while (status == WAL__JSON_OK &&
+           (status = wal__json_scan_next(&scan, &key)) == WAL__JSON_OK &&
+           key.kind == WAL__JSON_KEY) {
+        status = wal__json_scan_skip(&scan, &value);
+        if (status == WAL__JSON_OK) {
+            wal__json_out_key_span(out, key.span);
+            wal__json_out_value(out, value.span);
+        }
+    }
+    out->has_failed |= status != WAL__JSON_OK;
+}
+
 void wal__json_out_swapped(struct wal__json_out *out,
                            struct wal__json_span object,
                            const struct wal__json_swap *swaps, size_t count)

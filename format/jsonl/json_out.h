@@ -78,4 +78,8 @@ void wal__json_out_swapped(struct wal__json_out *out,
                            struct wal__json_span object,
                            const struct wal__json_swap *swaps, size_t count);
 
+/* The members of an object as they stand, without its braces. */
+void wal__json_out_members(struct wal__json_out *out,
+                           struct wal__json_span object);
+
 #endif

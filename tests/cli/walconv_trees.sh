@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# walconv: directories whose files together are sessions come in as such, and
+# every file of them goes out as the same bytes.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+in=$work/in
+made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/model" && pwd)
+walctl init "$store"
+mkdir "$in"
+cp -R "$made/sdk" "$made/spec11" "$made/opencode" "$in"
+chmod -R u+w "$in"
+
+# What belongs to no session, what is no JSON, and what is empty.
+mkdir -p "$in/spec11/memory" "$in/sdk/s-1/checkpoints/c/blobs"
+printf '# what was done\n' >"$in/spec11/memory/summary.md"
+head -c 3000 /dev/urandom >"$in/sdk/s-1/checkpoints/c/blobs/ff"
+printf '2' >"$in/opencode/storage/migration"
+mkdir -p "$in/opencode/storage/project"
+printf '{"id":"global"}' >"$in/opencode/storage/project/global.json"
+printf '{"id":"torn' >"$in/opencode/storage/todo/torn.json"
+printf '{"a":1}' >"$in/opencode/storage/todo/$(printf 'we%%41 \001\377').json"
+
+# Half of the files gone.
+mkdir -p "$in/half/one" "$in/half/storage/part/msg_x" "$in/half/two"
+head -n 2 "$made/sdk/s-1/messages.jsonl" >"$in/half/one/messages.jsonl"
+: >"$in/half/one/transcript.jsonl"
+cp "$made/sdk/s-1/metadata.json" "$in/half/two"
+printf '{"id":"prt_1","messageID":"msg_x","type":"text","text":"t"}' \
+    >"$in/half/storage/part/msg_x/prt_1.json"
+
+walconv import "$store" "$in" >"$work/first" 2>"$work/said"
+grep -q 'todo/torn.json: byte 11: not JSON' "$work/said"
+walconv --json import "$store" "$in" >"$work/second" 2>"$work/said"
+if grep -e '"changed":[1-9]' -e '"appended":[1-9]' "$work/second"; then
+    echo 'a second import adds something' >&2
+    exit 1
+fi
+walconv export --dialect source "$store" "$work/out" >"$work/put"
+diff -r "$in" "$work/out"
+
+# Files that change in place, and streams that grow.
+title=$(find "$in/opencode/storage/session" -name '*.json')
+sed -i 's/A title/Another title/' "$title"
+tail -n 1 "$made/sdk/s-1/messages.jsonl" >>"$in/half/one/messages.jsonl"
+printf '{}' >"$in/opencode/storage/todo/torn.json"
+walconv --json import "$store" "$in" >"$work/third" 2>"$work/said"
+test "$(grep -c -e '"changed":[1-9]' "$work/third")" -eq 2
+test "$(grep -c -e '"appended":[1-9]' "$work/third")" -eq 1
+walconv export --dialect source "$store" "$work/out" >"$work/put"
+diff -r "$in" "$work/out"
+
+# A file that no version of it was stays as it is.
+printf 'mine' >"$work/out/opencode/storage/migration"
+if walconv export --dialect source "$store" "$work/out" 2>"$work/said"; then
+    exit 1
+fi
+grep -q 'migration: is there with other content' "$work/said"
+test "$(cat "$work/out/opencode/storage/migration")" = mine
+
+# Views of them, and again.
+for dialect in sdk spec11 opencode pi claude entries; do
+    walconv export --dialect "$dialect" "$store" "$work/$dialect" >"$work/put"
+    walconv --json export --dialect "$dialect" "$store" "$work/$dialect" \
+        >"$work/again"
+    if grep -e '"added":[1-9]' "$work/again"; then
+        echo "a second export as $dialect adds something" >&2
+        exit 1
+    fi
+done
+walcheck "$store" >"$work/checked"

@@ -105,8 +105,9 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
 
     if (fd >= 0 &&
         wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
-        same = cli_source_match(store, session, 0, fd, &match, NULL) == WAL_OK &&
-               match.is_prefix;
+        same =
+            cli_source_match(store, session, 0, fd, &match, NULL) == WAL_OK &&
+            match.is_prefix;
         wal_session_close(session);
     }
     if (fd >= 0) {

@@ -52,7 +52,8 @@ diff -r "$in" "$work/out"
 
 # A file that no version of it was stays as it is.
 printf 'mine' >"$work/out/opencode/storage/migration"
-if walconv export --dialect source "$store" "$work/out" 2>"$work/said"; then
+if walconv export --dialect source "$store" "$work/out" >"$work/put" \
+    2>"$work/said"; then
     exit 1
 fi
 grep -q 'migration: is there with other content' "$work/said"

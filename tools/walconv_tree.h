@@ -19,6 +19,7 @@
 
 #include "agentwal.h"
 #include "format/jsonl/dialect.h"
+#include "tools/cli.h"
 
 #define WALCONV_FILES    255 /* stream */
 #define WALCONV_STREAMS  3
@@ -56,6 +57,9 @@ struct walconv_tree {
  * of none. `forced`: of none but that one, or null. */
 const struct wal__dialect *
 walconv_tree_recognise(const char *root, const struct wal__dialect *forced);
+
+/* Gathers the files below the root; the exit code. */
+int walconv_tree_gather(const struct cli *cli, struct walconv_tree *tree);
 
 /* Sets the groups of the tree's files. */
 void walconv_tree_group_directory(struct walconv_tree *tree);

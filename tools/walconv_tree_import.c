@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -553,54 +552,11 @@ static int take_group(struct taking *taking)
     return code;
 }
 
-/* ------------------------------------------------------------- files --- */
-
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-/* Gathers the files below the root. */
-static int gather(const struct walconv_import *import,
-                  struct walconv_tree *tree)
-{
-    char *paths[] = {(char *)(uintptr_t)tree->root, NULL};
-    FTS *walk =
-        fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
-    size_t root = strlen(tree->root);
-    int code = CLI_DONE;
-    FTSENT *entry;
-
-    while (walk != NULL && (errno = 0, entry = fts_read(walk)) != NULL) {
-        if (entry->fts_info == FTS_F) {
-            const char *path = entry->fts_path + root;
-            path += strspn(path, "/");
-            tree->files =
-                cli_room(tree->files, tree->file_count, &tree->file_capacity,
-                         sizeof(tree->files[0]));
-            tree->files[tree->file_count++] = (struct walconv_tree_file){
-                .path = cli_copy(path, strlen(path))};
-        } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
-                   entry->fts_info == FTS_NS) {
-            code = cli_error(import->cli, CLI_FAILED, entry->fts_path, "%s",
-                             strerror(entry->fts_errno));
-        }
-    }
-    if (walk == NULL || errno != 0) {
-        code = cli_error(import->cli, CLI_FAILED, tree->root, "%s",
-                         strerror(errno));
-    }
-    if (walk != NULL) {
-        fts_close(walk);
-    }
-    return code;
-}
-
 int walconv_import_tree(const struct walconv_import *import, const char *name,
                         const char *path, const struct wal__dialect *dialect)
 {
     struct walconv_tree tree = {.root = name};
-    int code = gather(import, &tree);
+    int code = walconv_tree_gather(import->cli, &tree);
 
     if (dialect->reading->stream != NULL) {
         walconv_tree_group_directory(&tree);

@@ -1,0 +1,422 @@
+/*
+ * opencode_part: parts of a message in OpenCode's storage, as items.
+ *
+ * Threads: one thread at a time per message.
+ */
+#include "format/jsonl/opencode_part.h"
+
+#include <string.h>
+
+#include "format/jsonl/json_out.h"
+#include "format/jsonl/json_value.h"
+
+enum {
+    P_ID,
+    P_TYPE,
+    P_TEXT,
+    P_SYNTHETIC,
+    P_METADATA,
+    P_CALL,
+    P_TOOL,
+    P_STATE,
+    P_MIME,
+    P_URL,
+    P_TAIL,
+    P_COUNT
+};
+
+static const struct wal__json_member part_wanted[P_COUNT] = {
+    [P_ID] = {.key = "id"},
+    [P_TYPE] = {.key = "type"},
+    [P_TEXT] = {.key = "text"},
+    [P_SYNTHETIC] = {.key = "synthetic"},
+    [P_METADATA] = {.key = "metadata"},
+    [P_CALL] = {.key = "callID"},
+    [P_TOOL] = {.key = "tool"},
+    [P_STATE] = {.key = "state"},
+    [P_MIME] = {.key = "mime"},
+    [P_URL] = {.key = "url"},
+    [P_TAIL] = {.key = "tail_start_id"},
+};
+
+static struct wal__model_block *add_block(struct wal__opencode_message *message,
+                                          enum wal__model_block_kind kind)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__model_block *block =
+        wal__model_blocks_add(&message->blocks, kind, none);
+
+    message->storage->has_failed |= block == NULL;
+    return block;
+}
+
+struct raw {
+    uint8_t *data;
+    size_t size;
+};
+
+static bool put_raw(void *ctx, const void *data, size_t size)
+{
+    struct raw *raw = ctx;
+
+    memcpy(raw->data + raw->size, data, size);
+    raw->size += size;
+    return true;
+}
+
+/* A part of the client's own, without its ids. */
+static void take_raw(struct wal__opencode_message *message,
+                     struct wal__json_span part)
+{
+    static const struct wal__json_swap ids[] = {
+        {"id", {NULL, 0}}, {"sessionID", {NULL, 0}}, {"messageID", {NULL, 0}}};
+    struct wal__arena *arena = message->storage->reader->scratch;
+    struct raw raw = {wal__arena_take(arena, part.size + 2), 0};
+    struct wal__json_out out = {.put = put_raw, .ctx = &raw};
+    struct wal__model_block *block = add_block(message, WAL__BLOCK_RAW);
+
+    if (raw.data == NULL || block == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    wal__json_out_swapped(&out, part, ids, 3);
+    block->raw = (struct wal__json_span){raw.data, raw.size};
+}
+
+static void take_text(struct wal__opencode_message *message,
+                      const struct wal__json_member *members)
+{
+    struct wal__model_block *block = add_block(message, WAL__BLOCK_TEXT);
+
+    message->is_typed |= !wal__model_true(&members[P_SYNTHETIC]);
+    if (block != NULL) {
+        block->text = wal__model_string(&members[P_TEXT]);
+        if (block->text.size == 0) {
+            block->text = wal__model_literal("\"\"");
+        }
+    }
+}
+
+static void take_reasoning(struct wal__opencode_message *message,
+                           const struct wal__json_member *members)
+{
+    struct wal__json_member signs[2] = {
+        {.parent = "anthropic", .key = "signature"},
+        {.parent = "anthropic", .key = "redactedData"}};
+    struct wal__model_block *block = add_block(message, WAL__BLOCK_THINKING);
+
+    if (block == NULL) {
+        return;
+    }
+    block->text = wal__model_string(&members[P_TEXT]);
+    if (members[P_METADATA].value.kind == WAL__JSON_OBJECT &&
+        wal__model_members(members[P_METADATA].value.span, signs, 2, NULL) ==
+            WAL__JSON_OK) {
+        block->signature = wal__model_string(&signs[0]);
+        if (signs[1].value.kind == WAL__JSON_STRING) {
+            block->signature = signs[1].value.span;
+            block->is_redacted = true;
+        }
+    }
+}
+
+static void read_image(struct wal__opencode_message *message,
+                       const struct wal__json_member *members,
+                       struct wal__model_block *block)
+{
+    struct wal__arena *arena = message->storage->reader->scratch;
+
+    if (!wal__model_image_url(arena, block,
+                              wal__model_string(&members[P_URL]))) {
+        message->storage->has_failed = true;
+    }
+}
+
+static bool is_image(const struct wal__json_member *members)
+{
+    struct wal__json_span mime = wal__model_string(&members[P_MIME]);
+
+    return mime.size > 7 && memcmp(mime.data, "\"image/", 7) == 0 &&
+           members[P_URL].value.kind == WAL__JSON_STRING;
+}
+
+static void take_file(struct wal__opencode_message *message,
+                      const struct wal__json_member *members,
+                      struct wal__json_span part)
+{
+    struct wal__model_block *block;
+
+    if (!is_image(members)) {
+        take_raw(message, part);
+        return;
+    }
+    block = add_block(message, WAL__BLOCK_IMAGE);
+    if (block != NULL) {
+        read_image(message, members, block);
+    }
+}
+
+enum {
+    S_STATUS,
+    S_INPUT,
+    S_OUTPUT,
+    S_ERROR,
+    S_START,
+    S_END,
+    S_ATTACHMENTS,
+    S_CONTENT,
+    S_ALONE,
+    S_COUNT
+};
+
+/* What a result has beside its text. */
+static bool read_attachments(struct wal__opencode_message *message,
+                             struct wal__model_blocks *blocks,
+                             struct wal__json_span attachments)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    wal__model_values(&scan, attachments);
+    while (wal__model_values_next(&scan, &value)) {
+        struct wal__json_member members[P_COUNT];
+        struct wal__model_block *block;
+        memcpy(members, part_wanted, sizeof(members));
+        if (wal__model_members(value.span, members, P_COUNT, NULL) !=
+            WAL__JSON_OK) {
+            return false;
+        }
+        block = wal__model_blocks_add(
+            blocks, is_image(members) ? WAL__BLOCK_IMAGE : WAL__BLOCK_RAW,
+            none);
+        if (block == NULL) {
+            return false;
+        }
+        if (block->kind == WAL__BLOCK_IMAGE) {
+            read_image(message, members, block);
+        } else {
+            block->raw = value.span;
+        }
+    }
+    return true;
+}
+
+static bool read_result(struct wal__opencode_message *message,
+                        const struct wal__json_member *state,
+                        struct wal__model_item *result)
+{
+    struct wal__model_blocks blocks = {.arena =
+                                           message->storage->reader->scratch};
+    const struct wal__json_member *text =
+        &state[result->is_error ? S_ERROR : S_OUTPUT];
+
+    if (state[S_CONTENT].value.kind == WAL__JSON_ARRAY) {
+        if (!wal__content_read(state[S_CONTENT].value, &blocks,
+                               &result->fields)) {
+            return false;
+        }
+    } else if (!wal__content_read(text->value, &blocks, &result->fields) ||
+               !read_attachments(message, &blocks,
+                                 wal__model_nested(&state[S_ATTACHMENTS]))) {
+        return false;
+    }
+    result->blocks = blocks.items;
+    result->block_count = blocks.count;
+    return true;
+}
+
+static struct wal__model_item *add_result(struct wal__opencode_message *message)
+{
+    if (message->result_count == message->result_capacity) {
+        size_t capacity =
+            message->result_capacity > 0 ? 2 * message->result_capacity : 8;
+        struct wal__model_item *items = wal__arena_take(
+            message->storage->reader->scratch, capacity * sizeof(items[0]));
+        if (items == NULL) {
+            return NULL;
+        }
+        if (message->result_count > 0) {
+            memcpy(items, message->results,
+                   message->result_count * sizeof(items[0]));
+        }
+        message->results = items;
+        message->result_capacity = capacity;
+    }
+    return &message->results[message->result_count++];
+}
+
+static void take_result(struct wal__opencode_message *message,
+                        const struct wal__json_member *members,
+                        const struct wal__json_member *state)
+{
+    bool is_error = wal__line_string_is(&state[S_STATUS], "error");
+    struct wal__model_item *result;
+
+    if (!is_error && !wal__line_string_is(&state[S_STATUS], "completed") &&
+        !wal__line_string_is(&state[S_STATUS], "success")) {
+        return;
+    }
+    result = add_result(message);
+    if (result == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    *result = (struct wal__model_item){
+        .kind = WAL__MODEL_MESSAGE,
+        .role = WAL__ROLE_TOOL,
+        .is_error = is_error,
+        .id = wal__model_string(&members[P_ID]),
+        .call = wal__model_string(&members[P_CALL]),
+        .name = wal__model_string(&members[P_TOOL]),
+        .time = wal__model_number(&state[S_END]),
+    };
+    if (result->time.size == 0) {
+        result->time = message->item.time;
+    }
+    message->storage->has_failed |= !read_result(message, state, result);
+}
+
+static void take_tool(struct wal__opencode_message *message,
+                      const struct wal__json_member *members)
+{
+    struct wal__json_member state[S_COUNT] = {
+        [S_STATUS] = {.key = "status"},
+        [S_INPUT] = {.key = "input"},
+        [S_OUTPUT] = {.key = "output"},
+        [S_ERROR] = {.key = "error"},
+        [S_START] = {.parent = "time", .key = "start"},
+        [S_END] = {.parent = "time", .key = "end"},
+        [S_ATTACHMENTS] = {.key = "attachments"},
+        [S_CONTENT] = {.parent = "metadata", .key = "walconvContent"},
+        [S_ALONE] = {.parent = "metadata", .key = "walconvAlone"},
+    };
+    struct wal__model_block *block;
+
+    if (members[P_STATE].value.kind == WAL__JSON_OBJECT &&
+        wal__model_members(members[P_STATE].value.span, state, S_COUNT, NULL) !=
+            WAL__JSON_OK) {
+        return;
+    }
+    if (!wal__model_true(&state[S_ALONE])) {
+        block = add_block(message, WAL__BLOCK_TOOL_CALL);
+        if (block == NULL) {
+            return;
+        }
+        block->id = wal__model_string(&members[P_CALL]);
+        block->name = wal__model_string(&members[P_TOOL]);
+        block->arguments = wal__model_value(&state[S_INPUT]);
+    }
+    take_result(message, members, state);
+}
+
+/* Gives an item under the one before it. */
+static void give(struct wal__opencode_storage *storage,
+                 struct wal__model_item *item)
+{
+    item->parent = storage->tip;
+    if (!wal__model_give(storage->reader, item)) {
+        storage->has_failed = true;
+    }
+    storage->tip = item->id;
+}
+
+void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
+{
+    struct wal__model_item *item = &message->item;
+    bool has_more = message->blocks.count > 0 ||
+                    (is_end && !message->is_given &&
+                     message->result_count == 0 && !message->has_mark);
+
+    if (has_more) {
+        item->blocks = message->blocks.items;
+        item->block_count = message->blocks.count;
+        if (item->role == WAL__ROLE_USER && !item->is_meta) {
+            item->is_meta = item->block_count > 0 && !message->is_typed;
+        }
+        give(message->storage, item);
+        item->usage = (struct wal__model_usage){.input = {NULL, 0}};
+        item->fields = 0;
+    }
+    for (size_t i = 0; i < message->result_count; i++) {
+        give(message->storage, &message->results[i]);
+    }
+    message->is_given |= has_more || message->result_count > 0;
+    message->result_count = 0;
+    message->blocks =
+        (struct wal__model_blocks){.arena = message->storage->reader->scratch};
+}
+
+void wal__opencode_part_read(struct wal__opencode_message *message,
+                             struct wal__json_span part)
+{
+    struct wal__json_member members[P_COUNT];
+    struct wal__json_span type;
+
+    memcpy(members, part_wanted, sizeof(members));
+    if (wal__model_members(part, members, P_COUNT, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    type = wal__model_string(&members[P_TYPE]);
+    if (message->is_given && message->blocks.count == 0 &&
+        members[P_ID].value.kind == WAL__JSON_STRING) {
+        message->item.id = members[P_ID].value.span; /* of the next step */
+    }
+    if (wal__model_is(type, "text")) {
+        take_text(message, members);
+    } else if (wal__model_is(type, "reasoning")) {
+        take_reasoning(message, members);
+    } else if (wal__model_is(type, "tool")) {
+        take_tool(message, members);
+    } else if (wal__model_is(type, "step-start") ||
+               wal__model_is(type, "step-finish")) {
+        message->item.fields++;
+        if (message->result_count > 0) {
+            wal__opencode_flush(message, false);
+        }
+    } else if (wal__model_is(type, "compaction") &&
+               message->item.role == WAL__ROLE_USER) {
+        message->has_mark = true;
+        message->storage->kept = wal__model_string(&members[P_TAIL]);
+    } else if (wal__model_is(type, "file")) {
+        take_file(message, members, part);
+    } else {
+        message->is_typed = true;
+        take_raw(message, part);
+    }
+}
+
+void wal__opencode_summary(struct wal__opencode_message *message)
+{
+    struct wal__model_item *item = &message->item;
+    struct wal__arena *arena = message->storage->reader->scratch;
+    size_t size = 2;
+    struct raw raw;
+    struct wal__json_out out = {.put = put_raw, .ctx = &raw};
+
+    for (size_t i = 0; i < message->blocks.count; i++) {
+        size += message->blocks.items[i].text.size + 2;
+    }
+    raw = (struct raw){wal__arena_take(arena, size), 0};
+    if (raw.data == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    wal__json_out_quote(&out);
+    for (size_t i = 0; i < message->blocks.count; i++) {
+        const struct wal__model_block *block = &message->blocks.items[i];
+        if (block->kind == WAL__BLOCK_TEXT) {
+            wal__json_out_joined(&out, block->text);
+        }
+    }
+    wal__json_out_unquote(&out);
+    *item = (struct wal__model_item){
+        .kind = WAL__MODEL_COMPACTION,
+        .id = item->id,
+        .time = item->time,
+        .text = {raw.data, raw.size},
+        .target = message->storage->kept,
+    };
+    message->storage->kept.size = 0;
+    give(message->storage, item);
+}

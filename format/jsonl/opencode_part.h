@@ -1,0 +1,43 @@
+/*
+ * opencode_part: parts of a message in OpenCode's storage, as items.
+ *
+ * What the model or the user said is an item; each result of a tool, which
+ * stands in its call's part, is one of its own. Results end a step.
+ *
+ * Invariant: a part that is kept as it is has no ids in it; its message gives
+ * them.
+ *
+ * Threads: one thread at a time per message.
+ */
+#ifndef FORMAT_JSONL_OPENCODE_PART_H
+#define FORMAT_JSONL_OPENCODE_PART_H
+
+#include "format/jsonl/model_content.h"
+#include "format/jsonl/opencode_storage.h"
+
+/* A message being read. */
+struct wal__opencode_message {
+    struct wal__opencode_storage *storage;
+    struct wal__model_blocks blocks;
+    struct wal__model_item item;
+    struct wal__model_item *results; /* that wait for the end of a step */
+    size_t result_count;
+    size_t result_capacity;
+    bool is_typed; /* a text is no synthetic one */
+    bool is_given; /* an item of it was */
+    bool has_mark; /* of a compaction */
+};
+
+/* Failures of all of these are in the storage's has_failed. */
+
+/* Takes the next part of a message. */
+void wal__opencode_part_read(struct wal__opencode_message *message,
+                             struct wal__json_span part);
+
+/* Gives what there is of a message: a step, or all. */
+void wal__opencode_flush(struct wal__opencode_message *message, bool is_end);
+
+/* Gives a summary: the message's texts are those of a compaction. */
+void wal__opencode_summary(struct wal__opencode_message *message);
+
+#endif

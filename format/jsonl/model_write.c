@@ -292,13 +292,29 @@ static void move_tip(struct wal__model_writer *writer,
     writer->tip_size = id.size;
 }
 
+/* What has no time that can be read gets that of the message before it. */
+static bool set_time(struct wal__model_writer *writer,
+                     struct wal__model_item *item)
+{
+    uint8_t text[WAL__MODEL_TIME_SIZE];
+    int64_t ms;
+
+    if (wal__model_time_read(item->time, &ms)) {
+        writer->time = item->kind == WAL__MODEL_MESSAGE ? ms : writer->time;
+        return true;
+    }
+    item->time = wal__arena_copy(writer->scratch,
+                                 wal__model_time_write(writer->time, text));
+    return item->time.data != NULL;
+}
+
 static bool give(void *ctx, struct wal__model_item *item)
 {
     struct wal__model_writer *writer = ctx;
     const struct wal__dialect_writing *to = writer->dialect->writing;
     struct wal__model_item out = *item;
 
-    if (!set_ids(writer, item, &out)) {
+    if (!set_ids(writer, item, &out) || !set_time(writer, &out)) {
         return false;
     }
     if (writer->first.size == 0 && !item->is_aside && out.id.size > 0 &&
@@ -348,6 +364,7 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
     writer->merge.give = give;
     writer->merge.joined = joined;
     writer->merge.ctx = writer;
+    (void)wal__model_time_read(writer->session->time, &writer->time);
     return writer->dialect->writing->begin(writer) && !writer->out.has_failed;
 }
 

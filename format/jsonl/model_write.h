@@ -32,6 +32,7 @@ struct wal__model_writer {
     uint32_t rest;  /* items to come that are in a line that went out */
     struct wal__json_span first; /* id that was written first */
     bool has_mainline; /* something that is no side chain was written */
+    int64_t time;      /* of the last message that has one, or the session's */
     size_t tip_size;
     uint8_t tip[1600]; /* written id that the client would go on behind */
     struct wal__model_merge merge;

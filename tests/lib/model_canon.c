@@ -2,9 +2,10 @@
  * model_canon: items as canonical JSON, so that they can be compared.
  *
  * Strings are decoded, keys sorted, times are milliseconds, and ids are the
- * ordinals of items. What is no part of the conversation (titles, labels,
- * custom entries, lines of a client's own) is on no branch. Normal stop reasons
- * are left out, and so are counts of nothing; a refusal is an error.
+ * ordinals of items. A message that has no time has that of the one before it,
+ * the first one the session's. What is no part of the conversation (titles,
+ * labels, custom entries, lines of a client's own) is on no branch. Normal stop
+ * reasons are left out, and so are counts of nothing; a refusal is an error.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +27,7 @@ struct canon {
     uint64_t carries;
     size_t count;
     size_t first; /* on a branch */
+    int64_t time; /* of the last message */
     json_t *lines;
 };
 
@@ -211,8 +213,6 @@ static bool is_on_branch(const struct wal__model_item *item)
 static void set_place(struct canon *canon, json_t *object,
                       const struct wal__model_item *item)
 {
-    int64_t ms;
-
     if (is_on_branch(item) && (canon->carries & WAL__CARRIES(BRANCHES)) != 0) {
         json_object_set_new(
             object, "parent",
@@ -227,9 +227,9 @@ static void set_place(struct canon *canon, json_t *object,
     if (item->is_sidechain) {
         json_object_set_new(object, "sidechain", json_true());
     }
-    if (item->kind == WAL__MODEL_MESSAGE &&
-        wal__model_time_read(item->time, &ms)) {
-        json_object_set_new(object, "time", json_integer(ms));
+    if (item->kind == WAL__MODEL_MESSAGE) {
+        (void)wal__model_time_read(item->time, &canon->time);
+        json_object_set_new(object, "time", json_integer(canon->time));
     }
 }
 
@@ -319,6 +319,7 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
         .scratch = arena, .give = emit, .joined = joined, .ctx = &canon};
     char *text;
 
+    (void)wal__model_time_read(kit->session.time, &canon.time);
     canon.ordinals.arena = arena;
     canon.calls.arena = arena;
     for (size_t i = 0; i < kit->count; i++) {

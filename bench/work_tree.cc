@@ -117,7 +117,7 @@ struct loop {
     const EVP_MD *algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
     std::vector<char> bytes = std::vector<char>(largest * 2);
     std::vector<char> packed =
-        std::vector<char>(LZ4_compressBound(largest * 2));
+        std::vector<char>(static_cast<size_t>(LZ4_compressBound(largest * 2)));
 
     uint64_t take(int root, const std::string &name, bool compress)
     {

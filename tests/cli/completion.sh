@@ -73,6 +73,8 @@ offers 'walcheck stores/one '
 offers 'walcheck --salvage st' stores
 offers 'walconv ' import export path dialects
 offers 'walconv import --dialect c' claude codex
+offers 'walconv export --dialect s' source sdk spec11
+offers 'walconv import --dialect o' opencode
 offers 'walconv export --dialect source stores/one --session be' beta
 offers 'walconv path stores/one stores al' alpha alpine-2
 

@@ -108,6 +108,7 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
         same =
             cli_source_match(store, session, 0, fd, &match, NULL) == WAL_OK &&
             match.is_prefix;
+        cli_match_deinit(&match);
         wal_session_close(session);
     }
     if (fd >= 0) {

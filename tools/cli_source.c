@@ -287,9 +287,22 @@ static void match_redacted(struct cli_match *match, int fd,
     match->before_id = match->last_id;
     pass_line(fd, &match->bytes);
     match->has_newline = true;
+    match->lines++;
     match->is_whole = false;
     match->entries++;
     match->last_id = entry->id;
+    match->timestamp = entry->timestamp;
+}
+
+static void keep_odd(struct cli_match *match, uint64_t sequence)
+{
+    match->odd = cli_room(match->odd, match->odd_count, &match->odd_capacity,
+                          sizeof(match->odd[0]));
+    match->odd[match->odd_count++] = (struct cli_odd){
+        .line = match->lines + 1,
+        .offset = match->line_offset,
+        .sequence = sequence,
+    };
 }
 
 static enum wal_status match_entry(struct wal_store *store,
@@ -309,15 +322,20 @@ static enum wal_status match_entry(struct wal_store *store,
     if (status != WAL_OK) {
         return status;
     }
+    if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
+        keep_odd(match, entry->sequence);
+    }
     match->has_newline = cli_line_has_newline(entry);
     if (match->has_newline) {
         (void)compare(&place, "\n", 1);
+        match->lines++;
     }
     match->is_prefix = !place.differs;
     match->bytes = place.offset;
     match->is_whole = cli_line_is_whole(entry);
     match->entries++;
     match->last_id = entry->id;
+    match->timestamp = entry->timestamp;
     return WAL_OK;
 }
 
@@ -348,8 +366,15 @@ enum wal_status cli_source_match(struct wal_store *store,
     }
     cli_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {
+        cli_match_deinit(&found);
         return status;
     }
     *match = found;
     return WAL_OK;
+}
+
+void cli_match_deinit(struct cli_match *match)
+{
+    free(match->odd);
+    match->odd = NULL;
 }

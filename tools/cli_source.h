@@ -11,6 +11,7 @@
  *   {"whole":true}     a piece of a file that is not made of lines
  *   {"replaces":"ID"}  stands for the entry before it, a last line that was
  *                      not complete yet
+ *   {"odd":true}       something was said of the line when it came in
  *
  * Invariant: what is read here is what the import read, byte for byte.
  *
@@ -66,6 +67,13 @@ void cli_lines_close(struct cli_lines *lines);
 bool cli_line_has_newline(const struct wal_entry *entry);
 bool cli_line_is_whole(const struct wal_entry *entry);
 
+/* A line of which something was said when it came in. */
+struct cli_odd {
+    uint64_t line; /* its number, from 1 */
+    uint64_t offset;
+    uint64_t sequence;
+};
+
 /* How a session and the beginning of a file compare. */
 struct cli_match {
     bool is_prefix;             /* all of the session's bytes begin the file */
@@ -77,12 +85,19 @@ struct cli_match {
     struct wal_slice line_id;   /* id of that line's first entry; the slices */
     struct wal_slice last_id;   /* hold until the store is closed */
     struct wal_slice before_id; /* of the last entry of the line before */
+    struct wal_slice timestamp; /* of the last entry */
+    uint64_t lines;             /* that end with a newline */
+    struct cli_odd *odd;
+    size_t odd_count;
+    size_t odd_capacity;
 };
 
-/* Compares by reading both as streams. Outputs are untouched on failure. */
+/* Compares by reading both as streams. Outputs are untouched on failure;
+ * *match is deinitialised in any case, zeroed or not used. */
 enum wal_status cli_source_match(struct wal_store *store,
                                  struct wal_session *session, uint32_t stream,
                                  int fd, struct cli_match *match,
                                  struct wal_error *error);
+void cli_match_deinit(struct cli_match *match);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/cli.h"
+#include "tools/cli_ids.h"
 
 static void keep(struct walconv_batch *batch, struct walconv_place *place,
                  struct wal_slice text)
@@ -52,6 +53,34 @@ static enum wal_status append(struct walconv_batch *batch,
     return status;
 }
 
+static struct wal_slice text_at(const struct walconv_batch *batch,
+                                const struct walconv_place *place)
+{
+    struct wal_slice text = {batch->memory + place->at, place->size};
+
+    return text;
+}
+
+/* The slot of an id, or the free one where it belongs. */
+static size_t slot_of(const struct walconv_batch *batch, struct wal_slice id)
+{
+    size_t at = cli_hash(id) % WALCONV_BATCH_SLOTS;
+
+    for (; batch->slots[at] != 0; at = (at + 1) % WALCONV_BATCH_SLOTS) {
+        const struct walconv_pending *item =
+            &batch->items[batch->slots[at] - 1];
+        if (cli_slice_equal(text_at(batch, &item->texts[BATCH_ID]), id)) {
+            break;
+        }
+    }
+    return at;
+}
+
+bool walconv_batch_has(const struct walconv_batch *batch, struct wal_slice id)
+{
+    return batch->slots[slot_of(batch, id)] != 0;
+}
+
 enum wal_status walconv_batch_put(struct walconv_batch *batch,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
@@ -64,6 +93,7 @@ enum wal_status walconv_batch_put(struct walconv_batch *batch,
     struct walconv_pending *item;
     enum wal_status status;
     size_t size = 0;
+    size_t slot;
 
     for (size_t i = 0; i < BATCH_TEXTS; i++) {
         size += (size_t)texts[i].size;
@@ -79,7 +109,9 @@ enum wal_status walconv_batch_put(struct walconv_batch *batch,
         return append(batch, entry, 1, error);
     }
     reserve(batch, size);
+    slot = slot_of(batch, entry->id);
     item = &batch->items[batch->count++];
+    batch->slots[slot] = (uint16_t)batch->count;
     item->flags = entry->flags;
     item->stream = entry->stream;
     for (size_t i = 0; i < BATCH_TEXTS; i++) {
@@ -88,24 +120,15 @@ enum wal_status walconv_batch_put(struct walconv_batch *batch,
     return WAL_OK;
 }
 
-static struct wal_slice text_at(const struct walconv_batch *batch,
-                                const struct walconv_place *place)
-{
-    struct wal_slice text = {batch->memory + place->at, place->size};
-
-    return text;
-}
-
 enum wal_status walconv_batch_send(struct walconv_batch *batch,
                                    struct wal_error *error)
 {
-    struct wal_entry *entries;
+    struct wal_entry *entries = batch->entries;
     enum wal_status status;
 
     if (batch->count == 0) {
         return WAL_OK;
     }
-    entries = cli_alloc(batch->count * sizeof(entries[0]));
     for (size_t i = 0; i < batch->count; i++) {
         const struct walconv_place *texts = batch->items[i].texts;
         entries[i] = (struct wal_entry){
@@ -121,10 +144,10 @@ enum wal_status walconv_batch_send(struct walconv_batch *batch,
         };
     }
     status = append(batch, entries, (uint32_t)batch->count, error);
-    free(entries);
     if (status == WAL_OK) {
         batch->count = 0;
         batch->used = 0;
+        memset(batch->slots, 0, sizeof(batch->slots));
     }
     return status;
 }

@@ -9,6 +9,9 @@
 #ifndef AGENTWAL_TOOLS_WALCONV_BATCH_H
 #define AGENTWAL_TOOLS_WALCONV_BATCH_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "agentwal.h"
 
 #define WALCONV_BATCH_ENTRIES 512
@@ -36,10 +39,14 @@ struct walconv_pending {
     struct walconv_place texts[BATCH_TEXTS];
 };
 
+#define WALCONV_BATCH_SLOTS 2048 /* a power of two, and never half full */
+
 /* Zeroed, and session set: an empty batch. */
 struct walconv_batch {
     struct wal_session *session;
     struct walconv_pending items[WALCONV_BATCH_ENTRIES];
+    struct wal_entry entries[WALCONV_BATCH_ENTRIES]; /* as they are sent */
+    uint16_t slots[WALCONV_BATCH_SLOTS]; /* by id: item + 1; 0: free */
     size_t count;
     char *memory;
     size_t used;
@@ -57,6 +64,9 @@ enum wal_status walconv_batch_put(struct walconv_batch *batch,
 /* Appends what is in it. */
 enum wal_status walconv_batch_send(struct walconv_batch *batch,
                                    struct wal_error *error);
+
+/* Whether an entry with this id waits in it. */
+bool walconv_batch_has(const struct walconv_batch *batch, struct wal_slice id);
 
 void walconv_batch_deinit(struct walconv_batch *batch);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/cli_ids.h"
 #include "tools/cli_json.h"
 #include "tools/walconv.h"
 #include "tools/walconv_lines.h"
@@ -33,6 +34,7 @@ struct file {
     char *source;      /* of the session */
     char *free_source; /* for a new session */
     struct walconv_lines lines;
+    uint64_t count; /* of the file's lines */
 };
 
 static int fail(const struct file *file, enum wal_status status,
@@ -103,6 +105,9 @@ static enum wal_status find_of(struct file *file, const char *dialect,
             file->source = source;
             file->lines.match = match;
             return WAL_OK;
+        }
+        if (status == WAL_OK) {
+            cli_match_deinit(&match);
         }
         wal_session_close(session);
         free(source);
@@ -210,7 +215,9 @@ static enum wal_status create_session(struct file *file,
     file->free_source = NULL;
     options.source = cli_slice(file->source);
     options.cwd = cli_slice(survey->cwd);
-    options.title = cli_slice(survey->title);
+    if (survey->is_all) {
+        options.title = cli_slice(survey->title);
+    }
     if (survey->created != NULL) {
         metadata = walconv_object("created", cli_slice(survey->created), "");
         options.metadata = cli_slice(metadata);
@@ -228,6 +235,89 @@ static enum wal_status create_session(struct file *file,
     return status;
 }
 
+/* Says again what was said of lines that are known. */
+static int repeat(struct file *file, struct walconv_reader *reader)
+{
+    struct walconv_lines *lines = &file->lines;
+    struct walconv_piece piece;
+    int got = 1;
+
+    for (size_t i = 0; got > 0 && i < lines->match.odd_count; i++) {
+        const struct cli_odd *odd = &lines->match.odd[i];
+
+        walconv_reader_seek(reader, odd->offset, odd->line - 1);
+        got = walconv_reader_next(reader, &piece);
+        if (got > 0) {
+            walconv_lines_repeat(lines, &piece, odd->sequence);
+        }
+    }
+    return got < 0 ? got : 0;
+}
+
+/* Takes what is behind the session's bytes; a last line that may not have
+ * been complete from its beginning. */
+static int read_new(struct file *file, struct walconv_reader *reader,
+                    bool is_whole, enum wal_status *status,
+                    struct wal_error *error)
+{
+    struct walconv_lines *lines = &file->lines;
+    const struct cli_match *match = &lines->match;
+    bool is_cut = match->entries > 0 && !match->has_newline && !is_whole;
+    struct walconv_piece piece;
+    int got = 1;
+
+    walconv_reader_seek(reader, is_cut ? match->line_offset : match->bytes,
+                        is_whole ? 0 : match->lines);
+    while (*status == WAL_OK &&
+           (got = walconv_reader_next(reader, &piece)) > 0) {
+        *status = is_whole ? walconv_lines_take_whole(lines, &piece, error)
+                           : walconv_lines_take(lines, &piece, error);
+        progress_show(file->import->progress, file->name, reader->offset,
+                      file->size, "bytes");
+    }
+    return got;
+}
+
+static int32_t set_title(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = cli_slice(ctx);
+    return 0;
+}
+
+/* The last title that new lines gave the session is its title. */
+static enum wal_status keep_title(struct file *file, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    char *title = file->lines.title;
+    enum wal_status status;
+
+    if (title == NULL) {
+        return WAL_OK;
+    }
+    status = wal_session_status(file->session, &info, error);
+    if (status == WAL_OK && !cli_slice_equal(info.title, cli_slice(title))) {
+        status = wal_session_update(file->session, set_title, title, error);
+    }
+    return status;
+}
+
+static enum wal_status send(struct file *file, struct wal_error *error)
+{
+    struct walconv_batch *batch = &file->lines.batch;
+    enum wal_status status = walconv_batch_send(batch, error);
+
+    if (status == WAL_OK) {
+        status = keep_title(file, error);
+    }
+    if (status == WAL_OK && batch->appended > 0) {
+        status = wal_sync(file->import->store, error);
+    }
+    return status;
+}
+
 static int read_lines(struct file *file)
 {
     struct walconv_lines *lines = &file->lines;
@@ -235,30 +325,25 @@ static int read_lines(struct file *file)
                                              : file->survey.is_whole;
     struct wal_error error = CLI_ERROR_INIT;
     struct walconv_reader reader;
-    struct walconv_piece piece;
     enum wal_status status = WAL_OK;
-    int got = 1;
+    int got;
 
-    walconv_reader_init(&reader, file->fd, file->size, is_whole,
-                        is_whole ? lines->match.bytes : 0);
-    lines->known = is_whole ? file->survey.lines : 0;
-    if (is_whole && lines->match.bytes < file->size) {
-        lines->known = 0;
+    walconv_reader_init(&reader, file->fd, file->size, is_whole, 0);
+    got = is_whole ? 0 : repeat(file, &reader);
+    if (got == 0) {
+        got = read_new(file, &reader, is_whole, &status, &error);
     }
-    while (status == WAL_OK &&
-           (got = walconv_reader_next(&reader, &piece)) > 0) {
-        status = is_whole ? walconv_lines_take_whole(lines, &piece, &error)
-                          : walconv_lines_take(lines, &piece, &error);
-        progress_show(file->import->progress, file->name, reader.offset,
-                      file->size, "bytes");
-    }
-    if (status == WAL_OK && got == 0) {
-        status = walconv_batch_send(&lines->batch, &error);
-    }
-    if (status == WAL_OK && got == 0 && lines->batch.appended > 0) {
-        status = wal_sync(file->import->store, &error);
-    }
+    file->count = reader.line;
     walconv_reader_deinit(&reader);
+    if (got == 0 && status == WAL_OK) {
+        status = send(file, &error);
+    }
+    if (got == 0 && status == WAL_OK && is_whole) {
+        got = walconv_count_lines(file->fd, file->size, &file->count);
+    }
+    if (is_whole && lines->batch.appended == 0) {
+        lines->known = file->count;
+    }
     if (got < 0) {
         return fail_errno(file);
     }
@@ -284,7 +369,7 @@ static int take_stream(struct file *file, const struct wal__dialect *dialect)
     if (survey(file, dialect) != CLI_DONE) {
         return CLI_FAILED;
     }
-    status = walconv_lines_load(&file->lines, file->session, &error);
+    status = walconv_lines_begin(&file->lines, file->session, &error);
     return status == WAL_OK ? read_lines(file) : fail(file, status, &error);
 }
 
@@ -301,8 +386,7 @@ static int take_file(struct file *file)
         status = create_session(file, &error);
     }
     if (status == WAL_OK) {
-        file->lines.batch.session = file->session;
-        status = walconv_lines_load(&file->lines, file->session, &error);
+        status = walconv_lines_begin(&file->lines, file->session, &error);
     }
     return status == WAL_OK ? read_lines(file) : fail(file, status, &error);
 }
@@ -339,7 +423,7 @@ static void write_json(const struct file *file, struct wal_slice id)
     cli_json_key(&json, "sessionId");
     cli_json_text(&json, id);
     cli_json_key(&json, "lines");
-    cli_json_number(&json, file->survey.lines);
+    cli_json_number(&json, file->count);
     cli_json_key(&json, "appended");
     cli_json_number(&json, lines->batch.appended);
     cli_json_key(&json, "duplicates");
@@ -358,7 +442,7 @@ static void print_text(const struct file *file, struct wal_slice id)
     printf("%s: %s session ", file->name, file->survey.dialect->name);
     cli_print_name(stdout, id);
     printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
-           file->survey.lines, cli_noun(file->survey.lines, "line", "lines"),
+           file->count, cli_noun(file->count, "line", "lines"),
            lines->batch.appended, lines->known + lines->batch.duplicates);
     for (size_t i = 0; i < lines->damage_count; i++) {
         const struct walconv_damage *damage = &lines->damage[i];
@@ -425,7 +509,6 @@ int walconv_import_stream(const struct walconv_import *import, int fd,
     }
     file.size = (uint64_t)stat.st_size;
     file.lines.stream = stream;
-    file.lines.batch.session = session;
     status = cli_source_match(import->store, session, stream, fd,
                               &file.lines.match, &error);
     code = status == WAL_OK ? take_stream(&file, dialect)

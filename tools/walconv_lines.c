@@ -22,12 +22,16 @@ struct judged {
     char parent[WALCONV_ID_SIZE];
     char type[WALCONV_ID_SIZE];
     uint32_t flags;
+    bool is_odd; /* something was said of it */
 };
 
 /* Copies an id or a type. */
 static void set(char *to, const char *from)
 {
-    snprintf(to, WALCONV_ID_SIZE, "%s", from);
+    size_t size = strnlen(from, WALCONV_ID_SIZE - 1);
+
+    memcpy(to, from, size);
+    to[size] = '\0';
 }
 
 static void report(struct walconv_lines *lines,
@@ -42,19 +46,6 @@ static void report(struct walconv_lines *lines,
     damage->line = piece->line;
     damage->offset = offset;
     damage->reason = reason;
-}
-
-/* A JSON string as a name of 1 to 255 bytes; false when it is none. */
-static bool read_name(struct wal__json_span string, char *name)
-{
-    char *text = walconv_text(string, NAME_MAX_SIZE);
-
-    if (text == NULL) {
-        return false;
-    }
-    set(name, text);
-    free(text);
-    return true;
 }
 
 static bool is_valid(const char *data, size_t size, size_t from)
@@ -104,42 +95,79 @@ static bool is_known(const struct walconv_lines *lines,
     return end <= lines->match.bytes;
 }
 
-/* Whether a line above has the id or, for a line that is new, any entry. */
-static bool is_taken(const struct walconv_lines *lines, const char *id,
-                     bool known)
-{
-    const uint32_t *value = cli_ids_find(&lines->ids, cli_slice(id));
+/* An entry that has an id. */
+struct holder {
+    uint32_t stream;
+    bool is_above; /* it came in before the line that is judged */
+};
 
-    return value != NULL && (!known || *value > 0);
+static bool find_holder(const struct walconv_lines *lines, const char *id,
+                        struct holder *holder)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    enum wal_status status;
+
+    if (walconv_batch_has(&lines->batch, cli_slice(id))) {
+        holder->stream = lines->stream;
+        holder->is_above = true;
+        return true;
+    }
+    status = wal_iter_get(lines->iter, cli_slice(id), &entry, NULL);
+    holder->stream = status == WAL_OK ? entry.stream : lines->stream;
+    holder->is_above = lines->sequence == 0 || status != WAL_OK ||
+                       entry.stream != lines->stream ||
+                       entry.sequence < lines->sequence;
+    /* One that cannot be read is there. */
+    return status == WAL_OK || status == WAL_ECORRUPT;
+}
+
+static bool is_taken(const struct walconv_lines *lines, const char *id)
+{
+    struct holder holder;
+
+    return find_holder(lines, id, &holder) && holder.is_above;
+}
+
+/* Whether the id is that of an entry which a line can be under. */
+static bool is_parent(const struct walconv_lines *lines, const char *id)
+{
+    struct holder holder;
+
+    if (lines->sequence == 0 && strcmp(id, lines->before) == 0) {
+        return true;
+    }
+    return find_holder(lines, id, &holder) && holder.is_above &&
+           holder.stream == lines->stream;
 }
 
 /* Streams of a session may tell the same in their own words. */
 static bool is_of_other_stream(const struct walconv_lines *lines,
                                const char *id)
 {
-    const uint32_t *value = cli_ids_find(&lines->ids, cli_slice(id));
+    struct holder holder;
 
-    return value != NULL && *value == 2;
+    return find_holder(lines, id, &holder) && holder.stream != lines->stream;
 }
 
 /* Makes an id that is free out of a line's own, or of its number. */
 static void make_id(const struct walconv_lines *lines, const char *own,
-                    uint64_t line, bool known, char *id)
+                    uint64_t line, char *id)
 {
     char base[WALCONV_ID_SIZE];
 
-    snprintf(base, sizeof(base), "line-%" PRIu64, line);
     if (own[0] != '\0') {
-        snprintf(id, WALCONV_ID_SIZE, "%s", own);
-        if (!is_taken(lines, id, known)) {
+        set(id, own);
+        if (!is_taken(lines, id)) {
             return;
         }
-        if (strlen(own) <= 210) {
-            snprintf(base, sizeof(base), "%.210s~%" PRIu64, own, line);
-        }
     }
-    snprintf(id, WALCONV_ID_SIZE, "%s", base);
-    for (unsigned n = 2; is_taken(lines, id, known); n++) {
+    if (own[0] != '\0' && strlen(own) <= 210) {
+        snprintf(base, sizeof(base), "%.210s~%" PRIu64, own, line);
+    } else {
+        snprintf(base, sizeof(base), "line-%" PRIu64, line);
+    }
+    set(id, base);
+    for (unsigned n = 2; is_taken(lines, id); n++) {
         snprintf(id, WALCONV_ID_SIZE, "%.230s~%u", base, n);
     }
 }
@@ -161,15 +189,14 @@ static void set_parent(const struct walconv_lines *lines, struct judged *judged,
 static enum wal__line_link find_parent(struct walconv_lines *lines,
                                        const struct walconv_piece *piece,
                                        const struct wal__line *line,
-                                       const char *own, bool known,
-                                       struct judged *judged)
+                                       const char *own, struct judged *judged)
 {
     if (line->link != WAL__LINK_NAMED) {
         return line->link;
     }
-    if (!read_name(line->parent, judged->parent)) {
+    if (!walconv_name(line->parent, NAME_MAX_SIZE, judged->parent)) {
         report(lines, piece, piece->offset, "its parent's id is not usable");
-    } else if (is_taken(lines, judged->parent, known)) {
+    } else if (is_parent(lines, judged->parent)) {
         return WAL__LINK_NAMED;
     } else if (strcmp(judged->parent, own) == 0) {
         report(lines, piece, piece->offset, "names itself as its parent");
@@ -182,34 +209,40 @@ static enum wal__line_link find_parent(struct walconv_lines *lines,
 
 static void keep_time(struct walconv_lines *lines, struct wal__json_span time)
 {
-    char *text = walconv_text(time, sizeof(lines->time) - 1);
+    char text[sizeof(lines->time)];
+
+    if (walconv_name(time, sizeof(text) - 1, text)) {
+        memcpy(lines->time, text, sizeof(text));
+    }
+}
+
+static void keep_title(struct walconv_lines *lines, struct wal__json_span title)
+{
+    char *text = walconv_text(title, WALCONV_TITLE_SIZE);
 
     if (text != NULL) {
-        snprintf(lines->time, sizeof(lines->time), "%s", text);
-        free(text);
+        free(lines->title);
+        lines->title = text;
     }
 }
 
 static void judge_object(struct walconv_lines *lines,
                          const struct walconv_piece *piece,
-                         const struct wal__line *line, bool known,
-                         struct judged *judged)
+                         const struct wal__line *line, struct judged *judged)
 {
     enum wal__line_head head = line->head;
-    char own[WALCONV_ID_SIZE] = "";
+    char own[WALCONV_ID_SIZE];
     enum wal__line_link link;
 
-    if (!read_name(line->id, own)) {
-        own[0] = '\0';
-    }
-    link = find_parent(lines, piece, line, own, known, judged);
-    make_id(lines, own, piece->line, known, judged->id);
+    walconv_name(line->id, NAME_MAX_SIZE, own);
+    link = find_parent(lines, piece, line, own, judged);
+    make_id(lines, own, piece->line, judged->id);
     if (own[0] != '\0' && strcmp(own, judged->id) != 0 &&
         !is_of_other_stream(lines, own)) {
         report(lines, piece, piece->offset,
                "its id is taken; it is kept under another");
     }
-    if (!read_name(line->type, judged->type)) {
+    if (!walconv_name(line->type, NAME_MAX_SIZE, judged->type)) {
         set(judged->type, line->is_message ? "message" : "line");
     }
     /* The file of a subagent is nothing but a side chain, and some files have
@@ -223,7 +256,10 @@ static void judge_object(struct walconv_lines *lines,
             head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
     set_parent(lines, judged, link);
-    keep_time(lines, line->time);
+    if (lines->sequence == 0) {
+        keep_time(lines, line->time);
+        keep_title(lines, line->title);
+    }
 }
 
 static void judge(struct walconv_lines *lines,
@@ -231,8 +267,8 @@ static void judge(struct walconv_lines *lines,
 {
     struct wal__json_span text = wal__line_text(piece->data, piece->size);
     bool is_blank = wal__line_is_blank(text.data, text.size);
-    bool known = is_known(lines, piece);
     enum wal__json_status status = WAL__JSON_OK;
+    size_t said = lines->damage_count;
     struct wal__line line;
     size_t offset = 0;
 
@@ -240,17 +276,43 @@ static void judge(struct walconv_lines *lines,
     judged->parent[0] = '\0';
     if (!is_blank) {
         status = lines->dialect->read(text.data, text.size, &line, &offset);
-        if (status == WAL__JSON_OK) {
-            judge_object(lines, piece, &line, known, judged);
-            return;
-        }
+    }
+    if (!is_blank && status == WAL__JSON_OK) {
+        judge_object(lines, piece, &line, judged);
+        judged->is_odd = lines->damage_count > said;
+        return;
+    }
+    if (!is_blank) {
         report(lines, piece, piece->offset + (piece->size - text.size) + offset,
                fault(lines, piece, text, status, offset));
     }
-    make_id(lines, "", piece->line, known, judged->id);
+    judged->is_odd = !is_blank;
+    make_id(lines, "", piece->line, judged->id);
     set(judged->type, "line");
     judged->flags |= WAL_ENTRY_HEAD_KEEP;
     set_parent(lines, judged, WAL__LINK_BEFORE);
+}
+
+void walconv_lines_repeat(struct walconv_lines *lines,
+                          const struct walconv_piece *piece, uint64_t sequence)
+{
+    struct judged judged;
+
+    lines->sequence = sequence;
+    judge(lines, piece, &judged);
+    lines->sequence = 0;
+}
+
+/* What the meta of a line says beside what it replaces. */
+static const char *more_meta(const struct walconv_piece *piece,
+                             const struct judged *judged)
+{
+    static const char *const texts[2][2] = {
+        {"", ",\"odd\":true"},
+        {",\"eol\":false", ",\"eol\":false,\"odd\":true"},
+    };
+
+    return texts[piece->has_newline ? 0 : 1][judged->is_odd ? 1 : 0];
 }
 
 static enum wal_status put(struct walconv_lines *lines,
@@ -270,14 +332,22 @@ static enum wal_status put(struct walconv_lines *lines,
         .meta = cli_slice(meta),
     };
 
+    set(lines->before, judged->id);
     return walconv_batch_put(&lines->batch, &entry, error);
 }
 
-/* Makes the line's entry the one before the next line's. */
-static void pass(struct walconv_lines *lines, const char *id)
+static enum wal_status put_line(struct walconv_lines *lines,
+                                const struct walconv_piece *piece,
+                                const struct judged *judged,
+                                struct wal_error *error)
 {
-    *cli_ids_put(&lines->ids, cli_slice(id)) = 1;
-    set(lines->before, id);
+    const char *more = more_meta(piece, judged);
+    char meta[64] = "";
+
+    if (more[0] != '\0') {
+        snprintf(meta, sizeof(meta), "{%s}", more + 1);
+    }
+    return put(lines, piece, judged, meta, error);
 }
 
 /* The newline that a line lacked which is whole otherwise. */
@@ -287,16 +357,26 @@ static enum wal_status put_newline(struct walconv_lines *lines,
 {
     struct judged judged = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP};
     struct walconv_piece rest = *piece;
+    char before[WALCONV_ID_SIZE];
     char base[64];
+    enum wal_status status;
 
     rest.data += rest.size;
     rest.size = 0;
     snprintf(base, sizeof(base), "line-%" PRIu64 "~2", piece->line);
-    make_id(lines, base, piece->line, false, judged.id);
+    make_id(lines, base, piece->line, judged.id);
     set(judged.type, "line");
     set_parent(lines, &judged, WAL__LINK_BEFORE);
-    *cli_ids_put(&lines->ids, cli_slice(judged.id)) = 1;
-    return put(lines, &rest, &judged, NULL, error);
+    set(before, lines->before);
+    status = put(lines, &rest, &judged, NULL, error);
+    set(lines->before, before);
+    return status;
+}
+
+static void set_before(struct walconv_lines *lines, struct wal_slice id)
+{
+    snprintf(lines->before, sizeof(lines->before), "%.*s", (int)id.size,
+             id.size > 0 ? (const char *)id.data : "");
 }
 
 /* A piece that begins in what the session has and ends behind it. */
@@ -310,58 +390,32 @@ static enum wal_status take_grown(struct walconv_lines *lines,
     char *meta;
 
     if (had == piece->size) {
-        snprintf(lines->before, sizeof(lines->before), "%.*s",
-                 (int)lines->match.last_id.size,
-                 (const char *)lines->match.last_id.data);
         return put_newline(lines, piece, error);
     }
+    set_before(lines, lines->match.before_id);
     judge(lines, piece, &judged);
     meta = walconv_object("replaces", lines->match.line_id,
-                          piece->has_newline ? "" : ",\"eol\":false");
+                          more_meta(piece, &judged));
     status = put(lines, piece, &judged, meta, error);
     free(meta);
-    pass(lines, judged.id);
     return status;
-}
-
-/* Where the session's entries end, its last one goes before the next line. */
-static void cross(struct walconv_lines *lines,
-                  const struct walconv_piece *piece)
-{
-    struct wal_slice id = lines->match.last_id;
-
-    if (lines->match.entries == 0 || piece->offset > lines->match.bytes) {
-        return;
-    }
-    if (piece->offset < lines->match.bytes) {
-        id = lines->match.before_id;
-    }
-    snprintf(lines->before, sizeof(lines->before), "%.*s", (int)id.size,
-             id.size > 0 ? (const char *)id.data : "");
 }
 
 enum wal_status walconv_lines_take(struct walconv_lines *lines,
                                    const struct walconv_piece *piece,
                                    struct wal_error *error)
 {
-    bool known = is_known(lines, piece);
     struct judged judged;
-    enum wal_status status = WAL_OK;
 
-    lines->known += known ? 1 : 0;
-    if (!known) {
-        cross(lines, piece);
-        if (piece->offset < lines->match.bytes) {
-            return take_grown(lines, piece, error);
-        }
+    if (is_known(lines, piece)) {
+        lines->known++;
+        return WAL_OK;
+    }
+    if (piece->offset < lines->match.bytes) {
+        return take_grown(lines, piece, error);
     }
     judge(lines, piece, &judged);
-    if (!known) {
-        status = put(lines, piece, &judged,
-                     piece->has_newline ? NULL : "{\"eol\":false}", error);
-    }
-    pass(lines, judged.id);
-    return status;
+    return put_line(lines, piece, &judged, error);
 }
 
 enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
@@ -369,63 +423,42 @@ enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
                                          struct wal_error *error)
 {
     struct judged judged = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_MOVE};
-    enum wal_status status;
     char base[64];
 
-    cross(lines, piece);
     snprintf(base, sizeof(base), "piece-%" PRIu64,
              lines->match.entries + piece->line);
-    make_id(lines, base, piece->line, false, judged.id);
+    make_id(lines, base, piece->line, judged.id);
     set(judged.type, "line");
     set_parent(lines, &judged, WAL__LINK_BEFORE);
-    status =
-        put(lines, piece, &judged, "{\"eol\":false,\"whole\":true}", error);
-    pass(lines, judged.id);
-    return status;
+    return put(lines, piece, &judged, "{\"eol\":false,\"whole\":true}", error);
 }
 
-static enum wal_status load_stream(struct walconv_lines *lines,
-                                   struct wal_session *session, uint32_t stream,
-                                   struct wal_error *error)
+enum wal_status walconv_lines_begin(struct walconv_lines *lines,
+                                    struct wal_session *session,
+                                    struct wal_error *error)
 {
-    struct wal_iter_options options = {
+    const struct wal_iter_options options = {
         .struct_size = sizeof(options),
-        .mode = WAL_ITER_ALL,
-        .stream = stream,
-        .flags = WAL_ITER_DELTAS | WAL_ITER_OUT_OF_LINE,
+        .stream = lines->stream,
+        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
     };
-    struct wal_iter *iter = NULL;
-    struct wal_entry entry;
-    enum wal_status status;
+    struct wal_slice time = lines->match.timestamp;
 
-    status = wal_iter_open(session, &options, &iter, error);
-    while (status == WAL_OK) {
-        entry = (struct wal_entry){.struct_size = sizeof(entry)};
-        status = wal_iter_next(iter, &entry, error);
-        if (status == WAL_OK) {
-            *cli_ids_put(&lines->ids, entry.id) =
-                stream == lines->stream ? 0 : 2;
-        }
+    lines->batch.session = session;
+    lines->known = lines->match.is_whole ? 0 : lines->match.lines;
+    set_before(lines, lines->match.last_id);
+    if (time.size < sizeof(lines->time) && time.size > 0) {
+        memcpy(lines->time, time.data, (size_t)time.size);
+        lines->time[time.size] = '\0';
     }
-    wal_iter_close(iter);
-    return status == WAL_END ? WAL_OK : status;
-}
-
-enum wal_status walconv_lines_load(struct walconv_lines *lines,
-                                   struct wal_session *session,
-                                   struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    for (size_t i = 0; i < WALCONV_STREAMS && status == WAL_OK; i++) {
-        status = load_stream(lines, session, walconv_streams[i], error);
-    }
-    return status;
+    return wal_iter_open(session, &options, &lines->iter, error);
 }
 
 void walconv_lines_deinit(struct walconv_lines *lines)
 {
+    wal_iter_close(lines->iter);
     walconv_batch_deinit(&lines->batch);
-    cli_ids_deinit(&lines->ids);
+    cli_match_deinit(&lines->match);
     free(lines->damage);
+    free(lines->title);
 }

@@ -2,23 +2,24 @@
  * walconv_lines.h - lines of a file become entries of a session.
  *
  * Every line goes in, whatever it is. Its id is its own where it has one that
- * no line above it has, else one made of its number; so the same file gives
- * the same entries each time.
+ * no entry has, else one made of its number; so the same file gives the same
+ * entries each time. Ids are looked up in the session and in the batch that
+ * waits: nothing is kept of a line once it went in.
  *
- * Invariant: a line that is known is judged as it was when it came in, and not
- * sent again.
+ * Invariant: a line that is known is not sent again. Where something was said
+ * of it the same is said again.
  *
  * Threads: a tool is one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_LINES_H
 #define AGENTWAL_TOOLS_WALCONV_LINES_H
 
-#include "tools/cli_ids.h"
 #include "tools/cli_source.h"
 #include "tools/walconv_batch.h"
 #include "tools/walconv_survey.h"
 
-#define WALCONV_ID_SIZE 256
+#define WALCONV_ID_SIZE    256
+#define WALCONV_TITLE_SIZE 4096
 
 struct walconv_damage {
     uint64_t line;
@@ -31,22 +32,27 @@ struct walconv_lines {
     const struct walconv_survey *survey;
     struct cli_match match; /* what the session has already */
     struct walconv_batch batch;
-    struct cli_ids ids; /* 1: of a line above; 0: of another entry; 2: of one of
-                         * another stream */
-    uint32_t stream;    /* that the lines go into */
+    struct wal_iter *iter; /* that entries are looked up with */
+    uint32_t stream;       /* that the lines go into */
     uint64_t file_size;
     uint64_t known;               /* lines that the session has */
+    uint64_t sequence;            /* of the known line that is judged, or 0 */
     char before[WALCONV_ID_SIZE]; /* id of the entry before; or empty */
     char time[65];                /* of the last line that had one */
+    char *title;                  /* that the lines gave the session, or null */
     struct walconv_damage *damage;
     size_t damage_count;
     size_t damage_capacity;
 };
 
-/* Puts the ids of the session's entries into lines->ids. */
-enum wal_status walconv_lines_load(struct walconv_lines *lines,
-                                   struct wal_session *session,
-                                   struct wal_error *error);
+/* Makes ready to take lines into the session behind what lines->match says. */
+enum wal_status walconv_lines_begin(struct walconv_lines *lines,
+                                    struct wal_session *session,
+                                    struct wal_error *error);
+
+/* Says of a known line what was said of it when it came in. */
+void walconv_lines_repeat(struct walconv_lines *lines,
+                          const struct walconv_piece *piece, uint64_t sequence);
 
 /* Takes the next piece of a file of lines. */
 enum wal_status walconv_lines_take(struct walconv_lines *lines,

@@ -45,6 +45,16 @@ void walconv_reader_deinit(struct walconv_reader *reader)
     reader->window = NULL;
 }
 
+void walconv_reader_seek(struct walconv_reader *reader, uint64_t offset,
+                         uint64_t line)
+{
+    unmap(reader);
+    reader->offset = offset;
+    reader->line = line;
+    reader->begin = 0;
+    reader->end = 0;
+}
+
 static ssize_t read_at(const struct walconv_reader *reader, char *bytes,
                        size_t size, uint64_t offset)
 {

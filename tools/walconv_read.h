@@ -43,6 +43,10 @@ void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,
                          bool is_whole, uint64_t offset);
 void walconv_reader_deinit(struct walconv_reader *reader);
 
+/* Goes on at the beginning of a line, of which `line` are before it. */
+void walconv_reader_seek(struct walconv_reader *reader, uint64_t offset,
+                         uint64_t line);
+
 /* 1: *piece is the next one; 0: the file has ended; -1: errno says why not. */
 int walconv_reader_next(struct walconv_reader *reader,
                         struct walconv_piece *piece);

@@ -1,5 +1,5 @@
 /*
- * walconv_survey - reads a file once to tell what it is.
+ * walconv_survey - looks at a file's beginning to tell what it is.
  *
  * Threads: a tool is one thread.
  */
@@ -16,29 +16,54 @@
 #define TEXT_MAX        4096
 #define ID_MAX          255
 
-char *walconv_text(struct wal__json_span string, size_t most)
+/* A string without escapes stands for its own bytes. */
+static bool unescape(struct wal__json_span string, size_t most, char *text,
+                     size_t *size)
 {
-    uint8_t *text;
+    size_t inner = string.size - 2;
+
+    if (memchr(string.data, '\\', string.size) == NULL) {
+        if (inner > most) {
+            return false;
+        }
+        memcpy(text, string.data + 1, inner);
+        *size = inner;
+        return true;
+    }
+    return wal__json_unescape(string, (uint8_t *)text, most, size, NULL) ==
+           WAL__JSON_OK;
+}
+
+bool walconv_name(struct wal__json_span string, size_t most, char *text)
+{
     size_t size = 0;
     bool is_plain;
 
     /* Six bytes of JSON stand for one at most. */
-    if (string.size < 3 || string.size > 6 * most + 2) {
+    is_plain = string.size >= 3 && string.size <= 6 * most + 2 &&
+               unescape(string, most, text, &size) && size > 0;
+    for (size_t i = 0; is_plain && i < size; i++) {
+        uint8_t byte = (uint8_t)text[i];
+        is_plain = byte >= 0x20 && byte != 0x7F;
+    }
+    text[is_plain ? size : 0] = '\0';
+    return is_plain;
+}
+
+char *walconv_text(struct wal__json_span string, size_t most)
+{
+    size_t room = string.size < most ? string.size : most;
+    char *text;
+
+    if (string.size < 3) {
         return NULL;
     }
-    text = cli_alloc(string.size);
-    is_plain = wal__json_unescape(string, text, string.size, &size, NULL) ==
-                   WAL__JSON_OK &&
-               size <= most;
-    for (size_t i = 0; is_plain && i < size; i++) {
-        is_plain = text[i] >= 0x20 && text[i] != 0x7F;
-    }
-    if (!is_plain) {
+    text = cli_alloc(room + 1);
+    if (!walconv_name(string, room, text)) {
         free(text);
         return NULL;
     }
-    text[size] = '\0';
-    return (char *)text;
+    return text;
 }
 
 char *walconv_object(const char *key, struct wal_slice text, const char *more)
@@ -103,29 +128,66 @@ static void look_at(struct walconv_survey *survey, struct wal__json_span text,
     keep_last(&survey->title, line.title, TEXT_MAX);
 }
 
+/* Whether more lines would tell nothing new. */
+static bool is_settled(const struct walconv_survey *survey)
+{
+    return survey->filled >= RECOGNISE_LINES && survey->dialect != NULL &&
+           survey->session != NULL && survey->cwd != NULL &&
+           survey->created != NULL && survey->has_mainline;
+}
+
+static int look(struct walconv_reader *reader,
+                const struct wal__dialect *forced,
+                struct walconv_survey *survey)
+{
+    struct walconv_piece piece;
+    int got;
+
+    while ((got = walconv_reader_next(reader, &piece)) > 0) {
+        struct wal__json_span text = wal__line_text(piece.data, piece.size);
+        if (!wal__line_is_blank(text.data, text.size)) {
+            survey->filled++;
+            look_at(survey, text, forced);
+        }
+        if (is_settled(survey) || reader->line == WALCONV_SURVEY_LINES ||
+            reader->offset >= WALCONV_SURVEY_SIZE) {
+            survey->is_all = reader->offset == reader->size;
+            return 0;
+        }
+    }
+    survey->is_all = got == 0;
+    return got;
+}
+
 int walconv_survey(int fd, uint64_t size, const struct wal__dialect *forced,
                    struct walconv_survey *survey)
 {
     struct walconv_reader reader;
-    struct walconv_piece piece;
     int got;
 
     survey->dialect = forced;
     walconv_reader_init(&reader, fd, size, false, 0);
-    while ((got = walconv_reader_next(&reader, &piece)) > 0) {
-        struct wal__json_span text = wal__line_text(piece.data, piece.size);
-        survey->lines++;
-        if (wal__line_is_blank(text.data, text.size)) {
-            continue;
-        }
-        survey->filled++;
-        look_at(survey, text, forced);
-    }
+    got = look(&reader, forced, survey);
     walconv_reader_deinit(&reader);
     if (survey->dialect == NULL) {
         survey->dialect = &wal__dialect_lines;
     }
     survey->is_whole = 2 * survey->parsed < survey->filled;
+    return got;
+}
+
+int walconv_count_lines(int fd, uint64_t size, uint64_t *lines)
+{
+    struct walconv_reader reader;
+    struct walconv_piece piece;
+    int got;
+
+    walconv_reader_init(&reader, fd, size, false, 0);
+    do {
+        got = walconv_reader_next(&reader, &piece);
+    } while (got > 0);
+    *lines = reader.line;
+    walconv_reader_deinit(&reader);
     return got;
 }
 

@@ -1,6 +1,9 @@
 /*
  * walconv_survey.h - a first look at a file: its dialect and its session.
  *
+ * The look ends where both are settled, and reaches WALCONV_SURVEY_LINES lines
+ * or WALCONV_SURVEY_SIZE bytes at most: what is found behind changes nothing.
+ *
  * Invariant: the same bytes give the same survey.
  *
  * Threads: a tool is one thread.
@@ -12,9 +15,12 @@
 #include "format/jsonl/dialect.h"
 #include "tools/walconv_read.h"
 
+#define WALCONV_SURVEY_LINES 4096
+#define WALCONV_SURVEY_SIZE  ((uint64_t)16 << 20)
+
 struct walconv_survey {
     const struct wal__dialect *dialect;
-    uint64_t lines;
+    bool is_all;        /* the file ended before the look did */
     uint64_t filled;    /* lines that are not blank */
     uint64_t parsed;    /* of these, lines that are JSON */
     bool is_whole;      /* the file is not made of lines of JSON */
@@ -26,11 +32,18 @@ struct walconv_survey {
     char *created;
 };
 
-/* Reads the whole file. `forced`: take it for this dialect. 0, or -1 and
+/* Looks at the file. `forced`: take it for this dialect. 0, or -1 and
  * errno. *survey must be zeroed, and deinitialised in any case. */
 int walconv_survey(int fd, uint64_t size, const struct wal__dialect *forced,
                    struct walconv_survey *survey);
 void walconv_survey_deinit(struct walconv_survey *survey);
+
+/* Counts the lines of a file. 0, or -1 and errno. */
+int walconv_count_lines(int fd, uint64_t size, uint64_t *lines);
+
+/* A JSON string as text of 1 to `most` bytes without control characters, in
+ * text[most + 1]; false, and an empty text, when it is none. */
+bool walconv_name(struct wal__json_span string, size_t most, char *text);
 
 /* A JSON string as text of 1 to `most` bytes without control characters, to be
  * freed; null when it is none. */

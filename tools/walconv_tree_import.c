@@ -133,6 +133,7 @@ static enum wal_status match_streams(const struct taking *taking,
             close(fd);
         }
         *matches = match.is_prefix;
+        cli_match_deinit(&match);
     }
     return status;
 }

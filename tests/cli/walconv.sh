@@ -117,7 +117,7 @@ same "$out/crlf" "$(walconv path --dialect source "$store" "$out" pi-1)" "path"
 walcat "$store" "$in/entries" | json 'rows[0]["id"] == "h"
     and rows[0]["payload"]["id"] == "h"'
 walcat --all "$store" "$in/torn" |
-    json 'rows[1]["meta"] == {"eol": False, "damaged": True}
+    json 'rows[1]["meta"] == {"eol": False, "odd": True, "damaged": True}
     and rows[1]["payload"] == "{\"type\":\"user\",\"uu"'
 
 # Branches as the dialect has them.

@@ -14,6 +14,8 @@
 
 #include "tools/cli.h"
 
+#define BUFFER_SIZE ((size_t)256 << 10) /* writes of whole large pages */
+
 bool walconv_path_is_safe(const char *path)
 {
     const char *part = path;
@@ -99,12 +101,15 @@ int walconv_place_begin(struct walconv_place_file *file, int directory,
         errno = ENOMEM;
         return -1;
     }
+    file->buffer = cli_alloc(BUFFER_SIZE);
+    (void)setvbuf(file->stream, file->buffer, _IOFBF, BUFFER_SIZE);
     return 0;
 }
 
 static void release(struct walconv_place_file *file)
 {
     free(file->temporary);
+    free(file->buffer);
     close(file->directory);
     *file = (struct walconv_place_file){.stream = NULL};
 }

@@ -22,6 +22,7 @@ struct walconv_place_file {
     int directory; /* that holds it, open */
     const char *name;
     char *temporary;
+    char *buffer; /* of the stream */
     FILE *stream; /* to be written to */
 };
 

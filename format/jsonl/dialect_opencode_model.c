@@ -75,6 +75,8 @@ enum {
     M_REASONING,
     M_TOKENS,
     M_ERROR,
+    M_MODEL_PROVIDER,
+    M_MODEL_ID,
     M_WALCONV_ROLE,
     M_WALCONV_NAME,
     M_COUNT
@@ -94,12 +96,21 @@ static const struct wal__json_member message_wanted[M_COUNT] = {
     [M_REASONING] = {.parent = "tokens", .key = "reasoning"},
     [M_TOKENS] = {.parent = "tokens", .key = "cache"},
     [M_ERROR] = {.parent = "error", .key = "name"},
+    [M_MODEL_PROVIDER] = {.parent = "model", .key = "providerID"},
+    [M_MODEL_ID] = {.parent = "model", .key = "modelID"},
     [M_WALCONV_ROLE] = {.parent = "walconv", .key = "role"},
     [M_WALCONV_NAME] = {.parent = "walconv", .key = "name"},
 };
 
-static struct wal__json_span known(struct wal__json_span name)
+/* The name at one of two places. */
+static struct wal__json_span either(const struct wal__json_member *members,
+                                    size_t key, size_t other)
 {
+    struct wal__json_span name = wal__model_string(&members[key]);
+
+    if (name.size <= 2) {
+        name = wal__model_string(&members[other]);
+    }
     if (wal__model_is(name, "unknown")) {
         name.size = 0;
     }
@@ -162,8 +173,8 @@ static void set_role(struct wal__opencode_message *message,
 
     if (wal__line_string_is(&members[M_ROLE], "assistant")) {
         item->role = WAL__ROLE_ASSISTANT;
-        item->provider = known(wal__model_string(&members[M_PROVIDER]));
-        item->model = known(wal__model_string(&members[M_MODEL]));
+        item->provider = either(members, M_PROVIDER, M_MODEL_PROVIDER);
+        item->model = either(members, M_MODEL, M_MODEL_ID);
         item->stop = read_stop(members);
         message->storage->has_failed |= !read_usage(&item->usage, members);
     } else if (wal__line_string_is(&members[M_WALCONV_ROLE], "system")) {
@@ -189,12 +200,12 @@ static void read_message(struct wal__opencode_storage *storage,
         WAL__JSON_OK) {
         return;
     }
-    item->id = wal__model_string(&members[M_ID]);
+    item->id = wal__opencode_storage_id(storage, document, &members[M_ID]);
     item->time = wal__model_number(&members[M_TIME]);
     set_role(&message, members);
     part = wal__opencode_storage_first(storage, document, item->id);
     while (part != WAL__OPENCODE_NO_PART && !storage->has_failed) {
-        wal__opencode_part_read(&message, storage->parts.items[part].value);
+        wal__opencode_part_read(&message, &storage->parts.items[part]);
         part = storage->parts.items[part].next;
     }
     if (members[M_SUMMARY].value.kind == WAL__JSON_TRUE) {

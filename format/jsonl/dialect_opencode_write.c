@@ -39,7 +39,8 @@ static size_t opencode_make_id(const struct wal__model_writer *writer,
         return WAL__OPENCODE_ID_SIZE;
     }
     (void)wal__model_time_read(item->time, &ms);
-    wal__opencode_id_make(id, "msg_", wal__opencode_next(state, ms), hash[0]);
+    wal__opencode_id_make(
+        id, "msg_", wal__opencode_next(&state->last_message, ms), hash[0]);
     return WAL__OPENCODE_ID_SIZE;
 }
 
@@ -191,6 +192,16 @@ static void write_assistant(struct wal__model_writer *writer,
     write_stop(out, item->stop);
 }
 
+/* Whether the id can be that of the next message: the client sorts by them. */
+static bool goes_behind(const struct wal__opencode_writer *state,
+                        struct wal__json_span id)
+{
+    bool is_first = state->message[1] == 's'; /* the session's id */
+
+    return wal__opencode_id_is(id, "msg_") &&
+           (is_first || memcmp(id.data, state->message, id.size) > 0);
+}
+
 /* Begins a message: its id, and its file up to the role. */
 static bool open_message(struct wal__model_writer *writer,
                          struct wal__json_span id, struct wal__json_span time)
@@ -200,12 +211,14 @@ static bool open_message(struct wal__model_writer *writer,
     state->time = wal__opencode_ms(state, time);
     state->call_count = 0;
     state->next_call = 0;
-    if (wal__opencode_id_is(id, "msg_")) {
+    if (goes_behind(state, id)) {
         memcpy(state->message, id.data, WAL__OPENCODE_ID_SIZE);
+        state->last_message = wal__opencode_id_number(id);
     } else {
-        wal__opencode_id_make(state->message, "msg_",
-                              wal__opencode_next(state, state->time),
-                              wal__model_string_hash(0, id));
+        wal__opencode_id_make(
+            state->message, "msg_",
+            wal__opencode_next(&state->last_message, state->time),
+            wal__model_string_hash(0, id));
     }
     if (!wal__opencode_choose(writer, "storage/message/", state->session,
                               wal__opencode_id_span(state->message))) {

@@ -179,10 +179,14 @@ bool wal__content_read(struct wal__json_token content,
 bool wal__content_calls(struct wal__json_token calls,
                         struct wal__model_blocks *blocks)
 {
+    const struct wal__json_span none = {NULL, 0};
     enum {
         ID,
         NAME,
         ARGUMENTS,
+        OWN_NAME,
+        OWN_ARGUMENTS,
+        INPUT,
         COUNT
     };
     struct wal__json_scan scan;
@@ -197,6 +201,9 @@ bool wal__content_calls(struct wal__json_token calls,
             [ID] = {.key = "id"},
             [NAME] = {.parent = "function", .key = "name"},
             [ARGUMENTS] = {.parent = "function", .key = "arguments"},
+            [OWN_NAME] = {.key = "name"},
+            [OWN_ARGUMENTS] = {.key = "arguments"},
+            [INPUT] = {.key = "input"},
         };
         struct wal__model_block *block =
             wal__model_blocks_add(blocks, WAL__BLOCK_TOOL_CALL, value.span);
@@ -206,10 +213,16 @@ bool wal__content_calls(struct wal__json_token calls,
             return false;
         }
         block->id = wal__model_string(&members[ID]);
-        block->name = wal__model_string(&members[NAME]);
-        block->arguments = wal__model_value(&members[ARGUMENTS]);
-        text = wal__arena_unescape(blocks->arena,
-                                   wal__model_string(&members[ARGUMENTS]));
+        block->name = wal__model_string(
+            &members[members[NAME].value.kind == WAL__JSON_STRING ? NAME
+                                                                  : OWN_NAME]);
+        block->arguments = either(members, ARGUMENTS, OWN_ARGUMENTS);
+        if (block->arguments.size == 0) {
+            block->arguments = wal__model_value(&members[INPUT]);
+        }
+        text = block->arguments.size > 0 && block->arguments.data[0] == '"'
+                   ? wal__arena_unescape(blocks->arena, block->arguments)
+                   : none;
         if (text.size > 0 &&
             wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
             block->arguments = text;

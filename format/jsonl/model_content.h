@@ -20,7 +20,8 @@ bool wal__content_read(struct wal__json_token content,
                        struct wal__model_blocks *blocks, uint32_t *fields);
 
 /* Adds the calls of an array as OpenAI's interface has them: {id, function:
- * {name, arguments}}, arguments a string with JSON in it. False: no memory. */
+ * {name, arguments}}, arguments a string with JSON in it; or {id, name, input
+ * or arguments}. False: no memory. */
 bool wal__content_calls(struct wal__json_token calls,
                         struct wal__model_blocks *blocks);
 

@@ -30,6 +30,11 @@ void wal__opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
     id[at] = '"';
 }
 
+static bool is_hex(uint8_t byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+}
+
 bool wal__opencode_id_is(struct wal__json_span id, const char *prefix)
 {
     if (id.size != WAL__OPENCODE_ID_SIZE ||
@@ -38,12 +43,25 @@ bool wal__opencode_id_is(struct wal__json_span id, const char *prefix)
     }
     for (size_t i = 5; i < 31; i++) {
         uint8_t byte = id.data[i];
-        if (!(byte >= '0' && byte <= '9') && !(byte >= 'A' && byte <= 'Z') &&
-            !(byte >= 'a' && byte <= 'z')) {
+        bool is_letter =
+            (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+        if (!is_hex(byte) && (i < 17 || !is_letter)) {
             return false;
         }
     }
     return true;
+}
+
+uint64_t wal__opencode_id_number(struct wal__json_span id)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 5; i < 17; i++) {
+        uint8_t byte = id.data[i];
+        number = number << 4 |
+                 (uint64_t)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
+    }
+    return number;
 }
 
 struct wal__json_span

@@ -18,9 +18,12 @@
 void wal__opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
                            uint64_t number, uint64_t hash);
 
-/* Whether the string is an id with that prefix, in characters that a file's
- * name may have. */
+/* Whether the string is an id with that prefix: all characters are such as a
+ * file's name may have. */
 bool wal__opencode_id_is(struct wal__json_span id, const char *prefix);
+
+/* The number of an id. */
+uint64_t wal__opencode_id_number(struct wal__json_span id);
 
 struct wal__json_span
 wal__opencode_id_span(const char id[WAL__OPENCODE_ID_SIZE]);

@@ -266,7 +266,7 @@ static void take_result(struct wal__opencode_message *message,
         .kind = WAL__MODEL_MESSAGE,
         .role = WAL__ROLE_TOOL,
         .is_error = is_error,
-        .id = wal__model_string(&members[P_ID]),
+        .id = message->part,
         .call = wal__model_string(&members[P_CALL]),
         .name = wal__model_string(&members[P_TOOL]),
         .time = wal__model_number(&state[S_END]),
@@ -310,12 +310,55 @@ static void take_tool(struct wal__opencode_message *message,
     take_result(message, members, state);
 }
 
+/* The id with a number behind it. */
+static struct wal__json_span numbered(struct wal__arena *arena,
+                                      struct wal__json_span id, size_t n)
+{
+    uint8_t *text = wal__arena_take(arena, id.size + 21);
+    size_t size = id.size - 1;
+    size_t unit = 1;
+
+    if (text == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    memcpy(text, id.data, size);
+    text[size++] = '~';
+    while (n / unit >= 10) {
+        unit *= 10;
+    }
+    for (; unit > 0; unit /= 10) {
+        text[size++] = (uint8_t)('0' + n / unit % 10);
+    }
+    text[size++] = '"';
+    return (struct wal__json_span){text, size};
+}
+
+/* Makes the item's id one that no item before it has. */
+static bool set_id(struct wal__opencode_storage *storage,
+                   struct wal__model_item *item)
+{
+    struct wal__json_span own =
+        item->id.size > 2 ? item->id : wal__model_literal("\"item\"");
+    struct wal__json_span found;
+    size_t n = storage->given.count;
+
+    item->id = own;
+    while (item->id.data != NULL &&
+           wal__model_table_get(&storage->given,
+                                wal__model_string_hash(0, item->id), &found)) {
+        item->id = numbered(storage->reader->scratch, own, ++n);
+    }
+    return item->id.data != NULL &&
+           wal__model_table_put(&storage->given,
+                                wal__model_string_hash(0, item->id), item->id);
+}
+
 /* Gives an item under the one before it. */
 static void give(struct wal__opencode_storage *storage,
                  struct wal__model_item *item)
 {
     item->parent = storage->tip;
-    if (!wal__model_give(storage->reader, item)) {
+    if (!set_id(storage, item) || !wal__model_give(storage->reader, item)) {
         storage->has_failed = true;
     }
     storage->tip = item->id;
@@ -348,19 +391,21 @@ void wal__opencode_flush(struct wal__opencode_message *message, bool is_end)
 }
 
 void wal__opencode_part_read(struct wal__opencode_message *message,
-                             struct wal__json_span part)
+                             const struct wal__opencode_document *part)
 {
     struct wal__json_member members[P_COUNT];
     struct wal__json_span type;
 
     memcpy(members, part_wanted, sizeof(members));
-    if (wal__model_members(part, members, P_COUNT, NULL) != WAL__JSON_OK) {
+    if (wal__model_members(part->value, members, P_COUNT, NULL) !=
+        WAL__JSON_OK) {
         return;
     }
     type = wal__model_string(&members[P_TYPE]);
-    if (message->is_given && message->blocks.count == 0 &&
-        members[P_ID].value.kind == WAL__JSON_STRING) {
-        message->item.id = members[P_ID].value.span; /* of the next step */
+    message->part =
+        wal__opencode_storage_id(message->storage, part, &members[P_ID]);
+    if (message->is_given && message->blocks.count == 0) {
+        message->item.id = message->part; /* of the next step */
     }
     if (wal__model_is(type, "text")) {
         take_text(message, members);
@@ -379,10 +424,10 @@ void wal__opencode_part_read(struct wal__opencode_message *message,
         message->has_mark = true;
         message->storage->kept = wal__model_string(&members[P_TAIL]);
     } else if (wal__model_is(type, "file")) {
-        take_file(message, members, part);
+        take_file(message, members, part->value);
     } else {
         message->is_typed = true;
-        take_raw(message, part);
+        take_raw(message, part->value);
     }
 }
 

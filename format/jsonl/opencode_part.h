@@ -20,6 +20,7 @@ struct wal__opencode_message {
     struct wal__opencode_storage *storage;
     struct wal__model_blocks blocks;
     struct wal__model_item item;
+    struct wal__json_span part;      /* id of the one being read */
     struct wal__model_item *results; /* that wait for the end of a step */
     size_t result_count;
     size_t result_capacity;
@@ -32,7 +33,7 @@ struct wal__opencode_message {
 
 /* Takes the next part of a message. */
 void wal__opencode_part_read(struct wal__opencode_message *message,
-                             struct wal__json_span part);
+                             const struct wal__opencode_document *part);
 
 /* Gives what there is of a message: a step, or all. */
 void wal__opencode_flush(struct wal__opencode_message *message, bool is_end);

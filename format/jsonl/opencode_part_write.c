@@ -10,12 +10,12 @@
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_time.h"
 
-uint64_t wal__opencode_next(struct wal__opencode_writer *state, int64_t ms)
+uint64_t wal__opencode_next(uint64_t *last, int64_t ms)
 {
     uint64_t number = ms > 0 ? (uint64_t)ms << 12 & 0xFFFFFFFFFFFF : 0;
 
-    state->last = number > state->last ? number : state->last + 1;
-    return state->last;
+    *last = number > *last ? number : *last + 1;
+    return *last;
 }
 
 void wal__opencode_add_name(struct wal__model_path *path, const char *above,
@@ -59,6 +59,16 @@ void wal__opencode_write_time(struct wal__json_out *out, const char *first,
     wal__json_out_close(out, '}');
 }
 
+static void make_part_id(struct wal__opencode_writer *state,
+                         char id[WAL__OPENCODE_ID_SIZE])
+{
+    uint64_t number = wal__opencode_next(&state->last_part, state->time);
+
+    wal__opencode_id_make(
+        id, "prt_", number,
+        wal__model_hash(number, wal__opencode_id_span(state->message)));
+}
+
 bool wal__opencode_open_part(struct wal__model_writer *writer,
                              char id[WAL__OPENCODE_ID_SIZE], const char *type)
 {
@@ -66,10 +76,7 @@ bool wal__opencode_open_part(struct wal__model_writer *writer,
     struct wal__json_out *out = &writer->out;
 
     if (id[0] == '\0') {
-        wal__opencode_id_make(
-            id, "prt_", wal__opencode_next(state, state->time),
-            wal__model_hash(state->last,
-                            wal__opencode_id_span(state->message)));
+        make_part_id(state, id);
     }
     if (!wal__opencode_choose(writer, "storage/part/", state->message,
                               wal__opencode_id_span(id))) {
@@ -203,9 +210,7 @@ static void write_attachments(struct wal__model_writer *writer,
             wal__json_out_open(out, '[');
             is_open = true;
         }
-        wal__opencode_id_make(
-            id, "prt_", wal__opencode_next(state, state->time),
-            wal__model_hash(i, wal__opencode_id_span(state->message)));
+        make_part_id(state, id);
         wal__json_out_open(out, '{');
         wal__json_out_member(out, "id", wal__opencode_id_span(id));
         wal__json_out_member(out, "sessionID",

@@ -26,8 +26,9 @@ struct wal__opencode_writer {
     char session[WAL__OPENCODE_ID_SIZE];
     char message[WAL__OPENCODE_ID_SIZE]; /* the last one */
     char user[WAL__OPENCODE_ID_SIZE];    /* the last one of a user */
-    uint64_t last;                       /* number of the last id */
-    struct wal__opencode_call *calls;    /* of the last message */
+    uint64_t last_message;               /* numbers of the last ids */
+    uint64_t last_part;
+    struct wal__opencode_call *calls; /* of the last message */
     size_t call_count;
     size_t call_capacity;
     size_t next_call;
@@ -36,8 +37,8 @@ struct wal__opencode_writer {
     struct wal__json_span model;
 };
 
-/* The number of the next id: of its time, and behind the one before. */
-uint64_t wal__opencode_next(struct wal__opencode_writer *state, int64_t ms);
+/* The number of the next id: of its time, and behind *last, the one before. */
+uint64_t wal__opencode_next(uint64_t *last, int64_t ms);
 
 /* A time in milliseconds; the last message's where it is none. */
 int64_t wal__opencode_ms(const struct wal__opencode_writer *state,

@@ -56,21 +56,27 @@ static const char *folder(const char *path, const char *name)
     return NULL;
 }
 
-static uint64_t hash_text(const char *text, size_t size)
+/* A part of a path, without .json. */
+static struct wal__json_span name_at(const char *path)
 {
-    return wal__model_hash(
-        0, (struct wal__json_span){(const uint8_t *)text, size});
-}
+    size_t size = strcspn(path, "/");
 
-/* The hash of a part of a path, without .json. */
-static uint64_t hash_name(const char *name)
-{
-    size_t size = strcspn(name, "/");
-
-    if (size > 5 && memcmp(name + size - 5, ".json", 5) == 0) {
+    if (size > 5 && memcmp(path + size - 5, ".json", 5) == 0) {
         size -= 5;
     }
-    return hash_text(name, size);
+    return (struct wal__json_span){(const uint8_t *)path, size};
+}
+
+static bool take_name(struct wal__opencode_storage *storage,
+                      struct wal__opencode_document *document,
+                      const char *below)
+{
+    const char *slash = strrchr(below, '/');
+
+    document->name = wal__arena_copy(
+        storage->reader->scratch, name_at(slash != NULL ? slash + 1 : below));
+    storage->has_failed |= document->name.data == NULL;
+    return !storage->has_failed;
 }
 
 /* The hash of the text that a string is, as of a name. */
@@ -102,7 +108,7 @@ static void take_part(struct wal__opencode_storage *storage, const char *below,
     const char *last = strrchr(below, '/');
     const char *at = below;
 
-    if (part == NULL) {
+    if (part == NULL || !take_name(storage, part, below)) {
         return;
     }
     part->value = value;
@@ -113,7 +119,7 @@ static void take_part(struct wal__opencode_storage *storage, const char *below,
     for (const char *slash = at; (slash = strchr(at, '/')) != last;) {
         at = slash + 1;
     }
-    part->owner = last != NULL ? hash_name(at) : 0;
+    part->owner = last != NULL ? wal__model_hash(0, name_at(at)) : 0;
 }
 
 static bool take_document(void *ctx, const char *key,
@@ -127,9 +133,8 @@ static bool take_document(void *ctx, const char *key,
         take_part(storage, below, value);
     } else if ((below = folder(key, "message")) != NULL) {
         message = add(storage, &storage->messages);
-        if (message != NULL) {
+        if (message != NULL && take_name(storage, message, below)) {
             message->value = value;
-            message->name = hash_name(strrchr(key, '/') + 1);
         }
     } else if (folder(key, "session") != NULL && storage->info.size == 0) {
         storage->info = value;
@@ -165,16 +170,28 @@ static bool link_parts(struct wal__opencode_storage *storage)
     return true;
 }
 
+struct wal__json_span
+wal__opencode_storage_id(const struct wal__opencode_storage *storage,
+                         const struct wal__opencode_document *document,
+                         const struct wal__json_member *id)
+{
+    struct wal__json_span own = wal__model_string(id);
+
+    return own.size > 2
+               ? own
+               : wal__arena_escape(storage->reader->scratch, document->name);
+}
+
 size_t wal__opencode_storage_first(const struct wal__opencode_storage *storage,
                                    const struct wal__opencode_document *message,
                                    struct wal__json_span id)
 {
-    uint64_t name = message->name;
+    uint64_t name = wal__model_hash(0, message->name);
     uint64_t hash = hash_id(storage, id);
     struct wal__json_span found;
 
     if ((hash != 0 && wal__model_table_get(&storage->owners, hash, &found)) ||
-        (name != 0 && wal__model_table_get(&storage->owners, name, &found))) {
+        wal__model_table_get(&storage->owners, name, &found)) {
         return ((const struct chain *)(uintptr_t)found.data)->first;
     }
     return WAL__OPENCODE_NO_PART;
@@ -184,8 +201,10 @@ bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
                                 struct wal__model_reader *reader,
                                 const struct wal__model_tree *tree)
 {
-    *storage = (struct wal__opencode_storage){
-        .reader = reader, .owners = {.arena = reader->scratch}};
+    *storage =
+        (struct wal__opencode_storage){.reader = reader,
+                                       .owners = {.arena = reader->scratch},
+                                       .given = {.arena = reader->scratch}};
     return tree->scan(tree->ctx, "", take_document, storage) &&
            link_parts(storage);
 }

@@ -21,7 +21,7 @@ struct wal__opencode_document {
     struct wal__json_span value;
     uint64_t owner; /* of a part: hash of its message's id */
     size_t next;    /* part of the same message, or WAL__OPENCODE_NO_PART */
-    uint64_t name;  /* of a message: hash of its file's name */
+    struct wal__json_span name; /* of its file, without .json */
 };
 
 struct wal__opencode_documents {
@@ -36,6 +36,7 @@ struct wal__opencode_storage {
     struct wal__opencode_documents parts;
     struct wal__json_span info;     /* the session's own file, or empty */
     struct wal__model_table owners; /* struct chain by hash of an id */
+    struct wal__model_table given;  /* ids of items, by their hashes */
     struct wal__json_span tip;      /* id of the item before */
     struct wal__json_span kept;     /* of a compaction to come */
     bool has_failed;
@@ -45,6 +46,12 @@ struct wal__opencode_storage {
 bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
                                 struct wal__model_reader *reader,
                                 const struct wal__model_tree *tree);
+
+/* The id that a document says, or its file's name as one. */
+struct wal__json_span
+wal__opencode_storage_id(const struct wal__opencode_storage *storage,
+                         const struct wal__opencode_document *document,
+                         const struct wal__json_member *id);
 
 /* The first part of the message with that id, or WAL__OPENCODE_NO_PART. */
 size_t wal__opencode_storage_first(const struct wal__opencode_storage *storage,

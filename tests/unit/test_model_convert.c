@@ -4,7 +4,7 @@
  *
  * The sessions are those of tests/golden/model/, each with every feature of
  * its dialect, and, where AGENTWAL_FIXTURES names a directory, all files in it
- * that a modelled dialect recognises.
+ * that a modelled dialect recognises, and the storages of OpenCode in it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <fts.h>
+#include <jansson.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -217,6 +218,91 @@ static bool convert_tree(const char *directory, const char *dialect)
     return true;
 }
 
+static json_t *document(const struct model_kit_file *file)
+{
+    return json_loadb(file->data, file->size, JSON_DECODE_ANY, NULL);
+}
+
+/* Whether a member of the file's document is that text. */
+static bool says(const struct model_kit_file *file, const char *key,
+                 const char *text)
+{
+    json_t *json = document(file);
+    const char *value = json_string_value(json_object_get(json, key));
+    bool is = value != NULL && strcmp(value, text) == 0;
+
+    json_decref(json);
+    return is;
+}
+
+static bool is_in(const struct model_kit_file *file, const char *folder,
+                  const char *name)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s/%s/", folder, name);
+    return strstr(file->path, text) != NULL;
+}
+
+/* Whether a part is of one of the messages in `files`. */
+static bool is_of_these(const struct model_kit_file *part,
+                        const struct model_kit_files *files)
+{
+    bool is = false;
+
+    for (size_t i = 0; !is && i < files->count; i++) {
+        json_t *json = document(&files->items[i]);
+        const char *id = json_string_value(json_object_get(json, "id"));
+        is = id != NULL && strstr(files->items[i].path, "message/") != NULL &&
+             (is_in(part, "part", id) || says(part, "messageID", id));
+        json_decref(json);
+    }
+    return is;
+}
+
+static void take(struct model_kit_files *to, const struct model_kit_file *file)
+{
+    model_kit_files_add(to, file->path, true, file->data, file->size);
+}
+
+/* Converts each session of a storage of OpenCode; how many. */
+static size_t convert_storage(const char *directory)
+{
+    const struct wal__dialect *from = wal__dialect_find("opencode");
+    struct model_kit_files all = {.items = NULL};
+    size_t count = 0;
+
+    if (access(directory, F_OK) != 0) {
+        return 0;
+    }
+    add_tree(&all, directory, from);
+    for (size_t i = 0; i < all.count; i++) {
+        struct model_kit_files files = {.items = NULL};
+        json_t *json = document(&all.items[i]);
+        const char *id = json_string_value(json_object_get(json, "id"));
+        if (strncmp(all.items[i].path, "session/", 8) == 0 && id != NULL) {
+            take(&files, &all.items[i]);
+            for (size_t j = 0; j < all.count; j++) {
+                if (is_in(&all.items[j], "message", id)) {
+                    take(&files, &all.items[j]);
+                }
+            }
+            for (size_t j = 0; j < all.count; j++) {
+                if (is_of_these(&all.items[j], &files)) {
+                    take(&files, &all.items[j]);
+                }
+            }
+            assert_true(files.count > 2);
+            convert_to_all(id, &files, from);
+            count++;
+        }
+        json_decref(json);
+        model_kit_files_free(&files);
+    }
+    model_kit_files_free(&all);
+    return count;
+}
+
 static void test_model_convert__made_trees(void **state)
 {
     const struct wal__dialect *dialect;
@@ -247,7 +333,12 @@ static void test_model_convert__fixtures(void **state)
 
     (void)state;
     if (directory != NULL && directory[0] != '\0') {
+        char path[4096];
         assert_true(convert_below(directory) > 0);
+        snprintf(path, sizeof(path), "%s/opencode/storage_legacy", directory);
+        assert_true(access(path, F_OK) != 0 || convert_storage(path) > 0);
+        snprintf(path, sizeof(path), "%s/opencode/storage_v2", directory);
+        assert_true(access(path, F_OK) != 0 || convert_storage(path) > 0);
     }
 }
 

@@ -20,6 +20,7 @@
 #include "tools/cli_json.h"
 #include "tools/cli_source.h"
 #include "tools/walconv.h"
+#include "tools/walconv_checkpoint.h"
 #include "tools/walconv_source.h"
 #include "tools/walconv_tree.h"
 #include "tools/walconv_tree_export.h"
@@ -292,6 +293,12 @@ static int export_view(const struct export *export, const struct item *item)
         return cli_fail(export->cli, item->id, status, &error);
     }
     code = walconv_view_put(&view, &viewed);
+    if (code <= CLI_NO && export->root != NULL && viewed.path != NULL) {
+        code =
+            cli_worse(code, walconv_checkpoints_put(
+                                export->cli, export->store, view.session,
+                                item->id, export->dialect->name, viewed.path));
+    }
     wal_session_close(view.session);
     if (!viewed.is_refused) {
         print_view(export, item, &viewed);

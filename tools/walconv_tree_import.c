@@ -22,6 +22,8 @@
 #include "tools/cli_json.h"
 #include "tools/cli_source.h"
 #include "tools/walconv.h"
+#include "tools/walconv_checkpoint.h"
+#include "tools/walconv_damage.h"
 #include "tools/walconv_survey.h"
 #include "tools/walconv_tree.h"
 #include "tools/walconv_tree_files.h"
@@ -31,12 +33,6 @@
 #define BATCH_SIZE ((size_t)4 << 20)
 #define KEY_SIZE   1024
 #define ID_SIZE    200
-
-struct damage {
-    char *path;
-    uint64_t offset;
-    const char *reason;
-};
 
 /* One session of a tree. */
 struct taking {
@@ -54,9 +50,8 @@ struct taking {
     size_t doc_bytes;
     uint64_t taken;
     uint64_t changed;
-    struct damage *damage;
-    size_t damage_count;
-    size_t damage_capacity;
+    uint64_t checkpoints; /* that were added */
+    struct walconv_damages damages;
 };
 
 static int fail(const struct taking *taking, const char *what,
@@ -72,16 +67,6 @@ static char *name_of(const struct taking *taking, const char *path)
 
     sprintf(name, "%s/%s", taking->tree->root, path);
     return name;
-}
-
-static void report(struct taking *taking, const char *path, uint64_t offset,
-                   const char *reason)
-{
-    taking->damage =
-        cli_room(taking->damage, taking->damage_count, &taking->damage_capacity,
-                 sizeof(taking->damage[0]));
-    taking->damage[taking->damage_count++] = (struct damage){
-        .path = name_of(taking, path), .offset = offset, .reason = reason};
 }
 
 /* ----------------------------------------------------------- session --- */
@@ -373,7 +358,8 @@ static enum wal_status take_bytes(struct taking *taking, const char *path,
 
     taking->taken++;
     if (!is_json && is_json_name(path)) {
-        report(taking, path, offset, "not JSON; kept as it is");
+        walconv_damages_add(&taking->damages, name_of(taking, path), offset,
+                            "not JSON; kept as it is");
     }
     is_known = has_doc(taking, key, &there);
     is_known = is_known ? is_json && cli_slice_equal(there.value, bytes)
@@ -462,18 +448,9 @@ static void write_json(const struct taking *taking, struct wal_slice id)
     cli_json_number(&json, taking->taken);
     cli_json_key(&json, "changed");
     cli_json_number(&json, taking->changed);
-    cli_json_key(&json, "damaged");
-    cli_json_open(&json, '[');
-    for (size_t i = 0; i < taking->damage_count; i++) {
-        cli_json_open(&json, '{');
-        cli_json_path(&json, cli_slice(taking->damage[i].path));
-        cli_json_key(&json, "offset");
-        cli_json_number(&json, taking->damage[i].offset);
-        cli_json_key(&json, "reason");
-        cli_json_text(&json, cli_slice(taking->damage[i].reason));
-        cli_json_close(&json, '}');
-    }
-    cli_json_close(&json, ']');
+    cli_json_key(&json, "checkpoints");
+    cli_json_number(&json, taking->checkpoints);
+    walconv_damages_write(&taking->damages, &json);
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
@@ -492,13 +469,35 @@ static void print_result(const struct taking *taking)
     }
     printf("%s: %s session ", taking->name, taking->dialect->name);
     cli_print_name(stdout, info.id);
-    printf(", %" PRIu64 " %s, %" PRIu64 " new or changed\n", taking->taken,
+    printf(", %" PRIu64 " %s, %" PRIu64 " new or changed", taking->taken,
            cli_noun(taking->taken, "document", "documents"), taking->changed);
-    for (size_t i = 0; i < taking->damage_count; i++) {
-        cli_error(taking->import->cli, CLI_DONE, taking->damage[i].path,
-                  "byte %" PRIu64 ": %s", taking->damage[i].offset,
-                  taking->damage[i].reason);
+    if (taking->checkpoints > 0) {
+        printf(", %" PRIu64 " new %s", taking->checkpoints,
+               cli_noun(taking->checkpoints, "checkpoint", "checkpoints"));
     }
+    putchar('\n');
+    walconv_damages_print(&taking->damages, taking->import->cli);
+}
+
+static void left_out(void *ctx, const char *path, const char *why)
+{
+    struct taking *taking = ctx;
+
+    walconv_damages_add(&taking->damages, cli_copy(path, strlen(path)),
+                        WALCONV_NOWHERE, why);
+}
+
+static int take_checkpoints(struct taking *taking)
+{
+    struct walconv_checkpoints checkpoints = {.import = taking->import,
+                                              .session = taking->session,
+                                              .root = taking->tree->root,
+                                              .left_out = left_out,
+                                              .ctx = taking};
+    int code = walconv_checkpoints_take(&checkpoints);
+
+    taking->checkpoints = checkpoints.added;
+    return code;
 }
 
 static int take_files(struct taking *taking)
@@ -520,7 +519,10 @@ static int take_files(struct taking *taking)
     if (status != WAL_OK) {
         code = cli_worse(code, fail(taking, taking->name, status, &error));
     }
-    return code;
+    /* Of OpenCode's storages no one session has the directory. */
+    return code > CLI_NO || taking->dialect->reading->stream == NULL
+               ? code
+               : cli_worse(code, take_checkpoints(taking));
 }
 
 static int take_group(struct taking *taking)
@@ -545,10 +547,7 @@ static int take_group(struct taking *taking)
         code = fail(taking, taking->name, status, &error);
     }
     wal_session_close(taking->session);
-    for (size_t i = 0; i < taking->damage_count; i++) {
-        free(taking->damage[i].path);
-    }
-    free(taking->damage);
+    walconv_damages_deinit(&taking->damages);
     free(taking->source);
     return code;
 }

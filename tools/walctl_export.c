@@ -1,361 +1,14 @@
 /*
- * walctl_export - the command checkpoint-export: the checkpoints of a session
- * as directories of files (walctl_layout.h).
- *
- * Invariant: every file gets its name when it is whole, and a manifest last,
- * when the contents that it names are on stable storage.
+ * walctl_export - the command checkpoint-export.
  *
  * Threads: one.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "tools/cli_checkpoint_out.h"
 #include "tools/cli_json.h"
-#include "tools/progress.h"
+#include "tools/cli_layout.h"
 #include "tools/walctl.h"
-#include "tools/walctl_layout.h"
-#include "tools/walctl_place.h"
-
-#define NAME_MAX_SIZE 255
-
-struct export
-{
-    const struct cli *cli;
-    const struct walctl_layout *layout;
-    struct wal_store *store;
-    struct wal_session *session;
-    struct wal_slice cwd; /* of the session */
-    const char *root;     /* the output directory */
-    int directory;        /* where checkpoints lie */
-    uint8_t *piece;
-    struct progress progress;
-};
-
-/* A checkpoint on its way. */
-struct item {
-    struct wal_checkpoint_info info;
-    char *name;   /* of its directory */
-    char *path;   /* for messages */
-    int above;    /* its directory */
-    int contents; /* that of its contents */
-    char *text;   /* of the manifest */
-    size_t text_size;
-    uint64_t blobs; /* that were added */
-    uint64_t bytes;
-    bool is_new; /* the manifest was written */
-    uint64_t links;
-    uint64_t odd_names;
-};
-
-/* --- files --------------------------------------------------------------- */
-
-static int fail(const struct export *export, const char *what, int number)
-{
-    return cli_error(export->cli, CLI_FAILED, what, "%s", strerror(number));
-}
-
-/* --- contents ------------------------------------------------------------ */
-
-/* Copies content to a file; *number is errno where that fails. */
-static enum wal_status copy(struct export *export, struct wal_blob *blob,
-                            const struct walctl_place *place, int *number,
-                            struct wal_error *error)
-{
-    uint64_t size = wal_blob_size(blob);
-    enum wal_status status = WAL_OK;
-    uint64_t got = 0;
-
-    for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
-        status =
-            wal_blob_read(blob, at, export->piece, WALCTL_PIECE, &got, error);
-        if (status == WAL_OK) {
-            *number = walctl_place_write(place, export->piece, got);
-            status = *number == 0 ? WAL_OK : WAL_EIO;
-        }
-    }
-    return status;
-}
-
-static int add_content(struct export *export, struct item *item,
-                       const struct wal_file *file, const char *hash)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_blob *blob = NULL;
-    struct walctl_place place;
-    int number = walctl_place_begin(&place, item->contents);
-    enum wal_status status;
-
-    if (number != 0) {
-        return fail(export, item->path, number);
-    }
-    status = wal_blob_open(export->store, file->digest, &blob, &error);
-    if (status == WAL_OK) {
-        status = copy(export, blob, &place, &number, &error);
-    }
-    wal_blob_close(blob);
-    if (status != WAL_OK && number == 0) {
-        char *path = cli_copy(file->path.data, (size_t)file->path.size);
-
-        walctl_place_end(&place, hash, ECANCELED);
-        cli_fail(export->cli, path,
-                 status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
-        free(path);
-        return CLI_NO;
-    }
-    number = walctl_place_end(&place, hash, number);
-    if (number != 0) {
-        return fail(export, item->path, number);
-    }
-    item->blobs++;
-    item->bytes += file->size;
-    return CLI_GO_ON;
-}
-
-/* A file that is there with its size is taken for that content. */
-static int put_content(struct export *export, struct item *item,
-                       const struct wal_file *file)
-{
-    char hash[WALCTL_HASH_SIZE + 1];
-    struct stat stat;
-
-    walctl_hash_text(file->digest, hash);
-    if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->size) {
-        return CLI_GO_ON;
-    }
-    return add_content(export, item, file, hash);
-}
-
-/* --- manifests ----------------------------------------------------------- */
-
-/* The path as it stands in a manifest: relative where the root is the
- * session's directory, where such programs run, else absolute. To be freed. */
-static char *told_path(const struct export *export, const struct item *item,
-                       const struct wal_file *file)
-{
-    struct wal_slice root = item->info.root;
-    char *path;
-
-    if (cli_slice_equal(root, export->cwd)) {
-        return cli_copy(file->path.data, (size_t)file->path.size);
-    }
-    root.size = root.size == 1 ? 0 : root.size;
-    path = cli_alloc((size_t)(root.size + file->path.size) + 2);
-    memcpy(path, root.data, (size_t)root.size);
-    path[root.size] = '/';
-    memcpy(path + root.size + 1, file->path.data, (size_t)file->path.size);
-    return path;
-}
-
-static void write_file(const struct walctl_layout *layout,
-                       struct cli_json *json, const char *path,
-                       const struct wal_file *file)
-{
-    bool is_absent = file->kind == WAL_FILE_ABSENT;
-    char hash[WALCTL_HASH_SIZE + 1] = "";
-
-    if (!is_absent) {
-        walctl_hash_text(file->digest, hash);
-    }
-    cli_json_open(json, '{');
-    cli_json_key(json, layout->path);
-    cli_json_text(json, cli_slice(path));
-    if (layout->exists != NULL) {
-        cli_json_key(json, layout->exists);
-        cli_json_bool(json, !is_absent);
-    }
-    cli_json_key(json, layout->hash);
-    cli_json_text(json, cli_slice(hash));
-    if (layout->size != NULL) {
-        cli_json_key(json, layout->size);
-        cli_json_number(json, file->size);
-    }
-    if (!is_absent && file->mode != 0644) {
-        cli_json_key(json, layout->mode);
-        cli_json_number(json, file->mode);
-    }
-    cli_json_close(json, '}');
-}
-
-/* One file: its content, and its place in the manifest. A link has none: who
- * reads the layout would write its target into what it leads to. */
-static int put_file(struct export *export, struct item *item,
-                    struct cli_json *json, const struct wal_file *file)
-{
-    char *path;
-    int code = CLI_GO_ON;
-
-    if (file->kind == WAL_FILE_SYMLINK) {
-        item->links++;
-        return CLI_GO_ON;
-    }
-    path = told_path(export, item, file);
-    if (!cli_is_utf8(cli_slice(path))) {
-        item->odd_names++;
-        free(path);
-        return CLI_GO_ON;
-    }
-    if (file->kind == WAL_FILE_REGULAR) {
-        code = put_content(export, item, file);
-    }
-    if (code == CLI_GO_ON) {
-        write_file(export->layout, json, path, file);
-    }
-    free(path);
-    return code;
-}
-
-static int put_files(struct export *export, struct item *item,
-                     struct cli_json *json)
-{
-    struct wal_file file = {.struct_size = sizeof(file)};
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_checkpoint *checkpoint = NULL;
-    enum wal_status status = wal_checkpoint_open(export->session, item->info.id,
-                                                 &checkpoint, &error);
-    uint64_t done = 0;
-    int code = CLI_GO_ON;
-
-    while (status == WAL_OK && code == CLI_GO_ON &&
-           (status = wal_checkpoint_next(checkpoint, &file, &error)) ==
-               WAL_OK) {
-        code = put_file(export, item, json, &file);
-        progress_show(&export->progress, item->path, ++done, item->info.files,
-                      "files");
-    }
-    progress_clear(&export->progress);
-    wal_checkpoint_close(checkpoint);
-    if (code == CLI_GO_ON && status != WAL_END) {
-        code = cli_fail(export->cli, item->path, status, &error);
-    }
-    return code;
-}
-
-/* The manifest in memory, while the contents are put. */
-static int make_manifest(struct export *export, struct item *item)
-{
-    const struct walctl_layout *layout = export->layout;
-    FILE *stream = open_memstream(&item->text, &item->text_size);
-    struct cli_json json;
-    int code;
-
-    if (stream == NULL) {
-        return fail(export, item->path, errno);
-    }
-    cli_json_init(&json, stream);
-    cli_json_open(&json, '{');
-    cli_json_key(&json, layout->id);
-    cli_json_text(&json, item->info.id);
-    cli_json_key(&json, layout->created);
-    cli_json_time(&json, item->info.created_ms);
-    cli_json_key(&json, layout->files);
-    cli_json_open(&json, '[');
-    code = put_files(export, item, &json);
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_line(&json);
-    if (fclose(stream) != 0 && code == CLI_GO_ON) {
-        code = fail(export, item->path, ENOMEM);
-    }
-    return code;
-}
-
-/* Whether the manifest that is there says the same. */
-static bool is_there(const struct item *item)
-{
-    int fd = openat(item->above, WALCTL_MANIFEST,
-                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    FILE *stream = fd >= 0 ? fdopen(fd, "r") : NULL;
-    size_t at = 0;
-    int byte = EOF;
-
-    if (stream == NULL) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return false;
-    }
-    while (at < item->text_size && (byte = getc(stream)) != EOF &&
-           byte == (unsigned char)item->text[at]) {
-        at++;
-    }
-    byte = at == item->text_size ? getc(stream) : 0;
-    fclose(stream);
-    return at == item->text_size && byte == EOF;
-}
-
-static int put_manifest(struct export *export, struct item *item)
-{
-    struct walctl_place place;
-    int number;
-
-    if (is_there(item)) {
-        return CLI_GO_ON;
-    }
-    /* The contents before the manifest that names them. */
-    if (syncfs(item->above) != 0) {
-        return fail(export, item->path, errno);
-    }
-    number = walctl_place_begin(&place, item->above);
-    if (number != 0) {
-        return fail(export, item->path, number);
-    }
-    number = walctl_place_write(&place, item->text, item->text_size);
-    if (number == 0 && fsync(place.fd) != 0) {
-        number = errno;
-    }
-    number = walctl_place_end(&place, WALCTL_MANIFEST, number);
-    if (number == 0 && fsync(item->above) != 0) {
-        number = errno;
-    }
-    item->is_new = number == 0;
-    return number == 0 ? CLI_GO_ON : fail(export, item->path, number);
-}
-
-/* --- a checkpoint -------------------------------------------------------- */
-
-/* Its id as a file's name: `/`, `%`, control characters and a dot in front as
- * %XX. To be freed. */
-static char *directory_name(struct wal_slice id)
-{
-    const uint8_t *data = id.data;
-    char *name = cli_alloc(3 * (size_t)id.size + 1);
-    size_t size = 0;
-
-    for (size_t i = 0; i < id.size; i++) {
-        if (data[i] < 0x20 || data[i] == 0x7F || data[i] == '/' ||
-            data[i] == '%' || (i == 0 && data[i] == '.')) {
-            size += (size_t)sprintf(name + size, "%%%02X", data[i]);
-        } else {
-            name[size++] = (char)data[i];
-        }
-    }
-    return name;
-}
-
-static int open_directories(struct export *export, struct item *item)
-{
-    size_t size = strlen(export->root) + strlen(item->name) + 32;
-
-    item->path = cli_alloc(size);
-    snprintf(item->path, size, "%s/" WALCTL_CHECKPOINTS "/%s", export->root,
-             item->name);
-    if (strlen(item->name) > NAME_MAX_SIZE) {
-        return cli_error(export->cli, CLI_NO, item->path,
-                         "the id is too long for a file's name; left out");
-    }
-    item->above = walctl_place_directory(export->directory, item->name);
-    if (item->above >= 0) {
-        item->contents =
-            walctl_place_directory(item->above, export->layout->contents);
-    }
-    return item->contents >= 0 ? CLI_GO_ON : fail(export, item->path, errno);
-}
 
 static void write_loss(struct cli_json *json, const char *what, uint64_t count)
 {
@@ -369,159 +22,48 @@ static void write_loss(struct cli_json *json, const char *what, uint64_t count)
     }
 }
 
-static void report_json(const struct export *export, const struct item *item)
+static void report_json(const struct cli_checkpoint_written *written)
 {
     struct cli_json json;
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_key(&json, "checkpointId");
-    cli_json_text(&json, item->info.id);
+    cli_json_text(&json, written->info.id);
     cli_json_key(&json, "layout");
-    cli_json_text(&json, cli_slice(export->layout->name));
+    cli_json_text(&json, cli_slice(written->layout));
     cli_json_key(&json, "path");
-    cli_json_text(&json, cli_slice(item->path));
+    cli_json_text(&json, cli_slice(written->path));
     cli_json_key(&json, "files");
-    cli_json_number(&json, item->info.files);
+    cli_json_number(&json, written->info.files);
     cli_json_key(&json, "addedBlobs");
-    cli_json_number(&json, item->blobs);
+    cli_json_number(&json, written->blobs);
     cli_json_key(&json, "addedBytes");
-    cli_json_number(&json, item->bytes);
+    cli_json_number(&json, written->bytes);
     cli_json_key(&json, "addedManifest");
-    cli_json_bool(&json, item->is_new);
+    cli_json_bool(&json, written->is_new);
     cli_json_key(&json, "losses");
     cli_json_open(&json, '[');
-    write_loss(&json, "symlink", item->links);
-    write_loss(&json, "name that is not UTF-8", item->odd_names);
+    write_loss(&json, "symlink", written->links);
+    write_loss(&json, "name that is not UTF-8", written->odd_names);
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     cli_json_line(&json);
 }
 
-static void report(const struct export *export, const struct item *item)
+static void report(void *ctx, const struct cli_checkpoint_written *written)
 {
-    if (export->cli->json) {
-        report_json(export, item);
+    const struct cli *cli = ctx;
+
+    if (cli->json) {
+        report_json(written);
         return;
     }
-    cli_print_name(stdout, cli_slice(item->path));
-    printf(": %" PRIu64 " %s, %" PRIu64 " %s added\n", item->info.files,
-           cli_noun(item->info.files, "file", "files"), item->blobs,
-           cli_noun(item->blobs, "content", "contents"));
-    if (item->links > 0) {
-        cli_error(export->cli, CLI_DONE, item->path,
-                  "left out: %" PRIu64 " %s, which the layout cannot hold",
-                  item->links, cli_noun(item->links, "symlink", "symlinks"));
-    }
-    if (item->odd_names > 0) {
-        cli_error(export->cli, CLI_DONE, item->path,
-                  "left out: %" PRIu64 " %s that %s not UTF-8", item->odd_names,
-                  cli_noun(item->odd_names, "name", "names"),
-                  cli_noun(item->odd_names, "is", "are"));
-    }
-}
-
-static int export_one(struct export *export,
-                      const struct wal_checkpoint_info *info)
-{
-    struct item item = {.info = *info, .above = -1, .contents = -1};
-    int code;
-
-    item.name = directory_name(info->id);
-    code = open_directories(export, &item);
-    if (code == CLI_GO_ON) {
-        code = make_manifest(export, &item);
-    }
-    if (code == CLI_GO_ON) {
-        code = put_manifest(export, &item);
-    }
-    if (code == CLI_GO_ON) {
-        report(export, &item);
-        code = CLI_DONE;
-    }
-    if (item.above >= 0) {
-        close(item.above);
-    }
-    if (item.contents >= 0) {
-        close(item.contents);
-    }
-    free(item.text);
-    free(item.path);
-    free(item.name);
-    return code;
-}
-
-/* --- all ----------------------------------------------------------------- */
-
-static int export_all(struct export *export)
-{
-    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_checkpoints *checkpoints = NULL;
-    enum wal_status status =
-        wal_checkpoints_open(export->session, &checkpoints, &error);
-    int code = CLI_DONE;
-
-    while (status == WAL_OK && code != CLI_FAILED) {
-        status = wal_checkpoints_next(checkpoints, &info, &error);
-        if (status == WAL_OK) {
-            code = cli_worse(code, export_one(export, &info));
-        } else if (status == WAL_ECORRUPT) {
-            /* The others can be read. */
-            code = cli_worse(code, cli_fail(export->cli, export->cli->items[2],
-                                            status, &error));
-            status = WAL_OK;
-        }
-    }
-    wal_checkpoints_close(checkpoints);
-    if (status != WAL_OK && status != WAL_END) {
-        code = cli_worse(
-            code, cli_fail(export->cli, export->cli->items[2], status, &error));
-    }
-    return code;
-}
-
-static int open_output(struct export *export)
-{
-    int root;
-
-    if (mkdir(export->root, 0700) != 0 && errno != EEXIST) {
-        return fail(export, export->root, errno);
-    }
-    root = open(export->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) {
-        return fail(export, export->root, errno);
-    }
-    export->directory = walctl_place_directory(root, WALCTL_CHECKPOINTS);
-    if (export->directory < 0) {
-        int number = errno;
-
-        close(root);
-        return fail(export, export->root, number);
-    }
-    close(root);
-    return CLI_GO_ON;
-}
-
-static int run(struct export *export)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_status(export->session, &info, &error);
-    int code;
-
-    if (status != WAL_OK) {
-        return cli_fail(export->cli, export->cli->items[2], status, &error);
-    }
-    export->cwd = info.cwd;
-    code = open_output(export);
-    if (code == CLI_GO_ON) {
-        export->piece = cli_alloc(WALCTL_PIECE);
-        code = export_all(export);
-        free(export->piece);
-        close(export->directory);
-    }
-    return code;
+    cli_print_name(stdout, cli_slice(written->path));
+    printf(": %" PRIu64 " %s, %" PRIu64 " %s added\n", written->info.files,
+           cli_noun(written->info.files, "file", "files"), written->blobs,
+           cli_noun(written->blobs, "content", "contents"));
+    cli_checkpoint_out_losses(cli, written);
 }
 
 int walctl_checkpoint_export(struct cli *cli, int argc, char **argv)
@@ -531,7 +73,9 @@ int walctl_checkpoint_export(struct cli *cli, int argc, char **argv)
         {.name = "layout", .value = &layout},
         {.name = NULL},
     };
-    struct export export = {.cli = cli};
+    struct progress progress;
+    struct cli_checkpoint_out out = {
+        .cli = cli, .progress = &progress, .written = report, .ctx = cli};
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_GO_ON) {
@@ -540,21 +84,22 @@ int walctl_checkpoint_export(struct cli *cli, int argc, char **argv)
     if (code != CLI_GO_ON) {
         return code;
     }
-    export.layout = layout != NULL ? walctl_layout_find(layout) : NULL;
-    if (export.layout == NULL) {
+    if (layout == NULL || cli_layout_find(layout) == NULL) {
         return cli_error(cli, CLI_USAGE, "--layout",
                          layout == NULL ? "is needed: sdk or spec11"
                                         : "neither sdk nor spec11");
     }
-    export.root = cli->items[3];
-    progress_init(&export.progress, !cli->no_progress);
-    code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, &export.store);
+    out.layout = layout;
+    out.name = cli->items[2];
+    out.root = cli->items[3];
+    progress_init(&progress, !cli->no_progress);
+    code = cli_open(cli, cli->items[1], WAL_OPEN_READ_ONLY, &out.store);
     if (code != CLI_GO_ON) {
         return code;
     }
-    code = cli_session(cli, export.store, cli->items[2], &export.session);
+    code = cli_session(cli, out.store, cli->items[2], &out.session);
     if (code == CLI_GO_ON) {
-        code = run(&export);
+        code = cli_checkpoint_out(&out);
     }
-    return walctl_end_session(cli, export.store, export.session, code);
+    return walctl_end_session(cli, out.store, out.session, code);
 }

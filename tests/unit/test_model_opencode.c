@@ -32,7 +32,8 @@ static void add_session(struct model_kit_files *files)
         "{\"id\":\"" SESSION "\",\"slug\":\"s\",\"version\":\"1.3.17\","
         "\"projectID\":\"p1\",\"directory\":\"/home/u/p\",\"parentID\":"
         "\"ses_6fffffffffffAAAAAAAAAAAAAA\",\"title\":\"A title\",\"time\":"
-        "{\"created\":1767323045000,\"updated\":1767323054000},\"more\":[1.0]}");
+        "{\"created\":1767323045000,\"updated\":1767323054000},"
+        "\"more\":[1.0]}");
 }
 
 static void add_message(struct model_kit_files *files, const char *id,
@@ -208,8 +209,8 @@ static void test_model_opencode__states_of_a_tool(void **state)
     static const char *const states[] = {
         "\"status\":\"pending\",\"input\":{}",
         "\"status\":\"running\",\"input\":{\"n\":1.50},\"time\":{\"start\":1}",
-        "\"status\":\"completed\",\"input\":{},\"output\":\"r\",\"title\":\"\","
-        "\"metadata\":{},\"time\":{\"start\":1,\"end\":1767323047200}",
+        ("\"status\":\"completed\",\"input\":{},\"output\":\"r\",\"title\":\"\","
+         "\"metadata\":{},\"time\":{\"start\":1,\"end\":1767323047200}"),
         "\"status\":\"success\",\"input\":{},\"output\":\"s\"",
         "\"status\":\"error\",\"input\":{},\"error\":\"no\"",
     };

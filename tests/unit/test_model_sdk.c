@@ -13,36 +13,32 @@
 #include "format/jsonl/json_value.h"
 #include "tests/lib/model_kit.h"
 
-#define AT(second) "\"timestamp\":\"2026-01-02T03:04:" second "Z\","
-
-static const char messages[] = "{\"uuid\":\"u1\"," AT(
-    "05") "\"role\":\"system\",\"content\":\"rules\"}\n"
-          "{\"uuid\":\"u2\"," AT(
-              "06") "\"role\":\"user\",\"content\":\"a \\u00e9\"}\n"
-                    "{\"uuid\":\"u3\"," AT(
-                        "07") "\"role\":\"assistant\",\"content\":\"ok\","
-                              "\"tool_calls\":[{\"id\":\"call_1\",\"type\":\"function\",\"function\":"
-                              "{\"name\":\"read\",\"arguments\":\"{\\\"n\\\": 1.50}\"}},"
-                              "{\"id\":\"call_2\",\"name\":\"list\",\"input\":{\"k\":2}}]}\n"
-                              "{\"uuid\":\"u4\"," AT(
-                                  "08") "\"role\":\"tool\",\"tool_call_id\":\"call_2\","
-                                        "\"content\":\"two\"}\n"
-                                        "{\"uuid\":\"u5\"," AT(
-                                            "09") "\"role\":\"tool\",\"tool_call_id\":\"call_1\","
-                                                  "\"content\":\"one\"}\n"
-                                                  "{\"uuid\":\"u6\"," AT(
-                                                      "10") "\"message\":{\"role\":\"assistant\",\"content\":"
-                                                            "[{\"type\":\"text\",\"text\":\"b\"},{\"type\":\"tool_use\",\"id\":"
-                                                            "\"call_3\",\"name\":\"x\",\"input\":{}},{\"type\":\"text\",\"text\":"
-                                                            "\"c\"}]}}\n"
-                                                            "{\"uuid\":\"u7\"," AT(
-                                                                "11") "\"message\":{\"role\":\"user\",\"content\":"
-                                                                      "[{\"type\":\"tool_result\",\"tool_use_id\":\"call_3\",\"content\":\"r\"},"
-                                                                      "{\"type\":\"text\",\"text\":\"go on\"}]}}\n"
-                                                                      "{\"uuid\":\"u8\"," AT(
-                                                                          "12") "\"role\":\"critic\",\"content\":\"hm\"}\n"
-                                                                                "{\"uuid\":\"u9\"," AT(
-                                                                                    "13") "\"role\":\"assistant\",\"content\":\"\"}\n";
+static const char messages[] =
+    "{\"uuid\":\"u1\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"sys"
+    "tem\",\"content\":\"rules\"}\n"
+    "{\"uuid\":\"u2\",\"timestamp\":\"2026-01-02T03:04:06Z\",\"role\":\"use"
+    "r\",\"content\":\"a \\u00e9\"}\n"
+    "{\"uuid\":\"u3\",\"timestamp\":\"2026-01-02T03:04:07Z\",\"role\":\"ass"
+    "istant\",\"content\":\"ok\",\"tool_calls\":[{\"id\":\"call_1\",\"type"
+    "\":\"function\",\"function\":{\"name\":\"read\",\"arguments\":\"{\\\"n"
+    "\\\": 1.50}\"}},{\"id\":\"call_2\",\"name\":\"list\",\"input\":{\"k\":"
+    "2}}]}\n"
+    "{\"uuid\":\"u4\",\"timestamp\":\"2026-01-02T03:04:08Z\",\"role\":\"too"
+    "l\",\"tool_call_id\":\"call_2\",\"content\":\"two\"}\n"
+    "{\"uuid\":\"u5\",\"timestamp\":\"2026-01-02T03:04:09Z\",\"role\":\"too"
+    "l\",\"tool_call_id\":\"call_1\",\"content\":\"one\"}\n"
+    "{\"uuid\":\"u6\",\"timestamp\":\"2026-01-02T03:04:10Z\",\"message\":{"
+    "\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"b\"}"
+    ",{\"type\":\"tool_use\",\"id\":\"call_3\",\"name\":\"x\",\"input\":{}}"
+    ",{\"type\":\"text\",\"text\":\"c\"}]}}\n"
+    "{\"uuid\":\"u7\",\"timestamp\":\"2026-01-02T03:04:11Z\",\"message\":{"
+    "\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id"
+    "\":\"call_3\",\"content\":\"r\"},{\"type\":\"text\",\"text\":\"go on\""
+    "}]}}\n"
+    "{\"uuid\":\"u8\",\"timestamp\":\"2026-01-02T03:04:12Z\",\"role\":\"cri"
+    "tic\",\"content\":\"hm\"}\n"
+    "{\"uuid\":\"u9\",\"timestamp\":\"2026-01-02T03:04:13Z\",\"role\":\"ass"
+    "istant\",\"content\":\"\"}\n";
 
 static const char transcript[] =
     "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}\n"
@@ -316,11 +312,12 @@ static void test_model_sdk__metadata_is_the_documents(void **state)
 /* A message that says no time gets that of the one before it. */
 static void test_model_sdk__times_that_are_none(void **state)
 {
-    static const char text[] = "{\"uuid\":\"a\"," AT(
-        "05") "\"role\":\"user\",\"content\":\"1\"}\n"
-              "{\"uuid\":\"b\",\"role\":\"user\",\"content\":\"2\"}\n"
-              "{\"uuid\":\"c\",\"timestamp\":\"soon\",\"role\":\"user\",\"content\":"
-              "\"3\"}\n";
+    static const char text[] =
+        "{\"uuid\":\"a\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"user"
+        "\",\"content\":\"1\"}\n"
+        "{\"uuid\":\"b\",\"role\":\"user\",\"content\":\"2\"}\n"
+        "{\"uuid\":\"c\",\"timestamp\":\"soon\",\"role\":\"user\",\"content\":"
+        "\"3\"}\n";
     struct model_kit_files files = {.items = NULL};
     struct model_kit_files out = {.items = NULL};
     const char *at;

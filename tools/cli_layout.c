@@ -1,6 +1,5 @@
 /*
- * walctl_manifest - manifests of checkpoints, as other session stores write
- * them.
+ * cli_layout - manifests of checkpoints, as other session stores write them.
  *
  * Invariant: what is taken from a manifest is checked where it alone tells:
  * a hash is digits and nothing else, so that it can name a file. Paths are
@@ -8,17 +7,18 @@
  *
  * Threads: one.
  */
+#include "tools/cli_layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/jsonl/json_scan.h"
 #include "format/jsonl/json_value.h"
 #include "format/jsonl/model_time.h"
-#include "tools/walctl_layout.h"
 
 #define KEY_MAX 32
 
-static const struct walctl_layout layouts[] = {
+static const struct cli_layout layouts[] = {
     {
         .name = "sdk",
         .contents = "blobs",
@@ -43,7 +43,7 @@ static const struct walctl_layout layouts[] = {
     },
 };
 
-const struct walctl_layout *walctl_layout_find(const char *name)
+const struct cli_layout *cli_layout_find(const char *name)
 {
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         if (strcmp(layouts[i].name, name) == 0) {
@@ -53,8 +53,8 @@ const struct walctl_layout *walctl_layout_find(const char *name)
     return NULL;
 }
 
-void walctl_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
-                      char text[WALCTL_HASH_SIZE + 1])
+void cli_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
+                   char text[CLI_HASH_SIZE + 1])
 {
     for (size_t i = 0; i < WAL_DIGEST_SIZE; i++) {
         sprintf(text + 2 * i, "%02x", digest[i]);
@@ -181,8 +181,7 @@ enum {
 };
 
 /* Digits of a SHA-256, or none. */
-static bool take_hash(const struct member *member,
-                      char hash[WALCTL_HASH_SIZE + 1])
+static bool take_hash(const struct member *member, char hash[CLI_HASH_SIZE + 1])
 {
     size_t size = 0;
 
@@ -190,18 +189,18 @@ static bool take_hash(const struct member *member,
         return true;
     }
     if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)hash,
-                           WALCTL_HASH_SIZE, &size, NULL) != WAL__JSON_OK) {
+        wal__json_unescape(member->value.span, (uint8_t *)hash, CLI_HASH_SIZE,
+                           &size, NULL) != WAL__JSON_OK) {
         return false;
     }
     hash[size] = '\0';
     return size == 0 ||
-           (size == WALCTL_HASH_SIZE &&
-            strspn(hash, "0123456789abcdefABCDEF") == WALCTL_HASH_SIZE);
+           (size == CLI_HASH_SIZE &&
+            strspn(hash, "0123456789abcdefABCDEF") == CLI_HASH_SIZE);
 }
 
 /* Whether the file is absent; false when that is told in no way. */
-static bool take_exists(const struct member *member, struct walctl_told *told)
+static bool take_exists(const struct member *member, struct cli_told *told)
 {
     bool has_hash = told->hash[0] != '\0';
 
@@ -217,7 +216,7 @@ static bool take_exists(const struct member *member, struct walctl_told *told)
 }
 
 static const char *read_file(struct wal__json_span object,
-                             struct walctl_told *told)
+                             struct cli_told *told)
 {
     struct member members[FILE_MEMBERS] = {
         [PATH] = {.name = "path"},
@@ -251,7 +250,7 @@ static const char *read_file(struct wal__json_span object,
 }
 
 static const char *read_files(struct wal__json_span array,
-                              struct walctl_manifest *manifest)
+                              struct cli_manifest *manifest)
 {
     struct wal__json_scan scan;
     struct wal__json_token token;
@@ -265,7 +264,7 @@ static const char *read_files(struct wal__json_span array,
     while (fault == NULL &&
            wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
            token.kind != WAL__JSON_ARRAY_END) {
-        struct walctl_told told = {.size = 0};
+        struct cli_told told = {.size = 0};
 
         fault = read_file(token.span, &told);
         if (fault == NULL) {
@@ -287,8 +286,8 @@ enum {
     MEMBERS
 };
 
-const char *walctl_manifest_read(struct walctl_manifest *manifest,
-                                 const void *data, size_t size)
+const char *cli_manifest_read(struct cli_manifest *manifest, const void *data,
+                              size_t size)
 {
     struct member members[MEMBERS] = {
         [ID] = {.name = "checkpointid", .other = "usermessageuuid"},
@@ -323,12 +322,12 @@ const char *walctl_manifest_read(struct walctl_manifest *manifest,
                : NULL;
 }
 
-void walctl_manifest_deinit(struct walctl_manifest *manifest)
+void cli_manifest_deinit(struct cli_manifest *manifest)
 {
     for (size_t i = 0; i < manifest->count; i++) {
         free((void *)manifest->files[i].path.data);
     }
     free(manifest->files);
     free(manifest->id);
-    *manifest = (struct walctl_manifest){.id = NULL};
+    *manifest = (struct cli_manifest){.id = NULL};
 }

@@ -1,5 +1,5 @@
 /*
- * walctl_layout.h - checkpoints as directories of files, in the layouts of two
+ * cli_layout.h - checkpoints as directories of files, in the layouts of two
  * designs of session stores:
  *
  *     checkpoints/ID/manifest.json     which files, and their contents' SHA-256
@@ -8,8 +8,8 @@
  *
  * Threads: one.
  */
-#ifndef AGENTWAL_TOOLS_WALCTL_LAYOUT_H
-#define AGENTWAL_TOOLS_WALCTL_LAYOUT_H
+#ifndef AGENTWAL_TOOLS_CLI_LAYOUT_H
+#define AGENTWAL_TOOLS_CLI_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,15 +17,15 @@
 #include "tools/cli.h"
 
 enum {
-    WALCTL_HASH_SIZE = 2 * WAL_DIGEST_SIZE, /* digits */
-    WALCTL_PIECE = 1024 * 1024              /* of content that is copied */
+    CLI_HASH_SIZE = 2 * WAL_DIGEST_SIZE, /* digits */
+    CLI_PIECE = 1024 * 1024              /* of content that is copied */
 };
 
-#define WALCTL_CHECKPOINTS "checkpoints"
-#define WALCTL_MANIFEST    "manifest.json"
+#define CLI_CHECKPOINTS "checkpoints"
+#define CLI_MANIFEST    "manifest.json"
 
 /* A layout, and what its members are called. */
-struct walctl_layout {
+struct cli_layout {
     const char *name;
     const char *contents; /* directory */
     const char *id;
@@ -39,12 +39,12 @@ struct walctl_layout {
 };
 
 /* Null: none of that name. */
-const struct walctl_layout *walctl_layout_find(const char *name);
+const struct cli_layout *cli_layout_find(const char *name);
 
 /* A file as a manifest tells it. */
-struct walctl_told {
+struct cli_told {
     struct wal_slice path; /* may hold a zero byte */
-    char hash[WALCTL_HASH_SIZE + 1];
+    char hash[CLI_HASH_SIZE + 1];
     bool is_absent;
     bool has_size;
     uint64_t size;
@@ -52,22 +52,22 @@ struct walctl_told {
 };
 
 /* Zeroed: nothing. */
-struct walctl_manifest {
+struct cli_manifest {
     char *id; /* null: not told */
     int64_t created_ms;
-    struct walctl_told *files;
+    struct cli_told *files;
     size_t count;
     size_t capacity;
 };
 
 /* Reads a manifest of either layout; keys may be in capitals or not, with
  * underscores or not. Null, or what is wrong with it, until the next call. */
-const char *walctl_manifest_read(struct walctl_manifest *manifest,
-                                 const void *data, size_t size);
-void walctl_manifest_deinit(struct walctl_manifest *manifest);
+const char *cli_manifest_read(struct cli_manifest *manifest, const void *data,
+                              size_t size);
+void cli_manifest_deinit(struct cli_manifest *manifest);
 
 /* Writes a digest as digits, terminated. */
-void walctl_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
-                      char text[WALCTL_HASH_SIZE + 1]);
+void cli_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
+                   char text[CLI_HASH_SIZE + 1]);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * walctl_place - files below a directory that get their names when they are
+ * cli_place - files below a directory that get their names when they are
  * whole.
  *
  * Threads: one.
  */
-#include "tools/walctl_place.h"
+#include "tools/cli_place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int walctl_place_directory(int above, const char *name)
+int cli_place_directory(int above, const char *name)
 {
     if (mkdirat(above, name, 0700) != 0 && errno != EEXIST) {
         return -1;
@@ -20,14 +20,14 @@ int walctl_place_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int walctl_place_begin(struct walctl_place *place, int directory)
+int cli_place_begin(struct cli_place *place, int directory)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
-    *place = (struct walctl_place){.fd = -1, .directory = directory};
+    *place = (struct cli_place){.fd = -1, .directory = directory};
     for (unsigned i = 0; place->fd < 0 && i < 1000; i++) {
-        snprintf(place->temporary, sizeof(place->temporary), ".walctl-%ld-%u",
-                 (long)getpid(), i);
+        snprintf(place->temporary, sizeof(place->temporary),
+                 ".checkpoint-%ld-%u", (long)getpid(), i);
         place->fd = openat(directory, place->temporary, flags, 0600);
         if (place->fd < 0 && errno != EEXIST) {
             break;
@@ -36,8 +36,8 @@ int walctl_place_begin(struct walctl_place *place, int directory)
     return place->fd >= 0 ? 0 : errno;
 }
 
-int walctl_place_write(const struct walctl_place *place, const void *data,
-                       size_t size)
+int cli_place_write(const struct cli_place *place, const void *data,
+                    size_t size)
 {
     const char *at = data;
 
@@ -53,7 +53,7 @@ int walctl_place_write(const struct walctl_place *place, const void *data,
     return 0;
 }
 
-int walctl_place_end(struct walctl_place *place, const char *name, int number)
+int cli_place_end(struct cli_place *place, const char *name, int number)
 {
     if (close(place->fd) != 0 && number == 0) {
         number = errno;

@@ -1,64 +1,19 @@
 /*
  * bench_append.cc - what does an append cost that is on stable storage when
  * it is acknowledged? One writer is held against a bare write and sync of as
- * many bytes as its group has; 64 writers against one, and against a bare
- * loop that syncs batches of 64 entries.
+ * many bytes as its group has; 1, 4, 16 and 64 writers, each with a session
+ * of its own, against a bare loop that syncs batches of exactly as many
+ * entries, and against what agents use instead.
  */
-#include <atomic>
-#include <cmath>
-#include <memory>
-#include <thread>
-
-#include "bench/harness.h"
+#include "bench/crowd.h"
+#include "bench/peers/agentwal.h"
 
 namespace
 {
 
-const int writers = 64;
-const uint64_t seed = 20260101;
+const size_t crowds[] = {1, 4, 16, 64};
 const uint64_t bare_size = 64 << 20;
-
-/* A session that one thread appends to. */
-class writer
-{
-  public:
-    writer(wal_store *store, const bench::shape &shape, uint64_t number)
-        : session(bench::create_session(store, bench::number_id("s", number))),
-          payloads(bench::make_payloads(shape, seed + number))
-    {
-    }
-    ~writer()
-    {
-        wal_session_close(session);
-    }
-    writer(const writer &) = delete;
-    writer &operator=(const writer &) = delete;
-
-    void append()
-    {
-        std::string id = bench::number_id("e", count);
-        const std::string &payload = payloads[count % payloads.size()];
-        wal_entry entry = bench::entry(id, payload);
-
-        bench::append(session, &entry, 1);
-        count++;
-    }
-
-  private:
-    wal_session *session;
-    std::vector<std::string> payloads;
-    uint64_t count = 0;
-};
-
-/* The row, without a ratio where a sync is no sync. */
-void report(const std::string &question, const std::string &measured,
-            const std::string &bare, double ratio, bench::wanted sense,
-            double target)
-{
-    bench::report({question, measured, bare,
-                   bench::sync_is_free() ? std::nan("") : ratio, sense, target,
-                   "x"});
-}
+const bench::shape &mixed = bench::shapes[0];
 
 /* --- one writer --------------------------------------------------------- */
 
@@ -80,12 +35,12 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
     const int block = bench::pick(100, 500, 2000);
     bench::folder place;
     bench::bare_log bare(place / "bare", bare_size);
-    wal_store *store = bench::open_store(place / "store");
-    auto one = std::make_unique<writer>(store, shape, 0);
-    timed engine;
-    timed limit;
-    bench::series ratios;
-    bench::series slow;
+    bench::engine_peer store(place / "store", bench::promise::durable);
+    std::unique_ptr<bench::peer_session> session = store.create("s");
+    std::vector<std::string> payloads = bench::make_payloads(shape, 1);
+    timed engine, limit;
+    bench::series ratios, slow;
+    uint64_t count = 0;
 
     for (auto _ : state) {
         std::vector<uint64_t> sizes;
@@ -93,12 +48,13 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
         engine.block = {};
         limit.block = {};
         for (int i = 0; i < block; i++) {
-            uint64_t before = bench::store_status(store).log_bytes;
+            uint64_t before = store.status().log_bytes;
             double begin = bench::now();
 
-            one->append();
+            session->append(count, payloads[count % payloads.size()]);
             engine.add(begin);
-            sizes.push_back(bench::store_status(store).log_bytes - before);
+            count++;
+            sizes.push_back(store.status().log_bytes - before);
         }
         for (uint64_t size : sizes) {
             double begin = bench::now();
@@ -110,101 +66,245 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
         slow.add(engine.block.quantile(0.99) / limit.block.quantile(0.99));
         state.SetIterationTime(engine.block.median());
     }
-    one.reset();
-    bench::close_store(store);
+    session.reset();
 
-    std::string name = std::string("append, 1 writer, ") + shape.name;
-    report(name + ", p50", bench::micros(engine.all.median()),
-           bench::micros(limit.all.median()), ratios.median(),
-           bench::wanted::at_most, 1.25);
-    report(name + ", p99", bench::micros(engine.all.quantile(0.99)),
-           bench::micros(limit.all.quantile(0.99)), slow.median(),
-           bench::wanted::nothing, 0);
+    std::string name = std::string("durable append, 1 thread, ") + shape.name;
+    bench::report_sync_ratios(name + ", p50 to a bare write + sync",
+                              bench::micros(engine.all.median()),
+                              bench::micros(limit.all.median()), ratios,
+                              bench::wanted::at_most, 1.10);
+    bench::report_sync_ratios(name + ", p99 to that",
+                              bench::micros(engine.all.quantile(0.99)),
+                              bench::micros(limit.all.quantile(0.99)), slow,
+                              bench::wanted::nothing, 0);
 }
 
-/* --- many writers ------------------------------------------------------- */
+/* --- so many writers ---------------------------------------------------- */
 
-/* Appends with so many threads for a while; acknowledgements per second. */
-double append_rate(const std::vector<std::unique_ptr<writer>> &all,
-                   size_t count, double duration)
+/* Batches of so many entries, each batch written and synced at once. */
+double bare_rate(bench::bare_log &bare, double entry_size, size_t count,
+                 double duration)
 {
-    std::vector<std::thread> threads;
-    std::atomic<uint64_t> done = {0};
-    double begin = bench::now();
-
-    for (size_t i = 0; i < count; i++) {
-        threads.emplace_back([&, i] {
-            uint64_t own = 0;
-
-            while (bench::now() - begin < duration) {
-                all[i]->append();
-                own++;
-            }
-            done += own;
-        });
-    }
-    for (std::thread &thread : threads) {
-        thread.join();
-    }
-    return static_cast<double>(done) / (bench::now() - begin);
-}
-
-/* Batches of 64 entries, each written and synced at once. */
-double bare_rate(bench::bare_log &bare, uint64_t batch, double duration)
-{
+    auto batch = static_cast<uint64_t>(entry_size * static_cast<double>(count));
     double begin = bench::now();
     double entries = 0;
 
     while (bench::now() - begin < duration) {
         bare.append(batch);
-        entries += writers;
+        entries += static_cast<double>(count);
     }
     return entries / (bench::now() - begin);
 }
 
-void many_writers(benchmark::State &state, const bench::shape &shape)
-{
-    const double duration = bench::pick(0.3, 1.0, 5.0);
+/* The engine, the bare limits and the peers, in turns. */
+struct contest {
+    size_t threads;
+    std::string name;
+    std::vector<std::vector<std::string>> payloads;
     bench::folder place;
-    bench::bare_log bare(place / "bare", bare_size);
-    wal_store *store = bench::open_store(place / "store");
-    std::vector<std::unique_ptr<writer>> all;
-    bench::series ones, manies, bares, to_one, to_bare, per_ack;
+    bench::bare_log by_call, by_flag;
+    bench::crowd engine;
+    std::vector<std::unique_ptr<bench::crowd>> peers;
+    bench::series calls, flags;
 
-    for (uint64_t i = 0; i < writers; i++) {
-        all.push_back(std::make_unique<writer>(store, shape, i));
+    contest(size_t count, const bench::shape &shape, bool with_peers)
+        : threads(count),
+          name("durable append, " + std::to_string(count) +
+               (count == 1 ? " thread, " : " threads, ") + shape.name),
+          payloads(bench::crowd_payloads(shape, count)),
+          by_call(place / "bare", bare_size),
+          by_flag(place / "flag", bare_size, bench::synced_by::flag),
+          engine(bench::engine_kind(bench::promise::durable), place / "store",
+                 count, payloads)
+    {
+        for (const bench::peer_kind &kind : bench::peer_kinds()) {
+            if (with_peers && kind.promise == bench::promise::durable) {
+                peers.push_back(std::make_unique<bench::crowd>(
+                    kind, place / kind.name, count, payloads));
+            }
+        }
     }
+
+    double run(double duration)
+    {
+        bench::turn turn = engine.run_for(duration);
+
+        calls.add(bare_rate(by_call, turn.log, threads, duration));
+        flags.add(bare_rate(by_flag, turn.log, threads, duration));
+        for (std::unique_ptr<bench::crowd> &peer : peers) {
+            peer->run_for(duration);
+        }
+        return turn.rate;
+    }
+
+    void check()
+    {
+        engine.check();
+        for (std::unique_ptr<bench::crowd> &peer : peers) {
+            peer->check();
+        }
+    }
+};
+
+std::string latency_text(const bench::crowd &crowd)
+{
+    return "p50 " + bench::micros(crowd.of(&bench::turn::p50).median()) +
+           ", p99 " + bench::micros(crowd.of(&bench::turn::p99).median()) +
+           ", max " + bench::millis(crowd.latencies().quantile(1));
+}
+
+/* Bytes to storage for a byte of payload. */
+double stored(const bench::crowd &crowd)
+{
+    return crowd.sum(&bench::turn::sent) / crowd.sum(&bench::turn::bytes);
+}
+
+/* What the targets are for so many threads. */
+struct aims {
+    size_t threads;
+    double bare, used, grouped;
+};
+
+const aims all_aims[] = {{16, 0.5, 1.8, 1.3}, {64, 0.6, 3.5, 2.0}};
+
+aims aims_of(const contest &contest)
+{
+    for (const aims &each : all_aims) {
+        if (each.threads == contest.threads) {
+            return each;
+        }
+    }
+    return {contest.threads, 0, 0, 0};
+}
+
+bench::wanted at_least(double target)
+{
+    return target > 0 ? bench::wanted::at_least : bench::wanted::nothing;
+}
+
+void report_bare(const contest &contest)
+{
+    bench::series rates = contest.engine.of(&bench::turn::rate);
+    double target = aims_of(contest).bare;
+    std::string measured = bench::per_second(rates.median());
+
+    bench::report_sync_ratios(
+        contest.name + ", to bare batches, fdatasync", measured,
+        bench::per_second(contest.calls.median()), rates.over(contest.calls),
+        at_least(target), target);
+    bench::report_sync_ratios(
+        contest.name + ", to bare batches, RWF_DSYNC", measured,
+        bench::per_second(contest.flags.median()), rates.over(contest.flags),
+        bench::wanted::nothing, 0);
+    bench::report({contest.name + ", latency", latency_text(contest.engine), "",
+                   std::nan(""), bench::wanted::nothing, 0, ""});
+    bench::report({contest.name + ", syncs for an acknowledgement", "", "",
+                   contest.engine.of(&bench::turn::syncs).median(),
+                   bench::wanted::nothing, 0, "syncs"});
+    bench::report({contest.name + ", bytes to storage for a payload byte", "",
+                   "", stored(contest.engine), bench::wanted::nothing, 0,
+                   "bytes"});
+}
+
+void report_rate(const contest &contest, const bench::crowd &peer,
+                 const std::string &what, double target)
+{
+    bench::series rates = contest.engine.of(&bench::turn::rate);
+    bench::series others = peer.of(&bench::turn::rate);
+
+    bench::report_sync_ratios(
+        contest.name + ", to " + what, bench::per_second(rates.median()),
+        peer.kind().name + ": " + bench::per_second(others.median()),
+        rates.over(others), at_least(target), target);
+}
+
+void report_peers(const contest &contest)
+{
+    auto used = [](const bench::peer_kind &kind) {
+        return kind.grouping == bench::grouping::own;
+    };
+    auto grouped = [](const bench::peer_kind &kind) {
+        return kind.grouping == bench::grouping::application;
+    };
+    const bench::crowd *best_used = bench::best(contest.peers, used);
+    const bench::crowd *best_grouped = bench::best(contest.peers, grouped);
+    bench::series slow = contest.engine.of(&bench::turn::p99);
+    aims aims = aims_of(contest);
+
+    report_rate(contest, *best_used, "the best peer as it is used", aims.used);
+    if (best_grouped != nullptr) {
+        report_rate(contest, *best_grouped,
+                    "the best peer grouped by its application", aims.grouped);
+    }
+    bench::series others = best_used->of(&bench::turn::p99);
+    bench::report_sync_ratios(
+        contest.name + ", p99 to that of the best peer as it is used",
+        bench::micros(slow.median()),
+        best_used->kind().name + ": " + bench::micros(others.median()),
+        slow.over(others),
+        contest.threads == 64 ? bench::wanted::at_most : bench::wanted::nothing,
+        0.4);
+}
+
+void report_each(const contest &contest)
+{
+    bench::series rates = contest.engine.of(&bench::turn::rate);
+
+    for (const std::unique_ptr<bench::crowd> &peer : contest.peers) {
+        bench::series others = peer->of(&bench::turn::rate);
+        char bytes[32];
+
+        snprintf(bytes, sizeof(bytes), ", %.1f x its bytes", stored(*peer));
+        bench::report_sync_ratios(contest.name + ", to " + peer->kind().name,
+                                  bench::per_second(rates.median()),
+                                  bench::per_second(others.median()) + ", " +
+                                      latency_text(*peer) + bytes,
+                                  rates.over(others), bench::wanted::nothing,
+                                  0);
+    }
+}
+
+void plot(const contest &contest)
+{
+    auto threads = static_cast<double>(contest.threads);
+    std::vector<const bench::crowd *> all = {&contest.engine};
+
+    for (const std::unique_ptr<bench::crowd> &peer : contest.peers) {
+        all.push_back(peer.get());
+    }
+    bench::plot("threads", "bare batches", threads, contest.calls.median());
+    for (const bench::crowd *each : all) {
+        bench::plot("threads", each->kind().name, threads,
+                    each->of(&bench::turn::rate).median());
+    }
+    for (const bench::crowd *each : all) {
+        for (double part : {0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99,
+                            0.995, 0.999, 0.9999}) {
+            if (contest.threads == 64) {
+                bench::plot("latency", each->kind().name, part,
+                            1e3 * each->latencies().quantile(part));
+            }
+        }
+    }
+}
+
+void many_writers(benchmark::State &state, const bench::shape &shape,
+                  size_t threads)
+{
+    const double duration = bench::pick(0.1, 0.5, 2.0);
+    const bool with_peers = &shape == &mixed;
+    contest contest(threads, shape, with_peers);
+
     for (auto _ : state) {
-        double one = append_rate(all, 1, duration);
-        wal_store_info before = bench::store_status(store);
-        double many = append_rate(all, writers, duration);
-        wal_store_info after = bench::store_status(store);
-        double acks =
-            static_cast<double>(after.acknowledged - before.acknowledged);
-        double bytes = static_cast<double>(after.log_bytes - before.log_bytes);
-        double limit = bare_rate(
-            bare, static_cast<uint64_t>(bytes / acks * writers), duration);
-
-        ones.add(one);
-        manies.add(many);
-        bares.add(limit);
-        to_one.add(many / one);
-        to_bare.add(many / limit);
-        per_ack.add(static_cast<double>(after.syncs - before.syncs) / acks);
-        state.SetIterationTime(1 / many);
+        state.SetIterationTime(1 / contest.run(duration));
     }
-    all.clear();
-    bench::close_store(store);
-
-    std::string name = std::string("append, 64 writers, ") + shape.name;
-    report(name + ", to 1 writer", bench::per_second(manies.median()),
-           bench::per_second(ones.median()), to_one.median(),
-           bench::wanted::at_least, 12);
-    report(name + ", to bare batches", bench::per_second(manies.median()),
-           bench::per_second(bares.median()), to_bare.median(),
-           bench::wanted::at_least, 0.45);
-    bench::report({name + ", syncs for an acknowledgement", "", "",
-                   per_ack.median(), bench::wanted::nothing, 0, "syncs"});
+    contest.check();
+    report_bare(contest);
+    if (with_peers) {
+        report_peers(contest);
+        report_each(contest);
+        plot(contest);
+    }
 }
 
 void setup()
@@ -213,11 +313,18 @@ void setup()
         std::string name = shape.name;
 
         bench::add(
-            "append/1 writer/" + name, bench::pick(5, 9, 15),
+            "append/1 thread, bare sizes/" + name, bench::pick(5, 9, 15),
             [&shape](benchmark::State &state) { one_writer(state, shape); });
-        bench::add(
-            "append/64 writers/" + name, bench::pick(5, 7, 9),
-            [&shape](benchmark::State &state) { many_writers(state, shape); });
+        for (size_t threads : crowds) {
+            if (&shape != &mixed && threads < 16) {
+                continue;
+            }
+            bench::add("append/" + std::to_string(threads) + " threads/" + name,
+                       bench::pick(5, 5, 7),
+                       [&shape, threads](benchmark::State &state) {
+                           many_writers(state, shape, threads);
+                       });
+        }
     }
 }
 

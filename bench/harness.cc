@@ -1,5 +1,5 @@
 /*
- * harness.cc - arguments, numbers, fresh processes and the table.
+ * harness.cc - arguments, numbers, fresh processes and the main function.
  */
 #include "bench/harness.h"
 
@@ -23,66 +23,9 @@ namespace
 {
 
 extent scale = extent::normal;
-std::string rows_path;
-std::vector<row> rows;
 int answer_file = -1;
 
 const char *const scale_flags[] = {"--quick", "--normal", "--long"};
-
-std::string format(const char *pattern, double value)
-{
-    char text[64];
-
-    snprintf(text, sizeof(text), pattern, value);
-    return text;
-}
-
-std::string ratio_text(const row &row, double value)
-{
-    std::string unit = row.unit;
-
-    return format(value < 100 ? "%.2f" : "%.0f", value) +
-           (unit == "x" ? "" : " ") + unit;
-}
-
-std::string verdict(const row &row)
-{
-    if (row.sense == wanted::nothing || std::isnan(row.ratio)) {
-        return "";
-    }
-    bool met = row.sense == wanted::at_most ? row.ratio <= row.target
-                                            : row.ratio >= row.target;
-    return met ? "met" : "MISSED";
-}
-
-/* question, measured, bare limit, ratio, target, verdict; by tabs. */
-std::string line(const row &row)
-{
-    std::string target;
-
-    if (row.sense != wanted::nothing) {
-        target = (row.sense == wanted::at_most ? "<= " : ">= ") +
-                 ratio_text(row, row.target);
-    }
-    return row.question + "\t" + row.measured + "\t" +
-           (row.bare.empty() ? "-" : row.bare) + "\t" +
-           (std::isnan(row.ratio) ? "-" : ratio_text(row, row.ratio)) + "\t" +
-           (target.empty() ? "-" : target) + "\t" +
-           (verdict(row).empty() ? "-" : verdict(row)) + "\n";
-}
-
-void write_rows()
-{
-    FILE *file = rows_path.empty() ? stdout : fopen(rows_path.c_str(), "a");
-
-    require(file != nullptr, "cannot write " + rows_path);
-    for (const row &row : rows) {
-        fputs(line(row).c_str(), file);
-    }
-    if (file != stdout) {
-        fclose(file);
-    }
-}
 
 /* The console reporter, without what it says about the machine: run.sh says
  * that once. */
@@ -170,29 +113,15 @@ size_t series::count() const
     return values.size();
 }
 
-std::string micros(double seconds)
+series series::over(const series &other) const
 {
-    return format("%.0f us", seconds * 1e6);
-}
+    series made;
 
-std::string millis(double seconds)
-{
-    return format(seconds < 0.1 ? "%.2f ms" : "%.0f ms", seconds * 1e3);
-}
-
-std::string per_second(double rate)
-{
-    return format("%.0f /s", rate);
-}
-
-std::string mebibytes(double bytes)
-{
-    return format("%.1f MiB", bytes / 1048576);
-}
-
-std::string gigabytes_per_second(double rate)
-{
-    return format("%.2f GB/s", rate * 1e-9);
+    require(values.size() == other.values.size(), "turns are missing");
+    for (size_t i = 0; i < values.size(); i++) {
+        made.add(values[i] / other.values[i]);
+    }
+    return made;
 }
 
 /* --- fresh processes ---------------------------------------------------- */
@@ -260,12 +189,7 @@ void die()
     }
 }
 
-/* --- the table ---------------------------------------------------------- */
-
-void report(const row &row)
-{
-    rows.push_back(row);
-}
+/* --- the program -------------------------------------------------------- */
 
 void add(const std::string &name, int turns,
          const std::function<void(benchmark::State &)> &body)
@@ -281,6 +205,7 @@ int run(int argc, char **argv, void (*setup)(),
         const std::map<std::string, child> &children)
 {
     std::vector<char *> rest = {argv[0]};
+    std::string results_path;
 
     if (argc >= 5 && strcmp(argv[1], "--child") == 0) {
         return run_as_child(argc, argv, children);
@@ -293,8 +218,8 @@ int run(int argc, char **argv, void (*setup)(),
         } else if (strcmp(argv[i], "--sync-cost") == 0) {
             printf("%.0f\n", sync_cost() * 1e6);
             return 0;
-        } else if (strncmp(argv[i], "--rows=", 7) == 0) {
-            rows_path = argv[i] + 7;
+        } else if (strncmp(argv[i], "--results=", 10) == 0) {
+            results_path = argv[i] + 10;
         } else {
             rest.push_back(argv[i]);
         }
@@ -308,7 +233,7 @@ int run(int argc, char **argv, void (*setup)(),
     }
     console reporter;
     benchmark::RunSpecifiedBenchmarks(&reporter);
-    write_rows();
+    write_results(results_path);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,8 @@ class series
     double quantile(double part) const;
     double median() const;
     size_t count() const;
+    /* Each value by that of the other in the same turn. */
+    series over(const series &other) const;
 
   private:
     std::vector<double> values;
@@ -90,12 +93,22 @@ void copy_file(const std::string &from, const std::string &to);
 /* Writes back what is dirty in the file system of path. */
 void settle(const std::string &path);
 
+std::string read_file(const std::string &path);
+
+/* How a bare write reaches the device: by fdatasync behind it, or by a flag of
+ * the write. */
+enum class synced_by {
+    call,
+    flag
+};
+
 /* A file that was filled with zeros and synced: what an append is held
  * against. Writes go on from the front when the end is reached. */
 class bare_log
 {
   public:
-    bare_log(const std::string &path, uint64_t size);
+    bare_log(const std::string &path, uint64_t size,
+             synced_by way = synced_by::call);
     ~bare_log();
     bare_log(const bare_log &) = delete;
     bare_log &operator=(const bare_log &) = delete;
@@ -104,6 +117,7 @@ class bare_log
 
   private:
     int file;
+    synced_by way;
     uint64_t capacity;
     uint64_t offset = 0;
     std::string bytes;
@@ -212,24 +226,44 @@ enum class wanted {
     nothing
 };
 
-/* A line of the table. Without a bare limit or a target the text is empty,
- * or the sense is `nothing`. */
+/* A line of the table. Without something to hold it against or a target the
+ * text is empty, or the sense is `nothing`. */
 struct row {
     std::string question;
     std::string measured;
-    std::string bare;
+    std::string against; /* the bare limit, or a peer with its name */
     double ratio;
     wanted sense;
     double target;
-    const char *unit; /* of ratio and target: "x", "ms", ... */
+    const char *unit;          /* of ratio and target: "x", "ms", ... */
+    double low = std::nan(""); /* of the turns */
+    double high = std::nan("");
 };
 
 void report(const row &row);
+
+/* A row of the median of ratios. */
+void report_ratios(const std::string &question, const std::string &measured,
+                   const std::string &against, const series &ratios,
+                   wanted sense, double target);
+
+/* The same for times or rates of syncs: no ratio where a sync is free. */
+void report_sync_ratios(const std::string &question,
+                        const std::string &measured, const std::string &against,
+                        const series &ratios, wanted sense, double target);
+
+/* A point of a line of a plot, in the units that report.py gives its axes. */
+void plot(const std::string &plot, const std::string &line, double x, double y);
+
+/* Writes all rows and points, an object of JSON on each line, behind what the
+ * file holds; without a path the rows alone, as text, to the output. */
+void write_results(const std::string &path);
 
 std::string micros(double seconds);
 std::string millis(double seconds);
 std::string per_second(double rate);
 std::string mebibytes(double bytes);
+std::string megabytes_per_second(double rate);
 std::string gigabytes_per_second(double rate);
 
 /* Adds a benchmark that keeps its own time and runs so many turns. */

@@ -13,11 +13,77 @@ namespace bench
 namespace
 {
 
-const char *const words[] = {
-    "the",    "log",        "agent", "session", "returns", "file",   "error",
-    "const",  "static",     "test",  "reads",   "\\n",     "line",   "branch",
-    "commit", "\\\"id\\\"", "path",  "writes",  "value",   "if (x)", "then",
-    "0x1f3c", "payload",    "diff",  "+++ b/",  "42",      "tokens", "prompt"};
+/* Pieces of what agents say, and of the code and tool output they say it
+ * about. Words are made of syllables, since a short list of them would
+ * compress better than text does. */
+const char *const syllables[] = {
+    "re",  "con", "ter", "in",  "ment", "ver", "tion", "al", "is",  "com",
+    "per", "ous", "en",  "lo",  "form", "ta",  "dis",  "er", "pro", "ly",
+    "ed",  "ing", "sta", "ble", "mo",   "un",  "s",    "th", "ate", "est"};
+
+const char *const phrases[] = {"the",
+                               "of",
+                               "to",
+                               "a",
+                               "in",
+                               "is",
+                               "that",
+                               "and",
+                               "it",
+                               "file",
+                               "if (",
+                               ") {\\n",
+                               "return",
+                               "\\n    ",
+                               "\\n\\n",
+                               "error:",
+                               "\\\"name\\\": ",
+                               "test",
+                               "src/",
+                               "= "};
+
+const uint64_t word_count = 6000;
+
+template <size_t count> constexpr uint64_t size_of(const char *const (&)[count])
+{
+    return count;
+}
+
+std::vector<std::string> make_words()
+{
+    source source(1);
+    std::vector<std::string> made(word_count);
+
+    for (std::string &word : made) {
+        uint64_t parts = 1 + source.next(4);
+
+        for (uint64_t i = 0; i < parts; i++) {
+            word += syllables[source.next(size_of(syllables))];
+        }
+    }
+    return made;
+}
+
+/* Adds a word or phrase; few are frequent, as in text. */
+void add_token(std::string *text, source &source)
+{
+    static const std::vector<std::string> words = make_words();
+    uint64_t which = source.next(100);
+    char number[24];
+
+    if (which < 35) {
+        *text += phrases[source.next(size_of(phrases))];
+    } else if (which < 94) {
+        *text +=
+            words[source.next(source.next(source.next(word_count) + 1) + 1)];
+    } else {
+        snprintf(number, sizeof(number), which < 97 ? "%" PRIu64 : "%08" PRIx64,
+                 which < 97 ? source.next(1000)
+                            : source.next(uint64_t{1} << 32));
+        *text += number;
+    }
+    *text += ' ';
+}
 
 wal_error fresh_error()
 {
@@ -47,12 +113,10 @@ uint64_t source::next(uint64_t bound)
 
 std::string source::message(size_t size)
 {
-    const size_t count = sizeof(words) / sizeof(words[0]);
     std::string made = "{\"role\":\"assistant\",\"content\":\"";
 
     while (made.size() + 2 < size) {
-        made += words[next(count)];
-        made += ' ';
+        add_token(&made, *this);
     }
     return made + "\"}";
 }

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -131,6 +132,23 @@ void copy_file(const std::string &from, const std::string &to)
     close(out);
 }
 
+std::string read_file(const std::string &path)
+{
+    int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat facts;
+
+    require(file >= 0 && fstat(file, &facts) == 0, "cannot open " + path);
+    std::string bytes(static_cast<size_t>(facts.st_size), '\0');
+    for (size_t at = 0; at < bytes.size();) {
+        ssize_t got = read(file, &bytes[at], bytes.size() - at);
+
+        require(got > 0, "cannot read " + path);
+        at += static_cast<size_t>(got);
+    }
+    close(file);
+    return bytes;
+}
+
 void settle(const std::string &path)
 {
     int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -141,8 +159,8 @@ void settle(const std::string &path)
 
 /* --- bare limits -------------------------------------------------------- */
 
-bare_log::bare_log(const std::string &path, uint64_t size)
-    : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)),
+bare_log::bare_log(const std::string &path, uint64_t size, synced_by how)
+    : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)), way(how),
       capacity(size), bytes(1 << 20, '\0')
 {
     require(file >= 0, "cannot make " + path);
@@ -166,8 +184,16 @@ void bare_log::append(uint64_t size)
     if (offset + size > capacity) {
         offset = 0;
     }
-    write_all(file, bytes.data(), size, offset);
-    require(fdatasync(file) == 0, "a bare sync failed");
+    if (way == synced_by::flag) {
+        iovec all = {&bytes[0], size};
+
+        require(pwritev2(file, &all, 1, static_cast<off_t>(offset),
+                         RWF_DSYNC) == static_cast<ssize_t>(size),
+                "a bare write failed");
+    } else {
+        write_all(file, bytes.data(), size, offset);
+        require(fdatasync(file) == 0, "a bare sync failed");
+    }
     offset += size;
 }
 

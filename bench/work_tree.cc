@@ -145,19 +145,6 @@ struct loop {
 
 /* --- files -------------------------------------------------------------- */
 
-std::string read_file(const std::string &path)
-{
-    int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat facts;
-
-    require(file >= 0 && fstat(file, &facts) == 0, "cannot open " + path);
-    std::string bytes(static_cast<size_t>(facts.st_size), '\0');
-    require(read(file, &bytes[0], bytes.size()) == facts.st_size,
-            "cannot read " + path);
-    close(file);
-    return bytes;
-}
-
 void write_file(const std::string &path, const std::string &bytes)
 {
     int file =

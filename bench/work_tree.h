@@ -35,7 +35,6 @@ class work_tree
     uint64_t turns = 0;
 };
 
-std::string read_file(const std::string &path);
 void write_file(const std::string &path, const std::string &bytes);
 
 /* Reads, digests and, if wanted, compresses files of a tree on so many

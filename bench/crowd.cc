@@ -1,0 +1,215 @@
+/*
+ * crowd.cc - turns of appending with several threads.
+ */
+#include "bench/crowd.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <thread>
+
+#include "bench/peers/agentwal.h"
+
+namespace bench
+{
+
+namespace
+{
+
+const uint64_t seed = 20260101;
+
+/* Bytes that this process caused to be sent to storage. */
+double sent_bytes()
+{
+    std::ifstream facts("/proc/self/io");
+    std::string word;
+    double bytes = 0;
+
+    while (facts >> word) {
+        if (word == "write_bytes:") {
+            facts >> bytes;
+        }
+    }
+    return bytes;
+}
+
+std::string session_name(size_t number)
+{
+    return number_id("s", number);
+}
+
+} // namespace
+
+std::vector<std::vector<std::string>> crowd_payloads(const shape &shape,
+                                                     size_t threads)
+{
+    std::vector<std::vector<std::string>> all;
+
+    for (size_t i = 0; i < threads; i++) {
+        all.push_back(make_payloads(shape, seed + i));
+    }
+    return all;
+}
+
+crowd::crowd(const peer_kind &kind, const std::string &where, size_t threads,
+             const std::vector<std::vector<std::string>> &payloads)
+    : own_kind(kind), path(where), store(kind.open(where)), writers(threads)
+{
+    for (size_t i = 0; i < threads; i++) {
+        writers[i].session = store->create(session_name(i));
+        writers[i].payloads = &payloads[i];
+    }
+}
+
+void crowd::append(writer &one, double end)
+{
+    const std::vector<std::string> &payloads = *one.payloads;
+    const std::string &payload = payloads[one.count % payloads.size()];
+    double begin = now();
+
+    one.session->append(one.count, payload);
+    double done = now();
+    one.times.push_back(done - begin);
+    one.count++;
+    one.bytes += payload.size();
+    one.in_time += done <= end;
+}
+
+void crowd::add_up(turn *total)
+{
+    series times;
+    double in_time = 0;
+
+    for (const writer &one : writers) {
+        total->bytes += static_cast<double>(one.bytes);
+        in_time += static_cast<double>(one.in_time);
+        for (double time : one.times) {
+            times.add(time);
+            all_times.add(time);
+        }
+    }
+    total->acks = static_cast<double>(times.count());
+    total->rate = in_time / total->seconds;
+    total->throughput = total->bytes / total->seconds;
+    total->syncs /= total->acks;
+    total->log /= total->acks;
+    total->p50 = times.median();
+    total->p99 = times.quantile(0.99);
+    total->max = times.quantile(1);
+    turns.push_back(*total);
+}
+
+/* For so many seconds, or, if they are infinite, as long as it takes. */
+turn crowd::run(const condition &more, double seconds)
+{
+    auto *engine = dynamic_cast<engine_peer *>(store.get());
+    wal_store_info before = {}, after = {};
+    std::vector<std::thread> threads;
+    turn total;
+
+    if (engine != nullptr) {
+        before = engine->status();
+    }
+    double sent = sent_bytes();
+    double begin = now();
+    for (writer &one : writers) {
+        threads.emplace_back([&one, &more, begin, seconds] {
+            one.bytes = 0;
+            one.in_time = 0;
+            one.times.clear();
+            while (more(one)) {
+                append(one, begin + seconds);
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    total.seconds = std::min(seconds, now() - begin);
+    total.sent = sent_bytes() - sent;
+    if (engine != nullptr) {
+        after = engine->status();
+        total.syncs = static_cast<double>(after.syncs - before.syncs);
+        total.log = static_cast<double>(after.log_bytes - before.log_bytes);
+    }
+    add_up(&total);
+    return total;
+}
+
+turn crowd::run_for(double seconds)
+{
+    double end = now() + seconds;
+
+    return run([end](const writer &) { return now() < end; }, seconds);
+}
+
+turn crowd::run_bytes(uint64_t bytes)
+{
+    uint64_t part = bytes / writers.size();
+
+    return run([part](const writer &one) { return one.bytes < part; },
+               std::numeric_limits<double>::infinity());
+}
+
+const peer_kind &crowd::kind() const
+{
+    return own_kind;
+}
+
+const series &crowd::latencies() const
+{
+    return all_times;
+}
+
+series crowd::of(double turn::*field) const
+{
+    series values;
+
+    for (const turn &turn : turns) {
+        values.add(turn.*field);
+    }
+    return values;
+}
+
+double crowd::sum(double turn::*field) const
+{
+    double total = 0;
+
+    for (const turn &turn : turns) {
+        total += turn.*field;
+    }
+    return total;
+}
+
+void crowd::check()
+{
+    for (writer &one : writers) {
+        one.session.reset();
+    }
+    store.reset();
+    store = own_kind.open(path);
+    for (size_t i = 0; i < writers.size(); i++) {
+        check_session(*store, session_name(i), *writers[i].payloads,
+                      writers[i].count);
+    }
+    store.reset();
+}
+
+const crowd *best(const std::vector<std::unique_ptr<crowd>> &all,
+                  const std::function<bool(const peer_kind &)> &fits)
+{
+    const crowd *found = nullptr;
+    double most = 0;
+
+    for (const std::unique_ptr<crowd> &each : all) {
+        double rate = each->of(&turn::rate).median();
+
+        if (fits(each->kind()) && rate > most) {
+            found = each.get();
+            most = rate;
+        }
+    }
+    return found;
+}
+
+} // namespace bench

@@ -1,0 +1,195 @@
+/*
+ * harness_rows.cc - what a program found: rows of the table and points of the
+ * plots, as text and as JSON.
+ */
+#include <cstdio>
+
+#include "bench/harness.h"
+
+namespace bench
+{
+
+namespace
+{
+
+struct point {
+    std::string plot;
+    std::string line;
+    double x;
+    double y;
+};
+
+std::vector<row> rows;
+std::vector<point> points;
+
+std::string format(const char *pattern, double value)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), pattern, value);
+    return text;
+}
+
+std::string ratio_text(const row &row, double value)
+{
+    std::string unit = row.unit;
+
+    return format(value < 100 ? "%.2f" : "%.0f", value) +
+           (unit == "x" ? "" : " ") + unit;
+}
+
+const char *sense_text(const row &row)
+{
+    return row.sense == wanted::at_most    ? "<="
+           : row.sense == wanted::at_least ? ">="
+                                           : "";
+}
+
+std::string verdict(const row &row)
+{
+    if (row.sense == wanted::nothing || std::isnan(row.ratio)) {
+        return "";
+    }
+    bool met = row.sense == wanted::at_most ? row.ratio <= row.target
+                                            : row.ratio >= row.target;
+    return met ? "met" : "missed";
+}
+
+std::string or_dash(const std::string &text)
+{
+    return text.empty() ? "-" : text;
+}
+
+/* question, measured, against, ratio, target, verdict; by tabs. */
+std::string as_text(const row &row)
+{
+    std::string ratio = std::isnan(row.ratio) ? "" : ratio_text(row, row.ratio);
+    std::string target =
+        row.sense == wanted::nothing
+            ? ""
+            : std::string(sense_text(row)) + " " + ratio_text(row, row.target);
+
+    return row.question + "\t" + or_dash(row.measured) + "\t" +
+           or_dash(row.against) + "\t" + or_dash(ratio) + "\t" +
+           or_dash(target) + "\t" + or_dash(verdict(row)) + "\n";
+}
+
+std::string quoted(const std::string &text)
+{
+    std::string made = "\"";
+
+    for (char each : text) {
+        if (each == '"' || each == '\\') {
+            made += '\\';
+        }
+        made += each;
+    }
+    return made + "\"";
+}
+
+std::string number(double value)
+{
+    return std::isfinite(value) ? format("%.9g", value) : "null";
+}
+
+std::string as_json(const row &row)
+{
+    bool aims = row.sense != wanted::nothing;
+
+    return "{\"question\":" + quoted(row.question) +
+           ",\"measured\":" + quoted(row.measured) +
+           ",\"against\":" + quoted(row.against) +
+           ",\"ratio\":" + number(row.ratio) + ",\"low\":" + number(row.low) +
+           ",\"high\":" + number(row.high) + ",\"unit\":" + quoted(row.unit) +
+           ",\"sense\":" + quoted(sense_text(row)) +
+           ",\"target\":" + (aims ? number(row.target) : "null") +
+           ",\"verdict\":" + quoted(verdict(row)) + "}\n";
+}
+
+std::string as_json(const point &point)
+{
+    return "{\"plot\":" + quoted(point.plot) +
+           ",\"line\":" + quoted(point.line) + ",\"x\":" + number(point.x) +
+           ",\"y\":" + number(point.y) + "}\n";
+}
+
+} // namespace
+
+std::string micros(double seconds)
+{
+    return format(seconds < 10e-6 ? "%.2f us" : "%.0f us", seconds * 1e6);
+}
+
+std::string millis(double seconds)
+{
+    return format(seconds < 0.1 ? "%.2f ms" : "%.0f ms", seconds * 1e3);
+}
+
+std::string per_second(double rate)
+{
+    return format("%.0f /s", rate);
+}
+
+std::string mebibytes(double bytes)
+{
+    return format("%.1f MiB", bytes / 1048576);
+}
+
+std::string megabytes_per_second(double rate)
+{
+    return format("%.0f MB/s", rate * 1e-6);
+}
+
+std::string gigabytes_per_second(double rate)
+{
+    return format("%.2f GB/s", rate * 1e-9);
+}
+
+void report(const row &row)
+{
+    rows.push_back(row);
+}
+
+void report_ratios(const std::string &question, const std::string &measured,
+                   const std::string &against, const series &ratios,
+                   wanted sense, double target)
+{
+    report({question, measured, against, ratios.median(), sense, target, "x",
+            ratios.quantile(0), ratios.quantile(1)});
+}
+
+void report_sync_ratios(const std::string &question,
+                        const std::string &measured, const std::string &against,
+                        const series &ratios, wanted sense, double target)
+{
+    if (sync_is_free()) {
+        report({question, measured, against, std::nan(""), sense, target, "x"});
+    } else {
+        report_ratios(question, measured, against, ratios, sense, target);
+    }
+}
+
+void plot(const std::string &plot, const std::string &line, double x, double y)
+{
+    points.push_back({plot, line, x, y});
+}
+
+void write_results(const std::string &path)
+{
+    FILE *file = path.empty() ? stdout : fopen(path.c_str(), "a");
+
+    require(file != nullptr, "cannot write " + path);
+    for (const row &row : rows) {
+        fputs((path.empty() ? as_text(row) : as_json(row)).c_str(), file);
+    }
+    if (path.empty()) {
+        fflush(file);
+        return;
+    }
+    for (const point &point : points) {
+        fputs(as_json(point).c_str(), file);
+    }
+    require(fclose(file) == 0, "cannot write " + path);
+}
+
+} // namespace bench

@@ -1,0 +1,140 @@
+/*
+ * agentwal.cc - the engine, measured like its peers.
+ */
+#include "bench/peers/agentwal.h"
+
+#include <map>
+
+namespace bench
+{
+
+namespace
+{
+
+const char *name_of(promise promise)
+{
+    return promise == promise::durable ? "agentwal" : "agentwal-written";
+}
+
+class engine_session : public peer_session
+{
+  public:
+    engine_session(wal_session *handle, wal_durability how)
+        : session(handle), durability(how)
+    {
+    }
+    ~engine_session() override
+    {
+        wal_session_close(session);
+    }
+    engine_session(const engine_session &) = delete;
+    engine_session &operator=(const engine_session &) = delete;
+
+    void append(uint64_t number, const std::string &payload) override
+    {
+        std::string id = number_id("e", number);
+        wal_entry made = entry(id, payload);
+
+        bench::append(session, &made, 1, durability);
+    }
+
+  private:
+    wal_session *session;
+    wal_durability durability;
+};
+
+} // namespace
+
+engine_peer::engine_peer(const std::string &path, promise promise)
+    : store(open_store(path)),
+      durability(promise == promise::durable ? WAL_DURABLE : WAL_WRITTEN)
+{
+}
+
+engine_peer::~engine_peer()
+{
+    wal_iter_close(iter);
+    wal_session_close(reading);
+    close_store(store);
+}
+
+std::unique_ptr<peer_session> engine_peer::create(const std::string &name)
+{
+    return std::make_unique<engine_session>(create_session(store, name),
+                                            durability);
+}
+
+wal_iter *engine_peer::open_iter(wal_session *session)
+{
+    wal_iter *made = nullptr;
+
+    require(wal_iter_open(session, nullptr, &made, nullptr) == WAL_OK,
+            "cannot open an iterator");
+    return made;
+}
+
+uint64_t engine_peer::replay(const std::string &name, const visitor &visit)
+{
+    wal_session *session = open_session(store, name);
+    wal_iter *all = open_iter(session);
+    wal_entry found = {};
+    uint64_t count = 0;
+    wal_status status;
+
+    found.struct_size = sizeof(found);
+    while ((status = wal_iter_next(all, &found, nullptr)) == WAL_OK) {
+        visit(static_cast<const char *>(found.payload.data),
+              found.payload.size);
+        count++;
+    }
+    require(status == WAL_END, "an entry cannot be read");
+    wal_iter_close(all);
+    wal_session_close(session);
+    return count;
+}
+
+bool engine_peer::read(const std::string &name, uint64_t number,
+                       const visitor &visit)
+{
+    std::string id = number_id("e", number);
+    wal_entry found = {};
+
+    if (iter == nullptr || name != reading_name) {
+        wal_iter_close(iter);
+        wal_session_close(reading);
+        reading = open_session(store, name);
+        iter = open_iter(reading);
+        reading_name = name;
+    }
+    found.struct_size = sizeof(found);
+    if (wal_iter_get(iter, slice(id), &found, nullptr) != WAL_OK) {
+        return false;
+    }
+    visit(static_cast<const char *>(found.payload.data), found.payload.size);
+    return true;
+}
+
+wal_store_info engine_peer::status() const
+{
+    return store_status(store);
+}
+
+const peer_kind &engine_kind(promise promise)
+{
+    static std::map<enum promise, peer_kind> kinds;
+    peer_kind &kind = kinds[promise];
+
+    if (kind.name.empty()) {
+        kind = {name_of(promise),
+                promise,
+                grouping::own,
+                true,
+                true,
+                [promise](const std::string &path) {
+                    return std::make_unique<engine_peer>(path, promise);
+                }};
+    }
+    return kind;
+}
+
+} // namespace bench

@@ -1,0 +1,175 @@
+/*
+ * jsonl.cc - a JSONL file for each session, a line for each entry: kept open
+ * between lines, or opened, appended to and closed for each; synced, or left
+ * to the system. And one file that all sessions share.
+ */
+#include "bench/peers/peer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace bench
+{
+
+namespace
+{
+
+const char middle[] = "\",\"type\":\"message\",\"message\":";
+
+struct habits {
+    const char *name;
+    enum promise promise;
+    bool keep_open;
+    bool shared; /* one file for all sessions */
+};
+
+const habits all_habits[] = {
+    {"jsonl-open", promise::durable, true, false},
+    {"jsonl-reopen", promise::durable, false, false},
+    {"jsonl-open-written", promise::written, true, false},
+    {"jsonl-reopen-written", promise::written, false, false},
+    {"jsonl-shared-written", promise::written, true, true}};
+
+std::string line_of(const std::string &key, const std::string &payload)
+{
+    return "{\"id\":\"" + key + middle + payload + "}\n";
+}
+
+int open_file(const std::string &path)
+{
+    int file =
+        open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    require(file >= 0, "cannot open " + path);
+    return file;
+}
+
+void sync_folder(const std::string &path)
+{
+    int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    require(folder >= 0 && fsync(folder) == 0, "cannot sync " + path);
+    close(folder);
+}
+
+class jsonl_session : public peer_session
+{
+  public:
+    jsonl_session(const std::string &file_path, const std::string &session,
+                  const habits &how)
+        : path(file_path), name(session), habits(how), file(open_file(path))
+    {
+        if (!habits.keep_open) {
+            close(file);
+            file = -1;
+        }
+    }
+    ~jsonl_session() override
+    {
+        if (file >= 0) {
+            close(file);
+        }
+    }
+    jsonl_session(const jsonl_session &) = delete;
+    jsonl_session &operator=(const jsonl_session &) = delete;
+
+    void append(uint64_t number, const std::string &payload) override
+    {
+        std::string line = line_of(record_key(name, number), payload);
+        int to = habits.keep_open ? file : open_file(path);
+
+        require(write(to, line.data(), line.size()) ==
+                    static_cast<ssize_t>(line.size()),
+                "a line was not written");
+        if (habits.promise == promise::durable) {
+            require(fdatasync(to) == 0, "a line was not synced");
+        }
+        if (!habits.keep_open) {
+            close(to);
+        }
+    }
+
+  private:
+    std::string path;
+    std::string name;
+    const struct habits &habits;
+    int file;
+};
+
+class jsonl_peer : public peer
+{
+  public:
+    jsonl_peer(const std::string &folder, const habits &how)
+        : path(folder), habits(how)
+    {
+        require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST,
+                "cannot make " + path);
+    }
+
+    std::unique_ptr<peer_session> create(const std::string &name) override
+    {
+        auto made =
+            std::make_unique<jsonl_session>(file_of(name), name, habits);
+
+        if (habits.promise == promise::durable) {
+            sync_folder(path);
+        }
+        return made;
+    }
+
+    /* As a reader in C would: the file in one buffer, line by line. */
+    uint64_t replay(const std::string &name, const visitor &visit) override
+    {
+        std::string bytes = read_file(file_of(name));
+        std::string begin = "{\"id\":\"" + name + "/";
+        const char *at = bytes.data();
+        const char *end = at + bytes.size();
+        uint64_t count = 0;
+
+        while (at < end) {
+            const char *stop = static_cast<const char *>(
+                memchr(at, '\n', static_cast<size_t>(end - at)));
+
+            if (stop == nullptr) {
+                break;
+            }
+            if (strncmp(at, begin.data(), begin.size()) == 0) {
+                const char *payload = strstr(at, middle) + strlen(middle);
+
+                visit(payload, static_cast<size_t>(stop - 1 - payload));
+                count++;
+            }
+            at = stop + 1;
+        }
+        return count;
+    }
+
+  private:
+    std::string file_of(const std::string &name) const
+    {
+        return path + "/" + (habits.shared ? "all" : name) + ".jsonl";
+    }
+
+    std::string path;
+    const struct habits &habits;
+};
+
+} // namespace
+
+std::vector<peer_kind> jsonl_kinds()
+{
+    std::vector<peer_kind> kinds;
+
+    for (const habits &how : all_habits) {
+        kinds.push_back({how.name, how.promise, grouping::own, false, false,
+                         [&how](const std::string &path) {
+                             return std::make_unique<jsonl_peer>(path, how);
+                         }});
+    }
+    return kinds;
+}
+
+} // namespace bench

@@ -1,0 +1,128 @@
+/*
+ * lsm.h - what RocksDB and LevelDB have in common: their C interfaces differ
+ * in names only. `api` gives the names.
+ */
+#ifndef AGENTWAL_BENCH_PEERS_LSM_H
+#define AGENTWAL_BENCH_PEERS_LSM_H
+
+#include "bench/peers/peer.h"
+
+#include <cstring>
+
+namespace bench
+{
+
+template <typename api> class lsm_peer : public batch_peer
+{
+  public:
+    lsm_peer(const std::string &path, promise promise)
+        : options(api::make_options()), db(api::open(options, path)),
+          writing(api::write_options(promise == promise::durable)),
+          reading(api::read_options())
+    {
+    }
+    ~lsm_peer() override
+    {
+        api::free(writing);
+        api::free(reading);
+        api::close(db);
+        api::free(options);
+    }
+    lsm_peer(const lsm_peer &) = delete;
+    lsm_peer &operator=(const lsm_peer &) = delete;
+
+    std::unique_ptr<peer_session> create(const std::string &name) override
+    {
+        return std::make_unique<session>(*this, name);
+    }
+
+    void commit(const std::vector<record> &records) override
+    {
+        auto *batch = api::make_batch();
+
+        for (const record &each : records) {
+            api::put(batch, record_key(*each.session, each.number),
+                     *each.payload);
+        }
+        api::write(db, writing, batch);
+        api::free(batch);
+    }
+
+    uint64_t replay(const std::string &name, const visitor &visit) override
+    {
+        const std::string first = name + "/";
+        auto *at = api::seek(db, reading, first);
+        uint64_t count = 0;
+
+        for (; api::valid(at); api::next(at)) {
+            size_t size;
+            const char *key = api::key(at, &size);
+
+            if (size < first.size() ||
+                memcmp(key, first.data(), first.size()) != 0) {
+                break;
+            }
+            const char *data = api::value(at, &size);
+            visit(data, size);
+            count++;
+        }
+        api::finish(at);
+        return count;
+    }
+
+    bool read(const std::string &name, uint64_t number,
+              const visitor &visit) override
+    {
+        return api::get(db, reading, record_key(name, number), visit);
+    }
+
+  private:
+    class session : public peer_session
+    {
+      public:
+        session(lsm_peer &owner, const std::string &text)
+            : store(owner), name(text)
+        {
+        }
+        void append(uint64_t number, const std::string &payload) override
+        {
+            api::put(store.db, store.writing, record_key(name, number),
+                     payload);
+        }
+
+      private:
+        lsm_peer &store;
+        std::string name;
+    };
+
+    typename api::options *options;
+    typename api::db *db;
+    typename api::writing *writing;
+    typename api::reading *reading;
+};
+
+/* A kind for each promise, and one grouped by the application. */
+template <typename api>
+std::vector<peer_kind> lsm_kinds(const std::string &name)
+{
+    auto plain = [](promise promise) {
+        return [promise](const std::string &path) {
+            return std::make_unique<lsm_peer<api>>(path, promise);
+        };
+    };
+
+    return {{name, promise::durable, grouping::own, true, true,
+             plain(promise::durable)},
+            {name + "-grouped", promise::durable, grouping::application, true,
+             true,
+             [](const std::string &path) {
+                 return make_grouped(
+                     std::make_unique<lsm_peer<api>>(path, promise::durable));
+             }},
+            {name + "-written", promise::written, grouping::own, true, true,
+             plain(promise::written)}};
+}
+
+} // namespace bench
+
+#endif

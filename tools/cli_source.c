@@ -1,8 +1,8 @@
 /*
  * cli_source - the names of sources, and the lines of imported sessions.
  *
- * Invariant: lines are given one behind: an entry that has no newline is held
- * until the next one shows that it is not replaced.
+ * Invariant: a tail is given only where nothing came in behind the line that
+ * it stands behind.
  *
  * Threads: a tool is one thread.
  */
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "format/jsonl/json_scan.h"
+#include "format/jsonl/json_value.h"
 #include "tools/cli.h"
 #include "tools/cli_payload.h"
 
@@ -154,7 +155,8 @@ static bool meta_is(const struct wal_entry *entry, const char *key,
 
 bool cli_line_has_newline(const struct wal_entry *entry)
 {
-    return !meta_is(entry, "eol", WAL__JSON_FALSE);
+    return entry->stream != CLI_TAILS &&
+           !meta_is(entry, "eol", WAL__JSON_FALSE);
 }
 
 bool cli_line_is_whole(const struct wal_entry *entry)
@@ -162,11 +164,31 @@ bool cli_line_is_whole(const struct wal_entry *entry)
     return meta_is(entry, "whole", WAL__JSON_TRUE);
 }
 
-enum wal_status cli_lines_open(struct cli_lines *lines,
-                               struct wal_session *session, uint32_t stream,
-                               struct wal_error *error)
+size_t cli_line_before(const struct wal_entry *entry, bool is_open,
+                       char bytes[CLI_BEFORE_SIZE])
 {
-    struct wal_iter_options options = {
+    struct wal__json_token value;
+    size_t size = 0;
+
+    if (!is_open) {
+        return 0;
+    }
+    if (entry->meta.size > 0 &&
+        wal__json_find(entry->meta.data, entry->meta.size, "before", &value) ==
+            WAL__JSON_OK &&
+        wal__json_unescape(value.span, (uint8_t *)bytes, CLI_BEFORE_SIZE, &size,
+                           NULL) == WAL__JSON_OK) {
+        return size;
+    }
+    bytes[0] = '\n';
+    return 1;
+}
+
+static enum wal_status open_stream(const struct cli_lines *lines,
+                                   uint32_t stream, struct wal_iter **iter,
+                                   struct wal_error *error)
+{
+    const struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
         /* A file's lines are all of them; those that were redacted have a
@@ -175,60 +197,98 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
         .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
     };
 
-    *lines = (struct cli_lines){.iter = NULL};
-    return wal_iter_open(session, &options, &lines->iter, error);
+    return wal_iter_open(lines->session, &options, iter, error);
 }
 
-/* The next entry that is a line of the file. */
-static enum wal_status next_line(struct cli_lines *lines,
+enum wal_status cli_lines_open(struct cli_lines *lines,
+                               struct wal_session *session, uint32_t stream,
+                               struct wal_error *error)
+{
+    *lines = (struct cli_lines){.session = session, .stream = stream};
+    return open_stream(lines, stream, &lines->iter, error);
+}
+
+/* Whether the entry is what the file ends with, behind its last line. */
+static bool is_tail(const struct cli_lines *lines,
+                    const struct wal_entry *entry)
+{
+    struct wal__json_member members[] = {{.key = "of"}, {.key = "after"}};
+    const struct wal__json_span *of = &members[0].value.span;
+    char stream[16];
+    size_t size = (size_t)sprintf(stream, "%u", lines->stream);
+
+    if (entry->meta.size == 0 ||
+        wal__json_members(entry->meta.data, entry->meta.size, members, 2,
+                          NULL) != WAL__JSON_OK ||
+        of->size != size || memcmp(of->data, stream, size) != 0) {
+        return false;
+    }
+    if (members[1].value.kind != WAL__JSON_STRING) {
+        return lines->last_id[0] == '\0';
+    }
+    return wal__json_string_is(members[1].value.span, lines->last_id);
+}
+
+/* Gives the newest tail, once. */
+static enum wal_status next_tail(struct cli_lines *lines,
                                  struct wal_entry *entry,
                                  struct wal_error *error)
 {
+    struct wal_entry found = {.struct_size = sizeof(found)};
+    bool has_found = false;
+    struct wal_entry next;
     enum wal_status status;
 
-    do {
-        *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = wal_iter_next(lines->iter, entry, error);
-        if (status != WAL_OK) {
-            return status;
+    if (lines->tails != NULL) {
+        return WAL_END;
+    }
+    status = open_stream(lines, CLI_TAILS, &lines->tails, error);
+    while (status == WAL_OK) {
+        next = (struct wal_entry){.struct_size = sizeof(next)};
+        status = wal_iter_next(lines->tails, &next, error);
+        if (status == WAL_OK && (next.flags & WAL_ENTRY_REDACTED) == 0 &&
+            is_tail(lines, &next)) {
+            found = next;
+            has_found = true;
         }
-        if ((entry->flags & WAL_ENTRY_LINE) == 0) {
-            lines->natives++;
-        }
-    } while ((entry->flags & WAL_ENTRY_LINE) == 0);
-    return WAL_OK;
+    }
+    if (status == WAL_END && has_found) {
+        *entry = found;
+        return WAL_OK;
+    }
+    return status;
 }
 
 enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
                                struct wal_error *error)
 {
-    struct wal_entry next;
     enum wal_status status;
 
     for (;;) {
-        status = next_line(lines, &next, error);
-        if (status == WAL_END && lines->has_held) {
-            *entry = lines->held;
-            lines->has_held = false;
-            return WAL_OK;
+        *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+        status = lines->tails == NULL ? wal_iter_next(lines->iter, entry, error)
+                                      : WAL_END;
+        if (status == WAL_END) {
+            return next_tail(lines, entry, error);
         }
         if (status != WAL_OK) {
             return status;
         }
-        if (lines->has_held && !meta_is(&next, "replaces", WAL__JSON_STRING)) {
-            *entry = lines->held;
-            lines->held = next;
+        if ((entry->flags & WAL_ENTRY_LINE) != 0) {
+            snprintf(lines->last_id, sizeof(lines->last_id), "%.*s",
+                     (int)entry->id.size, (const char *)entry->id.data);
             return WAL_OK;
         }
-        lines->held = next;
-        lines->has_held = true;
+        lines->natives++;
     }
 }
 
 void cli_lines_close(struct cli_lines *lines)
 {
     wal_iter_close(lines->iter);
+    wal_iter_close(lines->tails);
     lines->iter = NULL;
+    lines->tails = NULL;
 }
 
 /* A place in a file that is compared. */
@@ -277,14 +337,20 @@ static void pass_line(int fd, uint64_t *offset)
     } while (got > 0 && newline == NULL);
 }
 
+static bool is_open(const struct cli_match *match)
+{
+    return match->entries > 0 && !match->has_newline && !match->is_whole;
+}
+
 /* A line that was redacted: any line of the file may be it, and is not taken
  * in again. */
 static void match_redacted(struct cli_match *match, int fd,
                            const struct wal_entry *entry)
 {
-    match->line_offset = match->bytes;
-    match->line_id = entry->id;
-    match->before_id = match->last_id;
+    if (is_open(match)) {
+        pass_line(fd, &match->bytes);
+        match->lines++;
+    }
     pass_line(fd, &match->bytes);
     match->has_newline = true;
     match->lines++;
@@ -294,15 +360,31 @@ static void match_redacted(struct cli_match *match, int fd,
     match->timestamp = entry->timestamp;
 }
 
-static void keep_odd(struct cli_match *match, uint64_t sequence)
+static void keep_odd(struct cli_match *match, uint64_t offset,
+                     uint64_t sequence)
 {
     match->odd = cli_room(match->odd, match->odd_count, &match->odd_capacity,
                           sizeof(match->odd[0]));
     match->odd[match->odd_count++] = (struct cli_odd){
         .line = match->lines + 1,
-        .offset = match->line_offset,
+        .offset = offset,
         .sequence = sequence,
     };
+}
+
+static void match_line(struct cli_match *match, struct place *place,
+                       const struct wal_entry *entry)
+{
+    match->has_newline = cli_line_has_newline(entry);
+    if (match->has_newline) {
+        (void)compare(place, "\n", 1);
+        match->lines++;
+    }
+    match->bytes = place->offset;
+    match->is_whole = cli_line_is_whole(entry);
+    match->entries++;
+    match->last_id = entry->id;
+    match->timestamp = entry->timestamp;
 }
 
 static enum wal_status match_entry(struct wal_store *store,
@@ -311,31 +393,28 @@ static enum wal_status match_entry(struct wal_store *store,
                                    struct wal_error *error)
 {
     struct place place = {.fd = fd, .offset = match->bytes};
+    bool is_tail = entry->stream == CLI_TAILS;
+    char before[CLI_BEFORE_SIZE];
+    size_t size = cli_line_before(entry, is_open(match), before);
     enum wal_status status;
 
-    if (match->has_newline || match->is_whole || match->entries == 0) {
-        match->line_offset = match->bytes;
-        match->line_id = entry->id;
-        match->before_id = match->last_id;
+    (void)compare(&place, before, size);
+    if (!is_tail && memchr(before, '\n', size) != NULL) {
+        match->lines++;
+    }
+    if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
+        keep_odd(match, place.offset, entry->sequence);
     }
     status = cli_payload_pass(store, entry, compare, &place, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
-        keep_odd(match, entry->sequence);
-    }
-    match->has_newline = cli_line_has_newline(entry);
-    if (match->has_newline) {
-        (void)compare(&place, "\n", 1);
-        match->lines++;
+    if (is_tail) {
+        match->tail_size = place.offset - match->bytes;
+    } else {
+        match_line(match, &place, entry);
     }
     match->is_prefix = !place.differs;
-    match->bytes = place.offset;
-    match->is_whole = cli_line_is_whole(entry);
-    match->entries++;
-    match->last_id = entry->id;
-    match->timestamp = entry->timestamp;
     return WAL_OK;
 }
 
@@ -364,6 +443,7 @@ enum wal_status cli_source_match(struct wal_store *store,
             break;
         }
     }
+    found.natives = lines.natives;
     cli_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {
         cli_match_deinit(&found);

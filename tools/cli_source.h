@@ -8,10 +8,18 @@
  * then a newline. The meta of an entry says what is otherwise:
  *
  *   {"eol":false}      no newline follows
+ *   {"before":"TEXT"}  white space that stands before it: the end of a line
+ *                      that was an entry before it had a newline. Where such a
+ *                      line is followed by one that says nothing, a newline
  *   {"whole":true}     a piece of a file that is not made of lines
- *   {"replaces":"ID"}  stands for the entry before it, a last line that was
- *                      not complete yet
  *   {"odd":true}       something was said of the line when it came in
+ *
+ * A last line that is not complete yet is provisional. It is an entry of the
+ * stream CLI_TAILS, which no reader of conversations sees, and its meta says
+ * where it stands:
+ *
+ *   {"of":STREAM,"after":"ID"}  behind that line's entry, when it is the last
+ *                               one; without "after" there is no line
  *
  * Invariant: what is read here is what the import read, byte for byte.
  *
@@ -45,12 +53,17 @@ void cli_source_deinit(struct cli_source *source);
 char *cli_source_escape(const char *path);
 char *cli_source_unescape(struct wal_slice text);
 
+#define CLI_TAILS       254  /* stream */
+#define CLI_BEFORE_SIZE 1024 /* of what stands before a line */
+
 /* The lines of an imported session: of one file, or of one of its files. */
 struct cli_lines {
-    struct wal_iter *iter;
-    struct wal_entry held; /* may be replaced by the one behind it */
-    bool has_held;
-    uint64_t natives; /* entries passed that are no lines of the file */
+    struct wal_session *session;
+    uint32_t stream;
+    struct wal_iter *iter;  /* lines */
+    struct wal_iter *tails; /* null until the lines have ended */
+    char last_id[256];      /* of a line; or empty */
+    uint64_t natives;       /* entries passed that are no lines of the file */
 };
 
 enum wal_status cli_lines_open(struct cli_lines *lines,
@@ -67,6 +80,11 @@ void cli_lines_close(struct cli_lines *lines);
 bool cli_line_has_newline(const struct wal_entry *entry);
 bool cli_line_is_whole(const struct wal_entry *entry);
 
+/* What stands before a line; `is_open`: the line above it has no newline and
+ * is no piece of a whole. Answers how many bytes. */
+size_t cli_line_before(const struct wal_entry *entry, bool is_open,
+                       char bytes[CLI_BEFORE_SIZE]);
+
 /* A line of which something was said when it came in. */
 struct cli_odd {
     uint64_t line; /* its number, from 1 */
@@ -79,14 +97,14 @@ struct cli_match {
     bool is_prefix;             /* all of the session's bytes begin the file */
     bool is_whole;              /* the file was kept whole */
     bool has_newline;           /* its last entry ends a line */
-    uint64_t bytes;             /* of the session, when it is a prefix */
-    uint64_t entries;           /* lines of it */
-    uint64_t line_offset;       /* where the line of the last entry begins */
-    struct wal_slice line_id;   /* id of that line's first entry; the slices */
-    struct wal_slice last_id;   /* hold until the store is closed */
-    struct wal_slice before_id; /* of the last entry of the line before */
-    struct wal_slice timestamp; /* of the last entry */
+    uint64_t bytes;             /* of its entries, when it is a prefix */
+    uint64_t tail_size;         /* of a last line that is not complete */
+    uint64_t entries;           /* lines of it, the tail not */
     uint64_t lines;             /* that end with a newline */
+    uint64_t natives;           /* entries that are no lines */
+    struct wal_slice last_id;   /* of the last entry; the slices hold until the
+                                 * store is closed */
+    struct wal_slice timestamp; /* of the last entry */
     struct cli_odd *odd;
     size_t odd_count;
     size_t odd_capacity;

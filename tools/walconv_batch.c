@@ -42,15 +42,34 @@ static enum wal_status append(struct walconv_batch *batch,
         .struct_size = sizeof(options),
         .durability = WAL_WRITTEN,
     };
+    struct wal_session_change change = {
+        .struct_size = sizeof(change),
+        .fields = WAL_CHANGE_TITLE,
+        .title = cli_slice(batch->title),
+    };
+    struct wal_batch all = {
+        .struct_size = sizeof(all),
+        .entry_count = count,
+        .entries = entries,
+        .change = batch->title != NULL ? &change : NULL,
+    };
     struct wal_append_result result = {.struct_size = sizeof(result)};
     enum wal_status status =
-        wal_append(batch->session, entries, count, &options, &result, error);
+        wal_batch_commit(batch->session, &all, &options, &result, error);
 
     if (status == WAL_OK) {
         batch->appended += result.appended;
         batch->duplicates += result.duplicates;
+        free(batch->title);
+        batch->title = NULL;
     }
     return status;
+}
+
+void walconv_batch_title(struct walconv_batch *batch, const char *title)
+{
+    free(batch->title);
+    batch->title = cli_copy(title, strlen(title));
 }
 
 static struct wal_slice text_at(const struct walconv_batch *batch,
@@ -155,5 +174,7 @@ enum wal_status walconv_batch_send(struct walconv_batch *batch,
 void walconv_batch_deinit(struct walconv_batch *batch)
 {
     free(batch->memory);
+    free(batch->title);
     batch->memory = NULL;
+    batch->title = NULL;
 }

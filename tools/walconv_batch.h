@@ -51,9 +51,13 @@ struct walconv_batch {
     char *memory;
     size_t used;
     size_t capacity;
+    char *title;       /* that the session gets with them, or null */
     uint64_t appended; /* entries, in all batches */
     uint64_t duplicates;
 };
+
+/* Gives the session a title, together with the entries that go in next. */
+void walconv_batch_title(struct walconv_batch *batch, const char *title);
 
 /* Puts an entry in, its texts copied, or appends one that is larger than a
  * batch; the batch is appended first when it would grow too large. */

@@ -5,7 +5,8 @@
  * one's source has; else it becomes a session of its own.
  *
  * Invariant: importing a file again appends nothing; importing one that has
- * grown appends what is new.
+ * grown appends what is new, and makes the session that importing it at once
+ * makes.
  *
  * Threads: one.
  */
@@ -17,34 +18,19 @@
 #include <sys/stat.h>
 
 #include "tools/cli_ids.h"
-#include "tools/cli_json.h"
-#include "tools/walconv.h"
-#include "tools/walconv_lines.h"
+#include "tools/walconv_file.h"
 
-#define ID_TRIES 9 /* ids made of one name, before the source's hash */
+#define ID_TRIES      9 /* ids made of one name, before the source's hash */
+#define REPLACED_SIZE ((uint64_t)64 << 20) /* of a file without lines */
 
-struct file {
-    const struct walconv_import *import;
-    int fd;
-    uint64_t size;
-    const char *name;
-    const char *path;
-    struct walconv_survey survey;
-    struct wal_session *session;
-    char *source;      /* of the session */
-    char *free_source; /* for a new session */
-    struct walconv_lines lines;
-    uint64_t count; /* of the file's lines */
-};
-
-static int fail(const struct file *file, enum wal_status status,
+static int fail(const struct walconv_file *file, enum wal_status status,
                 const struct wal_error *error)
 {
     progress_clear(file->import->progress);
     return cli_fail(file->import->cli, file->name, status, error);
 }
 
-static int fail_errno(const struct file *file)
+static int fail_errno(const struct walconv_file *file)
 {
     int number = errno;
 
@@ -78,9 +64,8 @@ enum wal_status walconv_open_source(struct wal_store *store, const char *source,
 /* Looks for the session that the file goes on in, among those of a dialect.
  * Leaves file->session null when there is none, and *free_source the first
  * source that is not taken. */
-static enum wal_status find_of(struct file *file, const char *dialect,
-                               bool may_be_empty, char **free_source,
-                               struct wal_error *error)
+static enum wal_status find_of(struct walconv_file *file, const char *dialect,
+                               char **free_source, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     struct cli_match match;
@@ -99,8 +84,7 @@ static enum wal_status find_of(struct file *file, const char *dialect,
         }
         status = cli_source_match(file->import->store, session, 0, file->fd,
                                   &match, error);
-        if (status == WAL_OK && match.is_prefix &&
-            (may_be_empty || match.entries > 0)) {
+        if (status == WAL_OK && match.is_prefix) {
             file->session = session;
             file->source = source;
             file->lines.match = match;
@@ -117,20 +101,21 @@ static enum wal_status find_of(struct file *file, const char *dialect,
     }
 }
 
-static enum wal_status find_session(struct file *file, struct wal_error *error)
+static enum wal_status find_session(struct walconv_file *file,
+                                    struct wal_error *error)
 {
     const struct wal__dialect *own = file->survey.dialect;
     const struct wal__dialect *dialect;
     enum wal_status status;
 
-    status = find_of(file, own->name, true, &file->free_source, error);
+    status = find_of(file, own->name, &file->free_source, error);
     for (size_t i = 0;
          status == WAL_OK && file->session == NULL &&
          file->import->forced == NULL && (dialect = wal__dialect_at(i)) != NULL;
          i++) {
         char *unused = NULL;
         if (dialect != own) {
-            status = find_of(file, dialect->name, false, &unused, error);
+            status = find_of(file, dialect->name, &unused, error);
         }
         free(unused);
     }
@@ -139,7 +124,7 @@ static enum wal_status find_session(struct file *file, struct wal_error *error)
 
 /* The id a file asks for: its session's; of a side chain's file, that and the
  * file's name. Null when it names none. To be freed. */
-static char *wanted_id(const struct file *file)
+static char *wanted_id(const struct walconv_file *file)
 {
     const struct walconv_survey *survey = &file->survey;
     const char *slash = strrchr(file->path, '/');
@@ -161,7 +146,7 @@ static char *wanted_id(const struct file *file)
 
 /* Creates the session under an id, or says that it is taken. A session that
  * another import has just made of the same source is opened. */
-static enum wal_status try_create(struct file *file,
+static enum wal_status try_create(struct walconv_file *file,
                                   struct wal_session_options *options,
                                   const char *id, struct wal_error *error)
 {
@@ -186,7 +171,7 @@ static enum wal_status try_create(struct file *file,
     return status == WAL_OK ? WAL_EEXISTS : status;
 }
 
-static enum wal_status try_ids(struct file *file,
+static enum wal_status try_ids(struct walconv_file *file,
                                struct wal_session_options *options,
                                const char *base, struct wal_error *error)
 {
@@ -201,7 +186,7 @@ static enum wal_status try_ids(struct file *file,
     return status;
 }
 
-static enum wal_status create_session(struct file *file,
+static enum wal_status create_session(struct walconv_file *file,
                                       struct wal_error *error)
 {
     const struct walconv_survey *survey = &file->survey;
@@ -215,9 +200,6 @@ static enum wal_status create_session(struct file *file,
     file->free_source = NULL;
     options.source = cli_slice(file->source);
     options.cwd = cli_slice(survey->cwd);
-    if (survey->is_all) {
-        options.title = cli_slice(survey->title);
-    }
     if (survey->created != NULL) {
         metadata = walconv_object("created", cli_slice(survey->created), "");
         options.metadata = cli_slice(metadata);
@@ -236,7 +218,7 @@ static enum wal_status create_session(struct file *file,
 }
 
 /* Says again what was said of lines that are known. */
-static int repeat(struct file *file, struct walconv_reader *reader)
+static int repeat(struct walconv_file *file, struct walconv_reader *reader)
 {
     struct walconv_lines *lines = &file->lines;
     struct walconv_piece piece;
@@ -254,20 +236,17 @@ static int repeat(struct file *file, struct walconv_reader *reader)
     return got < 0 ? got : 0;
 }
 
-/* Takes what is behind the session's bytes; a last line that may not have
- * been complete from its beginning. */
-static int read_new(struct file *file, struct walconv_reader *reader,
+/* Takes what is behind the session's entries. */
+static int read_new(struct walconv_file *file, struct walconv_reader *reader,
                     bool is_whole, enum wal_status *status,
                     struct wal_error *error)
 {
     struct walconv_lines *lines = &file->lines;
-    const struct cli_match *match = &lines->match;
-    bool is_cut = match->entries > 0 && !match->has_newline && !is_whole;
     struct walconv_piece piece;
     int got = 1;
 
-    walconv_reader_seek(reader, is_cut ? match->line_offset : match->bytes,
-                        is_whole ? 0 : match->lines);
+    walconv_reader_seek(reader, lines->match.bytes,
+                        is_whole ? 0 : lines->match.lines);
     while (*status == WAL_OK &&
            (got = walconv_reader_next(reader, &piece)) > 0) {
         *status = is_whole ? walconv_lines_take_whole(lines, &piece, error)
@@ -275,50 +254,25 @@ static int read_new(struct file *file, struct walconv_reader *reader,
         progress_show(file->import->progress, file->name, reader->offset,
                       file->size, "bytes");
     }
+    file->count = reader->line;
+    if (file->count < lines->known) {
+        file->count = lines->known;
+    }
     return got;
 }
 
-static int32_t set_title(void *ctx, const struct wal_session_info *now,
-                         struct wal_session_change *change)
-{
-    (void)now;
-    change->fields = WAL_CHANGE_TITLE;
-    change->title = cli_slice(ctx);
-    return 0;
-}
-
-/* The last title that new lines gave the session is its title. */
-static enum wal_status keep_title(struct file *file, struct wal_error *error)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    char *title = file->lines.title;
-    enum wal_status status;
-
-    if (title == NULL) {
-        return WAL_OK;
-    }
-    status = wal_session_status(file->session, &info, error);
-    if (status == WAL_OK && !cli_slice_equal(info.title, cli_slice(title))) {
-        status = wal_session_update(file->session, set_title, title, error);
-    }
-    return status;
-}
-
-static enum wal_status send(struct file *file, struct wal_error *error)
+static enum wal_status send(struct walconv_file *file, struct wal_error *error)
 {
     struct walconv_batch *batch = &file->lines.batch;
     enum wal_status status = walconv_batch_send(batch, error);
 
-    if (status == WAL_OK) {
-        status = keep_title(file, error);
-    }
     if (status == WAL_OK && batch->appended > 0) {
         status = wal_sync(file->import->store, error);
     }
     return status;
 }
 
-static int read_lines(struct file *file)
+static int read_lines(struct walconv_file *file)
 {
     struct walconv_lines *lines = &file->lines;
     bool is_whole = lines->match.entries > 0 ? lines->match.is_whole
@@ -333,8 +287,10 @@ static int read_lines(struct file *file)
     if (got == 0) {
         got = read_new(file, &reader, is_whole, &status, &error);
     }
-    file->count = reader.line;
     walconv_reader_deinit(&reader);
+    if (got == 0 && status == WAL_OK && !is_whole) {
+        status = walconv_lines_finish(lines, &error);
+    }
     if (got == 0 && status == WAL_OK) {
         status = send(file, &error);
     }
@@ -350,7 +306,7 @@ static int read_lines(struct file *file)
     return status == WAL_OK ? CLI_DONE : fail(file, status, &error);
 }
 
-static int survey(struct file *file, const struct wal__dialect *forced)
+static int survey(struct walconv_file *file, const struct wal__dialect *forced)
 {
     if (walconv_survey(file->fd, file->size, forced, &file->survey) < 0) {
         return fail_errno(file);
@@ -361,7 +317,8 @@ static int survey(struct file *file, const struct wal__dialect *forced)
     return CLI_DONE;
 }
 
-static int take_stream(struct file *file, const struct wal__dialect *dialect)
+static int take_stream(struct walconv_file *file,
+                       const struct wal__dialect *dialect)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -373,7 +330,123 @@ static int take_stream(struct file *file, const struct wal__dialect *dialect)
     return status == WAL_OK ? read_lines(file) : fail(file, status, &error);
 }
 
-static int take_file(struct file *file)
+/* Whether the session has anything that is not the file's. */
+static enum wal_status has_more(const struct walconv_file *file, bool *has_more,
+                                struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_status(file->session, &info, error);
+
+    *has_more = file->lines.match.natives > 0 || info.documents > 0 ||
+                (info.flags & WAL_SESSION_FORK) != 0;
+    return status;
+}
+
+/* Whether the first bytes of the file told another session than it does now.
+ * -1: errno. */
+static int is_other_session(const struct walconv_file *file, uint64_t known)
+{
+    struct walconv_survey before = {.end = 0};
+    int is_other = 0;
+
+    if (file->survey.end <= known) {
+        return 0;
+    }
+    if (walconv_survey(file->fd, known, file->import->forced, &before) < 0) {
+        is_other = -1;
+    } else if (!walconv_survey_equal(&before, &file->survey)) {
+        is_other = 1;
+    }
+    walconv_survey_deinit(&before);
+    return is_other;
+}
+
+/* Whether the last entry's line goes on otherwise than an entry can. -1:
+ * errno. */
+static int is_other_line(const struct walconv_file *file)
+{
+    const struct cli_match *match = &file->lines.match;
+    struct walconv_reader reader;
+    struct walconv_piece piece;
+    int got;
+
+    if (match->entries == 0 || match->has_newline) {
+        return 0;
+    }
+    if (match->is_whole) {
+        return file->size <= REPLACED_SIZE &&
+               match->bytes % WALCONV_PIECE_SIZE != 0;
+    }
+    walconv_reader_init(&reader, file->fd, file->size, false, match->bytes);
+    got = walconv_reader_next(&reader, &piece);
+    if (got > 0) {
+        got = walconv_is_rest(&piece) ? 0 : 1;
+    }
+    walconv_reader_deinit(&reader);
+    return got;
+}
+
+/* Deletes the session, for one that takes its place. */
+static enum wal_status drop_session(struct walconv_file *file,
+                                    struct wal_error *error)
+{
+    struct cli_source source;
+    enum wal_status status = wal_session_delete(file->session, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal_session_close(file->session);
+    file->session = NULL;
+    cli_match_deinit(&file->lines.match);
+    file->lines.match = (struct cli_match){.entries = 0};
+    if (cli_source_parse(cli_slice(file->source), &source)) {
+        if (strcmp(source.dialect, file->survey.dialect->name) == 0) {
+            free(file->free_source);
+            file->free_source = file->source;
+            file->source = NULL;
+        }
+        cli_source_deinit(&source);
+    }
+    free(file->source);
+    file->source = NULL;
+    return WAL_OK;
+}
+
+/*
+ * A file that was cut may have told less of itself than it does now, and what
+ * came in then is not the beginning of what comes in now. Its session is made
+ * anew, unless others have put something into it.
+ */
+static enum wal_status renew_session(struct walconv_file *file,
+                                     struct wal_error *error)
+{
+    uint64_t known = file->lines.match.bytes + file->lines.match.tail_size;
+    bool is_shared = false;
+    enum wal_status status;
+    int is_other;
+
+    if (known >= file->size) {
+        return WAL_OK;
+    }
+    status = has_more(file, &is_shared, error);
+    if (status != WAL_OK || is_shared) {
+        return status;
+    }
+    is_other = is_other_session(file, known);
+    if (is_other == 0) {
+        is_other = is_other_line(file);
+    }
+    if (is_other < 0) {
+        error->status = WAL_EIO;
+        error->sys_errno = errno;
+        snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
+        return WAL_EIO;
+    }
+    return is_other ? drop_session(file, error) : WAL_OK;
+}
+
+static int take_file(struct walconv_file *file)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -381,7 +454,11 @@ static int take_file(struct file *file)
     if (survey(file, file->import->forced) != CLI_DONE) {
         return CLI_FAILED;
     }
+    file->lines.gives_title = true;
     status = find_session(file, &error);
+    if (status == WAL_OK && file->session != NULL) {
+        status = renew_session(file, &error);
+    }
     if (status == WAL_OK && file->session == NULL) {
         status = create_session(file, &error);
     }
@@ -391,86 +468,11 @@ static int take_file(struct file *file)
     return status == WAL_OK ? read_lines(file) : fail(file, status, &error);
 }
 
-static void write_damage(struct cli_json *json,
-                         const struct walconv_lines *lines)
-{
-    cli_json_key(json, "damaged");
-    cli_json_open(json, '[');
-    for (size_t i = 0; i < lines->damage_count; i++) {
-        cli_json_open(json, '{');
-        cli_json_key(json, "line");
-        cli_json_number(json, lines->damage[i].line);
-        cli_json_key(json, "offset");
-        cli_json_number(json, lines->damage[i].offset);
-        cli_json_key(json, "reason");
-        cli_json_text(json, cli_slice(lines->damage[i].reason));
-        cli_json_close(json, '}');
-    }
-    cli_json_close(json, ']');
-}
-
-static void write_json(const struct file *file, struct wal_slice id)
-{
-    const struct walconv_lines *lines = &file->lines;
-    struct cli_json json;
-
-    cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "path");
-    cli_json_text(&json, cli_slice(file->name));
-    cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice(file->survey.dialect->name));
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, id);
-    cli_json_key(&json, "lines");
-    cli_json_number(&json, file->count);
-    cli_json_key(&json, "appended");
-    cli_json_number(&json, lines->batch.appended);
-    cli_json_key(&json, "duplicates");
-    cli_json_number(&json, lines->known + lines->batch.duplicates);
-    write_damage(&json, lines);
-    cli_json_close(&json, '}');
-    cli_json_line(&json);
-}
-
-static void print_text(const struct file *file, struct wal_slice id)
-{
-    const struct walconv_lines *lines = &file->lines;
-    const struct cli *cli = file->import->cli;
-    char what[64];
-
-    printf("%s: %s session ", file->name, file->survey.dialect->name);
-    cli_print_name(stdout, id);
-    printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
-           file->count, cli_noun(file->count, "line", "lines"),
-           lines->batch.appended, lines->known + lines->batch.duplicates);
-    for (size_t i = 0; i < lines->damage_count; i++) {
-        const struct walconv_damage *damage = &lines->damage[i];
-        snprintf(what, sizeof(what), "line %" PRIu64 ", byte %" PRIu64,
-                 damage->line, damage->offset);
-        cli_error(cli, CLI_DONE, file->name, "%s: %s", what, damage->reason);
-    }
-}
-
-static void print_result(const struct file *file)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-
-    progress_clear(file->import->progress);
-    if (wal_session_status(file->session, &info, NULL) != WAL_OK) {
-        info.id.size = 0;
-    }
-    if (file->import->cli->json) {
-        write_json(file, info.id);
-    } else {
-        print_text(file, info.id);
-    }
-}
-
 int walconv_import_file(const struct walconv_import *import, int fd,
                         const char *name, const char *path)
 {
-    struct file file = {.import = import, .fd = fd, .name = name, .path = path};
+    struct walconv_file file = {
+        .import = import, .fd = fd, .name = name, .path = path};
     struct stat stat;
     int code;
 
@@ -480,7 +482,7 @@ int walconv_import_file(const struct walconv_import *import, int fd,
     file.size = (uint64_t)stat.st_size;
     code = take_file(&file);
     if (code == CLI_DONE) {
-        print_result(&file);
+        walconv_file_print(&file);
     }
     wal_session_close(file.session);
     walconv_lines_deinit(&file.lines);
@@ -494,11 +496,11 @@ int walconv_import_stream(const struct walconv_import *import, int fd,
                           const char *name, struct wal_session *session,
                           const struct wal__dialect *dialect, uint32_t stream)
 {
-    struct file file = {.import = import,
-                        .fd = fd,
-                        .name = name,
-                        .path = name,
-                        .session = session};
+    struct walconv_file file = {.import = import,
+                                .fd = fd,
+                                .name = name,
+                                .path = name,
+                                .session = session};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     struct stat stat;
@@ -514,7 +516,7 @@ int walconv_import_stream(const struct walconv_import *import, int fd,
     code = status == WAL_OK ? take_stream(&file, dialect)
                             : fail(&file, status, &error);
     if (code == CLI_DONE) {
-        print_result(&file);
+        walconv_file_print(&file);
     }
     walconv_lines_deinit(&file.lines);
     walconv_survey_deinit(&file.survey);

@@ -22,7 +22,8 @@ struct judged {
     char parent[WALCONV_ID_SIZE];
     char type[WALCONV_ID_SIZE];
     uint32_t flags;
-    bool is_odd; /* something was said of it */
+    bool is_odd;    /* something was said of it */
+    bool is_closed; /* nothing but white space can follow in its line */
 };
 
 /* Copies an id or a type. */
@@ -85,14 +86,6 @@ static const char *fault(const struct walconv_lines *lines,
         return "nested too deeply";
     }
     return "not JSON";
-}
-
-static bool is_known(const struct walconv_lines *lines,
-                     const struct walconv_piece *piece)
-{
-    uint64_t end = piece->offset + piece->size + (piece->has_newline ? 1 : 0);
-
-    return end <= lines->match.bytes;
 }
 
 /* An entry that has an id. */
@@ -218,12 +211,13 @@ static void keep_time(struct walconv_lines *lines, struct wal__json_span time)
 
 static void keep_title(struct walconv_lines *lines, struct wal__json_span title)
 {
-    char *text = walconv_text(title, WALCONV_TITLE_SIZE);
+    char *text =
+        lines->gives_title ? walconv_text(title, WALCONV_TITLE_SIZE) : NULL;
 
     if (text != NULL) {
-        free(lines->title);
-        lines->title = text;
+        walconv_batch_title(&lines->batch, text);
     }
+    free(text);
 }
 
 static void judge_object(struct walconv_lines *lines,
@@ -262,6 +256,18 @@ static void judge_object(struct walconv_lines *lines,
     }
 }
 
+/* Whether the JSON that the line is ends with its last byte. */
+static bool is_closed(struct wal__json_span text)
+{
+    uint8_t last;
+
+    while (text.size > 0 && wal__line_is_blank(text.data + text.size - 1, 1)) {
+        text.size--;
+    }
+    last = text.size > 0 ? text.data[text.size - 1] : 0;
+    return last == '}' || last == ']' || last == '"';
+}
+
 static void judge(struct walconv_lines *lines,
                   const struct walconv_piece *piece, struct judged *judged)
 {
@@ -280,6 +286,7 @@ static void judge(struct walconv_lines *lines,
     if (!is_blank && status == WAL__JSON_OK) {
         judge_object(lines, piece, &line, judged);
         judged->is_odd = lines->damage_count > said;
+        judged->is_closed = is_closed(text);
         return;
     }
     if (!is_blank) {
@@ -287,6 +294,7 @@ static void judge(struct walconv_lines *lines,
                fault(lines, piece, text, status, offset));
     }
     judged->is_odd = !is_blank;
+    judged->is_closed = false;
     make_id(lines, "", piece->line, judged->id);
     set(judged->type, "line");
     judged->flags |= WAL_ENTRY_HEAD_KEEP;
@@ -301,18 +309,6 @@ void walconv_lines_repeat(struct walconv_lines *lines,
     lines->sequence = sequence;
     judge(lines, piece, &judged);
     lines->sequence = 0;
-}
-
-/* What the meta of a line says beside what it replaces. */
-static const char *more_meta(const struct walconv_piece *piece,
-                             const struct judged *judged)
-{
-    static const char *const texts[2][2] = {
-        {"", ",\"odd\":true"},
-        {",\"eol\":false", ",\"eol\":false,\"odd\":true"},
-    };
-
-    return texts[piece->has_newline ? 0 : 1][judged->is_odd ? 1 : 0];
 }
 
 static enum wal_status put(struct walconv_lines *lines,
@@ -336,69 +332,123 @@ static enum wal_status put(struct walconv_lines *lines,
     return walconv_batch_put(&lines->batch, &entry, error);
 }
 
+/* Whether the meta has to say what stands before the line. */
+static bool is_rest_said(const struct walconv_lines *lines)
+{
+    return lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n');
+}
+
+static struct wal_slice rest_of(const struct walconv_lines *lines)
+{
+    return (struct wal_slice){lines->rest, lines->rest_size};
+}
+
 static enum wal_status put_line(struct walconv_lines *lines,
                                 const struct walconv_piece *piece,
                                 const struct judged *judged,
                                 struct wal_error *error)
 {
-    const char *more = more_meta(piece, judged);
+    static const char *const texts[2][2] = {
+        {"", ",\"odd\":true"},
+        {",\"eol\":false", ",\"eol\":false,\"odd\":true"},
+    };
+    const char *more =
+        texts[piece->has_newline ? 0 : 1][judged->is_odd ? 1 : 0];
+    enum wal_status status;
     char meta[64] = "";
+    char *said = NULL;
 
-    if (more[0] != '\0') {
+    if (is_rest_said(lines)) {
+        said = walconv_object("before", rest_of(lines), more);
+    } else if (more[0] != '\0') {
         snprintf(meta, sizeof(meta), "{%s}", more + 1);
     }
-    return put(lines, piece, judged, meta, error);
-}
-
-/* The newline that a line lacked which is whole otherwise. */
-static enum wal_status put_newline(struct walconv_lines *lines,
-                                   const struct walconv_piece *piece,
-                                   struct wal_error *error)
-{
-    struct judged judged = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP};
-    struct walconv_piece rest = *piece;
-    char before[WALCONV_ID_SIZE];
-    char base[64];
-    enum wal_status status;
-
-    rest.data += rest.size;
-    rest.size = 0;
-    snprintf(base, sizeof(base), "line-%" PRIu64 "~2", piece->line);
-    make_id(lines, base, piece->line, judged.id);
-    set(judged.type, "line");
-    set_parent(lines, &judged, WAL__LINK_BEFORE);
-    set(before, lines->before);
-    status = put(lines, &rest, &judged, NULL, error);
-    set(lines->before, before);
+    status = put(lines, piece, judged, said != NULL ? said : meta, error);
+    free(said);
+    lines->is_open = !piece->has_newline;
+    lines->has_rest = false;
+    lines->rest_size = 0;
     return status;
 }
 
-static void set_before(struct walconv_lines *lines, struct wal_slice id)
+/* The meta of a tail; to be freed. */
+static char *tail_meta(const struct walconv_lines *lines)
 {
-    snprintf(lines->before, sizeof(lines->before), "%.*s", (int)id.size,
-             id.size > 0 ? (const char *)id.data : "");
+    size_t size = 7 * CLI_BEFORE_SIZE;
+    char *after = walconv_object("after", cli_slice(lines->before), "");
+    char *before = walconv_object("before", rest_of(lines), "");
+    char *meta = cli_alloc(size);
+    int at = snprintf(meta, size, "{\"of\":%" PRIu32, lines->stream);
+
+    /* Of an object that was made, the members. */
+    if (lines->before[0] != '\0') {
+        at += snprintf(meta + at, size - (size_t)at, ",%.*s",
+                       (int)strlen(after) - 2, after + 1);
+    }
+    if (lines->is_open) {
+        at += snprintf(meta + at, size - (size_t)at, ",%.*s",
+                       (int)strlen(before) - 2, before + 1);
+    }
+    snprintf(meta + at, size - (size_t)at, "}");
+    free(after);
+    free(before);
+    return meta;
 }
 
-/* A piece that begins in what the session has and ends behind it. */
-static enum wal_status take_grown(struct walconv_lines *lines,
-                                  const struct walconv_piece *piece,
-                                  struct wal_error *error)
+/* Keeps what stands behind the last line, unless the session has it. */
+static enum wal_status put_tail(struct walconv_lines *lines,
+                                const struct walconv_piece *piece,
+                                struct wal_error *error)
 {
-    size_t had = (size_t)(lines->match.bytes - piece->offset);
-    struct judged judged;
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
+        .stream = CLI_TAILS,
+        .type = cli_slice(wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH)),
+        .timestamp = cli_slice(lines->time),
+        .payload = {piece->data, piece->size},
+    };
+    uint64_t known = lines->match.bytes + lines->match.tail_size;
+    char id[WALCONV_ID_SIZE];
+    char base[64];
     enum wal_status status;
     char *meta;
 
-    if (had == piece->size) {
-        return put_newline(lines, piece, error);
+    if (lines->batch.appended == 0 && lines->batch.count == 0 &&
+        lines->match.tail_size > 0 && known == lines->file_size) {
+        return WAL_OK;
     }
-    set_before(lines, lines->match.before_id);
-    judge(lines, piece, &judged);
-    meta = walconv_object("replaces", lines->match.line_id,
-                          more_meta(piece, &judged));
-    status = put(lines, piece, &judged, meta, error);
+    snprintf(base, sizeof(base), "tail-%" PRIu32 "-%" PRIu64 "-%zu",
+             lines->stream, piece->line, piece->size);
+    make_id(lines, base, piece->line, id);
+    meta = tail_meta(lines);
+    entry.id = cli_slice(id);
+    entry.meta = cli_slice(meta);
+    status = walconv_batch_put(&lines->batch, &entry, error);
     free(meta);
+    lines->has_tail = true;
     return status;
+}
+
+bool walconv_is_rest(const struct walconv_piece *piece)
+{
+    return piece->size < CLI_BEFORE_SIZE &&
+           wal__line_is_blank(piece->data, piece->size);
+}
+
+/* The rest of a line that was an entry before it had a newline. */
+static enum wal_status take_rest(struct walconv_lines *lines,
+                                 const struct walconv_piece *piece,
+                                 struct wal_error *error)
+{
+    if (!piece->has_newline) {
+        return put_tail(lines, piece, error);
+    }
+    memcpy(lines->rest, piece->data, piece->size);
+    lines->rest[piece->size] = '\n';
+    lines->rest_size = piece->size + 1;
+    lines->has_rest = true;
+    return WAL_OK;
 }
 
 enum wal_status walconv_lines_take(struct walconv_lines *lines,
@@ -407,15 +457,30 @@ enum wal_status walconv_lines_take(struct walconv_lines *lines,
 {
     struct judged judged;
 
-    if (is_known(lines, piece)) {
-        lines->known++;
-        return WAL_OK;
-    }
-    if (piece->offset < lines->match.bytes) {
-        return take_grown(lines, piece, error);
+    if (lines->is_open && !lines->has_rest) {
+        if (walconv_is_rest(piece)) {
+            return take_rest(lines, piece, error);
+        }
+        /* It goes on otherwise: that is a line for itself. */
+        lines->has_rest = true;
+        lines->rest_size = 0;
     }
     judge(lines, piece, &judged);
-    return put_line(lines, piece, &judged, error);
+    if (piece->has_newline || judged.is_closed) {
+        return put_line(lines, piece, &judged, error);
+    }
+    return put_tail(lines, piece, error);
+}
+
+enum wal_status walconv_lines_finish(struct walconv_lines *lines,
+                                     struct wal_error *error)
+{
+    const struct walconv_piece nothing = {.data = ""};
+
+    if (!lines->has_rest || lines->has_tail) {
+        return WAL_OK;
+    }
+    return put_tail(lines, &nothing, error);
 }
 
 enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
@@ -443,10 +508,16 @@ enum wal_status walconv_lines_begin(struct walconv_lines *lines,
         .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
     };
     struct wal_slice time = lines->match.timestamp;
+    struct wal_slice last = lines->match.last_id;
 
     lines->batch.session = session;
-    lines->known = lines->match.is_whole ? 0 : lines->match.lines;
-    set_before(lines, lines->match.last_id);
+    lines->is_open = lines->match.entries > 0 && !lines->match.has_newline &&
+                     !lines->match.is_whole;
+    lines->known = lines->match.is_whole
+                       ? 0
+                       : lines->match.lines + (lines->is_open ? 1 : 0);
+    snprintf(lines->before, sizeof(lines->before), "%.*s", (int)last.size,
+             last.size > 0 ? (const char *)last.data : "");
     if (time.size < sizeof(lines->time) && time.size > 0) {
         memcpy(lines->time, time.data, (size_t)time.size);
         lines->time[time.size] = '\0';
@@ -460,5 +531,4 @@ void walconv_lines_deinit(struct walconv_lines *lines)
     walconv_batch_deinit(&lines->batch);
     cli_match_deinit(&lines->match);
     free(lines->damage);
-    free(lines->title);
 }

@@ -6,8 +6,13 @@
  * entries each time. Ids are looked up in the session and in the batch that
  * waits: nothing is kept of a line once it went in.
  *
+ * A last line without a newline is an entry when it is an object, array or
+ * string: nothing but white space can follow it in its line. Any other is kept
+ * as a tail, and read again when the file has grown.
+ *
  * Invariant: a line that is known is not sent again. Where something was said
- * of it the same is said again.
+ * of it the same is said again. The same file gives the same entries, in
+ * however many imports it came.
  *
  * Threads: a tool is one thread.
  */
@@ -37,9 +42,14 @@ struct walconv_lines {
     uint64_t file_size;
     uint64_t known;               /* lines that the session has */
     uint64_t sequence;            /* of the known line that is judged, or 0 */
-    char before[WALCONV_ID_SIZE]; /* id of the entry before; or empty */
-    char time[65];                /* of the last line that had one */
-    char *title;                  /* that the lines gave the session, or null */
+    char before[WALCONV_ID_SIZE]; /* id of the line's entry before; or empty */
+    bool is_open;                 /* that line has no newline yet, */
+    bool has_rest;                /* or it ended so: */
+    char rest[CLI_BEFORE_SIZE];
+    size_t rest_size;
+    bool has_tail;    /* one was put in */
+    char time[65];    /* of the last line that had one */
+    bool gives_title; /* the last one in a line is the session's */
     struct walconv_damage *damage;
     size_t damage_count;
     size_t damage_capacity;
@@ -58,6 +68,13 @@ void walconv_lines_repeat(struct walconv_lines *lines,
 enum wal_status walconv_lines_take(struct walconv_lines *lines,
                                    const struct walconv_piece *piece,
                                    struct wal_error *error);
+
+/* To be called behind the last piece: what the file ends with. */
+enum wal_status walconv_lines_finish(struct walconv_lines *lines,
+                                     struct wal_error *error);
+
+/* Whether the rest of a line is what may follow an entry in it. */
+bool walconv_is_rest(const struct walconv_piece *piece);
 
 /* Takes the next piece of a file that is kept whole. */
 enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,

@@ -29,6 +29,7 @@ struct sink {
     uint64_t size; /* of this size */
     uint64_t at;   /* bytes that went in */
     uint64_t had;  /* entries that end behind are new */
+    bool is_open;  /* what went in last has no newline */
     bool is_other; /* the file differs */
 };
 
@@ -74,14 +75,20 @@ static enum wal_status pass_line(const struct walconv_source *source,
                                  struct wal_error *error)
 {
     enum wal_status status = cli_payload_check(source->store, entry, error);
+    char before[CLI_BEFORE_SIZE];
+    size_t size = cli_line_before(entry, sink->is_open, before);
 
-    if (status == WAL_OK) {
+    if (status == WAL_OK && (size == 0 || sink_take(sink, before, size))) {
         status = cli_payload_pass(source->store, entry, sink_take, sink, error);
     }
-    if (status == WAL_OK && cli_line_has_newline(entry) && !sink->is_other) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    sink->is_open = !cli_line_has_newline(entry) && !cli_line_is_whole(entry);
+    if (cli_line_has_newline(entry) && !sink->is_other) {
         (void)sink_take(sink, "\n", 1);
     }
-    return status;
+    return WAL_OK;
 }
 
 /* Passes all lines of the session into a sink. */

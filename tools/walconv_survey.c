@@ -91,16 +91,6 @@ static void keep_first(char **kept, struct wal__json_span string, size_t most)
     }
 }
 
-static void keep_last(char **kept, struct wal__json_span string, size_t most)
-{
-    char *text = walconv_text(string, most);
-
-    if (text != NULL) {
-        free(*kept);
-        *kept = text;
-    }
-}
-
 static void look_at(struct walconv_survey *survey, struct wal__json_span text,
                     const struct wal__dialect *forced)
 {
@@ -125,7 +115,6 @@ static void look_at(struct walconv_survey *survey, struct wal__json_span text,
     keep_first(&survey->session, line.session, ID_MAX);
     keep_first(&survey->cwd, line.cwd, TEXT_MAX);
     keep_first(&survey->created, line.time, 64);
-    keep_last(&survey->title, line.title, TEXT_MAX);
 }
 
 /* Whether more lines would tell nothing new. */
@@ -151,12 +140,12 @@ static int look(struct walconv_reader *reader,
         }
         if (is_settled(survey) || reader->line == WALCONV_SURVEY_LINES ||
             reader->offset >= WALCONV_SURVEY_SIZE) {
-            survey->is_all = reader->offset == reader->size;
-            return 0;
+            break;
         }
     }
-    survey->is_all = got == 0;
-    return got;
+    survey->end = reader->offset;
+    survey->is_all = reader->offset == reader->size;
+    return got < 0 ? got : 0;
 }
 
 int walconv_survey(int fd, uint64_t size, const struct wal__dialect *forced,
@@ -191,10 +180,24 @@ int walconv_count_lines(int fd, uint64_t size, uint64_t *lines)
     return got;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+bool walconv_survey_equal(const struct walconv_survey *a,
+                          const struct walconv_survey *b)
+{
+    return a->dialect == b->dialect && a->is_whole == b->is_whole &&
+           a->has_mainline == b->has_mainline &&
+           a->has_sidechain == b->has_sidechain &&
+           is_same(a->session, b->session) && is_same(a->cwd, b->cwd) &&
+           is_same(a->created, b->created);
+}
+
 void walconv_survey_deinit(struct walconv_survey *survey)
 {
     free(survey->session);
     free(survey->cwd);
-    free(survey->title);
     free(survey->created);
 }

@@ -20,7 +20,8 @@
 
 struct walconv_survey {
     const struct wal__dialect *dialect;
-    bool is_all;        /* the file ended before the look did */
+    uint64_t end;       /* the look ended here */
+    bool is_all;        /* since the file does */
     uint64_t filled;    /* lines that are not blank */
     uint64_t parsed;    /* of these, lines that are JSON */
     bool is_whole;      /* the file is not made of lines of JSON */
@@ -28,9 +29,12 @@ struct walconv_survey {
     bool has_sidechain; /* one is */
     char *session;      /* texts, or null */
     char *cwd;
-    char *title;
     char *created;
 };
+
+/* Whether both tell of the same session. */
+bool walconv_survey_equal(const struct walconv_survey *a,
+                          const struct walconv_survey *b);
 
 /* Looks at the file. `forced`: take it for this dialect. 0, or -1 and
  * errno. *survey must be zeroed, and deinitialised in any case. */

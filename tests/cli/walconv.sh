@@ -116,9 +116,7 @@ walconv export --dialect source --stdout --session pi-1 "$store" |
 same "$out/crlf" "$(walconv path --dialect source "$store" "$out" pi-1)" "path"
 walcat "$store" "$in/entries" | json 'rows[0]["id"] == "h"
     and rows[0]["payload"]["id"] == "h"'
-walcat --all "$store" "$in/torn" |
-    json 'rows[1]["meta"] == {"eol": False, "odd": True, "damaged": True}
-    and rows[1]["payload"] == "{\"type\":\"user\",\"uu"'
+walcat --all "$store" "$in/torn" | json 'len(rows) == 1'
 
 # Branches as the dialect has them.
 walcat "$store" "$in/parents" | json '[r["id"] for r in rows][-2:] == ["e", "f"]'
@@ -133,9 +131,9 @@ printf '\n%s\n' '{"type":"user","uuid":"u9","parentUuid":"u1"}' \
 printf 'tail' >>"$in/binary"
 code 0 walconv import --json "$store" "$in"
 cp "$work/stdout" "$work/first"
-is lines 'r["appended"] == 1 and r["duplicates"] == 3'
+is lines 'r["appended"] == 4 and r["dialect"] == "claude"'
 is torn 'r["appended"] == 2 and r["duplicates"] == 1 and not reasons'
-is no-newline 'r["appended"] == 2 and not reasons'
+is no-newline 'r["appended"] == 1 and not reasons'
 is binary 'r["appended"] == 1'
 json 'len(set(r["sessionId"] for r in rows)) == len(rows)' "$work/first"
 same_import

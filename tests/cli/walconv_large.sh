@@ -76,7 +76,9 @@ cmp "$in/hundred.jsonl" "$work/stdout"
 
 # A line that was cut is put in again when it is whole.
 {
-    printf '%s\n' '{"type":"user","uuid":"u0"}'
+    printf '%s\n' '{"type":"user","uuid":"u0","sessionId":"g","cwd":"/x",
+        "timestamp":"2026-01-01T00:00:00Z"}' | tr -d '\n '
+    echo
     cat "$in/hundred.jsonl"
 } >"$work/whole.jsonl"
 head -c 60000000 "$work/whole.jsonl" >"$work/grow.jsonl"
@@ -84,7 +86,7 @@ walctl init "$work/grown"
 lean walconv import "$work/grown" "$work/grow.jsonl" >/dev/null 2>&1
 cp "$work/whole.jsonl" "$work/grow.jsonl"
 lean walconv import --json "$work/grown" "$work/grow.jsonl" >"$work/rows"
-json 'rows[0]["appended"] == 2' "$work/rows"
+json 'rows[0]["appended"] == 2 and rows[0]["duplicates"] == 1' "$work/rows"
 lean walconv export --dialect source "$work/grown" "$work/grown-out" >/dev/null
 cmp "$work/whole.jsonl" "$work/grown-out/grow.jsonl"
 

@@ -1,0 +1,29 @@
+/*
+ * walconv_file.h - the import of one file, to those who share the work.
+ *
+ * Threads: one.
+ */
+#ifndef AGENTWAL_TOOLS_WALCONV_FILE_H
+#define AGENTWAL_TOOLS_WALCONV_FILE_H
+
+#include "tools/walconv.h"
+#include "tools/walconv_lines.h"
+
+struct walconv_file {
+    const struct walconv_import *import;
+    int fd;
+    uint64_t size;
+    const char *name;
+    const char *path;
+    struct walconv_survey survey;
+    struct wal_session *session;
+    char *source;      /* of the session */
+    char *free_source; /* for a new session */
+    struct walconv_lines lines;
+    uint64_t count; /* of the file's lines */
+};
+
+/* Prints what was done. */
+void walconv_file_print(const struct walconv_file *file);
+
+#endif

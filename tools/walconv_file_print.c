@@ -1,0 +1,92 @@
+/*
+ * walconv_file_print - says what the import of a file did.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/cli_json.h"
+#include "tools/walconv_file.h"
+
+static void write_damage(struct cli_json *json,
+                         const struct walconv_lines *lines)
+{
+    cli_json_key(json, "damaged");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < lines->damage_count; i++) {
+        cli_json_open(json, '{');
+        cli_json_key(json, "line");
+        cli_json_number(json, lines->damage[i].line);
+        cli_json_key(json, "offset");
+        cli_json_number(json, lines->damage[i].offset);
+        cli_json_key(json, "reason");
+        cli_json_text(json, cli_slice(lines->damage[i].reason));
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+/* Lines that became entries; a tail is none. */
+static uint64_t appended(const struct walconv_file *file)
+{
+    return file->lines.batch.appended - (file->lines.has_tail ? 1 : 0);
+}
+
+static void write_json(const struct walconv_file *file, struct wal_slice id)
+{
+    const struct walconv_lines *lines = &file->lines;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "path");
+    cli_json_text(&json, cli_slice(file->name));
+    cli_json_key(&json, "dialect");
+    cli_json_text(&json, cli_slice(file->survey.dialect->name));
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, id);
+    cli_json_key(&json, "lines");
+    cli_json_number(&json, file->count);
+    cli_json_key(&json, "appended");
+    cli_json_number(&json, appended(file));
+    cli_json_key(&json, "duplicates");
+    cli_json_number(&json, lines->known + lines->batch.duplicates);
+    write_damage(&json, lines);
+    cli_json_close(&json, '}');
+    cli_json_line(&json);
+}
+
+static void print_text(const struct walconv_file *file, struct wal_slice id)
+{
+    const struct walconv_lines *lines = &file->lines;
+    const struct cli *cli = file->import->cli;
+    char what[64];
+
+    printf("%s: %s session ", file->name, file->survey.dialect->name);
+    cli_print_name(stdout, id);
+    printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
+           file->count, cli_noun(file->count, "line", "lines"), appended(file),
+           lines->known + lines->batch.duplicates);
+    for (size_t i = 0; i < lines->damage_count; i++) {
+        const struct walconv_damage *damage = &lines->damage[i];
+        snprintf(what, sizeof(what), "line %" PRIu64 ", byte %" PRIu64,
+                 damage->line, damage->offset);
+        cli_error(cli, CLI_DONE, file->name, "%s: %s", what, damage->reason);
+    }
+}
+
+void walconv_file_print(const struct walconv_file *file)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    progress_clear(file->import->progress);
+    if (wal_session_status(file->session, &info, NULL) != WAL_OK) {
+        info.id.size = 0;
+    }
+    if (file->import->cli->json) {
+        write_json(file, info.id);
+    } else {
+        print_text(file, info.id);
+    }
+}

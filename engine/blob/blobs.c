@@ -448,24 +448,45 @@ static enum wal_status look_again(struct wal__blobs *blobs,
     return status;
 }
 
-enum wal_status wal__blobs_lookup(struct wal__blobs *blobs,
-                                  const struct wal__digest *digest,
-                                  uint64_t *position, struct wal_error *error)
+/* *at is 0 when there is none. */
+static enum wal_status look(struct wal__blobs *blobs,
+                            const struct wal__digest *digest, uint64_t *at,
+                            struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
-    char text[WAL__DIGEST_TEXT];
-    uint64_t at = 0;
     bool current;
+
+    *at = 0;
 
     pthread_rwlock_rdlock(&blobs->state);
     current = blobs->complete && is_current(&blobs->log);
     if (current) {
-        at = wal__blobs_locate(blobs, digest);
+        *at = wal__blobs_locate(blobs, digest);
     }
     pthread_rwlock_unlock(&blobs->state);
-    if (!current) {
-        status = look_again(blobs, digest, &at, error);
+    return current ? WAL_OK : look_again(blobs, digest, at, error);
+}
+
+enum wal_status wal__blobs_where(struct wal__blobs *blobs,
+                                 const struct wal__digest *digest,
+                                 uint64_t *end, struct wal_error *error)
+{
+    uint64_t at;
+    enum wal_status status = look(blobs, digest, &at, error);
+
+    if (status == WAL_OK) {
+        *end = at == 0 ? 0 : wal__blobs_behind(at);
     }
+    return status;
+}
+
+enum wal_status wal__blobs_lookup(struct wal__blobs *blobs,
+                                  const struct wal__digest *digest,
+                                  uint64_t *position, struct wal_error *error)
+{
+    char text[WAL__DIGEST_TEXT];
+    uint64_t at;
+    enum wal_status status = look(blobs, digest, &at, error);
+
     if (status != WAL_OK) {
         return status;
     }

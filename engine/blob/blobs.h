@@ -98,6 +98,12 @@ enum wal_status wal__blobs_find(struct wal__blobs *blobs,
                                 uint64_t *size, uint64_t *end,
                                 struct wal_error *error) WAL_MUST_USE;
 
+/* The same, without looking at the record: *end is 0 when there is none. */
+enum wal_status wal__blobs_where(struct wal__blobs *blobs,
+                                 const struct wal__digest *digest,
+                                 uint64_t *end,
+                                 struct wal_error *error) WAL_MUST_USE;
+
 /*
  * Reads content. Every chunk's frame and digest are verified when it is read;
  * a whole read from 0 to the end also verifies the digest of all. Memory: a

@@ -29,7 +29,8 @@ static enum wal_status compare_lists(struct sides *sides, struct wal__span id,
     if (status == WAL_OK) {
         status = wal__compare(&sides->before, &sides->after, changes, error);
     }
-    return status == WAL_OK ? wal__changes_count(changes, &blobs, &blobs, error)
+    return status == WAL_OK ? wal__changes_count(&sides->session->core->env,
+                                                 changes, &blobs, &blobs, error)
                             : status;
 }
 
@@ -76,7 +77,8 @@ static enum wal_status compare_disk(struct sides *sides,
         status = wal__compare(&sides->before, &sides->after, changes, error);
     }
     if (status == WAL_OK) {
-        status = wal__changes_count(changes, &blobs, &disk, error);
+        status = wal__changes_count(&sides->session->core->env, changes, &blobs,
+                                    &disk, error);
     }
     disk.io->close_root(disk.io->ctx, disk.tree);
     return status;
@@ -241,7 +243,8 @@ enum wal_status wal__session_changes(struct wal_session *session,
     }
     if (status == WAL_OK) {
         strip(changes, &root);
-        status = wal__changes_count(changes, &blobs, &blobs, error);
+        status = wal__changes_count(&session->core->env, changes, &blobs,
+                                    &blobs, error);
     }
     if (status != WAL_OK) {
         wal__changes_deinit(changes);

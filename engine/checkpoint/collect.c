@@ -7,18 +7,17 @@
  */
 #include "engine/checkpoint/collect.h"
 
-#include <sched.h>
-#include <signal.h>
+#include <assert.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/collect_parts.h"
+#include "engine/checkpoint/many.h"
 
 enum {
     RUN = 8, /* paths that are taken at once: they mostly share a directory */
     GROUP_SIZE = 4 * 1024 * 1024,
-    ITEM_SIZE = 128, /* counted for content that is in the store already */
-    THREADS_DEFAULT = 8
+    ITEM_SIZE = 128 /* counted for content that is in the store already */
 };
 
 /* --- groups -------------------------------------------------------------- */
@@ -122,110 +121,43 @@ static enum wal_status write_rest(struct wal__collect_job *job,
 
 /* --- workers ------------------------------------------------------------- */
 
-/* The failure that is told is that of the first path, of those that failed. */
-static void note_failure(struct wal__collect_job *job, uint32_t rank,
-                         enum wal_status status, const struct wal_error *error)
+static enum wal_status look(void *ctx, void *state, uint32_t item,
+                            struct wal_error *error)
 {
-    pthread_mutex_lock(&job->mutex);
-    if (job->status == WAL_OK || rank < job->failed) {
-        job->status = status;
-        job->failed = rank;
-        if (error->status == status) {
-            wal__error_copy(&job->error, error);
-        } else {
-            wal__fail(&job->error, status, 0, NULL, 0, "%s",
-                      wal_status_text(status));
-        }
-    }
-    pthread_mutex_unlock(&job->mutex);
-    atomic_store(&job->stop, true);
+    struct wal__collect_job *job = ctx;
+    struct wal__collect_worker *worker = state;
+
+    worker->job = job;
+    return wal__collect_file(worker, &job->files->items[item], error);
 }
 
-static enum wal_status work_run(struct wal__collect_worker *worker,
-                                uint32_t *rank, struct wal_error *error)
+static void end_worker(void *ctx, void *state)
 {
-    struct wal__files *files = worker->job->files;
-    uint32_t end = files->count - *rank < RUN ? files->count : *rank + RUN;
-    enum wal_status status = WAL_OK;
+    struct wal__collect_job *job = ctx;
+    struct wal__collect_worker *worker = state;
 
-    while (*rank < end && status == WAL_OK) {
-        status = wal__collect_file(worker, &files->items[*rank], error);
-        *rank += status == WAL_OK;
+    if (worker->end != 0) {
+        wal__collect_add_cost(job,
+                              &(struct wal__blob_cost){.end = worker->end});
     }
-    return status;
+    wal__digesting_deinit(&worker->digesting);
+    wal__heap_free(job->collect->env->heap, worker->room);
 }
 
-static void *work(void *arg)
+static enum wal_status run(struct wal__collect_job *job,
+                           struct wal_error *error)
 {
-    struct wal__collect_job *job = arg;
-    struct wal__collect_worker worker = {.job = job};
-    struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status = WAL_OK;
-    uint32_t rank = 0;
+    const struct wal__many many = {.env = job->collect->env,
+                                   .ctx = job,
+                                   .count = job->files->count,
+                                   .run = RUN,
+                                   .threads = job->collect->threads,
+                                   .each = look,
+                                   .end = end_worker};
 
-    while (status == WAL_OK && !atomic_load(&job->stop)) {
-        rank = atomic_fetch_add(&job->next, RUN);
-        if (rank >= job->files->count) {
-            break;
-        }
-        status = work_run(&worker, &rank, &error);
-    }
-    if (status != WAL_OK) {
-        note_failure(job, rank, status, &error);
-    }
-    wal__digesting_deinit(&worker.digesting);
-    wal__heap_free(job->collect->env->heap, worker.room);
-    return NULL;
-}
-
-static uint32_t count_processors(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-        return 1;
-    }
-    return (uint32_t)CPU_COUNT(&set);
-}
-
-/* As many as are wanted, but one for each run of paths at most. */
-static uint32_t count_threads(const struct wal__collect *collect,
-                              uint32_t file_count)
-{
-    uint32_t runs = file_count / RUN + (file_count % RUN != 0);
-    uint32_t count = collect->threads;
-
-    if (!collect->env->io->threads || runs <= 1) {
-        return 1;
-    }
-    if (count == 0) {
-        count = count_processors();
-        count = count < THREADS_DEFAULT ? count : THREADS_DEFAULT;
-    }
-    count = count < WAL__COLLECT_THREADS ? count : WAL__COLLECT_THREADS;
-    return count < runs ? count : runs;
-}
-
-/* The caller's thread is one of the workers; where the system gives fewer
- * threads, those that are there do the work. No signal is taken by them. */
-static void run(struct wal__collect_job *job, uint32_t thread_count)
-{
-    pthread_t threads[WAL__COLLECT_THREADS];
-    uint32_t started = 0;
-    sigset_t all;
-    sigset_t old;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (started + 1 < thread_count &&
-           pthread_create(&threads[started], NULL, work, job) == 0) {
-        started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    work(job);
-    for (uint32_t i = 0; i < started; i++) {
-        pthread_join(threads[i], NULL);
-    }
+    static_assert(sizeof(struct wal__collect_worker) <= WAL__MANY_STATE,
+                  "what a worker has is in its room");
+    return wal__many(&many, error);
 }
 
 /* --- all ----------------------------------------------------------------- */
@@ -237,7 +169,6 @@ static enum wal_status job_init(struct wal__collect_job *job,
     const struct wal__heap *heap = collect->env->heap;
 
     *job = (struct wal__collect_job){.collect = collect, .files = files};
-    job->error.struct_size = sizeof(job->error);
     wal__digester_init(&job->digester);
     pthread_mutex_init(&job->mutex, NULL);
     pthread_cond_init(&job->written, NULL);
@@ -282,11 +213,7 @@ enum wal_status wal__collect(struct wal__collect *collect,
     if (status != WAL_OK) {
         wal__fail(error, status, 0, NULL, 0, "no memory");
     } else {
-        run(&job, count_threads(collect, files->count));
-        status = job.status;
-        if (status != WAL_OK) {
-            wal__error_copy(error, &job.error);
-        }
+        status = run(&job, error);
     }
     if (status == WAL_OK && collect->blobs != NULL) {
         status = write_rest(&job, error);

@@ -2,8 +2,10 @@
  * collect.h - looks at files below the root of a work tree and makes a list of
  * their states, their contents kept as blobs (SPEC.md 5.13).
  *
- * Several threads read, digest and compress; memory is bounded by a few MiB a
- * thread, whatever the number and the sizes of the files. Nothing is synced.
+ * Content that an earlier list tells is recorded only when the indexes of the
+ * store have it. Several threads read, digest and compress; memory is bounded
+ * by a few MiB a thread, whatever the number and the sizes of the files.
+ * Nothing is synced.
  */
 #ifndef WAL_CHECKPOINT_COLLECT_H
 #define WAL_CHECKPOINT_COLLECT_H
@@ -13,8 +15,7 @@
 #include "engine/io/tree.h"
 
 enum {
-    WAL__COLLECT_EARLIER = 4,
-    WAL__COLLECT_THREADS = 64
+    WAL__COLLECT_EARLIER = 4
 };
 
 struct wal__collect {
@@ -28,6 +29,9 @@ struct wal__collect {
      * are also where the version before comes from. */
     const struct wal__files *earlier[WAL__COLLECT_EARLIER];
     uint32_t earlier_count;
+    /* If not null, nothing is read: a byte for each file, zeros before, 1 for
+     * those that would have to be; their digests are zeros. */
+    uint8_t *unread;
     /* out */
     struct wal__blob_cost cost;
     uint64_t read_count; /* files whose content was read */

@@ -80,12 +80,33 @@ static bool is_as(const struct wal__file_record *earlier,
            earlier->inode == file->inode && earlier->device == file->device;
 }
 
+/* Whether content that an earlier list tells is there, where it has to be. */
+static enum wal_status find(struct wal__collect_worker *worker,
+                            const struct wal__digest *digest, bool *found,
+                            struct wal_error *error)
+{
+    struct wal__blobs *blobs = worker->job->collect->blobs;
+    uint64_t position = 0;
+    enum wal_status status = WAL_OK;
+
+    if (blobs != NULL) {
+        status = wal__blobs_where(blobs, digest, &position, error);
+    }
+    *found = blobs == NULL || position != 0;
+    worker->end = position > worker->end ? position : worker->end;
+    return status;
+}
+
 /* Takes the content from an earlier list; *base is else the version before,
  * or null. */
-static bool recognise(const struct wal__collect *collect,
-                      struct wal__file_record *file,
-                      const struct wal__digest **base)
+static enum wal_status recognise(struct wal__collect_worker *worker,
+                                 struct wal__file_record *file,
+                                 const struct wal__digest **base, bool *found,
+                                 struct wal_error *error)
 {
+    const struct wal__collect *collect = worker->job->collect;
+
+    *found = false;
     *base = NULL;
     for (uint32_t i = 0; i < collect->earlier_count; i++) {
         const struct wal__file_record *earlier =
@@ -96,13 +117,13 @@ static bool recognise(const struct wal__collect *collect,
         }
         if (is_as(earlier, file)) {
             file->digest = earlier->digest;
-            return true;
+            return find(worker, &file->digest, found, error);
         }
         if (*base == NULL && earlier->kind == WAL__FILE_REGULAR) {
             *base = &earlier->digest;
         }
     }
-    return false;
+    return WAL_OK;
 }
 
 /* Content that is in memory. */
@@ -330,10 +351,16 @@ static enum wal_status look_inside(struct wal__collect_worker *worker,
                                    const struct wal__tree_stat *stat,
                                    bool *changed, struct wal_error *error)
 {
+    uint8_t *unread = worker->job->collect->unread;
     const struct wal__digest *base;
-    enum wal_status status;
+    bool found;
+    enum wal_status status = recognise(worker, file, &base, &found, error);
 
-    if (recognise(worker->job->collect, file, &base)) {
+    if (status != WAL_OK || found) {
+        return status;
+    }
+    if (unread != NULL) {
+        unread[file - worker->job->files->items] = 1;
         return WAL_OK;
     }
     status = make_room(worker, error);

@@ -26,19 +26,13 @@ struct wal__collect_job {
     struct wal__collect *collect;
     struct wal__files *files;
     struct wal__digester digester; /* of contents that are not kept */
-    atomic_uint next;              /* the first path that nobody took */
     atomic_uint_fast64_t read_count;
-    atomic_bool stop;      /* a worker failed */
     pthread_mutex_t mutex; /* for what follows */
     pthread_cond_t written;
     struct wal__collect_group filling;
     struct wal__collect_group writing; /* by one worker, without the mutex */
     uint32_t capacity;                 /* of each group */
     bool busy;                         /* somebody writes */
-    /* The failure of the lowest path. */
-    enum wal_status status;
-    uint32_t failed;
-    struct wal_error error;
 };
 
 /* What one thread has. */
@@ -46,6 +40,7 @@ struct wal__collect_worker {
     struct wal__collect_job *job;
     struct wal__digesting digesting; /* of large content that is not kept */
     uint8_t *room;                   /* of WAL__CHUNK_MAX, once needed */
+    uint64_t end;                    /* of content that was there, as in cost */
 };
 
 /* collect_file.c: fills the record of one file. */

@@ -5,6 +5,8 @@
 #ifndef WAL_CHECKPOINT_COMPARE_H
 #define WAL_CHECKPOINT_COMPARE_H
 
+#include <pthread.h>
+
 #include "engine/checkpoint/files.h"
 #include "engine/io/tree.h"
 #include "engine/session/core.h"
@@ -46,14 +48,31 @@ struct wal__contents {
 };
 
 /*
- * Counts the lines of each change, and tells binary ones. WAL_ECORRUPT and
- * WAL_ENOTFOUND (a blob) name the file. What is on disk and is gone meanwhile
- * counts as empty.
+ * Counts the lines of each change, and tells binary ones, in several threads.
+ * WAL_ECORRUPT and WAL_ENOTFOUND (a blob) name the file. What is on disk and
+ * is gone meanwhile counts as empty.
  */
-enum wal_status wal__changes_count(struct wal__changes *changes,
+enum wal_status wal__changes_count(const struct wal__env *env,
+                                   struct wal__changes *changes,
                                    const struct wal__contents *before,
                                    const struct wal__contents *after,
                                    struct wal_error *error) WAL_MUST_USE;
+
+/* The same of one change at a time, by any number of threads. */
+struct wal__counting {
+    struct wal__changes *changes;
+    struct wal__contents before;
+    struct wal__contents after;
+    pthread_mutex_t mutex; /* of who counts large files */
+};
+
+void wal__counting_init(struct wal__counting *counting,
+                        struct wal__changes *changes,
+                        const struct wal__contents *before,
+                        const struct wal__contents *after);
+void wal__counting_deinit(struct wal__counting *counting);
+enum wal_status wal__counting_one(struct wal__counting *counting, uint32_t item,
+                                  struct wal_error *error) WAL_MUST_USE;
 
 /* Sums; struct_size is set. */
 void wal__changes_sum(const struct wal__changes *changes,

@@ -3,13 +3,15 @@
  * as git tells them: a link's content is its target, and what is large or has
  * a zero byte near its beginning is binary, without being read further.
  *
- * Memory is that of the two contents of one file. One thread at a time.
+ * Memory is that of the two contents of one file, and of small ones for each
+ * thread.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/collect.h"
 #include "engine/checkpoint/compare.h"
+#include "engine/checkpoint/many.h"
 #include "engine/session/line_count.h"
 
 /* One side's content of a file, as far as it was read. */
@@ -251,29 +253,93 @@ static enum wal_status count(struct wal__change *change, struct content *before,
     return WAL_OK;
 }
 
-enum wal_status wal__changes_count(struct wal__changes *changes,
+/* --- all ----------------------------------------------------------------- */
+
+enum {
+    RUN = 2,
+    LARGE = 1024 * 1024
+};
+
+static enum wal_status count_open(struct wal__counting *counting,
+                                  struct wal__change *change, struct content *a,
+                                  struct content *b, struct wal_error *error)
+{
+    bool is_large = a->size > LARGE || b->size > LARGE;
+    enum wal_status status;
+
+    if (is_large) {
+        pthread_mutex_lock(&counting->mutex);
+    }
+    status = count(change, a, b, error);
+    if (is_large) {
+        wal__buf_deinit(&a->bytes);
+        wal__buf_deinit(&b->bytes);
+        pthread_mutex_unlock(&counting->mutex);
+    }
+    return status;
+}
+
+enum wal_status wal__counting_one(struct wal__counting *counting, uint32_t item,
+                                  struct wal_error *error)
+{
+    struct wal__change *change = &counting->changes->items[item];
+    const struct wal__heap *heap = counting->changes->heap;
+    struct content a = {0};
+    struct content b = {0};
+    enum wal_status status =
+        content_open(&a, heap, &counting->before, &change->before, error);
+
+    if (status == WAL_OK) {
+        status =
+            content_open(&b, heap, &counting->after, &change->after, error);
+    }
+    if (status == WAL_OK) {
+        status = count_open(counting, change, &a, &b, error);
+    }
+    content_close(&a);
+    content_close(&b);
+    return status;
+}
+
+void wal__counting_init(struct wal__counting *counting,
+                        struct wal__changes *changes,
+                        const struct wal__contents *before,
+                        const struct wal__contents *after)
+{
+    counting->changes = changes;
+    counting->before = *before;
+    counting->after = *after;
+    pthread_mutex_init(&counting->mutex, NULL);
+}
+
+void wal__counting_deinit(struct wal__counting *counting)
+{
+    pthread_mutex_destroy(&counting->mutex);
+}
+
+static enum wal_status count_one(void *ctx, void *state, uint32_t item,
+                                 struct wal_error *error)
+{
+    (void)state;
+    return wal__counting_one(ctx, item, error);
+}
+
+enum wal_status wal__changes_count(const struct wal__env *env,
+                                   struct wal__changes *changes,
                                    const struct wal__contents *before,
                                    const struct wal__contents *after,
                                    struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    struct wal__counting counting;
+    const struct wal__many many = {.env = env,
+                                   .ctx = &counting,
+                                   .count = changes->count,
+                                   .run = RUN,
+                                   .each = count_one};
+    enum wal_status status;
 
-    for (uint32_t i = 0; i < changes->count && status == WAL_OK; i++) {
-        struct wal__change *change = &changes->items[i];
-        struct content a = {0};
-        struct content b = {0};
-
-        status =
-            content_open(&a, changes->heap, before, &change->before, error);
-        if (status == WAL_OK) {
-            status =
-                content_open(&b, changes->heap, after, &change->after, error);
-        }
-        if (status == WAL_OK) {
-            status = count(change, &a, &b, error);
-        }
-        content_close(&a);
-        content_close(&b);
-    }
+    wal__counting_init(&counting, changes, before, after);
+    status = wal__many(&many, error);
+    wal__counting_deinit(&counting);
     return status;
 }

@@ -12,36 +12,23 @@
 
 /* --- acting -------------------------------------------------------------- */
 
-/* Files were moved before it failed: those go back. */
-static enum wal_status take_back(struct wal__rewind_job *job, uint8_t *chosen,
-                                 const struct wal__rewind_progress *progress)
-{
-    struct wal_error ignored = {.struct_size = sizeof(ignored)};
-    struct wal__rewind_progress back;
-    enum wal_status status = wal__rewind_clean(job, false, &ignored);
-
-    /* The one that failed is put back too, whatever became of it. */
-    for (uint32_t i = progress->moved + 1; i < job->before.count; i++) {
-        chosen[i] = 0;
-    }
-    return status == WAL_OK ? wal__rewind_bring(job, &job->before, NULL, chosen,
-                                                &back, &ignored)
-                            : status;
-}
-
 /*
  * After a failure nothing of it stays. WAL_OK when that is so, or when the next
  * call will find nothing but temporary files; else files are in both states,
- * and the journal is left for the next call.
+ * and the journal is left for the next call. moved are those to be put back:
+ * also the one that failed, whatever became of it.
  */
-static enum wal_status revoke(struct wal__rewind_job *job, uint8_t *chosen,
-                              const struct wal__rewind_progress *progress)
+static enum wal_status revoke(struct wal__rewind_job *job, const uint8_t *moved)
 {
     struct wal_error ignored = {.struct_size = sizeof(ignored)};
     enum wal_status status = WAL_OK;
 
-    if (progress->touched) {
-        status = take_back(job, chosen, progress);
+    if (memchr(moved, 1, job->before.count) != NULL) {
+        status = wal__rewind_clean(job, false, &ignored);
+        if (status == WAL_OK) {
+            status = wal__rewind_bring(job, &job->before, NULL, moved, NULL,
+                                       &ignored);
+        }
     }
     if (status == WAL_OK && wal__rewind_clean(job, true, &ignored) == WAL_OK) {
         (void)!wal__rewind_journal_end(job, true, &ignored);
@@ -50,28 +37,30 @@ static enum wal_status revoke(struct wal__rewind_job *job, uint8_t *chosen,
 }
 
 /* *half is set when files are left in both states. */
-static enum wal_status apply(struct wal__rewind_job *job,
-                             const struct wal__files *target, bool *half,
+static enum wal_status apply(struct wal__rewind_job *job, bool *half,
                              struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
     struct wal_error ignored = {.struct_size = sizeof(ignored)};
-    struct wal__rewind_progress progress;
-    uint8_t *chosen = wal__heap_alloc(heap, job->before.count);
+    uint32_t count = job->before.count;
+    /* Which files are chosen, and which of them were moved. */
+    uint8_t *chosen = wal__heap_zalloc(heap, 2 * (size_t)count);
+    uint8_t *moved;
     enum wal_status status;
 
     if (chosen == NULL) {
         return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     }
-    memset(chosen, 1, job->before.count);
-    status = wal__rewind_keep(job, target, error);
+    moved = chosen + count;
+    memset(chosen, 1, count);
+    status = wal__rewind_keep(job, error);
     if (status != WAL_OK) {
         goto out;
     }
-    status = wal__rewind_bring(job, &job->after, &job->before, chosen,
-                               &progress, error);
+    status =
+        wal__rewind_bring(job, &job->after, &job->before, chosen, moved, error);
     if (status != WAL_OK) {
-        *half = revoke(job, chosen, &progress) != WAL_OK;
+        *half = revoke(job, moved) != WAL_OK;
     } else {
         /* Left behind it does no harm: every file is found done. */
         (void)!wal__rewind_journal_end(job, false, &ignored);
@@ -166,7 +155,7 @@ static enum wal_status plan_and_apply(struct wal_session *session,
     wal__rewind_plan_init(&plan, session->core->env.heap);
     status = wal__rewind_plan_make(&plan, &job, id, options, error);
     if (status == WAL_OK && !dry && plan.changes.count > 0) {
-        status = apply(&job, &plan.target, half, error);
+        status = apply(&job, half, error);
         if (status == WAL_OK) {
             rewind->undo = job.undo;
             wal__buf_init(&job.undo, session->core->env.heap);

@@ -12,11 +12,6 @@
 #include "engine/base/error.h"
 #include "engine/checkpoint/rewind_parts.h"
 
-enum {
-    PIECE_SIZE = 1024 * 1024,
-    NAME_MAX_SIZE = WAL__FILE_PATH_MAX + 64
-};
-
 static enum wal_status no_memory(struct wal_error *error)
 {
     return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
@@ -28,209 +23,6 @@ static size_t parent_size(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash == NULL ? 0 : (size_t)(slash - path);
-}
-
-/* The name of a file's temporary one. */
-static void temporary_name(const struct wal__rewind_job *job, uint32_t number,
-                           char out[NAME_MAX_SIZE])
-{
-    const char *path = wal__file_path(&job->before.items[number]);
-    size_t size = parent_size(path);
-
-    (void)snprintf(out, NAME_MAX_SIZE, "%.*s%s.agentwal-%s-%" PRIu32, (int)size,
-                   path, size == 0 ? "" : "/", job->mark, number);
-}
-
-/* --- contents ------------------------------------------------------------ */
-
-/* A failure of a content, told with the file that needs it. */
-static enum wal_status content_fail(const struct wal__file_record *file,
-                                    enum wal_status status,
-                                    const struct wal_error *why,
-                                    struct wal_error *error)
-{
-    char digest[2 * WAL__DIGEST_SIZE + 1];
-
-    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
-        (void)snprintf(digest + 2 * i, 3, "%02x", file->digest.bytes[i]);
-    }
-    if (status == WAL_ENOTFOUND) {
-        status = WAL_ECORRUPT;
-    }
-    return wal__fail(error, status, why->sys_errno, wal__file_path(file), 0,
-                     "its content %s cannot be read: %s", digest, why->text);
-}
-
-static enum wal_status write_piece(const struct wal__rewind_job *job,
-                                   struct wal__tree_file *out, const char *path,
-                                   const uint8_t *data, size_t size,
-                                   uint64_t offset, struct wal_error *error)
-{
-    size_t done = 0;
-
-    while (done < size) {
-        size_t put = 0;
-        int err = 0;
-        enum wal_status status =
-            job->io->write(job->io->ctx, out, data + done, size - done,
-                           offset + done, &put, &err);
-
-        if (status == WAL_OK && put == 0) {
-            status = WAL_EIO;
-        }
-        if (status != WAL_OK) {
-            return wal__tree_fail(error, status, err, path,
-                                  "the file cannot be written");
-        }
-        done += put;
-    }
-    return WAL_OK;
-}
-
-/* Reads a file's content from its first byte to its last, which verifies it,
- * and writes it to `out` unless that is null. */
-static enum wal_status copy_content(const struct wal__rewind_job *job,
-                                    const struct wal__file_record *file,
-                                    struct wal__tree_file *out, uint8_t *piece,
-                                    struct wal_error *error)
-{
-    struct wal_error own = {.struct_size = sizeof(own)};
-    struct wal__blob_reader *reader = NULL;
-    uint64_t offset = 0;
-    uint64_t got = 1;
-    enum wal_status status = wal__blob_reader_create(
-        &job->session->core->blobs, &file->digest, &reader, &own);
-
-    if (status == WAL_OK && wal__blob_reader_size(reader) != file->size) {
-        status = wal__fail(&own, WAL_ECORRUPT, 0, NULL, 0,
-                           "it has another size than the file");
-    }
-    while (status == WAL_OK && got > 0) {
-        status = wal__blob_read(reader, offset, piece, PIECE_SIZE, &got, &own);
-        if (status != WAL_OK || out == NULL) {
-            offset += got;
-            continue;
-        }
-        status = write_piece(job, out, wal__file_path(file), piece, (size_t)got,
-                             offset, error);
-        if (status != WAL_OK) {
-            goto out;
-        }
-        offset += got;
-    }
-    if (status != WAL_OK) {
-        status = content_fail(file, status, &own, error);
-    }
-out:
-    wal__blob_reader_destroy(reader);
-    return status;
-}
-
-enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
-                                   const struct wal__files *list,
-                                   const uint8_t *chosen,
-                                   struct wal_error *error)
-{
-    const struct wal__heap *heap = job->session->core->env.heap;
-    uint8_t *piece = wal__heap_alloc(heap, PIECE_SIZE);
-    enum wal_status status = WAL_OK;
-
-    if (piece == NULL) {
-        return no_memory(error);
-    }
-    for (uint32_t i = 0; i < list->count && status == WAL_OK; i++) {
-        if (chosen[i] != 0 && list->items[i].kind != WAL__FILE_ABSENT) {
-            status = copy_content(job, &list->items[i], NULL, piece, error);
-        }
-    }
-    wal__heap_free(heap, piece);
-    return status;
-}
-
-/* --- temporary files ----------------------------------------------------- */
-
-static enum wal_status make_file(const struct wal__rewind_job *job,
-                                 const struct wal__file_record *to,
-                                 const char *name, uint8_t *piece,
-                                 struct wal_error *error)
-{
-    const struct wal__tree_io *io = job->io;
-    struct wal__tree_file *file;
-    int err = 0;
-    enum wal_status status =
-        io->create(io->ctx, job->tree, name, 0600, &file, &err);
-
-    if (status != WAL_OK) {
-        return wal__tree_fail(error, status, err, wal__file_path(to),
-                              "a file beside it cannot be made");
-    }
-    status = copy_content(job, to, file, piece, error);
-    if (status == WAL_OK) {
-        /* Last: writing takes some bits away. */
-        status = io->set_mode(io->ctx, file, to->mode, &err);
-        if (status != WAL_OK) {
-            (void)!wal__tree_fail(error, status, err, wal__file_path(to),
-                                  "its permission bits cannot be set");
-        }
-    }
-    io->close(io->ctx, file);
-    return status;
-}
-
-static enum wal_status make_link(const struct wal__rewind_job *job,
-                                 const struct wal__file_record *to,
-                                 const char *name, struct wal_error *error)
-{
-    struct wal_error own = {.struct_size = sizeof(own)};
-    struct wal__buf target;
-    enum wal_status status;
-    int err = 0;
-
-    wal__buf_init(&target, job->session->core->env.heap);
-    status =
-        wal__blob_load(&job->session->core->blobs, &to->digest, &target, &own);
-    if (status != WAL_OK) {
-        status = content_fail(to, status, &own, error);
-    } else if (wal__buf_append(&target, "", 1) != WAL_OK) {
-        status = no_memory(error);
-    } else {
-        status = job->io->make_link(job->io->ctx, job->tree, name,
-                                    (const char *)target.data, &err);
-        if (status != WAL_OK) {
-            (void)!wal__tree_fail(error, status, err, wal__file_path(to),
-                                  "a link beside it cannot be made");
-        }
-    }
-    wal__buf_deinit(&target);
-    return status;
-}
-
-static enum wal_status make_temporaries(const struct wal__rewind_job *job,
-                                        const struct wal__files *to,
-                                        const uint8_t *chosen,
-                                        struct wal_error *error)
-{
-    const struct wal__heap *heap = job->session->core->env.heap;
-    uint8_t *piece = wal__heap_alloc(heap, PIECE_SIZE);
-    enum wal_status status = WAL_OK;
-    char name[NAME_MAX_SIZE];
-
-    if (piece == NULL) {
-        return no_memory(error);
-    }
-    for (uint32_t i = 0; i < to->count && status == WAL_OK; i++) {
-        const struct wal__file_record *file = &to->items[i];
-
-        if (chosen[i] == 0 || file->kind == WAL__FILE_ABSENT) {
-            continue;
-        }
-        temporary_name(job, i, name);
-        status = file->kind == WAL__FILE_SYMLINK
-                     ? make_link(job, file, name, error)
-                     : make_file(job, file, name, piece, error);
-    }
-    wal__heap_free(heap, piece);
-    return status;
 }
 
 /* --- directories --------------------------------------------------------- */
@@ -353,35 +145,56 @@ static enum wal_status add_place(struct wal__buf *places, const char *path)
     return wal__buf_append(places, &place, sizeof(place));
 }
 
-static enum wal_status sync_places(const struct wal__rewind_job *job,
-                                   struct wal__buf *places,
-                                   struct wal_error *error)
+/* The places as paths, each once, followed by a NUL. */
+static enum wal_status list_places(struct wal__buf *places,
+                                   struct wal__buf *paths)
 {
     struct place *items = (void *)places->data;
     size_t count = places->size / sizeof(*items);
-    char name[WAL__FILE_PATH_MAX + 1];
+    enum wal_status status = WAL_OK;
 
     if (count > 0) {
         qsort(items, count, sizeof(*items), compare_places);
     }
-    for (size_t i = 0; i < count; i++) {
-        enum wal_status status;
-        int err = 0;
-
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
         if (i > 0 && compare_places(&items[i - 1], &items[i]) == 0) {
             continue;
         }
-        memcpy(name, items[i].path, items[i].size);
-        name[items[i].size] = '\0';
-        status = job->io->sync_directory(job->io->ctx, job->tree, name, &err);
-        /* One that is gone, or is another's now, holds none of our names. */
-        if (status != WAL_OK && status != WAL_ENOTFOUND &&
-            status != WAL_ENOTFILE && status != WAL_EOUTSIDE) {
-            return wal__tree_fail(error, status, err, name,
-                                  "the directory cannot be synced");
+        status = wal__buf_append(paths, items[i].path, items[i].size);
+        if (status == WAL_OK) {
+            status = wal__buf_append(paths, "", 1);
         }
     }
-    return WAL_OK;
+    return status;
+}
+
+static enum wal_status sync_places(const struct wal__rewind_job *job,
+                                   struct wal__buf *places,
+                                   struct wal_error *error)
+{
+    struct wal__buf paths;
+    enum wal_status status;
+    int err = 0;
+
+    wal__buf_init(&paths, places->heap);
+    status = list_places(places, &paths);
+    if (status != WAL_OK) {
+        status = no_memory(error);
+    } else {
+        status = job->io->sync_directories(job->io->ctx, job->tree,
+                                           (const char *)paths.data, paths.size,
+                                           &err);
+        /* One that is gone, or is another's now, holds none of our names. */
+        if (status == WAL_ENOTFOUND || status == WAL_ENOTFILE ||
+            status == WAL_EOUTSIDE) {
+            status = WAL_OK;
+        } else if (status != WAL_OK) {
+            (void)!wal__tree_fail(error, status, err, job->root,
+                                  "its directories cannot be synced");
+        }
+    }
+    wal__buf_deinit(&paths);
+    return status;
 }
 
 /* Every directory in which a name of the chosen files, or one of the
@@ -474,7 +287,7 @@ static enum wal_status move_file(const struct wal__rewind_job *job,
 {
     const struct wal__tree_io *io = job->io;
     const char *path = wal__file_path(to);
-    char name[NAME_MAX_SIZE];
+    char name[WAL__REWIND_NAME];
     enum wal_status status;
     int err = 0;
 
@@ -482,7 +295,7 @@ static enum wal_status move_file(const struct wal__rewind_job *job,
         status = io->unlink(io->ctx, job->tree, path, &err);
         status = status == WAL_ENOTFOUND ? WAL_OK : status;
     } else {
-        temporary_name(job, number, name);
+        wal__rewind_temporary(job, number, name);
         status = io->rename(io->ctx, job->tree, name, path, &err);
     }
     return status == WAL_OK ? WAL_OK
@@ -490,45 +303,62 @@ static enum wal_status move_file(const struct wal__rewind_job *job,
                                              "the file cannot be replaced");
 }
 
-static enum wal_status move_files(const struct wal__rewind_job *job,
-                                  const struct wal__files *to,
-                                  const uint8_t *chosen,
-                                  struct wal__rewind_progress *progress,
+/* The files of a list that are put in place. */
+struct moving {
+    const struct wal__rewind_job *job;
+    const struct wal__files *to;
+    const uint8_t *chosen;
+    uint8_t *moved; /* or null */
+};
+
+static enum wal_status move_one(void *ctx, void *state, uint32_t item,
+                                struct wal_error *error)
+{
+    const struct moving *moving = ctx;
+
+    (void)state;
+    if (moving->chosen[item] == 0) {
+        return WAL_OK;
+    }
+    if (moving->moved != NULL) {
+        moving->moved[item] = 1;
+    }
+    return move_file(moving->job, &moving->to->items[item], item, error);
+}
+
+/* By several threads: the system frees what was there before, which takes its
+ * time, in the course of the call. */
+static enum wal_status move_files(struct moving *moving,
                                   struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    const struct wal__many many = {.env = &moving->job->session->core->env,
+                                   .ctx = moving,
+                                   .count = moving->to->count,
+                                   .run = WAL__REWIND_RUN,
+                                   .each = move_one};
 
-    for (uint32_t i = 0; i < to->count && status == WAL_OK; i++) {
-        if (chosen[i] != 0) {
-            progress->touched = true;
-            status = move_file(job, &to->items[i], i, error);
-        }
-        if (status == WAL_OK) {
-            progress->moved = i + 1;
-        }
-    }
-    return status;
+    return wal__many(&many, error);
 }
 
 enum wal_status wal__rewind_bring(const struct wal__rewind_job *job,
                                   const struct wal__files *to,
                                   const struct wal__files *from,
-                                  const uint8_t *chosen,
-                                  struct wal__rewind_progress *progress,
+                                  const uint8_t *chosen, uint8_t *moved,
                                   struct wal_error *error)
 {
+    struct moving moving = {
+        .job = job, .to = to, .chosen = chosen, .moved = moved};
     struct wal__buf missing;
     enum wal_status status;
     int err = 0;
 
-    *progress = (struct wal__rewind_progress){0};
     wal__buf_init(&missing, job->session->core->env.heap);
     status = wal__rewind_missing(job, to, chosen, &missing, error);
     if (status == WAL_OK) {
         status = make_directories(job, &missing, error);
     }
     if (status == WAL_OK) {
-        status = make_temporaries(job, to, chosen, error);
+        status = wal__rewind_prepare(job, to, chosen, error);
     }
     if (status == WAL_OK) {
         status = job->io->sync_all(job->io->ctx, job->tree, &err);
@@ -541,7 +371,7 @@ enum wal_status wal__rewind_bring(const struct wal__rewind_job *job,
         status = check_unchanged(job, from, chosen, error);
     }
     if (status == WAL_OK) {
-        status = move_files(job, to, chosen, progress, error);
+        status = move_files(&moving, error);
     }
     if (status == WAL_OK) {
         status = sync_directories(job, &missing, chosen, error);
@@ -576,13 +406,13 @@ enum wal_status wal__rewind_clean(const struct wal__rewind_job *job,
                                   bool directories, struct wal_error *error)
 {
     static const struct wal__buf none;
-    char name[NAME_MAX_SIZE];
+    char name[WAL__REWIND_NAME];
 
     for (uint32_t i = 0; i < job->before.count; i++) {
         enum wal_status status;
         int err = 0;
 
-        temporary_name(job, i, name);
+        wal__rewind_temporary(job, i, name);
         status = job->io->unlink(job->io->ctx, job->tree, name, &err);
         /* Where its directory was replaced there is nothing to remove. */
         if (status != WAL_OK && status != WAL_ENOTFOUND &&

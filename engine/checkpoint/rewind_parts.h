@@ -7,10 +7,13 @@
 #define WAL_CHECKPOINT_REWIND_PARTS_H
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/many.h"
 #include "engine/checkpoint/rewind.h"
 
 enum {
-    WAL__REWIND_MARK = 16 /* hexadecimal digits in a temporary file's name */
+    WAL__REWIND_MARK = 16, /* hexadecimal digits in a temporary file's name */
+    WAL__REWIND_NAME = WAL__FILE_PATH_MAX + 64,
+    WAL__REWIND_RUN = 2 /* files that a thread takes at once */
 };
 
 /* The two lists have the same paths in the same order. */
@@ -66,16 +69,35 @@ enum wal_status wal__rewind_journal_end(struct wal__rewind_job *job,
                                         struct wal_error *error) WAL_MUST_USE;
 
 /*
- * rewind_apply.c. A choice is a byte for each file of the job: not 0 for those
- * that are meant.
+ * rewind_content.c. A choice is a byte for each file of the job: not 0 for
+ * those that are meant.
  */
 
+/* The name of a file's temporary one, beside it. */
+void wal__rewind_temporary(const struct wal__rewind_job *job, uint32_t number,
+                           char out[WAL__REWIND_NAME]);
 /* Reads every content that the chosen files of a list need. WAL_ECORRUPT names
  * the file and the digest. */
 enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
                                    const struct wal__files *list,
                                    const uint8_t *chosen,
                                    struct wal_error *error) WAL_MUST_USE;
+/* Of one file, in a thread of wal__many; state is the thread's, and to be
+ * ended. */
+enum wal_status wal__rewind_verify_one(const struct wal__rewind_job *job,
+                                       const struct wal__files *list,
+                                       uint32_t item, void *state,
+                                       struct wal_error *error) WAL_MUST_USE;
+void wal__rewind_verify_end(const struct wal__rewind_job *job, void *state);
+/* Makes the chosen files of a list under their temporary names. A failure
+ * leaves some. */
+enum wal_status wal__rewind_prepare(const struct wal__rewind_job *job,
+                                    const struct wal__files *to,
+                                    const uint8_t *chosen,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/* rewind_apply.c */
+
 /* The directories that are missing for the chosen files of a list, appended
  * to `out`. */
 enum wal_status wal__rewind_missing(const struct wal__rewind_job *job,
@@ -83,23 +105,18 @@ enum wal_status wal__rewind_missing(const struct wal__rewind_job *job,
                                     const uint8_t *chosen, struct wal__buf *out,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* How far bringing files to a state came. */
-struct wal__rewind_progress {
-    uint32_t moved; /* the chosen ones before this are in the new state */
-    bool touched;   /* some file may be */
-};
-
 /*
  * Brings the chosen files to the state in `to`, one of the job's lists, and
  * makes it durable. from, if not null, is the other: a file whose times are
- * not as it says any more is WAL_ECHANGED before anything is touched. A
- * failure leaves temporary files and directories for wal__rewind_clean.
+ * not as it says any more is WAL_ECHANGED before anything is touched. moved,
+ * if not null, has a byte for each file, zeros before: 1 for those that may be
+ * in the new state. A failure leaves temporary files and directories for
+ * wal__rewind_clean.
  */
 enum wal_status wal__rewind_bring(const struct wal__rewind_job *job,
                                   const struct wal__files *to,
                                   const struct wal__files *from,
-                                  const uint8_t *chosen,
-                                  struct wal__rewind_progress *progress,
+                                  const uint8_t *chosen, uint8_t *moved,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Removes temporary files that are left, durably; with `directories` also
@@ -140,7 +157,6 @@ enum wal_status wal__rewind_plan_make(struct wal__rewind_plan *plan,
  * WAL_ECHANGED when that is something else than it had.
  */
 enum wal_status wal__rewind_keep(struct wal__rewind_job *job,
-                                 const struct wal__files *target,
                                  struct wal_error *error) WAL_MUST_USE;
 
 #endif

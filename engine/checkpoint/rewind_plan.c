@@ -8,6 +8,10 @@
 #include "engine/base/error.h"
 #include "engine/checkpoint/rewind_parts.h"
 
+enum {
+    FEW = 64 /* files that are read faster than lists are loaded */
+};
+
 static enum wal_status no_memory(struct wal_error *error)
 {
     return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
@@ -72,42 +76,95 @@ static enum wal_status load_target(struct wal__rewind_plan *plan,
     return status;
 }
 
+/* The files of the disk that the target's list does not tell, in the records
+ * of `unread`, whose paths the disk's have. */
+static enum wal_status read_unread(const struct wal__rewind_job *job,
+                                   struct wal__files *unread,
+                                   struct wal_error *error)
+{
+    const struct wal__env *env = &job->session->core->env;
+    struct wal__span root = {(const uint8_t *)job->root, strlen(job->root)};
+    struct wal__collect collect = {
+        .env = env, .io = job->io, .tree = job->tree};
+    struct wal__files earlier[WAL__COLLECT_EARLIER];
+    enum wal_status status = WAL_OK;
+    struct wal__digest newest;
+
+    for (uint32_t i = 0; i < WAL__COLLECT_EARLIER; i++) {
+        wal__files_init(&earlier[i], env->heap);
+        collect.earlier[i] = &earlier[i];
+    }
+    if (unread->count > FEW) {
+        status =
+            wal__checkpoint_earlier(job->session, root, unread, earlier,
+                                    &newest, &collect.earlier_count, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__collect(&collect, unread, error);
+    }
+    for (uint32_t i = 0; i < WAL__COLLECT_EARLIER; i++) {
+        wal__files_deinit(&earlier[i]);
+    }
+    return status;
+}
+
+/* The records that are chosen, to be filled and to be put back. */
+static void take_chosen(struct wal__files *from, const uint8_t *chosen,
+                        struct wal__files *to)
+{
+    to->count = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (chosen[i] != 0) {
+            to->items[to->count++] = from->items[i];
+        }
+    }
+}
+
+static void put_chosen(struct wal__files *into, const uint8_t *chosen,
+                       const struct wal__files *from)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < into->count; i++) {
+        if (chosen[i] != 0) {
+            into->items[i] = from->items[next++];
+        }
+    }
+}
+
 /* The target's files as they are on disk. */
 static enum wal_status look(struct wal__rewind_plan *plan,
                             const struct wal__rewind_job *job,
                             struct wal_error *error)
 {
     const struct wal__env *env = &job->session->core->env;
+    uint32_t count = plan->target.count;
     struct wal__collect collect = {.env = env,
                                    .io = job->io,
                                    .tree = job->tree,
                                    .earlier = {&plan->target},
                                    .earlier_count = 1};
-    struct wal__files earlier[WAL__COLLECT_EARLIER];
-    struct wal__digest newest;
-    uint32_t count = 0;
-    struct wal__span root = {(const uint8_t *)job->root, strlen(job->root)};
-    enum wal_status status;
+    struct wal__files unread = {.heap = env->heap};
+    enum wal_status status = wal__files_among(&plan->disk, &plan->target,
+                                              &plan->target, true, error);
 
-    for (uint32_t i = 0; i < WAL__COLLECT_EARLIER; i++) {
-        wal__files_init(&earlier[i], env->heap);
+    if (status != WAL_OK || count == 0) {
+        return status;
     }
-    status = wal__files_among(&plan->disk, &plan->target, &plan->target, true,
-                              error);
+    collect.unread = wal__heap_zalloc(env->heap, count);
+    unread.items = wal__heap_alloc(env->heap, count * sizeof(unread.items[0]));
+    status = collect.unread != NULL && unread.items != NULL
+                 ? wal__collect(&collect, &plan->disk, error)
+                 : no_memory(error);
     if (status == WAL_OK) {
-        status = wal__checkpoint_earlier(job->session, root, &plan->target,
-                                         earlier, &newest, &count, error);
-    }
-    for (uint32_t i = 0;
-         i < count && collect.earlier_count < WAL__COLLECT_EARLIER; i++) {
-        collect.earlier[collect.earlier_count++] = &earlier[i];
+        take_chosen(&plan->disk, collect.unread, &unread);
+        status = read_unread(job, &unread, error);
     }
     if (status == WAL_OK) {
-        status = wal__collect(&collect, &plan->disk, error);
+        put_chosen(&plan->disk, collect.unread, &unread);
     }
-    for (uint32_t i = 0; i < WAL__COLLECT_EARLIER; i++) {
-        wal__files_deinit(&earlier[i]);
-    }
+    wal__heap_free(env->heap, unread.items);
+    wal__heap_free(env->heap, collect.unread);
     return status;
 }
 
@@ -253,44 +310,80 @@ static enum wal_status may_make(const struct wal__rewind_job *job,
     return status;
 }
 
-static enum wal_status check_places(const struct wal__rewind_job *job,
-                                    struct wal_error *error)
+static enum wal_status check_place(const struct wal__rewind_job *job,
+                                   const char *path, struct wal_error *error)
 {
-    for (uint32_t i = 0; i < job->after.count; i++) {
-        const char *path = wal__file_path(&job->after.items[i]);
-        int err = 0;
-        enum wal_status status =
-            job->io->may_replace(job->io->ctx, job->tree, path, &err);
+    int err = 0;
+    enum wal_status status =
+        job->io->may_replace(job->io->ctx, job->tree, path, &err);
 
-        if (status == WAL_ENOTFOUND) {
-            status = may_make(job, path, &err);
-        }
-        if (status != WAL_OK) {
-            return wal__tree_fail(error, status, err, path,
-                                  "the file cannot be replaced");
-        }
+    if (status == WAL_ENOTFOUND) {
+        status = may_make(job, path, &err);
     }
-    return WAL_OK;
+    return status == WAL_OK ? WAL_OK
+                            : wal__tree_fail(error, status, err, path,
+                                             "the file cannot be replaced");
 }
 
-static enum wal_status check_possible(const struct wal__rewind_job *job,
-                                      struct wal__buf *missing,
-                                      struct wal_error *error)
+/* A change, and all that has to be known of it. */
+struct examining {
+    const struct wal__rewind_job *job;
+    struct wal__counting counting;
+};
+
+static enum wal_status examine(void *ctx, void *state, uint32_t item,
+                               struct wal_error *error)
+{
+    struct examining *examining = ctx;
+    const struct wal__rewind_job *job = examining->job;
+    enum wal_status status =
+        wal__rewind_verify_one(job, &job->after, item, state, error);
+
+    if (status == WAL_OK) {
+        status =
+            check_place(job, wal__file_path(&job->after.items[item]), error);
+    }
+    return status == WAL_OK
+               ? wal__counting_one(&examining->counting, item, error)
+               : status;
+}
+
+static void end_examining(void *ctx, void *state)
+{
+    const struct examining *examining = ctx;
+
+    wal__rewind_verify_end(examining->job, state);
+}
+
+/* Whether it can be done, and how many lines it changes. The job's lists are
+ * in the order of the changes. */
+static enum wal_status examine_all(struct wal__rewind_plan *plan,
+                                   struct wal__rewind_job *job,
+                                   struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
+    const struct wal__contents blobs = {.blobs = &job->session->core->blobs};
+    const struct wal__contents disk = {.io = job->io, .tree = job->tree};
+    struct examining examining = {.job = job};
+    const struct wal__many many = {.env = &job->session->core->env,
+                                   .ctx = &examining,
+                                   .count = job->after.count,
+                                   .run = WAL__REWIND_RUN,
+                                   .each = examine,
+                                   .end = end_examining};
     uint8_t *chosen = wal__heap_alloc(heap, job->after.count);
     enum wal_status status;
 
     if (chosen == NULL) {
         return no_memory(error);
     }
-    memset(chosen, 1, job->after.count);
-    status = wal__rewind_verify(job, &job->after, chosen, error);
+    wal__counting_init(&examining.counting, &plan->changes, &disk, &blobs);
+    status = wal__many(&many, error);
+    wal__counting_deinit(&examining.counting);
     if (status == WAL_OK) {
-        status = check_places(job, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__rewind_missing(job, &job->after, chosen, missing, error);
+        memset(chosen, 1, job->after.count);
+        status = wal__rewind_missing(job, &job->after, chosen,
+                                     &job->directories, error);
     }
     wal__heap_free(heap, chosen);
     return status;
@@ -302,8 +395,6 @@ enum wal_status wal__rewind_plan_make(struct wal__rewind_plan *plan,
                                       const struct wal_rewind_options *options,
                                       struct wal_error *error)
 {
-    struct wal__contents blobs = {.blobs = &job->session->core->blobs};
-    struct wal__contents disk = {.io = job->io};
     enum wal_status status = load_target(plan, job, id, options->root, error);
 
     if (status == WAL_OK) {
@@ -320,11 +411,7 @@ enum wal_status wal__rewind_plan_make(struct wal__rewind_plan *plan,
         status = fill_lists(plan, job, error);
     }
     if (status == WAL_OK && plan->changes.count > 0) {
-        status = check_possible(job, &job->directories, error);
-    }
-    if (status == WAL_OK) {
-        disk.tree = job->tree;
-        status = wal__changes_count(&plan->changes, &disk, &blobs, error);
+        status = examine_all(plan, job, error);
     }
     return status;
 }

@@ -127,14 +127,13 @@ static enum wal_status bring(struct resume *resume, enum found from,
 {
     const struct wal__files *to =
         from == FOUND_BEFORE ? &resume->job.after : &resume->job.before;
-    struct wal__rewind_progress progress;
     enum wal_status status;
 
     choose(resume, from);
     status = wal__rewind_verify(&resume->job, to, resume->chosen, error);
     if (status == WAL_OK) {
-        status = wal__rewind_bring(&resume->job, to, NULL, resume->chosen,
-                                   &progress, error);
+        status = wal__rewind_bring(&resume->job, to, NULL, resume->chosen, NULL,
+                                   error);
     }
     return status;
 }

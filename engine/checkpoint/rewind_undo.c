@@ -38,7 +38,6 @@ static enum wal_status take_names(struct wal__rewind_job *job,
 
 /* The files of `before` with their contents in the store. */
 static enum wal_status collect_files(const struct wal__rewind_job *job,
-                                     const struct wal__files *target,
                                      struct wal__files *files,
                                      struct wal__blob_cost *cost,
                                      struct wal_error *error)
@@ -47,7 +46,7 @@ static enum wal_status collect_files(const struct wal__rewind_job *job,
                                    .io = job->io,
                                    .tree = job->tree,
                                    .blobs = &job->session->core->blobs,
-                                   .earlier = {target},
+                                   .earlier = {&job->before},
                                    .earlier_count = 1};
     enum wal_status status =
         wal__files_among(files, &job->before, &job->before, true, error);
@@ -84,7 +83,7 @@ static enum wal_status keep_list(struct wal__rewind_job *job,
     } else {
         status =
             wal__blobs_put(blobs, (struct wal__span){bytes.data, bytes.size},
-                           &job->after_list, &job->before_list, cost, error);
+                           NULL, &job->before_list, cost, error);
     }
     if (status == WAL_OK) {
         status = wal__blobs_sync(blobs, cost->end, error);
@@ -159,7 +158,6 @@ static enum wal_status commit(const struct wal__rewind_job *job,
 }
 
 enum wal_status wal__rewind_keep(struct wal__rewind_job *job,
-                                 const struct wal__files *target,
                                  struct wal_error *error)
 {
     struct wal__blob_cost cost = {0};
@@ -169,7 +167,7 @@ enum wal_status wal__rewind_keep(struct wal__rewind_job *job,
     wal__files_init(&files, job->session->core->env.heap);
     status = take_names(job, error);
     if (status == WAL_OK) {
-        status = collect_files(job, target, &files, &cost, error);
+        status = collect_files(job, &files, &cost, error);
     }
     if (status == WAL_OK) {
         status = keep_list(job, &files, &cost, error);

@@ -114,9 +114,13 @@ struct wal__tree_io {
      * written before, on stable storage (syncfs). */
     enum wal_status (*sync_all)(void *ctx, struct wal__tree *tree,
                                 int *sys_errno);
-    /* The names in a directory below the root; empty path: the root. */
-    enum wal_status (*sync_directory)(void *ctx, struct wal__tree *tree,
-                                      const char *path, int *sys_errno);
+    /* The names in directories below the root, on stable storage: paths, each
+     * followed by a NUL, `size` bytes in all; the empty one is the root. One
+     * that is not there, or not to be reached, is told last: the others are
+     * synced all the same. */
+    enum wal_status (*sync_directories)(void *ctx, struct wal__tree *tree,
+                                        const char *paths, size_t size,
+                                        int *sys_errno);
 
     int64_t (*now_ns)(void *ctx); /* of the clock that file times come from */
 };

@@ -109,7 +109,6 @@ static void tree_close_root(void *ctx, struct wal__tree *tree)
 
 /* A name below a directory that is open for this call alone. */
 struct spot {
-    struct wal__ways *ways;
     int parent;
     const char *name;
 };
@@ -123,18 +122,16 @@ static enum wal_status spot_open(struct wal__tree *tree, const char *path,
     if (error != 0) {
         return fail_on_way(sys_errno, error);
     }
-    spot->ways = &tree->ways;
     spot->parent = wal__way_open(&tree->ways, path, place.parent_size);
     spot->name = place.name;
     return spot->parent < 0 ? fail_on_way(sys_errno, errno) : WAL_OK;
 }
 
-/* Counts what was done, now that it is. Keeps errno. */
+/* Keeps errno. */
 static void spot_close(const struct spot *spot)
 {
     int error = errno;
 
-    atomic_fetch_add(&spot->ways->changes, 1);
     (void)close(spot->parent);
     errno = error;
 }
@@ -182,7 +179,7 @@ static enum wal_status tree_stat(void *ctx, struct wal__tree *tree,
         WAL__RETRY(result, fstatat(view.parent->fd, view.name, &st,
                                    AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT));
         status = answer(result, &error);
-        wal__way_give_back(&tree->ways, view.parent);
+        wal__way_give_back(view.parent);
     }
     if (means_absent(status)) {
         *out = (struct wal__tree_stat){.kind = WAL__TREE_ABSENT};
@@ -226,7 +223,7 @@ static enum wal_status open_below(struct wal__tree *tree, const char *path,
     WAL__RETRY(file->fd, openat(view.parent->fd, view.name,
                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
                                     O_CLOEXEC));
-    wal__way_give_back(&tree->ways, view.parent);
+    wal__way_give_back(view.parent);
     file->fd = wal__descriptor_move(file->fd);
     if (file->fd < 0) {
         return fail(sys_errno, errno);
@@ -395,7 +392,7 @@ static enum wal_status tree_read_link(void *ctx, struct wal__tree *tree,
     }
     WAL__RETRY(result,
                readlinkat(view.parent->fd, view.name, target, sizeof(target)));
-    wal__way_give_back(&tree->ways, view.parent);
+    wal__way_give_back(view.parent);
     if (result < 0) {
         *sys_errno = errno;
         return errno == EINVAL ? WAL_ENOTFILE : wal__tree_status(errno);
@@ -532,24 +529,37 @@ static enum wal_status tree_sync_all(void *ctx, struct wal__tree *tree,
     return answer(result, sys_errno);
 }
 
-static enum wal_status tree_sync_directory(void *ctx, struct wal__tree *tree,
-                                           const char *path, int *sys_errno)
+/* 0, or why one of the paths cannot be looked for. */
+static int check_paths(const char *paths, size_t size)
+{
+    int error = 0;
+
+    for (size_t at = 0; at < size && error == 0; at += strlen(paths + at) + 1) {
+        struct wal__tree_place place;
+
+        if (paths[at] != '\0') {
+            error = wal__tree_path_cut(paths + at, &place);
+        }
+    }
+    return error;
+}
+
+static enum wal_status tree_sync_directories(void *ctx, struct wal__tree *tree,
+                                             const char *paths, size_t size,
+                                             int *sys_errno)
 {
     (void)ctx;
-    struct wal__tree_place place;
-    int error = path[0] == '\0' ? 0 : wal__tree_path_cut(path, &place);
-    int directory;
+    struct wal__way_synced synced;
+    int error = check_paths(paths, size);
 
-    if (error == 0) {
-        directory = wal__way_open(&tree->ways, path, strlen(path));
-        error = directory < 0 ? errno : 0;
-    }
     if (error != 0) {
         return fail_on_way(sys_errno, error);
     }
-    error = wal__way_sync(&tree->ways, directory, tree->device);
-    (void)close(directory);
-    return error == 0 ? WAL_OK : fail(sys_errno, error);
+    synced = wal__way_sync(&tree->ways, paths, size, tree->device);
+    if (synced.error != 0) {
+        return fail(sys_errno, synced.error);
+    }
+    return synced.way == 0 ? WAL_OK : fail_on_way(sys_errno, synced.way);
 }
 
 /* Files get the time of the last tick, which lies before that of the clock:
@@ -576,7 +586,7 @@ static int64_t tree_now_ns(void *ctx)
         .unlink = tree_unlink, .make_directory = tree_make_directory,        \
         .remove_directory = tree_remove_directory,                           \
         .may_replace = tree_may_replace, .sync_all = tree_sync_all,          \
-        .sync_directory = tree_sync_directory, .now_ns = tree_now_ns,        \
+        .sync_directories = tree_sync_directories, .now_ns = tree_now_ns,    \
     }
 
 static struct manner at_once = {.by_parts = false};

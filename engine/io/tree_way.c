@@ -117,6 +117,8 @@ int wal__way_open(struct wal__ways *ways, const char *path, size_t size)
     return wal__descriptor_move(open_by_parts(ways->root, copy));
 }
 
+/* ----------------------------------------------------------- syncing --- */
+
 static int sync_directory(int directory)
 {
     int fd;
@@ -133,25 +135,64 @@ static int sync_directory(int directory)
     return error;
 }
 
-int wal__way_sync(struct wal__ways *ways, int directory, dev_t device)
+/* Directories of the root's file system. */
+struct covered {
+    int first;
+    size_t count;
+};
+
+/* Takes the descriptor. */
+static int sync_or_cover(int directory, dev_t device, struct covered *covered)
 {
-    unsigned changes = atomic_load(&ways->changes);
     struct stat st;
+    int error = fstat(directory, &st) < 0 ? errno : 0;
+
+    if (error == 0 && st.st_dev == device && covered->count++ == 0) {
+        covered->first = directory;
+        return 0;
+    }
+    if (error == 0 && st.st_dev != device) {
+        error = sync_directory(directory);
+    }
+    (void)close(directory);
+    return error;
+}
+
+static int sync_covered(const struct wal__ways *ways,
+                        const struct covered *covered)
+{
     int result;
 
-    if (changes == 0 || atomic_load(&ways->seen) != changes ||
-        fstat(directory, &st) < 0 || st.st_dev != device) {
-        atomic_store(&ways->seen, changes);
-        return sync_directory(directory);
+    if (covered->count <= 1) {
+        return covered->count == 0 ? 0 : sync_directory(covered->first);
     }
-    if (atomic_load(&ways->covered) != changes) {
-        WAL__RETRY(result, syncfs(ways->root));
-        if (result < 0) {
-            return errno;
+    WAL__RETRY(result, syncfs(ways->root));
+    return result < 0 ? errno : 0;
+}
+
+struct wal__way_synced wal__way_sync(struct wal__ways *ways, const char *paths,
+                                     size_t size, dev_t device)
+{
+    struct wal__way_synced synced = {0};
+    struct covered covered = {.first = -1};
+    int error;
+
+    for (size_t at = 0; at < size; at += strlen(paths + at) + 1) {
+        int fd = wal__way_open(ways, paths + at, strlen(paths + at));
+
+        if (fd < 0) {
+            synced.way = synced.way == 0 ? errno : synced.way;
+            continue;
         }
-        atomic_store(&ways->covered, changes);
+        error = sync_or_cover(fd, device, &covered);
+        synced.error = synced.error == 0 ? error : synced.error;
     }
-    return 0;
+    error = sync_covered(ways, &covered);
+    synced.error = synced.error == 0 ? error : synced.error;
+    if (covered.first >= 0) {
+        (void)close(covered.first);
+    }
+    return synced;
 }
 
 /* ------------------------------------------------------- remembering --- */
@@ -164,61 +205,69 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Under the mutex. */
+static struct wal__way_shelf *own_shelf(struct wal__ways *ways)
+{
+    uint64_t id = (uint64_t)(uintptr_t)pthread_self();
+
+    /* Stacks, which ids point to, lie at multiples of a page. */
+    return &ways->shelves[(id >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 60];
+}
+
 static void release(struct wal__way *way)
 {
-    if (way != NULL && --way->refs == 0) {
+    if (way != NULL && atomic_fetch_sub(&way->refs, 1) == 1) {
         (void)close(way->fd);
         wal__heap_free(&wal__heap_libc, way);
     }
 }
 
-static struct wal__way *recall(struct wal__ways *ways, const char *path,
+static struct wal__way *recall(struct wal__way_shelf *shelf, const char *path,
                                size_t size)
 {
     uint64_t now = now_ns();
     struct wal__way *found = NULL;
 
-    pthread_mutex_lock(&ways->mutex);
+    pthread_mutex_lock(&shelf->mutex);
     for (size_t i = 0; i < WAL__WAYS && found == NULL; i++) {
-        struct wal__way *way = ways->known[i];
+        struct wal__way *way = shelf->known[i];
 
         if (way != NULL && way->size == size &&
             memcmp(way->path, path, size) == 0 &&
             now - way->found_ns < memory_ns) {
-            way->refs++;
+            atomic_fetch_add(&way->refs, 1);
             found = way;
         }
     }
-    pthread_mutex_unlock(&ways->mutex);
+    pthread_mutex_unlock(&shelf->mutex);
     return found;
 }
 
 /* In the place of the same path, or of the one found first. */
-static void remember(struct wal__ways *ways, struct wal__way *way)
+static void remember(struct wal__way_shelf *shelf, struct wal__way *way)
 {
     size_t at = 0;
 
-    pthread_mutex_lock(&ways->mutex);
+    pthread_mutex_lock(&shelf->mutex);
     while (at < WAL__WAYS &&
-           (ways->known[at] == NULL || ways->known[at]->size != way->size ||
-            memcmp(ways->known[at]->path, way->path, way->size) != 0)) {
+           (shelf->known[at] == NULL || shelf->known[at]->size != way->size ||
+            memcmp(shelf->known[at]->path, way->path, way->size) != 0)) {
         at++;
     }
     if (at == WAL__WAYS) {
-        at = ways->next;
-        ways->next = (ways->next + 1) % WAL__WAYS;
+        at = shelf->next;
+        shelf->next = (shelf->next + 1) % WAL__WAYS;
     }
-    release(ways->known[at]);
-    ways->known[at] = way;
-    way->refs++;
-    pthread_mutex_unlock(&ways->mutex);
+    release(shelf->known[at]);
+    shelf->known[at] = way;
+    atomic_fetch_add(&way->refs, 1);
+    pthread_mutex_unlock(&shelf->mutex);
 }
 
 struct wal__way *wal__way_look(struct wal__ways *ways, const char *path,
                                size_t size)
 {
-    struct wal__way *way = recall(ways, path, size);
+    struct wal__way_shelf *shelf = own_shelf(ways);
+    struct wal__way *way = recall(shelf, path, size);
 
     if (way != NULL) {
         return way;
@@ -239,17 +288,15 @@ struct wal__way *wal__way_look(struct wal__ways *ways, const char *path,
         errno = error;
         return NULL;
     }
-    remember(ways, way);
+    remember(shelf, way);
     return way;
 }
 
-void wal__way_give_back(struct wal__ways *ways, struct wal__way *way)
+void wal__way_give_back(struct wal__way *way)
 {
     int error = errno;
 
-    pthread_mutex_lock(&ways->mutex);
     release(way);
-    pthread_mutex_unlock(&ways->mutex);
     errno = error;
 }
 
@@ -257,17 +304,26 @@ void wal__way_give_back(struct wal__ways *ways, struct wal__way *way)
 
 int wal__ways_init(struct wal__ways *ways, int root, bool by_parts)
 {
+    int error = 0;
+
     memset(ways, 0, sizeof(*ways));
     atomic_init(&ways->by_parts, by_parts);
     ways->root = root;
-    return pthread_mutex_init(&ways->mutex, NULL);
+    for (size_t i = 0; i < WAL__WAY_SHELVES && error == 0; i++) {
+        error = pthread_mutex_init(&ways->shelves[i].mutex, NULL);
+    }
+    return error;
 }
 
 void wal__ways_deinit(struct wal__ways *ways)
 {
-    for (size_t i = 0; i < WAL__WAYS; i++) {
-        release(ways->known[i]);
+    for (size_t i = 0; i < WAL__WAY_SHELVES; i++) {
+        struct wal__way_shelf *shelf = &ways->shelves[i];
+
+        for (size_t at = 0; at < WAL__WAYS; at++) {
+            release(shelf->known[at]);
+        }
+        pthread_mutex_destroy(&shelf->mutex);
     }
-    pthread_mutex_destroy(&ways->mutex);
     (void)close(ways->root);
 }

@@ -13,29 +13,30 @@
 #include <sys/types.h>
 
 enum {
-    WAL__WAYS = 8 /* that are remembered */
+    WAL__WAYS = 2,        /* that a shelf remembers */
+    WAL__WAY_SHELVES = 16 /* so that threads do not wait for each other */
 };
 
 /* A directory that was found. */
 struct wal__way {
     int fd; /* for paths only, but the root's */
-    uint32_t refs;
+    atomic_uint refs;
     uint64_t found_ns;
     size_t size;
     char path[]; /* `size` bytes below the root */
 };
 
+/* What threads whose ids fall on it have found. */
+struct wal__way_shelf {
+    _Alignas(64) pthread_mutex_t mutex;
+    struct wal__way *known[WAL__WAYS];
+    size_t next; /* the place to be taken by the next one */
+};
+
 struct wal__ways {
     int root;             /* open to be read */
     atomic_bool by_parts; /* the kernel has no openat2(2) */
-    pthread_mutex_t mutex;
-    struct wal__way *known[WAL__WAYS];
-    size_t next; /* the place to be taken by the next one */
-    /* Changes that may have been of names, each counted behind it; and how
-     * many there were at the last sync of a directory, and of all. */
-    atomic_uint changes;
-    atomic_uint seen;
-    atomic_uint covered;
+    struct wal__way_shelf shelves[WAL__WAY_SHELVES];
 };
 
 /* Takes the descriptor of the root. 0, or an errno. */
@@ -47,16 +48,22 @@ void wal__ways_deinit(struct wal__ways *ways);
  * the way leads out or through a link. */
 int wal__way_open(struct wal__ways *ways, const char *path, size_t size);
 
-/* The names in a directory that was found, on stable storage; the device is
- * the root's. After changes the first directory is synced by itself, a second
- * one with all of the file system, which costs no more, and so the others.
- * 0, or errno. */
-int wal__way_sync(struct wal__ways *ways, int directory, dev_t device);
+/* The names in directories whose paths stand one behind the other, each
+ * followed by a NUL, on stable storage; the root is the empty one, and the
+ * device its own. Several of them there are covered by one sync of the file
+ * system; those on other devices are synced one by one. */
+struct wal__way_synced {
+    int error; /* 0, or the errno of a sync */
+    int way;   /* 0, or the errno of the first that could not be found */
+};
+
+struct wal__way_synced wal__way_sync(struct wal__ways *ways, const char *paths,
+                                     size_t size, dev_t device);
 
 /* The directory for a call that only looks: it may have been found up to 10 ms
  * ago, and is found for others too. Null: see errno. Give it back. */
 struct wal__way *wal__way_look(struct wal__ways *ways, const char *path,
                                size_t size);
-void wal__way_give_back(struct wal__ways *ways, struct wal__way *way);
+void wal__way_give_back(struct wal__way *way);
 
 #endif

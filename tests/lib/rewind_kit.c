@@ -342,10 +342,11 @@ static enum wal_status sync_all_or_die(void *ctx, struct wal__tree *tree,
 }
 
 static enum wal_status sync_or_die(void *ctx, struct wal__tree *tree,
-                                   const char *path, int *sys_errno)
+                                   const char *paths, size_t size,
+                                   int *sys_errno)
 {
     count_down(TREE_SYNC_DIRECTORY);
-    return wal__tree_posix.sync_directory(ctx, tree, path, sys_errno);
+    return wal__tree_posix.sync_directories(ctx, tree, paths, size, sys_errno);
 }
 
 /* In the child. */
@@ -362,8 +363,9 @@ static void rewind_and_die(const char *id)
     tree.rename = rename_or_die;
     tree.unlink = unlink_or_die;
     tree.sync_all = sync_all_or_die;
-    tree.sync_directory = sync_or_die;
+    tree.sync_directories = sync_or_die;
     io.tree = &tree;
+    io.threads = false; /* file by file, in order */
     if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
                         NULL) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, NULL) != WAL_OK ||

@@ -195,7 +195,8 @@ enum wal_status tree_do_remove_directory(const char *path, int *sys_errno)
 
 enum wal_status tree_do_sync_directory(const char *path, int *sys_errno)
 {
-    return io->sync_directory(io->ctx, tree, path, sys_errno);
+    return io->sync_directories(io->ctx, tree, path, strlen(path) + 1,
+                                sys_errno);
 }
 
 /* Those that change nothing where they fail, and all fail on the same paths. */

@@ -64,7 +64,8 @@ enum wal_status sim__tree_may_replace(void *ctx, struct wal__tree *tree,
                                       const char *path, int *sys_errno);
 enum wal_status sim__tree_sync_all(void *ctx, struct wal__tree *tree,
                                    int *sys_errno);
-enum wal_status sim__tree_sync_directory(void *ctx, struct wal__tree *tree,
-                                         const char *path, int *sys_errno);
+enum wal_status sim__tree_sync_directories(void *ctx, struct wal__tree *tree,
+                                           const char *paths, size_t size,
+                                           int *sys_errno);
 
 #endif

@@ -278,6 +278,6 @@ const struct wal__tree_io sim__tree_table = {
     .make_directory = sim__tree_make_directory,
     .may_replace = sim__tree_may_replace,
     .sync_all = sim__tree_sync_all,
-    .sync_directory = sim__tree_sync_directory,
+    .sync_directories = sim__tree_sync_directories,
     .now_ns = tree_now_ns,
 };

@@ -208,8 +208,8 @@ enum wal_status sim__tree_sync_all(void *ctx, struct wal__tree *tree,
                : wal__tree_status(*sys_errno);
 }
 
-enum wal_status sim__tree_sync_directory(void *ctx, struct wal__tree *tree,
-                                         const char *path, int *sys_errno)
+static enum wal_status sync_directory(void *ctx, struct wal__tree *tree,
+                                      const char *path, int *sys_errno)
 {
     struct sim_act act;
     struct sim_disk *disk;
@@ -236,4 +236,31 @@ enum wal_status sim__tree_sync_directory(void *ctx, struct wal__tree *tree,
         sim__names_lose(disk, directory);
     }
     return sim__act_finish(&act, sys_errno);
+}
+
+/* One after the other, each a step of the process. */
+enum wal_status sim__tree_sync_directories(void *ctx, struct wal__tree *tree,
+                                           const char *paths, size_t size,
+                                           int *sys_errno)
+{
+    enum wal_status told = WAL_OK;
+    int told_errno = 0;
+
+    for (size_t at = 0; at < size; at += strlen(paths + at) + 1) {
+        int error = 0;
+        enum wal_status status = sync_directory(ctx, tree, paths + at, &error);
+
+        if (status != WAL_OK) {
+            told = status;
+            told_errno = error;
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND &&
+            status != WAL_ENOTFILE && status != WAL_EOUTSIDE) {
+            break;
+        }
+    }
+    if (told != WAL_OK) {
+        *sys_errno = told_errno;
+    }
+    return told;
 }

@@ -200,9 +200,9 @@ static enum wal_status run_parts(const struct wal__tree_io *io,
                      : status;
     }
     if (status == WAL_OK && (parts & SETTLE) != 0) {
-        status = io->sync_directory(io->ctx, tree, "", &error);
+        status = io->sync_directories(io->ctx, tree, "", 1, &error);
         status = status == WAL_OK
-                     ? io->sync_directory(io->ctx, tree, "d", &error)
+                     ? io->sync_directories(io->ctx, tree, "d", 2, &error)
                      : status;
     }
     return status;

@@ -12,7 +12,9 @@
 #include <utime.h>
 
 #include "engine/base/heap.h"
+#include "engine/checkpoint/collect.h"
 #include "engine/io/tree.h"
+#include "engine/session/session.h"
 #include "engine/store.h"
 
 /* --- a work tree that is watched ----------------------------------------- */
@@ -122,6 +124,63 @@ static void make_old(const struct kit_work *work, const char *path)
                                 {.tv_sec = 1000000000, .tv_nsec = 1}};
 
     assert_int_equal(utimensat(AT_FDCWD, kit_path(work, path), times, 0), 0);
+}
+
+static void look_at_one(const struct kit_work *work,
+                        const struct wal__files *earlier,
+                        struct wal__files *files, struct wal__blob_cost *cost)
+{
+    struct wal__core *core = work->session->core;
+    struct wal__collect collect = {.env = &core->env,
+                                   .io = &tree,
+                                   .blobs = &core->blobs,
+                                   .earlier = {earlier},
+                                   .earlier_count = earlier != NULL};
+    const struct wal_slice path = kit_text("a");
+    int sys_errno = 0;
+
+    wal__files_init(files, core->env.heap);
+    assert_int_equal(wal__files_name(files, work->root, &path, 1, NULL),
+                     WAL_OK);
+    assert_int_equal(
+        tree.open_root(tree.ctx, work->root, &collect.tree, &sys_errno),
+        WAL_OK);
+    assert_int_equal(wal__collect(&collect, files, NULL), WAL_OK);
+    tree.close_root(tree.ctx, collect.tree);
+    *cost = collect.cost;
+}
+
+/* What a list tells is told again only where the store has it, and has to be
+ * as durable as what is new. */
+static void test_collect__content_that_is_told_must_be_there(void **state)
+{
+    (void)state;
+    struct kit_work work = begin();
+    struct wal__blob_cost first;
+    struct wal__blob_cost cost;
+    struct wal__files earlier;
+    struct wal__files files;
+    struct wal__digest digest;
+
+    kit_write(&work, "a", "1");
+    kit_age();
+    look_at_one(&work, NULL, &earlier, &first);
+    assert_int_equal(opened(), 1);
+    look_at_one(&work, &earlier, &files, &cost);
+    assert_int_equal(opened(), 0);
+    assert_true(cost.end > wal__blobs_durable(&work.session->core->blobs));
+    assert_true(cost.end <= first.end);
+    wal__files_deinit(&files);
+
+    digest = earlier.items[0].digest;
+    earlier.items[0].digest.bytes[0] ^= 1;
+    look_at_one(&work, &earlier, &files, &cost);
+    assert_int_equal(opened(), 1);
+    assert_memory_equal(files.items[0].digest.bytes, digest.bytes,
+                        WAL__DIGEST_SIZE);
+    wal__files_deinit(&files);
+    wal__files_deinit(&earlier);
+    kit_work_end(&work);
 }
 
 /* The times of a file that was new may be all that a loss of power left. */
@@ -454,6 +513,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_collect__unchanged_files_are_not_read_again),
+        KIT_TEST(test_collect__content_that_is_told_must_be_there),
         KIT_TEST(test_collect__fresh_file_of_another_boot_is_read_again),
         KIT_TEST(test_collect__adding_does_not_make_fresh_files_sure),
         KIT_TEST(test_collect__fresh_file_of_no_known_boot_is_read_again),

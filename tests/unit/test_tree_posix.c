@@ -455,6 +455,78 @@ test_tree_posix__another_file_system_is_written_at_once(void **state)
     io->close_root(io->ctx, tree);
 }
 
+/* ----------------------------------------------------------- syncing --- */
+
+/* In the place of the C library's: what was synced, and how often. */
+static int synced_directories;
+static int synced_all;
+
+int fsync(int fd)
+{
+    synced_directories++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int syncfs(int fd)
+{
+    synced_all++;
+    return (int)syscall(SYS_syncfs, fd);
+}
+
+static void expect_syncs(struct wal__tree *tree, const char *paths, size_t size,
+                         enum wal_status status, int single, int all)
+{
+    int sys_errno = 0;
+
+    synced_directories = 0;
+    synced_all = 0;
+    assert_int_equal(
+        io->sync_directories(io->ctx, tree, paths, size, &sys_errno), status);
+    assert_int_equal(synced_directories, single);
+    assert_int_equal(synced_all, all);
+}
+
+#define PATHS(text) (text), sizeof(text)
+
+static void test_tree_posix__one_sync_covers_several_directories(void **state)
+{
+    (void)state;
+    struct wal__tree *tree = tree_case_root();
+
+    tree_case_directory("a");
+    tree_case_directory("b");
+    tree_case_put("file", "");
+    expect_syncs(tree, "", 0, WAL_OK, 0, 0);
+    expect_syncs(tree, PATHS(""), WAL_OK, 1, 0);
+    expect_syncs(tree, PATHS("a"), WAL_OK, 1, 0);
+    expect_syncs(tree, PATHS("a\0b"), WAL_OK, 0, 1);
+    expect_syncs(tree, PATHS("\0a\0b"), WAL_OK, 0, 1);
+    /* What cannot be reached is told, and the others are synced. */
+    expect_syncs(tree, PATHS("gone\0a"), WAL_ENOTFOUND, 1, 0);
+    expect_syncs(tree, PATHS("a\0file\0b"), WAL_ENOTFOUND, 0, 1);
+    /* What cannot be a path is told before. */
+    expect_syncs(tree, PATHS("a\0../b"), WAL_EOUTSIDE, 0, 0);
+}
+
+static void
+test_tree_posix__directories_elsewhere_are_synced_alone(void **state)
+{
+    (void)state;
+    struct wal__tree *tree = NULL;
+    struct stat dev;
+    struct stat shm;
+    int sys_errno = 0;
+
+    assert_int_equal(stat("/dev", &dev), 0);
+    assert_int_equal(stat("/dev/shm", &shm), 0);
+    assert_int_not_equal(dev.st_dev, shm.st_dev);
+    assert_int_equal(io->open_root(io->ctx, "/dev", &tree, &sys_errno), WAL_OK);
+    expect_syncs(tree, PATHS("shm"), WAL_OK, 1, 0);
+    expect_syncs(tree, PATHS("\0shm"), WAL_OK, 2, 0);
+    expect_syncs(tree, PATHS("\0fd/..\0shm"), WAL_EOUTSIDE, 0, 0);
+    io->close_root(io->ctx, tree);
+}
+
 /* ------------------------------------------------------- remembering --- */
 
 static void move(const char *from, const char *to)
@@ -512,7 +584,7 @@ static void test_tree_posix__a_new_root_sees_what_is_there(void **state)
 }
 
 enum {
-    remembered = 8, /* directories, at most */
+    remembered = 32, /* directories, at most */
     directories = 12,
     rounds = 2000
 };
@@ -588,6 +660,8 @@ int main(void)
         TEST(test_tree_posix__descriptors_are_closed_on_exec),
         TEST(test_tree_posix__standard_streams_are_left_alone),
         TEST(test_tree_posix__another_file_system_is_written_at_once),
+        TEST(test_tree_posix__one_sync_covers_several_directories),
+        TEST(test_tree_posix__directories_elsewhere_are_synced_alone),
         TEST(test_tree_posix__a_directory_that_moved_is_not_written),
         TEST(test_tree_posix__a_new_root_sees_what_is_there),
         TEST(test_tree_posix__threads_share_a_root),

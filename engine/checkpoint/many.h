@@ -1,0 +1,39 @@
+/*
+ * many.h - one thing done for each of many items by several threads (SPEC.md
+ * 5.13). On a system without threads the caller's does all of it, in order.
+ */
+#ifndef WAL_CHECKPOINT_MANY_H
+#define WAL_CHECKPOINT_MANY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+#include "engine/base/error.h"
+#include "engine/io/env.h"
+
+enum {
+    WAL__MANY_THREADS = 64,
+    WAL__MANY_STATE = 128
+};
+
+/* What is to be done. */
+struct wal__many {
+    const struct wal__env *env;
+    void *ctx;
+    uint32_t count;   /* of items */
+    uint32_t run;     /* items that a thread takes at once, at least 1 */
+    uint32_t threads; /* at most; 0: as many as processors, 8 at most */
+    /* Of item 0 to count - 1, each once; state is the thread's own room of
+     * WAL__MANY_STATE bytes, zeros at first. */
+    enum wal_status (*each)(void *ctx, void *state, uint32_t item,
+                            struct wal_error *error);
+    void (*end)(void *ctx, void *state); /* of a thread, or null */
+};
+
+/* Stops at a failure; the one that is told is that of the first item, of those
+ * that failed. */
+enum wal_status wal__many(const struct wal__many *many,
+                          struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -27,7 +27,7 @@ static bool is_utf8(const char *text, size_t size)
 
     while (at < end) {
         enum wal__json_status status = wal__json_skip_unescaped(&at, end);
-        if (status == WAL__JSON_UTF8) {
+        if (status != WAL__JSON_OK) {
             return false;
         }
         if (at < end) {

@@ -11,6 +11,7 @@
  *
  * Threads: one.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +209,8 @@ static void print_result(const struct export *export, const struct item *item,
         return;
     }
     if (export->root != NULL) {
-        printf("%s: session ", path);
+        cli_print_name(stdout, cli_slice(path));
+        printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
         printf(", %" PRIu64 " %s added\n", outcome->added,
                cli_noun(outcome->added, "line", "lines"));
@@ -262,7 +264,8 @@ static void print_view(const struct export *export, const struct item *item,
         return;
     }
     if (export->root != NULL) {
-        printf("%s: session ", viewed->path);
+        cli_print_name(stdout, cli_slice(viewed->path));
+        printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
         printf(", %" PRIu64 " %s added\n", viewed->added,
                cli_noun(viewed->added, "line", "lines"));
@@ -444,8 +447,16 @@ static int check_root(const struct cli *cli, const char *root)
 {
     struct stat status;
 
-    if (root == NULL || stat(root, &status) != 0 || S_ISDIR(status.st_mode)) {
-        return CLI_GO_ON; /* it is made when it is written to */
+    if (root == NULL) {
+        return CLI_GO_ON;
+    }
+    if (stat(root, &status) != 0) {
+        return errno == ENOENT /* it is made when it is written to */
+                   ? CLI_GO_ON
+                   : cli_error(cli, CLI_FAILED, root, "%s", strerror(errno));
+    }
+    if (S_ISDIR(status.st_mode)) {
+        return CLI_GO_ON;
     }
     return cli_error(cli, CLI_FAILED, root, "is not a directory");
 }

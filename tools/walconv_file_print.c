@@ -63,7 +63,8 @@ static void print_text(const struct walconv_file *file, struct wal_slice id)
     const struct cli *cli = file->import->cli;
     char what[64];
 
-    printf("%s: %s session ", file->name, file->survey.dialect->name);
+    cli_print_name(stdout, cli_slice(file->name));
+    printf(": %s session ", file->survey.dialect->name);
     cli_print_name(stdout, id);
     printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
            file->count, cli_noun(file->count, "line", "lines"), appended(file),

@@ -467,7 +467,8 @@ static void print_result(const struct taking *taking)
         write_json(taking, info.id);
         return;
     }
-    printf("%s: %s session ", taking->name, taking->dialect->name);
+    cli_print_name(stdout, cli_slice(taking->name));
+    printf(": %s session ", taking->dialect->name);
     cli_print_name(stdout, info.id);
     printf(", %" PRIu64 " %s, %" PRIu64 " new or changed", taking->taken,
            cli_noun(taking->taken, "document", "documents"), taking->changed);

@@ -57,11 +57,28 @@ void wal__model_path_add_string(struct wal__model_path *path,
     }
 }
 
+/* Bytes of a folder's name between its dashes, as file systems have them, and
+ * those that stay of a longer one, for which no client has a place. */
+#define FOLDER_MAX 251
+#define FOLDER_CUT 200
+
 static bool is_name_byte(uint8_t byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
            (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '_' ||
            byte == '.' || byte == '~' || byte >= 0x80;
+}
+
+/* Adds what tells a name apart that is not its text's own. */
+static void add_hash(struct wal__model_path *path, struct wal__json_span text)
+{
+    uint64_t value = wal__model_hash(0, text);
+    char hash[17] = "-";
+
+    for (size_t i = 0; i < 16; i++) {
+        hash[1 + i] = "0123456789abcdef"[value >> (60 - 4 * i) & 0xF];
+    }
+    append(path, hash, sizeof(hash));
 }
 
 void wal__model_path_add_id(struct wal__model_path *path,
@@ -71,8 +88,6 @@ void wal__model_path_add_id(struct wal__model_path *path,
     const struct wal__json_span head = {text.data,
                                         text.size < 160 ? text.size : 160};
     bool is_plain = text.size > 0 && text.size <= 160 && text.data[0] != '.';
-    char hash[18] = "-";
-    uint64_t value;
 
     for (size_t i = 0; i < text.size; i++) {
         is_plain = is_plain && is_name_byte(text.data[i]);
@@ -86,11 +101,7 @@ void wal__model_path_add_id(struct wal__model_path *path,
                      (i > 0 || head.data[i] != '.');
         append(path, stays ? (const char *)&head.data[i] : "_", 1);
     }
-    value = wal__model_hash(0, text);
-    for (size_t i = 0; i < 16; i++) {
-        hash[1 + i] = "0123456789abcdef"[value >> (60 - 4 * i) & 0xF];
-    }
-    append(path, hash, 17);
+    add_hash(path, text);
 }
 
 void wal__model_path_add_time(struct wal__model_path *path,
@@ -114,7 +125,9 @@ const char *wal__model_dashed_path(const struct wal__model_session *session,
                                    struct wal__arena *arena)
 {
     struct wal__json_span cwd = session->cwd;
+    struct wal__json_span text;
     struct wal__model_path path;
+    size_t begin;
 
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "sessions/--");
@@ -122,7 +135,16 @@ const char *wal__model_dashed_path(const struct wal__model_session *session,
         cwd = wal__arena_escape(
             arena, (struct wal__json_span){cwd.data + 2, cwd.size - 3});
     }
+    begin = path.size;
     wal__model_path_add_string(&path, cwd, is_plain, '-');
+    if (path.text != NULL && path.size - begin > FOLDER_MAX) {
+        text = wal__arena_unescape(arena, cwd);
+        path.size = begin + FOLDER_CUT;
+        while ((path.text[path.size] & 0xC0) == 0x80) {
+            path.size--; /* not inside a character */
+        }
+        add_hash(&path, text);
+    }
     wal__model_path_add(&path, "--/");
     wal__model_path_add_time(&path, session->time, has_ms);
     wal__model_path_add(&path, "_");

@@ -16,12 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/cli_ids.h"
 #include "tools/walconv_file.h"
 
-#define ID_TRIES      9 /* ids made of one name, before the source's hash */
-#define REPLACED_SIZE ((uint64_t)64 << 20) /* of a file without lines */
+#define ID_TRIES        9 /* ids made of one name, before the source's hash */
+#define REPLACED_SIZE   ((uint64_t)64 << 20) /* of a file without lines */
+#define JUDGED_SIZE_MAX ((uint64_t)16 << 20) /* of a file without lines */
 
 static int fail(const struct walconv_file *file, enum wal_status status,
                 const struct wal_error *error)
@@ -272,6 +274,31 @@ static enum wal_status send(struct walconv_file *file, struct wal_error *error)
     return status;
 }
 
+/* Says what is wrong with a file that is kept whole; of one that is larger than
+ * memory should hold, nothing. It is copied, since a map of a file that others
+ * make shorter raises a signal. */
+static int judge_whole(struct walconv_file *file)
+{
+    size_t size = (size_t)file->size;
+    char *data;
+    size_t got = 0;
+    ssize_t more = 1;
+
+    if (file->size == 0 || file->size > JUDGED_SIZE_MAX) {
+        return 0;
+    }
+    data = cli_alloc(size);
+    while (got < size && more > 0) {
+        more = pread(file->fd, data + got, size - got, (off_t)got);
+        got += more > 0 ? (size_t)more : 0;
+    }
+    if (more >= 0) {
+        walconv_lines_judge_whole(&file->lines, data, got);
+    }
+    free(data);
+    return more < 0 ? -1 : 0;
+}
+
 static int read_lines(struct walconv_file *file)
 {
     struct walconv_lines *lines = &file->lines;
@@ -296,6 +323,7 @@ static int read_lines(struct walconv_file *file)
     }
     if (got == 0 && status == WAL_OK && is_whole) {
         got = walconv_count_lines(file->fd, file->size, &file->count);
+        got = got == 0 ? judge_whole(file) : got;
     }
     if (is_whole && lines->batch.appended == 0) {
         lines->known = file->count;

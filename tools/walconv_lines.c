@@ -220,6 +220,27 @@ static void keep_title(struct walconv_lines *lines, struct wal__json_span title)
     free(text);
 }
 
+/* What a line has that its client did not write there. */
+static void report_odd(struct walconv_lines *lines,
+                       const struct walconv_piece *piece,
+                       const struct wal__line *line)
+{
+    enum wal__headers headers = lines->dialect->headers;
+    bool is_first = piece->line == lines->survey->first;
+
+    if (headers != WAL__HEADERS_NONE && is_first && !line->is_header) {
+        report(lines, piece, piece->offset, "no header stands before it");
+    } else if (headers == WAL__HEADERS_ONE && !is_first && line->is_header) {
+        report(lines, piece, piece->offset, "another header");
+    }
+    if (line->is_newer) {
+        report(lines, piece, piece->offset, "of a version that is not known");
+    }
+    if (line->has_twice) {
+        report(lines, piece, piece->offset, "a key stands there twice");
+    }
+}
+
 static void judge_object(struct walconv_lines *lines,
                          const struct walconv_piece *piece,
                          const struct wal__line *line, struct judged *judged)
@@ -228,6 +249,7 @@ static void judge_object(struct walconv_lines *lines,
     char own[WALCONV_ID_SIZE];
     enum wal__line_link link;
 
+    report_odd(lines, piece, line);
     walconv_name(line->id, NAME_MAX_SIZE, own);
     link = find_parent(lines, piece, line, own, judged);
     make_id(lines, own, piece->line, judged->id);
@@ -481,6 +503,29 @@ enum wal_status walconv_lines_finish(struct walconv_lines *lines,
         return WAL_OK;
     }
     return put_tail(lines, &nothing, error);
+}
+
+void walconv_lines_judge_whole(struct walconv_lines *lines, const char *data,
+                               size_t size)
+{
+    struct walconv_piece piece = {.data = data, .size = size, .line = 1};
+    struct wal__json_span text = wal__line_text(data, size);
+    enum wal__json_status status;
+    size_t offset = 0;
+
+    if (text.size == 0 ||
+        (text.data[0] != '{' && text.data[0] != '[' && text.data[0] != 0)) {
+        return;
+    }
+    status = wal__json_validate(text.data, text.size, &offset);
+    if (status == WAL__JSON_OK) {
+        return;
+    }
+    for (size_t i = 0; i < offset; i++) {
+        piece.line += text.data[i] == '\n' ? 1 : 0;
+    }
+    report(lines, &piece, size - text.size + offset,
+           fault(lines, &piece, text, status, offset));
 }
 
 enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,

@@ -76,6 +76,11 @@ enum wal_status walconv_lines_finish(struct walconv_lines *lines,
 /* Whether the rest of a line is what may follow an entry in it. */
 bool walconv_is_rest(const struct walconv_piece *piece);
 
+/* Reports what is wrong with a file that is kept whole, where that was to be
+ * JSON; of one that begins otherwise nothing is expected. */
+void walconv_lines_judge_whole(struct walconv_lines *lines, const char *data,
+                               size_t size);
+
 /* Takes the next piece of a file that is kept whole. */
 enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,
                                          const struct walconv_piece *piece,

@@ -92,7 +92,7 @@ static void keep_first(char **kept, struct wal__json_span string, size_t most)
 }
 
 static void look_at(struct walconv_survey *survey, struct wal__json_span text,
-                    const struct wal__dialect *forced)
+                    uint64_t number, const struct wal__dialect *forced)
 {
     const struct wal__dialect *dialect = survey->dialect;
     struct wal__line line;
@@ -109,7 +109,7 @@ static void look_at(struct walconv_survey *survey, struct wal__json_span text,
     if (dialect->read(text.data, text.size, &line, NULL) != WAL__JSON_OK) {
         return;
     }
-    survey->parsed++;
+    survey->first = survey->parsed++ == 0 ? number : survey->first;
     survey->has_mainline |= line.is_chain && !line.is_sidechain;
     survey->has_sidechain |= line.is_sidechain;
     keep_first(&survey->session, line.session, ID_MAX);
@@ -136,7 +136,7 @@ static int look(struct walconv_reader *reader,
         struct wal__json_span text = wal__line_text(piece.data, piece.size);
         if (!wal__line_is_blank(text.data, text.size)) {
             survey->filled++;
-            look_at(survey, text, forced);
+            look_at(survey, text, reader->line, forced);
         }
         if (is_settled(survey) || reader->line == WALCONV_SURVEY_LINES ||
             reader->offset >= WALCONV_SURVEY_SIZE) {

@@ -24,6 +24,7 @@ struct walconv_survey {
     bool is_all;        /* since the file does */
     uint64_t filled;    /* lines that are not blank */
     uint64_t parsed;    /* of these, lines that are JSON */
+    uint64_t first;     /* number of the first one that is; or 0 */
     bool is_whole;      /* the file is not made of lines of JSON */
     bool has_mainline;  /* a line of the conversation is no side chain */
     bool has_sidechain; /* one is */

@@ -98,3 +98,22 @@ enum wal__json_status wal__line_members(const void *data, size_t size,
     }
     return WAL__JSON_OK;
 }
+
+bool wal__line_has_twice(const struct wal__json_member *members, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].is_duplicate) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool wal__line_is_newer(const struct wal__json_member *member, int64_t known)
+{
+    int64_t version;
+
+    return member->value.kind == WAL__JSON_NUMBER &&
+           (wal__json_integer(member->value.span, &version) != WAL__JSON_OK ||
+            version > known);
+}

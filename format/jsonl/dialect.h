@@ -52,11 +52,23 @@ struct wal__line {
     bool is_chain;     /* part of the conversation */
     bool is_sidechain; /* of a conversation beside the main one */
     bool is_message;   /* has a role, in case it has no type */
+    bool is_header;    /* says which session its file is */
+    bool is_newer;     /* of a version that is not known */
+    bool has_twice;    /* a key of these stands there again; the last counts */
+};
+
+/* Where a file has its headers. */
+enum wal__headers {
+    WAL__HEADERS_NONE,
+    WAL__HEADERS_ONE, /* its first line, and no other */
+    WAL__HEADERS_MANY /* its first line, and others behind it */
 };
 
 struct wal__dialect {
     const char *name;
     const char *summary; /* of one line, for people */
+
+    enum wal__headers headers;
 
     /* Whether this valid line can only be of this dialect. `is_first`: no
      * line that is not blank stands before it in its file. */
@@ -217,5 +229,11 @@ enum wal__json_status wal__line_members(const void *data, size_t size,
                                         struct wal__json_member *wanted,
                                         size_t count,
                                         size_t *error_offset) WAL__JSON_CHECKED;
+
+/* For dialects: whether the key of one of them stands there more than once. */
+bool wal__line_has_twice(const struct wal__json_member *members, size_t count);
+
+/* For dialects: whether the member is a number above `known`, of a version. */
+bool wal__line_is_newer(const struct wal__json_member *member, int64_t known);
 
 #endif

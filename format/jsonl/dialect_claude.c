@@ -129,6 +129,7 @@ static enum wal__json_status claude_read(const void *data, size_t size,
         .title = row_title(members),
         .link = WAL__LINK_BEFORE,
         .head = WAL__HEAD_KEEP,
+        .has_twice = wal__line_has_twice(members, ROW_COUNT),
     };
     if (!has(members, ROW_UUID, WAL__JSON_STRING)) {
         return WAL__JSON_OK;

@@ -111,6 +111,7 @@ static enum wal__json_status codex_read(const void *data, size_t size,
         .link = WAL__LINK_BEFORE,
         .head = WAL__HEAD_MOVE,
         .is_chain = true,
+        .has_twice = wal__line_has_twice(members, LINE_COUNT),
         .is_message = has(members, LINE_ROLE, WAL__JSON_STRING),
     };
     if (line->time.size == 0) {
@@ -119,8 +120,10 @@ static enum wal__json_status codex_read(const void *data, size_t size,
     if (wal__line_string_is(&members[LINE_TYPE], "session_meta")) {
         line->session = wal__line_string(&members[LINE_PAYLOAD_ID]);
         line->cwd = wal__line_string(&members[LINE_PAYLOAD_CWD]);
+        line->is_header = true;
     } else if (is_untagged_header(members)) {
         line->session = wal__line_string(&members[LINE_ID]);
+        line->is_header = true;
     } else if (wal__line_string_is(&members[LINE_PAYLOAD_TYPE],
                                    "thread_name_updated")) {
         line->title = wal__line_string(&members[LINE_PAYLOAD_NAME]);
@@ -131,6 +134,7 @@ static enum wal__json_status codex_read(const void *data, size_t size,
 const struct wal__dialect wal__dialect_codex = {
     .name = "codex",
     .summary = "rollout files of Codex, tagged and untagged",
+    .headers = WAL__HEADERS_MANY,
     .recognise = codex_recognise,
     .read = codex_read,
     .reading = &wal__reading_codex,

@@ -22,8 +22,12 @@ enum {
     ENTRY_PAYLOAD_SESSION,
     ENTRY_PAYLOAD_TITLE,
     ENTRY_PAYLOAD_CUSTOM,
+    ENTRY_PAYLOAD_VERSION,
+    ENTRY_VERSION,
     ENTRY_COUNT
 };
+
+#define VERSION 1 /* the highest that is known */
 
 static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_TYPE] = {.key = "type"},
@@ -36,6 +40,8 @@ static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_PAYLOAD_SESSION] = {.parent = "payload", .key = "sessionId"},
     [ENTRY_PAYLOAD_TITLE] = {.parent = "payload", .key = "title"},
     [ENTRY_PAYLOAD_CUSTOM] = {.parent = "payload", .key = "customType"},
+    [ENTRY_PAYLOAD_VERSION] = {.parent = "payload", .key = "version"},
+    [ENTRY_VERSION] = {.key = "version"},
 };
 
 static enum wal__json_status entry_members(const void *data, size_t size,
@@ -82,6 +88,10 @@ static void read_header(const struct wal__json_member *members,
     line->session = first_string(members, session, 3);
     line->cwd = first_string(members, cwd, 2);
     line->title = wal__line_string(&members[ENTRY_PAYLOAD_TITLE]);
+    line->is_header = true;
+    line->is_newer =
+        wal__line_is_newer(&members[ENTRY_PAYLOAD_VERSION], VERSION) ||
+        wal__line_is_newer(&members[ENTRY_VERSION], VERSION);
 }
 
 static enum wal__json_status entries_read(const void *data, size_t size,
@@ -103,6 +113,7 @@ static enum wal__json_status entries_read(const void *data, size_t size,
         .link = WAL__LINK_HEAD,
         .head = WAL__HEAD_EXTEND,
         .is_chain = true,
+        .has_twice = wal__line_has_twice(members, ENTRY_COUNT),
     };
     if (wal__line_string_is(&members[ENTRY_TYPE], "session_header")) {
         read_header(members, line);
@@ -121,6 +132,7 @@ static enum wal__json_status entries_read(const void *data, size_t size,
 const struct wal__dialect wal__dialect_entries = {
     .name = "entries",
     .summary = "session entries, a session_header first",
+    .headers = WAL__HEADERS_ONE,
     .recognise = entries_recognise,
     .read = entries_read,
     .reading = &wal__reading_entries,

@@ -76,6 +76,7 @@ static enum wal__json_status lines_read(const void *data, size_t size,
         .link = WAL__LINK_BEFORE,
         .head = WAL__HEAD_MOVE,
         .is_chain = true,
+        .has_twice = wal__line_has_twice(members, LINE_COUNT),
         .is_message = members[LINE_ROLE].value.kind == WAL__JSON_STRING,
     };
     if (line->parent.size > 0) {

@@ -18,12 +18,16 @@ enum {
     PI_TIME,
     PI_CWD,
     PI_NAME,
+    PI_VERSION,
+    PI_MESSAGE,
     PI_COUNT
 };
 
 static const char *const pi_keys[PI_COUNT] = {
-    [PI_TYPE] = "type",      [PI_ID] = "id",   [PI_PARENT] = "parentId",
-    [PI_TIME] = "timestamp", [PI_CWD] = "cwd", [PI_NAME] = "name",
+    [PI_TYPE] = "type",       [PI_ID] = "id",
+    [PI_PARENT] = "parentId", [PI_TIME] = "timestamp",
+    [PI_CWD] = "cwd",         [PI_NAME] = "name",
+    [PI_VERSION] = "version", [PI_MESSAGE] = "message",
 };
 
 static enum wal__json_status pi_members(const void *data, size_t size,
@@ -40,9 +44,18 @@ static bool pi_recognise(const void *data, size_t size, bool is_first)
 {
     struct wal__json_member members[PI_COUNT];
 
-    return is_first && pi_members(data, size, members, NULL) == WAL__JSON_OK &&
-           wal__line_string_is(&members[PI_TYPE], "session") &&
-           members[PI_ID].value.kind == WAL__JSON_STRING;
+    if (pi_members(data, size, members, NULL) != WAL__JSON_OK ||
+        members[PI_ID].value.kind != WAL__JSON_STRING) {
+        return false;
+    }
+    if (is_first && wal__line_string_is(&members[PI_TYPE], "session")) {
+        return true;
+    }
+    /* What remains where the header is lost. */
+    return wal__line_string_is(&members[PI_TYPE], "message") &&
+           members[PI_PARENT].value.kind != WAL__JSON_NONE &&
+           members[PI_TIME].value.kind == WAL__JSON_STRING &&
+           members[PI_MESSAGE].value.kind == WAL__JSON_OBJECT;
 }
 
 static enum wal__json_status pi_read(const void *data, size_t size,
@@ -64,11 +77,14 @@ static enum wal__json_status pi_read(const void *data, size_t size,
         .link = WAL__LINK_BEFORE,
         .head = WAL__HEAD_MOVE,
         .is_chain = true,
+        .has_twice = wal__line_has_twice(members, PI_COUNT),
     };
     if (wal__line_string_is(&members[PI_TYPE], "session")) {
         line->session = line->id;
         line->cwd = wal__line_string(&members[PI_CWD]);
         line->link = WAL__LINK_ROOT;
+        line->is_header = true;
+        line->is_newer = wal__line_is_newer(&members[PI_VERSION], 3);
     } else if (members[PI_PARENT].value.kind == WAL__JSON_STRING) {
         line->link = WAL__LINK_NAMED;
     } else if (members[PI_PARENT].value.kind == WAL__JSON_NULL) {
@@ -83,6 +99,7 @@ static enum wal__json_status pi_read(const void *data, size_t size,
 const struct wal__dialect wal__dialect_pi = {
     .name = "pi",
     .summary = "session files of pi, versions 1 to 3",
+    .headers = WAL__HEADERS_ONE,
     .recognise = pi_recognise,
     .read = pi_read,
     .reading = &wal__reading_pi,

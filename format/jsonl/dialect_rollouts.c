@@ -72,10 +72,12 @@ static enum wal__json_status rollouts_read(const void *data, size_t size,
         .link = WAL__LINK_BEFORE,
         .head = WAL__HEAD_MOVE,
         .is_chain = true,
+        .has_twice = wal__line_has_twice(members, LINE_COUNT),
     };
     if (wal__line_string_is(&members[LINE_TYPE], "session")) {
         line->session = wal__line_string(&members[LINE_ID]);
         line->cwd = wal__line_string(&members[LINE_CWD]);
+        line->is_header = true;
     }
     return WAL__JSON_OK;
 }
@@ -83,6 +85,7 @@ static enum wal__json_status rollouts_read(const void *data, size_t size,
 const struct wal__dialect wal__dialect_rollouts = {
     .name = "rollouts",
     .summary = "session files of rollouts",
+    .headers = WAL__HEADERS_ONE,
     .recognise = rollouts_recognise,
     .read = rollouts_read,
     .reading = &wal__reading_rollouts,

@@ -45,6 +45,7 @@ enum wal__json_status wal__line_of_tree(const void *data, size_t size,
         .link = WAL__LINK_BEFORE,
         .head = WAL__HEAD_MOVE,
         .is_chain = true,
+        .has_twice = wal__line_has_twice(members, COUNT),
     };
     if (line->id.size == 0) {
         line->id = wal__line_string(&members[ID]);

@@ -125,7 +125,7 @@ walcat "$store" "$in/parents" --branch b |
 
 # A file that grows, also inside its last line.
 printf '%s\n' "$user" >>"$in/lines"
-printf 'id":"t2","type":"user"}\n{"more":1}\n' >>"$in/torn"
+printf 'id":"t2"}\n{"more":1}\n' >>"$in/torn"
 printf '\n%s\n' '{"type":"user","uuid":"u9","parentUuid":"u1"}' \
     >>"$in/no-newline"
 printf 'tail' >>"$in/binary"

@@ -84,6 +84,9 @@ def cases():
         (2, BEHIND + lone.index(b"\\u"), "not JSON"),
         (3, None, "its parent is not")]
     yield "same key twice", [A, twice, C], []
+    yield "uuid twice", [A, B[:-1] + b',"uuid":"u2"}', C], [
+        (2, BEHIND, "a key stands")]
+    yield "message twice", [A, row(2, 1, b',"role":"user"'), C], []
     yield "deep", [A, deep, B], [(2, None, "nested too deeply")]
     yield "deep and torn", [A, b"[" * DEEP], [(2, None, "nested too deeply")]
     yield "huge numbers", [A, huge, C], []
@@ -120,13 +123,16 @@ def cases():
     yield "id of another kind", [A, B.replace(b'"u2"', b"2"), B], []
     header = PI % (3, b"pi-x")
     yield "header missing", [
-        pi_row(b"a1", b"null"), pi_row(b"a2", b'"a1"')], []
-    yield "header newer", [PI % (4, b"pi-new"), pi_row(b"b1", b"null")], []
+        pi_row(b"a1", b"null"), pi_row(b"a2", b'"a1"')], [
+            (1, 0, "no header")]
+    yield "header newer", [PI % (4, b"pi-new"), pi_row(b"b1", b"null")], [
+        (1, 0, "of a version")]
     yield "header far newer", [
         (PI % (3, b"pi-far")).replace(b":3,", b":1e99,"),
-        pi_row(b"c1", b"null")], []
+        pi_row(b"c1", b"null")], [(1, 0, "of a version")]
     yield "header twice", [header, pi_row(b"d1", b"null"), header,
-                           pi_row(b"d2", b'"d1"')], None
+                           pi_row(b"d2", b'"d1"')], [
+        (3, None, "another header"), (3, None, "its id is taken")]
     yield "header torn", [(PI % (3, b"pi-t"))[:40]], [(1, 40, "torn")]
     yield "fields of other types", [
         A, b'{"type":7,"uuid":[],"parentUuid":{},"timestamp":true,'
@@ -243,6 +249,8 @@ def check_out(work, folder, store):
 
 def main():
     table = list(cases())
+    if hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(0)
     with tempfile.TemporaryDirectory() as work:
         folder, store, rows = check_reports(work, table)
         check_text(folder, store, rows)

@@ -50,6 +50,7 @@ enum {
     C_CONTENT,
     C_BLOCKS,
     C_SUMMARY,
+    C_MADE,
     C_CUSTOM_TITLE,
     C_AI_TITLE,
     C_PRE_TOKENS,
@@ -80,6 +81,7 @@ static const struct wal__json_member row_wanted[C_COUNT] = {
     [C_CONTENT] = {.key = "content"},
     [C_BLOCKS] = {.key = "contentBlocks"},
     [C_SUMMARY] = {.key = "summary"},
+    [C_MADE] = {.key = "walconv"}, /* a row that says nothing of its own */
     [C_CUSTOM_TITLE] = {.key = "customTitle"},
     [C_AI_TITLE] = {.key = "aiTitle"},
     [C_PRE_TOKENS] = {.parent = "compactMetadata", .key = "preTokens"},
@@ -375,7 +377,8 @@ static bool give_aside(struct row *row, const struct wal__json_member *members)
 
     item->is_aside = true;
     item->kind = WAL__MODEL_TITLE;
-    if (wal__model_is(type, "walconv-begin")) {
+    if (wal__model_is(type, "walconv-begin") ||
+        wal__model_true(&members[C_MADE])) {
         return true;
     }
     if (wal__model_is(type, "custom-title")) {

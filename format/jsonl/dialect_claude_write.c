@@ -13,6 +13,8 @@
  */
 #include <string.h>
 
+#include "format/jsonl/claude_block.h"
+#include "format/jsonl/claude_listing.h"
 #include "format/jsonl/claude_path.h"
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_time.h"
@@ -23,6 +25,7 @@ struct claude {
     bool is_other;                 /* than the one that lines name */
     bool is_agent;                 /* all rows are of a side chain */
     bool has_rows;
+    struct wal__claude_listing listing;
 };
 
 static size_t claude_make_id(const struct wal__model_writer *writer,
@@ -68,93 +71,6 @@ static void close_row(struct wal__json_out *out, struct wal__json_span id,
     wal__model_out_time(out, "timestamp", time);
     wal__json_out_close(out, '}');
     wal__json_out_line(out);
-}
-
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
-{
-    wal__json_out_name(out, "type", "image");
-    wal__json_out_key(out, "source");
-    wal__json_out_open(out, '{');
-    if (block->url.size > 0) {
-        wal__json_out_name(out, "type", "url");
-        wal__json_out_member(out, "url", block->url);
-    } else {
-        wal__json_out_name(out, "type", "base64");
-        wal__json_out_plain(out, "media_type", block->media);
-        wal__json_out_plain(out, "data", block->data);
-    }
-    wal__json_out_close(out, '}');
-}
-
-static void write_thinking(struct wal__json_out *out,
-                           const struct wal__model_block *block)
-{
-    if (block->is_redacted) {
-        wal__json_out_name(out, "type", "redacted_thinking");
-        wal__json_out_member(out, "data",
-                             wal__model_or(block->signature, "\"\""));
-        return;
-    }
-    wal__json_out_name(out, "type", "thinking");
-    wal__json_out_member(out, "thinking", wal__model_or(block->text, "\"\""));
-    wal__json_out_optional(out, "signature", block->signature);
-}
-
-static void write_block(struct wal__json_out *out,
-                        const struct wal__model_block *block)
-{
-    if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_value(out, block->raw);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    switch (block->kind) {
-    case WAL__BLOCK_TEXT:
-        wal__json_out_name(out, "type", "text");
-        wal__json_out_member(out, "text", block->text);
-        break;
-    case WAL__BLOCK_THINKING:
-        write_thinking(out, block);
-        break;
-    case WAL__BLOCK_TOOL_CALL:
-        wal__json_out_name(out, "type", "tool_use");
-        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__json_out_member(out, "input",
-                             wal__model_or(block->arguments, "{}"));
-        break;
-    case WAL__BLOCK_IMAGE:
-        write_image(out, block);
-        break;
-    case WAL__BLOCK_RAW:
-        break;
-    }
-    wal__json_out_close(out, '}');
-}
-
-static void write_blocks(struct wal__json_out *out, const char *key,
-                         const struct wal__model_block *blocks, size_t count)
-{
-    wal__json_out_key(out, key);
-    wal__json_out_open(out, '[');
-    for (size_t i = 0; i < count; i++) {
-        write_block(out, &blocks[i]);
-    }
-    wal__json_out_close(out, ']');
-}
-
-/* One text as a string, anything else as blocks. */
-static void write_content(struct wal__json_out *out,
-                          const struct wal__model_item *item)
-{
-    if (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT) {
-        wal__json_out_member(out, "content", item->blocks[0].text);
-    } else if (item->block_count == 0) {
-        wal__json_out_name(out, "content", "");
-    } else {
-        write_blocks(out, "content", item->blocks, item->block_count);
-    }
 }
 
 /* ------------------------------------------------------------ answer --- */
@@ -225,8 +141,8 @@ static void write_answer(struct wal__model_writer *writer,
     wal__json_out_name(out, "role", "assistant");
     wal__json_out_member(out, "model",
                          wal__model_or(item->model, "\"unknown\""));
-    write_blocks(out, "content",
-                 count > 0 ? &item->blocks[first] : item->blocks, count);
+    wal__claude_write_blocks(
+        out, "content", count > 0 ? &item->blocks[first] : item->blocks, count);
     wal__json_out_key(out, "stop_reason");
     wal__json_out_literal(out, stop_name(item));
     wal__json_out_key(out, "stop_sequence");
@@ -266,7 +182,7 @@ static void write_result(struct wal__json_out *out,
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
     wal__json_out_name(out, "type", "tool_result");
-    write_content(out, item);
+    wal__claude_write_content(out, item);
     if (item->is_error) {
         wal__json_out_flag(out, "is_error", true);
     }
@@ -287,7 +203,7 @@ static void write_user(struct wal__model_writer *writer,
     if (item->role == WAL__ROLE_TOOL) {
         write_result(out, item);
     } else {
-        write_content(out, item);
+        wal__claude_write_content(out, item);
     }
     wal__json_out_close(out, '}');
     if (item->is_meta) {
@@ -312,7 +228,8 @@ static void write_system(struct wal__model_writer *writer,
         }
     }
     wal__json_out_unquote(out);
-    write_blocks(out, "contentBlocks", item->blocks, item->block_count);
+    wal__claude_write_blocks(out, "contentBlocks", item->blocks,
+                             item->block_count);
     wal__json_out_name(out, "level", "info");
     wal__json_out_flag(out, "isMeta", false);
     close_row(out, item->id, item->time);
@@ -494,6 +411,7 @@ static bool claude_begin(struct wal__model_writer *writer)
                         memcmp(session->raw.data, claude->session.data,
                                session->raw.size) != 0);
     writer->state = claude;
+    wal__claude_listing_init(&claude->listing, &writer->out);
     return claude->session.data != NULL &&
            wal__model_write_file(writer, path, false);
 }
@@ -512,16 +430,9 @@ static void begin_rows(struct wal__model_writer *writer,
     claude->has_rows = true;
 }
 
-static bool claude_item(struct wal__model_writer *writer,
-                        const struct wal__model_item *item)
+static bool write_item(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
 {
-    if (item->raw.size > 0) {
-        write_raw(writer, item->raw_before);
-        write_raw(writer, item->raw);
-        ((struct claude *)writer->state)->has_rows = true;
-        return true;
-    }
-    begin_rows(writer, item);
     switch (item->kind) {
     case WAL__MODEL_MESSAGE:
         return write_message(writer, item);
@@ -551,9 +462,41 @@ static bool claude_item(struct wal__model_writer *writer,
     return true;
 }
 
+/* The client's own rows are listed as it wrote them. */
+static bool claude_item(struct wal__model_writer *writer,
+                        const struct wal__model_item *item)
+{
+    struct claude *claude = writer->state;
+    uint64_t begin;
+
+    if (item->raw.size > 0) {
+        write_raw(writer, item->raw_before);
+        write_raw(writer, item->raw);
+        claude->has_rows = true;
+        claude->listing.is_in_front = true;
+        return true;
+    }
+    begin_rows(writer, item);
+    if (!wal__claude_listing_before(&claude->listing, item, claude->session,
+                                    writer->scratch, &writer->out)) {
+        return false;
+    }
+    begin = claude->listing.size;
+    if (!write_item(writer, item)) {
+        return false;
+    }
+    wal__claude_listing_after(&claude->listing, item, begin);
+    return true;
+}
+
 static bool claude_end(struct wal__model_writer *writer)
 {
-    (void)writer;
+    struct claude *claude = writer->state;
+
+    if (!claude->is_agent) {
+        wal__claude_listing_end(&claude->listing, claude->session,
+                                &writer->out);
+    }
     return true;
 }
 

@@ -163,7 +163,7 @@ static void write_content(struct wal__json_out *out, const char *key,
     for (size_t i = 0; i < count; i++) {
         const struct wal__model_block *block = &blocks[i];
         if (block->kind == WAL__BLOCK_RAW) {
-            wal__json_out_value(out, block->raw);
+            wal__json_out_inner(out, block->raw);
             continue;
         }
         wal__json_out_open(out, '{');

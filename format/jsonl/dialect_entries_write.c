@@ -97,7 +97,7 @@ static void write_block(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
     if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_value(out, block->raw);
+        wal__json_out_inner(out, block->raw);
         return;
     }
     wal__json_out_open(out, '{');

@@ -234,7 +234,7 @@ static bool read_role(struct line *line, const struct wal__json_member *members)
     } else if (wal__model_is(role, "toolResult")) {
         item->role = WAL__ROLE_TOOL;
         item->call = wal__model_string(&members[M_CALL]);
-        item->name = wal__model_string(&members[M_TOOL]);
+        item->name = known(wal__model_string(&members[M_TOOL]));
         item->is_error = wal__model_true(&members[M_ERROR]);
     } else if (wal__model_is(role, "system")) {
         item->role = WAL__ROLE_SYSTEM;

@@ -10,6 +10,8 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include "format/jsonl/json_value.h"
+#include "format/jsonl/model_content.h"
 #include "format/jsonl/model_path.h"
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_time.h"
@@ -108,9 +110,23 @@ static void close_entry(struct wal__json_out *out)
     wal__json_out_line(out);
 }
 
+/* The client sends an image's bytes to its model: one that is elsewhere is
+ * told as a text. */
 static void write_image(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
+    static const struct wal__json_span image = {(const uint8_t *)"image: ", 7};
+
+    if (block->data.size == 0) {
+        wal__json_out_name(out, "type", "text");
+        wal__json_out_key(out, "text");
+        wal__json_out_quote(out);
+        wal__json_out_quoted(out, image);
+        wal__json_out_joined(out, wal__model_or(block->url, "\"\""));
+        wal__json_out_unquote(out);
+        wal__json_out_optional(out, "walconvUrl", block->url);
+        return;
+    }
     wal__json_out_name(out, "type", "image");
     wal__json_out_plain(out, "data", block->data);
     wal__json_out_plain(out, "mimeType", block->media);
@@ -121,7 +137,7 @@ static void write_block(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
     if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_value(out, block->raw);
+        wal__json_out_inner(out, block->raw);
         return;
     }
     wal__json_out_open(out, '{');
@@ -143,8 +159,7 @@ static void write_block(struct wal__json_out *out,
         wal__json_out_name(out, "type", "toolCall");
         wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
         wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__json_out_member(out, "arguments",
-                             wal__model_or(block->arguments, "{}"));
+        wal__content_write_arguments(out, "arguments", block->arguments);
         break;
     case WAL__BLOCK_IMAGE:
         write_image(out, block);
@@ -166,9 +181,24 @@ static void write_content(struct wal__json_out *out,
     wal__json_out_close(out, ']');
 }
 
+/* A count of tokens; what is none, or cannot be one, counts nothing. */
+static int64_t count_of(struct wal__json_span number)
+{
+    int64_t count = 0;
+
+    return number.size > 0 &&
+                   wal__json_integer(number, &count) == WAL__JSON_OK &&
+                   count > 0 && count < INT64_MAX / 4
+               ? count
+               : 0;
+}
+
 static void write_usage(struct wal__json_out *out,
                         const struct wal__model_usage *usage)
 {
+    int64_t total = count_of(usage->input) + count_of(usage->output) +
+                    count_of(usage->cache_read) + count_of(usage->cache_write);
+
     wal__json_out_key(out, "usage");
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
@@ -177,6 +207,7 @@ static void write_usage(struct wal__json_out *out,
                          wal__model_or(usage->cache_read, "0"));
     wal__json_out_member(out, "cacheWrite",
                          wal__model_or(usage->cache_write, "0"));
+    wal__json_out_count(out, "totalTokens", total);
     wal__json_out_key(out, "cost");
     wal__json_out_open(out, '{');
     wal__json_out_count(out, "input", 0);
@@ -243,7 +274,8 @@ static void write_result(struct wal__json_out *out,
 {
     wal__json_out_name(out, "role", "toolResult");
     wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
-    wal__json_out_member(out, "toolName", wal__model_or(item->name, "\"\""));
+    wal__json_out_member(out, "toolName",
+                         wal__model_or(item->name, "\"unknown\""));
     write_content(out, item);
     wal__json_out_flag(out, "isError", item->is_error);
 }

@@ -49,6 +49,7 @@ enum {
     B_NAME,
     B_ARGUMENTS,
     B_IMAGE_URL,
+    B_REDACTED,
     B_COUNT
 };
 
@@ -61,6 +62,7 @@ static const struct wal__json_member block_wanted[B_COUNT] = {
     [B_NAME] = {.key = "name"},
     [B_ARGUMENTS] = {.key = "arguments"},
     [B_IMAGE_URL] = {.key = "image_url"},
+    [B_REDACTED] = {.key = "redacted"},
 };
 
 static bool read_block(struct wal__model_blocks *blocks,
@@ -83,12 +85,14 @@ static bool read_block(struct wal__model_blocks *blocks,
         block->kind = WAL__BLOCK_THINKING;
         block->text = wal__model_string(&members[B_THINKING]);
         block->signature = wal__model_string(&members[B_SIGNATURE]);
-        block->is_redacted = block->text.size == 0;
+        block->is_redacted =
+            block->text.size == 0 || wal__model_true(&members[B_REDACTED]);
     } else if (wal__line_string_is(type, "toolCall")) {
         block->kind = WAL__BLOCK_TOOL_CALL;
         block->id = wal__model_string(&members[B_ID]);
         block->name = wal__model_string(&members[B_NAME]);
-        block->arguments = wal__model_value(&members[B_ARGUMENTS]);
+        block->arguments =
+            wal__content_arguments(wal__model_value(&members[B_ARGUMENTS]));
     } else if (wal__line_string_is(type, "image") &&
                members[B_IMAGE_URL].value.kind == WAL__JSON_STRING) {
         block->kind = WAL__BLOCK_IMAGE;

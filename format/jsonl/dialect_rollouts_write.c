@@ -10,6 +10,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/jsonl/json_character.h"
+#include "format/jsonl/model_content.h"
 #include "format/jsonl/model_image.h"
 #include "format/jsonl/model_path.h"
 #include "format/jsonl/model_read.h"
@@ -71,7 +72,6 @@ static bool rollouts_begin(struct wal__model_writer *writer)
     return true;
 }
 
-/* Thinking that is in its signature only has no text at all. */
 static void write_block(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
@@ -83,18 +83,18 @@ static void write_block(struct wal__json_out *out,
         break;
     case WAL__BLOCK_THINKING:
         wal__json_out_name(out, "type", "thinking");
-        if (!block->is_redacted) {
-            wal__json_out_member(out, "thinking",
-                                 wal__model_or(block->text, "\"\""));
-        }
+        wal__json_out_member(out, "thinking",
+                             wal__model_or(block->text, "\"\""));
         wal__json_out_optional(out, "thinking_signature", block->signature);
+        if (block->is_redacted) {
+            wal__json_out_flag(out, "redacted", true);
+        }
         break;
     case WAL__BLOCK_TOOL_CALL:
         wal__json_out_name(out, "type", "toolCall");
         wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
         wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__json_out_member(out, "arguments",
-                             wal__model_or(block->arguments, "{}"));
+        wal__content_write_arguments(out, "arguments", block->arguments);
         break;
     case WAL__BLOCK_IMAGE:
         wal__json_out_name(out, "type", "image");

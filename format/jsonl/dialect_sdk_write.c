@@ -10,6 +10,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/jsonl/json_character.h"
+#include "format/jsonl/model_content.h"
 #include "format/jsonl/model_path.h"
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_write.h"
@@ -145,7 +146,7 @@ static void write_block(struct wal__json_out *out,
                         const struct wal__model_block *block)
 {
     if (block->kind == WAL__BLOCK_RAW) {
-        wal__json_out_value(out, block->raw);
+        wal__json_out_inner(out, block->raw);
         return;
     }
     wal__json_out_open(out, '{');
@@ -156,8 +157,7 @@ static void write_block(struct wal__json_out *out,
         wal__json_out_name(out, "type", "tool_use");
         wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
         wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__json_out_member(out, "input",
-                             wal__model_or(block->arguments, "{}"));
+        wal__content_write_arguments(out, "input", block->arguments);
     }
     wal__json_out_close(out, '}');
 }

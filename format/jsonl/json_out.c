@@ -68,6 +68,35 @@ void wal__json_out_value(struct wal__json_out *out, struct wal__json_span json)
     wal__json_out_bytes(out, json.data, json.size);
 }
 
+/* Behind the string whose quote stands before `at`. */
+static size_t skip_string(struct wal__json_span json, size_t at)
+{
+    while (at < json.size && json.data[at] != '"') {
+        at += json.data[at] == '\\' ? 2 : 1;
+    }
+    return at + 1;
+}
+
+void wal__json_out_inner(struct wal__json_out *out, struct wal__json_span json)
+{
+    size_t from = 0;
+    size_t at = 0;
+
+    comma(out);
+    while (at < json.size) {
+        uint8_t byte = json.data[at++];
+        if (byte == '"') {
+            at = skip_string(json, at);
+        } else if (byte <= ' ') {
+            wal__json_out_bytes(out, json.data + from, at - 1 - from);
+            from = at;
+        }
+    }
+    if (from < json.size) {
+        wal__json_out_bytes(out, json.data + from, json.size - from);
+    }
+}
+
 void wal__json_out_literal(struct wal__json_out *out, const char *json)
 {
     comma(out);
@@ -158,7 +187,7 @@ void wal__json_out_member(struct wal__json_out *out, const char *key,
                           struct wal__json_span json)
 {
     wal__json_out_key(out, key);
-    wal__json_out_value(out, json);
+    wal__json_out_inner(out, json);
 }
 
 void wal__json_out_optional(struct wal__json_out *out, const char *key,
@@ -235,7 +264,7 @@ void wal__json_out_members(struct wal__json_out *out,
         status = wal__json_scan_skip(&scan, &value);
         if (status == WAL__JSON_OK) {
             wal__json_out_key_span(out, key.span);
-            wal__json_out_value(out, value.span);
+            wal__json_out_inner(out, value.span);
         }
     }
     out->has_failed |= status != WAL__JSON_OK;
@@ -266,7 +295,7 @@ void wal__json_out_swapped(struct wal__json_out *out,
             continue;
         }
         wal__json_out_key_span(out, key.span);
-        wal__json_out_value(out, swap != NULL ? swap->json : value.span);
+        wal__json_out_inner(out, swap != NULL ? swap->json : value.span);
     }
     wal__json_out_close(out, '}');
     out->has_failed |= status != WAL__JSON_OK;

@@ -34,9 +34,11 @@ void wal__json_out_key(struct wal__json_out *out, const char *key);
 void wal__json_out_key_span(struct wal__json_out *out,
                             struct wal__json_span key); /* with its quotes */
 
-/* Values: JSON text as it stands; UTF-8 to be quoted; a number; a literal
- * such as null or "user" with its quotes. */
+/* Values: JSON text as it stands; the same without the white space between its
+ * tokens, so that what was several lines is none in the midst of one; UTF-8 to
+ * be quoted; a number; a literal such as null or "user" with its quotes. */
 void wal__json_out_value(struct wal__json_out *out, struct wal__json_span json);
+void wal__json_out_inner(struct wal__json_out *out, struct wal__json_span json);
 void wal__json_out_text(struct wal__json_out *out, struct wal__json_span text);
 void wal__json_out_number(struct wal__json_out *out, int64_t number);
 void wal__json_out_literal(struct wal__json_out *out, const char *json);

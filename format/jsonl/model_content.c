@@ -9,6 +9,8 @@
 
 #include "format/jsonl/dialect.h"
 
+#define ALONE "walconvArguments" /* of arguments that are no object */
+
 enum {
     B_TYPE,
     B_TEXT,
@@ -19,6 +21,7 @@ enum {
     B_DATA,
     B_MIME,
     B_URL,
+    B_TOLD_URL,
     B_ID,
     B_NAME,
     B_INPUT,
@@ -43,6 +46,7 @@ static const struct wal__json_member block_wanted[B_COUNT] = {
     [B_DATA] = {.key = "data"},
     [B_MIME] = {.key = "mimeType"},
     [B_URL] = {.key = "url"},
+    [B_TOLD_URL] = {.key = "walconvUrl"}, /* of an image told as a text */
     [B_ID] = {.key = "id"},
     [B_NAME] = {.key = "name"},
     [B_INPUT] = {.key = "input"},
@@ -113,8 +117,11 @@ static bool read_block(struct wal__model_blocks *blocks,
     if (block == NULL) {
         return false;
     }
-    if (wal__model_is(type, "text") &&
-        members[B_TEXT].value.kind == WAL__JSON_STRING) {
+    if (members[B_TOLD_URL].value.kind == WAL__JSON_STRING) {
+        block->kind = WAL__BLOCK_IMAGE;
+        block->url = members[B_TOLD_URL].value.span;
+    } else if (wal__model_is(type, "text") &&
+               members[B_TEXT].value.kind == WAL__JSON_STRING) {
         block->kind = WAL__BLOCK_TEXT;
         block->text = members[B_TEXT].value.span;
     } else if (wal__model_is(type, "thinking") ||
@@ -125,11 +132,47 @@ static bool read_block(struct wal__model_blocks *blocks,
         block->kind = WAL__BLOCK_TOOL_CALL;
         block->id = wal__model_string(&members[B_ID]);
         block->name = wal__model_string(&members[B_NAME]);
-        block->arguments = either(members, B_INPUT, B_ARGUMENTS);
+        block->arguments =
+            wal__content_arguments(either(members, B_INPUT, B_ARGUMENTS));
     } else if (wal__model_is(type, "image")) {
         read_image(blocks->arena, block, members);
     }
     return true;
+}
+
+void wal__content_write_arguments(struct wal__json_out *out, const char *key,
+                                  struct wal__json_span arguments)
+{
+    size_t at = 0;
+
+    while (at < arguments.size && arguments.data[at] <= ' ') {
+        at++;
+    }
+    wal__json_out_key(out, key);
+    if (at < arguments.size && arguments.data[at] == '{') {
+        wal__json_out_inner(out, arguments);
+        return;
+    }
+    wal__json_out_open(out, '{');
+    if (at < arguments.size) {
+        wal__json_out_member(out, ALONE, arguments);
+    }
+    wal__json_out_close(out, '}');
+}
+
+struct wal__json_span wal__content_arguments(struct wal__json_span object)
+{
+    static const char begin[] = "{\"" ALONE "\":";
+    const size_t size = sizeof(begin) - 1;
+    struct wal__json_member alone = {.key = ALONE};
+    uint32_t others = 0;
+
+    if (object.size > size && memcmp(object.data, begin, size) == 0 &&
+        wal__model_members(object, &alone, 1, &others) == WAL__JSON_OK &&
+        others == 0 && alone.value.kind != WAL__JSON_NONE) {
+        return alone.value.span;
+    }
+    return object;
 }
 
 static bool add_text(struct wal__model_blocks *blocks,
@@ -226,6 +269,9 @@ bool wal__content_calls(struct wal__json_token calls,
         if (text.size > 0 &&
             wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
             block->arguments = text;
+        } else if (text.size == 0 &&
+                   members[ARGUMENTS].value.kind == WAL__JSON_STRING) {
+            block->arguments.size = 0;
         }
     }
     return true;

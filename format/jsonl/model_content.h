@@ -12,6 +12,7 @@
 #ifndef FORMAT_JSONL_MODEL_CONTENT_H
 #define FORMAT_JSONL_MODEL_CONTENT_H
 
+#include "format/jsonl/json_out.h"
 #include "format/jsonl/model_read.h"
 
 /* Adds the blocks of content that has no results; one that it has stays as it
@@ -24,6 +25,12 @@ bool wal__content_read(struct wal__json_token content,
  * or arguments}. False: no memory. */
 bool wal__content_calls(struct wal__json_token calls,
                         struct wal__model_blocks *blocks);
+
+/* The arguments of a call as a member: an object as clients want it, which for
+ * others is {"walconvArguments": VALUE}; and what is in such an object. */
+void wal__content_write_arguments(struct wal__json_out *out, const char *key,
+                                  struct wal__json_span arguments);
+struct wal__json_span wal__content_arguments(struct wal__json_span object);
 
 /* The items of a message: results of tools, and what stands between them. */
 struct wal__content_pieces {

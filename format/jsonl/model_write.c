@@ -444,10 +444,9 @@ void wal__model_out_time(struct wal__json_out *out, const char *key,
     uint8_t text[WAL__MODEL_TIME_SIZE];
     int64_t ms = 0;
 
-    if (time.size > 0 && time.data[0] == '"') {
+    if (wal__model_time_read(time, &ms) && time.data[0] == '"') {
         wal__json_out_member(out, key, time);
         return;
     }
-    (void)wal__model_time_read(time, &ms);
     wal__json_out_member(out, key, wal__model_time_write(ms, text));
 }

@@ -4,6 +4,7 @@
  * Threads: one thread at a time per message.
  */
 #include "format/jsonl/opencode_part.h"
+#include "format/jsonl/model_content.h"
 
 #include <string.h>
 
@@ -305,7 +306,8 @@ static void take_tool(struct wal__opencode_message *message,
         }
         block->id = wal__model_string(&members[P_CALL]);
         block->name = wal__model_string(&members[P_TOOL]);
-        block->arguments = wal__model_value(&state[S_INPUT]);
+        block->arguments =
+            wal__content_arguments(wal__model_value(&state[S_INPUT]));
     }
     take_result(message, members, state);
 }

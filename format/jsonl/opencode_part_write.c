@@ -4,6 +4,7 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/jsonl/opencode_part_write.h"
+#include "format/jsonl/model_content.h"
 
 #include <string.h>
 
@@ -165,7 +166,7 @@ static void write_content(struct wal__json_out *out,
     for (size_t i = 0; i < item->block_count; i++) {
         const struct wal__model_block *block = &item->blocks[i];
         if (block->kind == WAL__BLOCK_RAW) {
-            wal__json_out_value(out, block->raw);
+            wal__json_out_inner(out, block->raw);
             continue;
         }
         wal__json_out_open(out, '{');
@@ -270,7 +271,7 @@ bool wal__opencode_write_tool(struct wal__model_writer *writer,
                        result == NULL
                            ? "pending"
                            : (result->is_error ? "error" : "completed"));
-    wal__json_out_member(out, "input", wal__model_or(call->arguments, "{}"));
+    wal__content_write_arguments(out, "input", call->arguments);
     if (result != NULL) {
         int64_t end = wal__opencode_ms(state, result->time);
         write_output(out, result);

@@ -121,9 +121,32 @@ static void test_json_out__failure_stays(void **state)
     assert_int_equal(text.size, 0);
 }
 
+static void test_json_out__inner_values_stay_on_their_line(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{\n  \"a b\" : [ 1 ,\t2.50 ],\r\n \"c\": \"x  \\\" \\\\\" }\n",
+         "{\"a b\":[1,2.50],\"c\":\"x  \\\" \\\\\"}"},
+        {"\n{}\n", "{}"},
+        {" 7 ", "7"},
+        {"\" \"", "\" \""},
+        {"[]", "[]"},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct text text = {.room = sizeof(text.bytes)};
+        struct wal__json_out out = {.put = put, .ctx = &text};
+        wal__json_out_inner(&out, span(cases[i][0]));
+        assert_int_equal(text.size, strlen(cases[i][1]));
+        assert_memory_equal(text.bytes, cases[i][1], text.size);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_out__inner_values_stay_on_their_line),
         cmocka_unit_test(test_json_out__commas_stand_where_they_belong),
         cmocka_unit_test(test_json_out__strings_are_joined),
         cmocka_unit_test(test_json_out__members_are_swapped),

@@ -1,11 +1,14 @@
 /*
  * bench_fork.cc - does a fork cost the same whatever the session's length?
  * Forks of a session of a million entries and of one of ten in turns: the time
- * and the bytes of log of each.
+ * and the bytes of log of each. A durable fork of 10,000 entries is held
+ * against a bare write and sync, and against a copy of a session's file. Then
+ * the time to load a session up to an entry in its middle.
  */
 #include <cmath>
 
 #include "bench/fill.h"
+#include "bench/peers/peer.h"
 
 namespace
 {
@@ -71,8 +74,140 @@ void fork_sessions(benchmark::State &state)
          1.1, "x"});
 }
 
+/* --- a fork and one write ----------------------------------------------- */
+
+/* A session in a file of its own, of as many entries. */
+std::string make_file(const std::string &path, uint64_t count)
+{
+    std::unique_ptr<bench::peer> store =
+        bench::find_kind("jsonl-open-written").open(path);
+    std::unique_ptr<bench::peer_session> session = store->create("s");
+    bench::source source(5);
+
+    for (uint64_t i = 0; i < count; i++) {
+        session->append(i, source.mixed());
+    }
+    return path + "/s.jsonl";
+}
+
+/* A fork without a store: the file copied, and synced with its name. */
+double copy_session(const std::string &file, const bench::folder &place)
+{
+    std::string copy = place / "copy";
+    double begin = bench::now();
+
+    bench::copy_file(file, copy);
+    bench::sync_file(copy);
+    bench::sync_file(place.path());
+    double gone = bench::now() - begin;
+    bench::remove_all(copy);
+    return gone;
+}
+
+void fork_durably(benchmark::State &state)
+{
+    const uint64_t count = 10000;
+    const int block = bench::pick(20, 50, 200);
+    bench::folder place;
+    bench::bare_log bare(place / "bare", 16 << 20);
+    wal_store *store = bench::open_store(place / "store");
+    bench::source source(5);
+    forks whole = {bench::create_session(store, "s"), {}, {}};
+    bench::series times, bares, copies;
+
+    bench::fill_session(whole.session, 0, count, 0, source);
+    bench::require(wal_sync(store, nullptr) == WAL_OK, "cannot sync");
+    std::string file = make_file(place / "files", count);
+    for (auto _ : state) {
+        bench::series limit;
+
+        whole.times = whole.bytes = {};
+        for (int i = 0; i < block; i++) {
+            whole.fork(store);
+            double begin = bench::now();
+            bare.append(static_cast<uint64_t>(whole.bytes.median()));
+            limit.add(bench::now() - begin);
+        }
+        times.add(whole.times.median());
+        bares.add(limit.median());
+        copies.add(copy_session(file, place));
+        state.SetIterationTime(whole.times.median());
+    }
+    wal_session_close(whole.session);
+    bench::close_store(store);
+    bench::report_sync_ratios(
+        "durable fork of 10000 entries, to a bare write + sync",
+        bench::micros(times.median()), bench::micros(bares.median()),
+        times.over(bares), bench::wanted::at_most, 1.3);
+    bench::report_sync_ratios(
+        "durable fork of 10000 entries, to copying and syncing their file",
+        bench::micros(times.median()), bench::micros(copies.median()),
+        times.over(copies), bench::wanted::nothing, 0);
+}
+
+/* --- loading up to an entry --------------------------------------------- */
+
+/* Opens the session's branch up to an entry in its middle and reads the last
+ * 50 entries before it. */
+double load_up_to(wal_session *session, uint64_t count)
+{
+    std::string id = bench::number_id("e", count / 2);
+    wal_iter_options options = {};
+    wal_entry entry = {};
+    wal_iter *iter = nullptr;
+    uint64_t left = 50;
+
+    options.struct_size = sizeof(options);
+    options.up_to = bench::slice(id);
+    options.skip = count / 2 + 1 - left;
+    entry.struct_size = sizeof(entry);
+    double begin = bench::now();
+    bench::require(wal_iter_open(session, &options, &iter, nullptr) == WAL_OK,
+                   "cannot open an iterator");
+    while (wal_iter_next(iter, &entry, nullptr) == WAL_OK) {
+        left--;
+    }
+    double gone = bench::now() - begin;
+    bench::require(left == 0 && bench::text(entry.id) == id,
+                   "other entries were loaded");
+    wal_iter_close(iter);
+    return gone;
+}
+
+void load(benchmark::State &state)
+{
+    const uint64_t many = bench::pick<uint64_t>(100000, 1000000, 1000000);
+    const uint64_t other = 1000;
+    bench::folder place;
+    wal_store *store = bench::open_store(place / "store");
+    wal_session *longer = bench::create_session(store, "long");
+    wal_session *shorter = bench::create_session(store, "short");
+    bench::source source(6);
+    bench::series times, bares;
+
+    bench::fill_session(longer, 0, many, 200, source);
+    bench::fill_session(shorter, 0, other, 200, source);
+    load_up_to(longer, many);
+    load_up_to(shorter, other);
+    for (auto _ : state) {
+        times.add(load_up_to(longer, many));
+        bares.add(load_up_to(shorter, other));
+        state.SetIterationTime(times.median());
+    }
+    wal_session_close(longer);
+    wal_session_close(shorter);
+    bench::close_store(store);
+    bench::report_ratios(
+        "50 entries up to one in the middle of " + std::to_string(many) +
+            ", to the same of " + std::to_string(other),
+        bench::micros(times.median()), bench::micros(bares.median()),
+        times.over(bares), bench::wanted::nothing, 0);
+}
+
 void setup()
 {
+    bench::add("fork/durable", bench::pick(5, 9, 15), fork_durably);
+    bench::add("fork/load", bench::pick(50, 100, 500), load);
     bench::add("fork", bench::pick(50, 100, 500), fork_sessions);
 }
 

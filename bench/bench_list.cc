@@ -1,11 +1,17 @@
 /*
- * bench_list.cc - what does it cost to find a session to resume? A store of
- * 100,000 sessions of 20 entries that was closed cleanly: a fresh process
- * opens it and lists the newest 50, and finds the newest of one directory.
- * Then what an empty store takes on disk.
+ * bench_list.cc - what does it cost to find a session to resume, in stores of
+ * different sizes? Sessions of 20 entries of 100 bytes; a fresh process opens
+ * the store, lists the newest 50, lists all, finds the newest of a directory
+ * and reads 100 sessions: once after the store was closed, and once after a
+ * process that wrote was killed. Without a store it looks at the times of all
+ * files and reads the beginnings of 50. Then what an empty store takes on
+ * disk.
  */
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
@@ -18,12 +24,12 @@ namespace
 {
 
 const uint64_t entries = 20;
+const size_t entry_size = 100;
 const uint64_t folders = 500;
-
-uint64_t session_count()
-{
-    return bench::pick<uint64_t>(5000, 100000, 100000);
-}
+const uint64_t page = 50;
+const size_t in_use = 100;
+const uint64_t aimed = 100000;    /* sessions that the targets are for */
+const uint64_t disk_size = 12000; /* bytes of disk for a session, at most */
 
 std::string folder_name(uint64_t number)
 {
@@ -48,33 +54,55 @@ double anonymous()
 }
 
 /* Lists up to `count` sessions; how many there were. */
-uint64_t list(wal_store *store, const std::string &cwd, uint64_t count)
+uint64_t list(wal_store *store, uint64_t count)
 {
-    wal_list_options options = {};
     wal_session_info info = {};
     wal_list *list = nullptr;
     uint64_t found = 0;
 
-    options.struct_size = sizeof(options);
-    options.cwd = bench::slice(cwd);
     info.struct_size = sizeof(info);
-    bench::require(wal_list_open(store, &options, &list, nullptr) == WAL_OK,
+    bench::require(wal_list_open(store, nullptr, &list, nullptr) == WAL_OK,
                    "cannot list");
     while (found < count && wal_list_next(list, &info, nullptr) == WAL_OK) {
-        bench::require(cwd.empty() || bench::text(info.cwd) == cwd,
-                       "a session of another directory");
         found++;
     }
     wal_list_close(list);
     return found;
 }
 
+/* Opens sessions all over the store and reads them; the handles stay open. */
+std::vector<wal_session *> use_sessions(wal_store *store, uint64_t count)
+{
+    std::vector<wal_session *> sessions;
+
+    for (uint64_t i = 0; i < in_use; i++) {
+        wal_session *session = bench::open_session(
+            store, bench::number_id("s", i * (count / in_use)));
+        wal_iter *iter = nullptr;
+        wal_entry entry = {};
+        uint64_t found = 0;
+
+        entry.struct_size = sizeof(entry);
+        bench::require(wal_iter_open(session, nullptr, &iter, nullptr) ==
+                           WAL_OK,
+                       "cannot open an iterator");
+        while (wal_iter_next(iter, &entry, nullptr) == WAL_OK) {
+            found++;
+        }
+        bench::require(found >= entries, "a session lost entries");
+        wal_iter_close(iter);
+        sessions.push_back(session);
+    }
+    return sessions;
+}
+
 /* --- children ----------------------------------------------------------- */
 
-/* PATH: fills with many threads, since each session is made durably. */
+/* PATH COUNT: fills with many threads, since each session is made durably. */
 void fill(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0]);
+    uint64_t count = std::stoull(given[1]);
     std::vector<std::thread> threads;
     std::atomic<uint64_t> next = {0};
 
@@ -83,11 +111,11 @@ void fill(const bench::arguments &given)
             bench::source source(static_cast<uint64_t>(i));
             uint64_t number;
 
-            while ((number = next++) < session_count()) {
+            while ((number = next++) < count) {
                 wal_session *session = bench::create_session(
                     store, bench::number_id("s", number), folder_name(number));
 
-                bench::fill_session(session, 0, entries, 200, source);
+                bench::fill_session(session, 0, entries, entry_size, source);
                 wal_session_close(session);
             }
         });
@@ -98,24 +126,92 @@ void fill(const bench::arguments &given)
     bench::close_store(store);
 }
 
-/* PATH: opens and lists; the times, memory used, and the log's size. */
+/* PATH COUNT: opens, lists and reads; the times, memory, and the log's size. */
 void open_and_list(const bench::arguments &given)
 {
-    double memory = anonymous();
-    double begin = bench::now();
-    wal_store *store = bench::open_store(given[0], 0);
-    double opened = bench::now();
-    uint64_t found = list(store, "", 50);
-    double listed = bench::now();
+    uint64_t count = std::stoull(given[1]);
+    std::string folder = folder_name(7);
+    wal_session *latest = nullptr;
+    double times[5];
 
-    bench::require(found == 50, "there are not 50 sessions");
-    memory = anonymous();
-    double latest_begin = bench::now();
-    bench::require(list(store, folder_name(7), 1) == 1, "no latest session");
-    double latest = bench::now() - latest_begin;
-    bench::answer({listed - begin, opened - begin, latest, memory,
+    times[0] = bench::now();
+    wal_store *store = bench::open_store(given[0], 0);
+    times[1] = bench::now();
+    uint64_t newest = list(store, page);
+    times[2] = bench::now();
+    uint64_t all = list(store, UINT64_MAX);
+    times[3] = bench::now();
+    wal_status status =
+        wal_session_latest(store, bench::slice(folder), &latest, nullptr);
+    times[4] = bench::now();
+    bench::require(newest == page && all == count && status == WAL_OK,
+                   "sessions are missing");
+    std::vector<wal_session *> used = use_sessions(store, count);
+    bench::answer({times[1] - times[0], times[2] - times[1],
+                   times[3] - times[2], times[4] - times[3], anonymous(),
                    static_cast<double>(bench::store_status(store).log_bytes)});
+    for (wal_session *session : used) {
+        wal_session_close(session);
+    }
+    wal_session_close(latest);
     bench::close_store(store);
+}
+
+/* PATH: appends to some sessions, and dies. */
+void append_and_die(const bench::arguments &given)
+{
+    wal_store *store = bench::open_store(given[0], 0);
+    uint64_t before = bench::store_status(store).last_sequence;
+    const std::string payload = "{}";
+
+    for (uint64_t i = 0; i < page; i++) {
+        std::string id = "again-" + std::to_string(before);
+        wal_entry entry = bench::entry(id, payload);
+
+        bench::append(bench::open_session(store, bench::number_id("s", i)),
+                      &entry, 1);
+    }
+    bench::die();
+}
+
+/* FOLDER COUNT: a file for each session. */
+void fill_files(const bench::arguments &given)
+{
+    bench::source source(1);
+    std::string line = source.message(300) + "\n";
+
+    for (uint64_t i = 0; i < std::stoull(given[1]); i++) {
+        std::ofstream(given[0] + "/" + bench::number_id("s", i) + ".jsonl")
+            << line;
+    }
+}
+
+/* FOLDER: finds the newest 50 files and reads their beginnings; the time. */
+void list_files(const bench::arguments &given)
+{
+    std::vector<std::pair<double, std::string>> found;
+    std::vector<char> bytes(4096);
+    double begin = bench::now();
+
+    for (const auto &item : std::filesystem::directory_iterator(given[0])) {
+        struct stat facts;
+
+        bench::require(stat(item.path().c_str(), &facts) == 0, "stat failed");
+        found.emplace_back(static_cast<double>(facts.st_mtim.tv_sec) +
+                               static_cast<double>(facts.st_mtim.tv_nsec) *
+                                   1e-9,
+                           item.path().string());
+    }
+    std::partial_sort(found.begin(), found.begin() + page, found.end(),
+                      std::greater<>());
+    for (uint64_t i = 0; i < page; i++) {
+        int file = open(found[i].second.c_str(), O_RDONLY | O_CLOEXEC);
+
+        bench::require(file >= 0 && read(file, bytes.data(), bytes.size()) > 0,
+                       "cannot read a file");
+        close(file);
+    }
+    bench::answer({bench::now() - begin});
 }
 
 /* PATH: makes an empty store. */
@@ -126,36 +222,78 @@ void make_empty(const bench::arguments &given)
 
 /* --- measuring ---------------------------------------------------------- */
 
-void list_sessions(benchmark::State &state)
-{
-    bench::folder place;
-    std::string path = place / "store";
-    bench::series times, opens, latest, memory;
-    double bytes = 0;
+/* What children told in all turns. */
+struct findings {
+    bench::series open, newest, all, latest, memory, both;
+    double log = 0;
 
-    bench::run_child("fill", {path});
-    for (auto _ : state) {
-        std::vector<double> told = bench::run_child("open_and_list", {path});
-
-        times.add(told[0]);
-        opens.add(told[1]);
-        latest.add(told[2]);
-        memory.add(told[3]);
-        bytes = told[4];
-        state.SetIterationTime(told[0]);
+    void add(const std::vector<double> &told)
+    {
+        open.add(told[0]);
+        newest.add(told[1]);
+        all.add(told[2]);
+        latest.add(told[3]);
+        memory.add(told[4]);
+        both.add(told[0] + told[1]);
+        log = told[5];
     }
-    std::string name = "list, " + std::to_string(session_count()) +
-                       " sessions (" + bench::mebibytes(bytes) + ")";
-    bench::report({name + ", open and newest 50",
-                   bench::millis(times.median()) + " (open " +
-                       bench::millis(opens.median()) + ")",
-                   "", times.median() * 1e3, bench::wanted::at_most, 20, "ms"});
+};
+
+void report_time(const std::string &what, const bench::series &times,
+                 double target)
+{
     bench::report(
-        {name + ", anonymous memory", bench::mebibytes(memory.median()), "",
-         memory.median() / 1048576, bench::wanted::at_most, 64, "MiB"});
-    bench::report({name + ", latest of a directory",
-                   bench::micros(latest.median()), "", latest.median() * 1e6,
-                   bench::wanted::nothing, 0, "us"});
+        {what, bench::micros(times.median()), "", times.median() * 1e3,
+         target > 0 ? bench::wanted::at_most : bench::wanted::nothing, target,
+         "ms", times.quantile(0) * 1e3, times.quantile(1) * 1e3});
+}
+
+void report_findings(const std::string &name, const findings &found, bool aims)
+{
+    report_time(name + ": open", found.open, aims ? 2 : 0);
+    report_time(name + ": list the newest 50", found.newest, aims ? 1 : 0);
+    report_time(name + ": list all", found.all, aims ? 15 : 0);
+    report_time(name + ": latest of a directory", found.latest, aims ? 0.1 : 0);
+}
+
+void list_sessions(benchmark::State &state, uint64_t count)
+{
+    const std::string number = std::to_string(count);
+    bench::folder place;
+    std::string path = place / "store", files = place / "files";
+    findings closed, killed;
+    bench::series scans;
+
+    if (bench::free_bytes(place.path()) < count * disk_size + (1 << 30)) {
+        state.SkipWithError("the disk has no room");
+        return;
+    }
+    std::filesystem::create_directory(files);
+    bench::run_child("fill", {path, number});
+    bench::run_child("fill_files", {files, number});
+    for (auto _ : state) {
+        closed.add(bench::run_child("open_and_list", {path, number}));
+        bench::run_child("append_and_die", {path});
+        killed.add(bench::run_child("open_and_list", {path, number}));
+        scans.add(bench::run_child("list_files", {files})[0]);
+        state.SetIterationTime(closed.both.median());
+    }
+    auto x = static_cast<double>(count);
+    std::string name =
+        number + " sessions (" + bench::mebibytes(closed.log) + ")";
+    report_findings(name + ", closed", closed, count == aimed);
+    report_findings(name + ", killed", killed, false);
+    bench::report_ratios(name + ": open, newest 50, to looking at all files",
+                         bench::millis(closed.both.median()),
+                         bench::millis(scans.median()), closed.both.over(scans),
+                         bench::wanted::nothing, 0);
+    bench::report({name + ": anonymous memory, 100 in use",
+                   bench::mebibytes(closed.memory.median()), "",
+                   closed.memory.median() / 1048576, bench::wanted::at_most, 64,
+                   "MiB"});
+    bench::plot("size", "agentwal", x, closed.both.median() * 1e3);
+    bench::plot("size", "agentwal, killed", x, killed.both.median() * 1e3);
+    bench::plot("size", "jsonl files", x, scans.median() * 1e3);
 }
 
 void empty_store(benchmark::State &state)
@@ -183,7 +321,19 @@ void empty_store(benchmark::State &state)
 
 void setup()
 {
-    bench::add("list", bench::pick(5, 9, 15), list_sessions);
+    std::vector<uint64_t> counts = {1000, aimed};
+
+    if (bench::asked() != bench::extent::quick) {
+        counts.push_back(aimed / 10);
+    }
+    if (bench::asked() == bench::extent::complete) {
+        counts.push_back(10 * aimed);
+    }
+    for (uint64_t count : counts) {
+        bench::add(
+            "list/" + std::to_string(count), bench::pick(5, 7, 9),
+            [count](benchmark::State &state) { list_sessions(state, count); });
+    }
     bench::add("empty", 1, empty_store);
 }
 
@@ -194,5 +344,8 @@ int main(int argc, char **argv)
     return bench::run(argc, argv, setup,
                       {{"fill", fill},
                        {"open_and_list", open_and_list},
+                       {"append_and_die", append_and_die},
+                       {"fill_files", fill_files},
+                       {"list_files", list_files},
                        {"make_empty", make_empty}});
 }

@@ -78,10 +78,11 @@ void append_killed(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], 0);
     wal_session *session = bench::open_session(store, "s-0");
+    const std::string payload = "{}";
 
     for (uint64_t i = 0; i < 10; i++) {
         std::string id = bench::number_id("again", i);
-        wal_entry entry = bench::entry(id, "{}");
+        wal_entry entry = bench::entry(id, payload);
 
         bench::append(session, &entry, 1);
     }

@@ -1,8 +1,8 @@
 /*
  * bench_processes.cc - what do processes lose by sharing one store? Durable
  * appends of 8 processes on one store are held against as many threads in one
- * process, and against what agents do without a store: a JSONL file for each
- * thread, written and synced line by line.
+ * process; those of 1, 2, 4 and 8 processes against what agents do without a
+ * store: a JSONL file for each thread, written and synced line by line.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -32,9 +32,7 @@ struct crowd {
 
 const crowd one_process = {"store", 1, 32};
 const crowd eight_by_four = {"store", 8, 4};
-const crowd eight_by_one = {"store", 8, 1};
 const crowd files_by_four = {"files", 8, 4};
-const crowd files_by_one = {"files", 8, 1};
 
 /* --- one start for all --------------------------------------------------- */
 
@@ -222,7 +220,7 @@ struct outcome {
 outcome measure(const crowd &crowd, size_t shape, const std::string &place,
                 int round)
 {
-    const double duration = bench::pick(0.3, 1.0, 5.0);
+    const double duration = bench::pick(0.15, 1.0, 5.0);
     bench::folder own;
     std::string signal = own / "start";
     start start(signal);
@@ -232,7 +230,8 @@ outcome measure(const crowd &crowd, size_t shape, const std::string &place,
     outcome total;
 
     for (int i = 0; i < crowd.processes; i++) {
-        std::string name = std::to_string(crowd.processes) + "x" +
+        std::string name = std::string(crowd.child) + "-" +
+                           std::to_string(crowd.processes) + "x" +
                            std::to_string(crowd.threads) + "-" +
                            std::to_string(round) + "-" + std::to_string(i);
 
@@ -259,66 +258,96 @@ outcome measure(const crowd &crowd, size_t shape, const std::string &place,
     return total;
 }
 
-/* --- the question ------------------------------------------------------- */
+/* --- the questions ------------------------------------------------------ */
 
-void processes(benchmark::State &state, size_t shape)
+std::string kind_of(size_t shape)
+{
+    return std::string(", ") + bench::shapes[shape].name;
+}
+
+void report(const std::string &question, const bench::series &measured,
+            const bench::series &against, double target)
+{
+    bench::report_sync_ratios(
+        question, bench::per_second(measured.median()),
+        bench::per_second(against.median()), measured.over(against),
+        target > 0 ? bench::wanted::at_least : bench::wanted::nothing, target);
+}
+
+void four_threads(benchmark::State &state, size_t shape)
 {
     bench::folder place;
     std::string store = place / "store";
-    bench::series ones, fours, singles, four_files, single_files;
-    bench::series to_one, to_four_files, to_single_files, groups, syncs;
+    bench::series ones, fours, files, groups, syncs;
     int round = 0;
 
     bench::close_store(bench::open_store(store));
     for (auto _ : state) {
         outcome one = measure(one_process, shape, store, round);
         outcome four = measure(eight_by_four, shape, store, round);
-        outcome four_file = measure(files_by_four, shape, place.path(), round);
-        outcome single = measure(eight_by_one, shape, store, round);
-        outcome single_file = measure(files_by_one, shape, place.path(), round);
 
-        round++;
+        files.add(measure(files_by_four, shape, place.path(), round).rate);
         ones.add(one.rate);
         fours.add(four.rate);
-        four_files.add(four_file.rate);
-        singles.add(single.rate);
-        single_files.add(single_file.rate);
-        to_one.add(four.rate / one.rate);
-        to_four_files.add(four.rate / four_file.rate);
-        to_single_files.add(single.rate / single_file.rate);
         groups.add(four.groups);
         syncs.add(four.syncs);
+        round++;
         state.SetIterationTime(1 / four.rate);
     }
 
-    std::string kind = std::string(", ") + bench::shapes[shape].name;
-    auto report = [](const std::string &question, bench::series &measured,
-                     bench::series &bare, bench::series &ratios,
-                     double target) {
-        bench::report({question, bench::per_second(measured.median()),
-                       bench::per_second(bare.median()),
-                       bench::sync_is_free() ? std::nan("") : ratios.median(),
-                       bench::wanted::at_least, target, "x"});
-    };
-    report("8 processes x 4 threads to 32 threads" + kind, fours, ones, to_one,
-           0.5);
-    report("8 processes x 4 threads to 32 JSONL files" + kind, fours,
-           four_files, to_four_files, 1);
-    report("8 processes x 1 thread to 8 JSONL files" + kind, singles,
-           single_files, to_single_files, 1);
+    std::string kind = kind_of(shape);
+    report("8 processes x 4 threads to 32 threads" + kind, fours, ones, 0.5);
+    report("8 processes x 4 threads to 32 JSONL files" + kind, fours, files, 1);
     bench::report({"8 processes x 4 threads, groups for an entry" + kind, "",
                    "", groups.median(), bench::wanted::nothing, 0, "groups"});
     bench::report({"8 processes x 4 threads, syncs for an entry" + kind, "", "",
                    syncs.median(), bench::wanted::nothing, 0, "syncs"});
 }
 
+void one_thread(benchmark::State &state, size_t shape, int processes)
+{
+    bench::folder place;
+    std::string store = place / "store";
+    bench::series stores, files;
+    int round = 0;
+
+    bench::close_store(bench::open_store(store));
+    for (auto _ : state) {
+        stores.add(measure({"store", processes, 1}, shape, store, round).rate);
+        files.add(
+            measure({"files", processes, 1}, shape, place.path(), round).rate);
+        round++;
+        state.SetIterationTime(1 / stores.median());
+    }
+
+    std::string number = std::to_string(processes);
+    report(number +
+               (processes == 1
+                    ? " process x 1 thread to 1 JSONL file"
+                    : " processes x 1 thread to " + number + " JSONL files") +
+               kind_of(shape),
+           stores, files, processes == 8 ? 1 : 0);
+}
+
 void setup()
 {
+    const int turns = bench::pick(5, 5, 9);
+
     for (size_t shape = 0; shape < 2; shape++) {
-        bench::add(std::string("processes/") + bench::shapes[shape].name,
-                   bench::pick(3, 5, 9), [shape](benchmark::State &state) {
-                       processes(state, shape);
-                   });
+        std::string name =
+            std::string("processes/") + bench::shapes[shape].name;
+
+        bench::add(name + "/8 x 4", turns, [shape](benchmark::State &state) {
+            four_threads(state, shape);
+        });
+        for (int processes : {1, 2, 4, 8}) {
+            if (shape == 0 || processes == 8) {
+                bench::add(name + "/" + std::to_string(processes) + " x 1",
+                           turns, [=](benchmark::State &state) {
+                               one_thread(state, shape, processes);
+                           });
+            }
+        }
     }
 }
 

@@ -90,6 +90,9 @@ void remove_all(const std::string &path);
  * there. */
 void copy_file(const std::string &from, const std::string &to);
 
+/* Makes a file or a folder durable, by fsync. */
+void sync_file(const std::string &path);
+
 /* Writes back what is dirty in the file system of path. */
 void settle(const std::string &path);
 

@@ -149,6 +149,14 @@ std::string read_file(const std::string &path)
     return bytes;
 }
 
+void sync_file(const std::string &path)
+{
+    int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+
+    require(file >= 0 && fsync(file) == 0, "cannot sync " + path);
+    close(file);
+}
+
 void settle(const std::string &path)
 {
     int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -47,10 +47,7 @@ class message_session : public peer_session
         folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         require(folder >= 0, "cannot open " + path);
         if (promise == promise::durable) {
-            int parent = open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-            require(parent >= 0 && fsync(parent) == 0, "cannot sync " + root);
-            close(parent);
+            sync_file(root);
         }
     }
     ~message_session() override

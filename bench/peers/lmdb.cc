@@ -160,7 +160,7 @@ std::vector<peer_kind> lmdb_kinds()
                  return make_grouped(
                      std::make_unique<lmdb_peer>(path, promise::durable));
              }},
-            plain("lmdb-nosync", promise::written)};
+            plain("lmdb-written", promise::written)};
 }
 
 } // namespace bench

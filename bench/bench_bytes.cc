@@ -1,0 +1,80 @@
+/*
+ * bench_bytes.cc - how many bytes does the log take for a byte of payload?
+ * Durable appends of entries as generated, by one thread and by four, until
+ * several segments are full; the frames, commits and indexes of the log and
+ * the files beside it count, room that is not yet written does not.
+ */
+#include <sys/stat.h>
+
+#include "bench/crowd.h"
+#include "bench/peers/agentwal.h"
+
+namespace
+{
+
+const double steps = 0.2; /* seconds between two looks at the log */
+
+double index_bytes(const std::string &store)
+{
+    double bytes = 0;
+
+    for (const std::string &name : bench::names(store + "/index")) {
+        struct stat facts;
+
+        bench::require(stat((store + "/index/" + name).c_str(), &facts) == 0,
+                       "stat failed");
+        bytes += static_cast<double>(facts.st_size);
+    }
+    return bytes;
+}
+
+void log_bytes(benchmark::State &state, size_t threads, double target)
+{
+    const double wanted = bench::pick(16e6, 100e6, 500e6);
+    std::vector<std::vector<std::string>> payloads =
+        bench::crowd_payloads(bench::shapes[0], threads);
+    bench::series ratios;
+    double payload = 0, log = 0;
+
+    for (auto _ : state) {
+        bench::folder place;
+        std::string path = place / "store";
+        bench::crowd crowd(bench::engine_kind(bench::promise::durable), path,
+                           threads, payloads);
+        double begin = bench::now();
+
+        while (crowd.sum(&bench::turn::bytes) < wanted) {
+            crowd.run_for(steps);
+        }
+        state.SetIterationTime(bench::now() - begin);
+        payload = crowd.sum(&bench::turn::bytes);
+        crowd.check();
+        wal_store *store = bench::open_store(path, WAL_OPEN_READ_ONLY);
+        log = static_cast<double>(bench::store_status(store).log_bytes) +
+              index_bytes(path);
+        bench::close_store(store);
+        ratios.add(log / payload);
+    }
+    bench::report_ratios("log with indexes to payloads, " +
+                             std::to_string(threads) +
+                             (threads == 1 ? " writer" : " writers"),
+                         bench::mebibytes(log), bench::mebibytes(payload),
+                         ratios, bench::wanted::at_most, target);
+}
+
+void setup()
+{
+    int turns = bench::pick(1, 3, 3);
+
+    bench::add("bytes/1 writer", turns,
+               [](benchmark::State &state) { log_bytes(state, 1, 1.20); });
+    bench::add("bytes/4 writers", turns,
+               [](benchmark::State &state) { log_bytes(state, 4, 1.10); });
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return bench::run(argc, argv, setup, {});
+}

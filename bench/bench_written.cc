@@ -1,0 +1,254 @@
+/*
+ * bench_written.cc - what does an append cost that only has to survive a
+ * killed process? Four threads write 64 MiB in a burst; that is held against
+ * bare writes of as much to new files, one for each thread, and against what
+ * agents use instead. Then the processor time that a submission takes of its
+ * caller, against copying and checksumming its bytes.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "bench/crowd.h"
+
+namespace
+{
+
+const size_t threads = 4;
+const uint64_t burst = 64 << 20;
+const int block = 200; /* submissions: they fit the queue, 256 */
+
+/* --- bursts ------------------------------------------------------------- */
+
+/* Entries of one thread, each written to a new file by a call of its own. */
+void write_new_file(const std::string &path,
+                    const std::vector<std::string> &payloads, uint64_t size)
+{
+    int file =
+        open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    uint64_t done = 0;
+
+    bench::require(file >= 0, "cannot make " + path);
+    for (size_t i = 0; done < size; i++) {
+        const std::string &payload = payloads[i % payloads.size()];
+
+        bench::require(write(file, payload.data(), payload.size()) ==
+                           static_cast<ssize_t>(payload.size()),
+                       "a bare write failed");
+        done += payload.size();
+    }
+    close(file);
+}
+
+/* Bytes per second. */
+double bare_burst(const std::vector<std::vector<std::string>> &payloads)
+{
+    bench::folder place;
+    std::vector<std::thread> all;
+    double begin = bench::now();
+
+    for (size_t i = 0; i < threads; i++) {
+        all.emplace_back([&, i] {
+            write_new_file(place / std::to_string(i), payloads[i],
+                           burst / threads);
+        });
+    }
+    for (std::thread &thread : all) {
+        thread.join();
+    }
+    return static_cast<double>(burst) / (bench::now() - begin);
+}
+
+/* A burst of a peer into a store that is new, read back once. */
+double peer_burst(const bench::peer_kind &kind,
+                  const std::vector<std::vector<std::string>> &payloads,
+                  bool check)
+{
+    bench::folder place;
+    bench::crowd crowd(kind, place / "store", threads, payloads);
+    double rate = crowd.run_bytes(burst).throughput;
+
+    if (check) {
+        crowd.check();
+    }
+    return rate;
+}
+
+struct contestant {
+    const bench::peer_kind *kind;
+    bench::series rates;
+};
+
+/* All that promise no more than the engine does here; shortly, the files. */
+std::vector<contestant> contestants()
+{
+    std::vector<contestant> all;
+
+    for (const bench::peer_kind &kind : bench::peer_kinds()) {
+        if (kind.promise == bench::promise::written &&
+            (bench::asked() != bench::extent::quick ||
+             kind.name == "jsonl-open-written" ||
+             kind.name == "jsonl-shared-written")) {
+            all.push_back({&kind, {}});
+        }
+    }
+    return all;
+}
+
+void bursts(benchmark::State &state)
+{
+    std::vector<std::vector<std::string>> payloads =
+        bench::crowd_payloads(bench::shapes[0], threads);
+    bench::folder place;
+    bench::crowd engine(bench::engine_kind(bench::promise::written),
+                        place / "store", threads, payloads);
+    std::vector<contestant> peers = contestants();
+    bench::series rates, bares;
+    bool first = true;
+
+    engine.run_bytes(burst);
+    for (auto _ : state) {
+        bench::settle(place.path());
+        rates.add(engine.run_bytes(burst).throughput);
+        bench::settle(place.path());
+        bares.add(bare_burst(payloads));
+        for (contestant &peer : peers) {
+            bench::settle(place.path());
+            peer.rates.add(peer_burst(*peer.kind, payloads, first));
+        }
+        first = false;
+        state.SetIterationTime(static_cast<double>(burst) / rates.median());
+    }
+    engine.check();
+
+    const std::string name = "written append, 4 threads, 64 MiB, to ";
+    std::string measured = bench::megabytes_per_second(rates.median());
+    bench::report_ratios(name + "write(2) of new files", measured,
+                         bench::megabytes_per_second(bares.median()),
+                         rates.over(bares), bench::wanted::at_least, 0.5);
+    for (contestant &peer : peers) {
+        bool shared = peer.kind->name == "jsonl-shared-written";
+
+        bench::report_ratios(
+            name + peer.kind->name, measured,
+            bench::megabytes_per_second(peer.rates.median()),
+            rates.over(peer.rates),
+            shared ? bench::wanted::at_least : bench::wanted::nothing, 1);
+    }
+}
+
+/* --- submitting --------------------------------------------------------- */
+
+double own_seconds()
+{
+    timespec used;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) +
+           static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+/* Submits a block with a ticket for each, or queues it without; processor
+ * seconds of the caller for an entry. */
+double submit_block(wal_session *session,
+                    const std::vector<std::string> &payloads, uint64_t *count,
+                    bool tickets)
+{
+    std::vector<std::string> ids(block);
+    std::vector<wal_entry> entries;
+    std::vector<wal_ticket *> made(block);
+    wal_append_options options = {};
+    wal_status status = WAL_OK;
+
+    for (std::string &id : ids) {
+        id = bench::number_id("e", *count);
+        entries.push_back(
+            bench::entry(id, payloads[(*count)++ % payloads.size()]));
+    }
+    options.struct_size = sizeof(options);
+    options.durability = WAL_QUEUED;
+    double begin = own_seconds();
+    for (size_t i = 0; i < block && status == WAL_OK; i++) {
+        status = tickets ? wal_submit(session, &entries[i], 1, &options,
+                                      &made[i], nullptr)
+                         : wal_append(session, &entries[i], 1, &options,
+                                      nullptr, nullptr);
+    }
+    double gone = own_seconds() - begin;
+    bench::require(status == WAL_OK, "cannot submit");
+    for (wal_ticket *ticket : made) {
+        wal_ticket_destroy(ticket);
+    }
+    return gone / block;
+}
+
+/* Copies and checksums a block; processor seconds for an entry. */
+double copy_block(const std::vector<std::string> &payloads, uint64_t from)
+{
+    static std::vector<char> buffer(block * 2048);
+    uint32_t sum = 0;
+    size_t at = 0;
+
+    double begin = own_seconds();
+    for (uint64_t i = from; i < from + block; i++) {
+        const std::string &payload = payloads[i % payloads.size()];
+
+        memcpy(&buffer[at], payload.data(), payload.size());
+        sum ^= bench::library_crc(payload.data(), payload.size());
+        at += payload.size();
+    }
+    benchmark::DoNotOptimize(buffer.data());
+    benchmark::DoNotOptimize(sum);
+    return (own_seconds() - begin) / block;
+}
+
+void submissions(benchmark::State &state, bool tickets)
+{
+    const int blocks = bench::pick(20, 100, 500);
+    std::vector<std::string> payloads =
+        bench::make_payloads(bench::shapes[1], 7);
+    bench::folder place;
+    wal_store *store = bench::open_store(place / "store");
+    wal_session *session = bench::create_session(store, "s");
+    bench::series times, bares;
+    uint64_t count = 0;
+
+    for (auto _ : state) {
+        bench::series turn, bare;
+
+        for (int i = 0; i < blocks; i++) {
+            turn.add(submit_block(session, payloads, &count, tickets));
+            bench::require(wal_flush(store, nullptr) == WAL_OK, "flush");
+            bare.add(copy_block(payloads, count));
+        }
+        times.add(turn.median());
+        bares.add(bare.median());
+        state.SetIterationTime(turn.median());
+    }
+    wal_session_close(session);
+    bench::close_store(store);
+    bench::report_ratios(
+        std::string("submitting 1 KiB, processor time of the caller, ") +
+            (tickets ? "with a ticket" : "queued"),
+        bench::micros(times.median()),
+        bench::micros(bares.median()) + " (memcpy, CRC)", times.over(bares),
+        bench::wanted::at_most, 2.5);
+}
+
+void setup()
+{
+    bench::add("written/bursts", bench::pick(5, 5, 7), bursts);
+    bench::add("written/submit", bench::pick(5, 9, 9),
+               [](benchmark::State &state) { submissions(state, true); });
+    bench::add("written/queue", bench::pick(5, 9, 9),
+               [](benchmark::State &state) { submissions(state, false); });
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return bench::run(argc, argv, setup, {});
+}

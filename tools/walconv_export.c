@@ -193,6 +193,14 @@ static void write_json(const struct export *export, const struct item *item,
     cli_json_line(&json);
 }
 
+static void print_added(const char *path, const char *id, uint64_t added)
+{
+    cli_print_name(stdout, cli_slice(path));
+    printf(": session ");
+    cli_print_name(stdout, cli_slice(id));
+    printf(", %" PRIu64 " %s added\n", added, cli_noun(added, "line", "lines"));
+}
+
 static void print_result(const struct export *export, const struct item *item,
                          const char *path,
                          const struct walconv_outcome *outcome)
@@ -209,11 +217,7 @@ static void print_result(const struct export *export, const struct item *item,
         return;
     }
     if (export->root != NULL) {
-        cli_print_name(stdout, cli_slice(path));
-        printf(": session ");
-        cli_print_name(stdout, cli_slice(item->id));
-        printf(", %" PRIu64 " %s added\n", outcome->added,
-               cli_noun(outcome->added, "line", "lines"));
+        print_added(path, item->id, outcome->added);
     }
     if (item->is_shared) {
         cli_error(cli, CLI_DONE, path, "several sources have this path");
@@ -264,11 +268,7 @@ static void print_view(const struct export *export, const struct item *item,
         return;
     }
     if (export->root != NULL) {
-        cli_print_name(stdout, cli_slice(viewed->path));
-        printf(": session ");
-        cli_print_name(stdout, cli_slice(item->id));
-        printf(", %" PRIu64 " %s added\n", viewed->added,
-               cli_noun(viewed->added, "line", "lines"));
+        print_added(viewed->path, item->id, viewed->added);
     }
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
         if (viewed->losses[i] > 0) {

@@ -446,19 +446,14 @@ static int check_dialect(const struct cli *cli, const char *name,
 static int check_root(const struct cli *cli, const char *root)
 {
     struct stat status;
+    int number = root == NULL || stat(root, &status) == 0 ? 0 : errno;
 
-    if (root == NULL) {
+    if (root == NULL || number == ENOENT || /* it is made when written to */
+        (number == 0 && S_ISDIR(status.st_mode))) {
         return CLI_GO_ON;
     }
-    if (stat(root, &status) != 0) {
-        return errno == ENOENT /* it is made when it is written to */
-                   ? CLI_GO_ON
-                   : cli_error(cli, CLI_FAILED, root, "%s", strerror(errno));
-    }
-    if (S_ISDIR(status.st_mode)) {
-        return CLI_GO_ON;
-    }
-    return cli_error(cli, CLI_FAILED, root, "is not a directory");
+    return cli_error(cli, CLI_FAILED, root, "%s",
+                     number == 0 ? "is not a directory" : strerror(number));
 }
 
 /* Opens the store and lists what is in it. */

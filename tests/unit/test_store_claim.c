@@ -216,6 +216,9 @@ static void work_in_crowd(struct crowd *crowd, int number)
 {
     const struct wal_entry entry = kit_entry("e", NULL, "{}");
     struct wal_session_options options = {.struct_size = sizeof(options)};
+    /* So many take long to have their turns where processors are few. */
+    const struct wal_open_options patient = {.struct_size = sizeof(patient),
+                                             .lock_timeout_ms = 60000};
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
     enum wal_status status;
@@ -223,7 +226,7 @@ static void work_in_crowd(struct crowd *crowd, int number)
 
     (void)snprintf(id, sizeof(id), "s%d", number);
     options.id = kit_text(id);
-    status = wal_open("store", NULL, &store, NULL);
+    status = wal_open("store", &patient, &store, NULL);
     if (status == WAL_OK) {
         status = wal_session_create(store, &options, &session, NULL);
     }

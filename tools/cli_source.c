@@ -16,7 +16,6 @@
 #include "format/jsonl/json_scan.h"
 #include "format/jsonl/json_value.h"
 #include "tools/cli.h"
-#include "tools/cli_payload.h"
 
 #define COMPARE_SIZE 65536
 
@@ -185,7 +184,8 @@ size_t cli_line_before(const struct wal_entry *entry, bool is_open,
 }
 
 static enum wal_status open_stream(const struct cli_lines *lines,
-                                   uint32_t stream, struct wal_iter **iter,
+                                   uint32_t stream, uint64_t skip,
+                                   struct wal_iter **iter,
                                    struct wal_error *error)
 {
     const struct wal_iter_options options = {
@@ -195,6 +195,7 @@ static enum wal_status open_stream(const struct cli_lines *lines,
          * place, and no bytes. */
         .stream = stream,
         .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
+        .skip = skip,
     };
 
     return wal_iter_open(lines->session, &options, iter, error);
@@ -204,8 +205,23 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_session *session, uint32_t stream,
                                struct wal_error *error)
 {
+    enum wal_status status = WAL_OK;
+    uint64_t shared = 0;
+
     *lines = (struct cli_lines){.session = session, .stream = stream};
-    return open_stream(lines, stream, &lines->iter, error);
+    if (stream == 0) {
+        status = cli_copy_open(&lines->copy, session, &lines->is_copy, error);
+    }
+    if (status == WAL_OK && lines->is_copy) {
+        status = cli_copy_shared(&lines->copy, &shared, error);
+    }
+    if (status == WAL_OK) {
+        status = open_stream(lines, stream, shared, &lines->iter, error);
+    }
+    if (status != WAL_OK) {
+        cli_lines_close(lines);
+    }
+    return status;
 }
 
 /* Whether the entry is what the file ends with, behind its last line. */
@@ -242,7 +258,7 @@ static enum wal_status next_tail(struct cli_lines *lines,
     if (lines->tails != NULL) {
         return WAL_END;
     }
-    status = open_stream(lines, CLI_TAILS, &lines->tails, error);
+    status = open_stream(lines, CLI_TAILS, 0, &lines->tails, error);
     while (status == WAL_OK) {
         next = (struct wal_entry){.struct_size = sizeof(next)};
         status = wal_iter_next(lines->tails, &next, error);
@@ -259,28 +275,57 @@ static enum wal_status next_tail(struct cli_lines *lines,
     return status;
 }
 
-enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
-                               struct wal_error *error)
+/* The next entry that is a line. */
+static enum wal_status next_line(struct cli_lines *lines,
+                                 struct wal_entry *entry,
+                                 struct wal_error *error)
 {
     enum wal_status status;
 
     for (;;) {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = lines->tails == NULL ? wal_iter_next(lines->iter, entry, error)
-                                      : WAL_END;
-        if (status == WAL_END) {
-            return next_tail(lines, entry, error);
-        }
-        if (status != WAL_OK) {
+        status = wal_iter_next(lines->iter, entry, error);
+        if (status != WAL_OK || (entry->flags & WAL_ENTRY_LINE) != 0) {
             return status;
-        }
-        if ((entry->flags & WAL_ENTRY_LINE) != 0) {
-            snprintf(lines->last_id, sizeof(lines->last_id), "%.*s",
-                     (int)entry->id.size, (const char *)entry->id.data);
-            return WAL_OK;
         }
         lines->natives++;
     }
+}
+
+/* The next line of the part that was copied, when there is one. */
+static enum wal_status next_copied(struct cli_lines *lines,
+                                   struct wal_entry *entry,
+                                   struct wal_error *error)
+{
+    bool is_own = false;
+    enum wal_status status = WAL_END;
+
+    if (lines->is_copy && !lines->copy.has_ended) {
+        status = cli_copy_next(&lines->copy, entry, &is_own, error);
+    }
+    lines->is_shared = status == WAL_OK && !is_own;
+    if (is_own) {
+        status = next_line(lines, entry, error);
+    }
+    return is_own && status == WAL_END ? WAL_ECORRUPT : status;
+}
+
+enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
+                               struct wal_error *error)
+{
+    enum wal_status status = next_copied(lines, entry, error);
+
+    if (status == WAL_END && lines->tails == NULL) {
+        status = next_line(lines, entry, error);
+    }
+    if (status == WAL_END) {
+        return next_tail(lines, entry, error);
+    }
+    if (status == WAL_OK) {
+        snprintf(lines->last_id, sizeof(lines->last_id), "%.*s",
+                 (int)entry->id.size, (const char *)entry->id.data);
+    }
+    return status;
 }
 
 void cli_lines_close(struct cli_lines *lines)
@@ -289,6 +334,38 @@ void cli_lines_close(struct cli_lines *lines)
     wal_iter_close(lines->tails);
     lines->iter = NULL;
     lines->tails = NULL;
+    if (lines->is_copy) {
+        cli_copy_close(&lines->copy);
+    }
+    lines->is_copy = false;
+}
+
+enum wal_status cli_lines_pass(struct cli_lines *lines, struct wal_store *store,
+                               const struct wal_entry *entry,
+                               cli_payload_take *take, void *ctx,
+                               struct wal_error *error)
+{
+    return lines->is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
+               ? cli_copy_pass(&lines->copy, store, entry, take, ctx, error)
+               : cli_payload_pass(store, entry, take, ctx, error);
+}
+
+static bool take_nothing(void *ctx, const void *data, size_t size)
+{
+    (void)ctx;
+    (void)data;
+    (void)size;
+    return true;
+}
+
+enum wal_status cli_lines_check(struct cli_lines *lines,
+                                struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error)
+{
+    return lines->is_shared
+               ? cli_lines_pass(lines, store, entry, take_nothing, NULL, error)
+               : cli_payload_check(store, entry, error);
 }
 
 /* A place in a file that is compared. */
@@ -387,7 +464,8 @@ static void match_line(struct cli_match *match, struct place *place,
     match->timestamp = entry->timestamp;
 }
 
-static enum wal_status match_entry(struct wal_store *store,
+static enum wal_status match_entry(struct cli_lines *lines,
+                                   struct wal_store *store,
                                    struct cli_match *match, int fd,
                                    const struct wal_entry *entry,
                                    struct wal_error *error)
@@ -405,7 +483,7 @@ static enum wal_status match_entry(struct wal_store *store,
     if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
         keep_odd(match, place.offset, entry->sequence);
     }
-    status = cli_payload_pass(store, entry, compare, &place, error);
+    status = cli_lines_pass(lines, store, entry, compare, &place, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -438,7 +516,7 @@ enum wal_status cli_source_match(struct wal_store *store,
             match_redacted(&found, fd, &entry);
             continue;
         }
-        status = match_entry(store, &found, fd, &entry, error);
+        status = match_entry(&lines, store, &found, fd, &entry, error);
         if (status != WAL_OK) {
             break;
         }

@@ -32,6 +32,8 @@
 #include <stdint.h>
 
 #include "agentwal.h"
+#include "tools/cli_copy.h"
+#include "tools/cli_payload.h"
 
 #define CLI_SOURCE_SIZE_MAX 4096
 
@@ -64,6 +66,9 @@ struct cli_lines {
     struct wal_iter *tails; /* null until the lines have ended */
     char last_id[256];      /* of a line; or empty */
     uint64_t natives;       /* entries passed that are no lines of the file */
+    struct cli_copy copy;
+    bool is_copy;   /* it began as a copy of another session's file */
+    bool is_shared; /* the line given last is told by a shared one */
 };
 
 enum wal_status cli_lines_open(struct cli_lines *lines,
@@ -71,10 +76,22 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_error *error);
 
 /* The next line, its payload out of line where that is a blob, or WAL_END;
- * WAL_ECORRUPT and WAL_EIO concern one entry. */
+ * WAL_ECORRUPT and WAL_EIO concern one entry. The payload of a line that is
+ * told by a shared one holds until the next call. */
 enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
                                struct wal_error *error);
 void cli_lines_close(struct cli_lines *lines);
+
+/* Passes the payload of the line given last, as cli_payload_pass; and whether
+ * all of it can be read, as cli_payload_check. */
+enum wal_status cli_lines_pass(struct cli_lines *lines, struct wal_store *store,
+                               const struct wal_entry *entry,
+                               cli_payload_take *take, void *ctx,
+                               struct wal_error *error);
+enum wal_status cli_lines_check(struct cli_lines *lines,
+                                struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error);
 
 /* What an entry's meta says. */
 bool cli_line_has_newline(const struct wal_entry *entry);

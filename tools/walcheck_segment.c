@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/crc32.h"
+#include "tools/cli_copy.h"
 #include "tools/walcheck.h"
 #include "tools/walcheck_pack.h"
 
@@ -26,6 +27,20 @@ static bool is_entry(struct wal__span payload, const struct wal__frame *frame)
 
     return wal__entry_record_decode(payload, &entry) == WAL__FMT_OK &&
            wal__id_hash(entry.id.data, entry.id.size) == frame->id_hash;
+}
+
+/* What tells lines of a copy can be read. */
+static bool is_sound_copy(struct wal__span payload,
+                          const struct wal__frame *frame)
+{
+    struct wal__entry_record entry;
+
+    return frame->stream != CLI_COPY_STREAM ||
+           wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
+           entry.type.size != strlen(CLI_COPY_TYPE) ||
+           memcmp(entry.type.data, CLI_COPY_TYPE, entry.type.size) != 0 ||
+           cli_copy_is_valid(
+               (struct wal_slice){entry.payload.data, entry.payload.size});
 }
 
 static bool is_document(struct wal__span payload,
@@ -87,6 +102,16 @@ static void keep_payload(struct check_segment *segment,
         check_damage_session(damage, frame->session);
     } else if ((frame->flags & WAL__FRAME_LZ4) == 0) {
         keep_reference(segment, frame, offset, payload);
+        if (entry && !is_sound_copy(payload, frame)) {
+            struct check_damage *damage =
+                check_damage_add(&segment->damages, segment->name, offset,
+                                 wal__frame_span(frame->stored_size),
+                                 "the lines of a copy that sequence %" PRIu64
+                                 " tells cannot be read",
+                                 frame->sequence);
+
+            check_damage_session(damage, frame->session);
+        }
     }
 }
 

@@ -18,12 +18,15 @@ int walconv_import(struct cli *cli, int argc, char **argv);
 int walconv_export(struct cli *cli, int argc, char **argv);
 int walconv_path(struct cli *cli, int argc, char **argv);
 
+struct walconv_waiting;
+
 /* One import of files, as the command line wants it. */
 struct walconv_import {
     const struct cli *cli;
     struct wal_store *store;
     const struct wal__dialect *forced; /* null: told by content */
     struct progress *progress;
+    struct walconv_waiting *waiting; /* files that wait for another */
 };
 
 /*

@@ -157,8 +157,12 @@ static enum wal_status try_create(struct walconv_file *file,
     enum wal_status status;
 
     options->id = cli_slice(id);
-    status = wal_session_create(store, options, &file->session, error);
+    status = file->copy.origin != NULL
+                 ? wal_session_fork(file->copy.origin, cli_slice(file->copy.at),
+                                    options, &file->session, error)
+                 : wal_session_create(store, options, &file->session, error);
     if (status != WAL_EEXISTS) {
+        file->copy.is_made = status == WAL_OK && file->copy.origin != NULL;
         return status;
     }
     status = wal_session_open(store, options->id, &file->session, error);
@@ -474,6 +478,46 @@ static enum wal_status renew_session(struct walconv_file *file,
     return is_other ? drop_session(file, error) : WAL_OK;
 }
 
+/* Finds the file's session, or makes it. */
+static enum wal_status settle(struct walconv_file *file,
+                              struct wal_error *error)
+{
+    bool drops = false;
+    enum wal_status status = find_session(file, error);
+
+    if (status == WAL_OK && file->session != NULL) {
+        status = renew_session(file, error);
+    }
+    if (status == WAL_OK) {
+        file->copy = walconv_copy_of(file->import->store, file->fd, file->size,
+                                     &file->survey);
+        status = walconv_copy_consider(&file->copy, file->session,
+                                       &file->lines.match, &drops, error);
+    }
+    if (status == WAL_OK && drops) {
+        status = drop_session(file, error);
+    }
+    if (status == WAL_OK && file->session == NULL) {
+        status = create_session(file, error);
+    }
+    if (status == WAL_OK && file->copy.is_made) {
+        drops = false;
+        status = walconv_copy_write(&file->copy, file->session,
+                                    &file->lines.match, &drops, error);
+    } else {
+        walconv_copy_deinit(&file->copy);
+        drops = false;
+    }
+    if (status == WAL_OK && drops) {
+        walconv_copy_deinit(&file->copy);
+        status = drop_session(file, error);
+        if (status == WAL_OK) {
+            status = create_session(file, error);
+        }
+    }
+    return status;
+}
+
 static int take_file(struct walconv_file *file)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -483,13 +527,8 @@ static int take_file(struct walconv_file *file)
         return CLI_FAILED;
     }
     file->lines.gives_title = true;
-    status = find_session(file, &error);
-    if (status == WAL_OK && file->session != NULL) {
-        status = renew_session(file, &error);
-    }
-    if (status == WAL_OK && file->session == NULL) {
-        status = create_session(file, &error);
-    }
+    file->lines.store = file->import->store;
+    status = settle(file, &error);
     if (status == WAL_OK) {
         status = walconv_lines_begin(&file->lines, file->session, &error);
     }
@@ -513,6 +552,7 @@ int walconv_import_file(const struct walconv_import *import, int fd,
         walconv_file_print(&file);
     }
     wal_session_close(file.session);
+    walconv_copy_deinit(&file.copy);
     walconv_lines_deinit(&file.lines);
     walconv_survey_deinit(&file.survey);
     free(file.source);

@@ -7,6 +7,7 @@
 #define AGENTWAL_TOOLS_WALCONV_FILE_H
 
 #include "tools/walconv.h"
+#include "tools/walconv_copy.h"
 #include "tools/walconv_lines.h"
 
 struct walconv_file {
@@ -20,7 +21,8 @@ struct walconv_file {
     char *source;      /* of the session */
     char *free_source; /* for a new session */
     struct walconv_lines lines;
-    uint64_t count; /* of the file's lines */
+    struct walconv_copy copy; /* what the session shares, if it was made so */
+    uint64_t count;           /* of the file's lines */
 };
 
 /* Prints what was done. */

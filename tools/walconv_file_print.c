@@ -30,7 +30,15 @@ static void write_damage(struct cli_json *json,
 /* Lines that became entries; a tail is none. */
 static uint64_t appended(const struct walconv_file *file)
 {
-    return file->lines.batch.appended - (file->lines.has_tail ? 1 : 0);
+    return file->lines.batch.appended + file->copy.own -
+           (file->lines.has_tail ? 1 : 0);
+}
+
+/* Lines that the session had before. */
+static uint64_t known(const struct walconv_file *file)
+{
+    return file->lines.known + file->lines.batch.duplicates -
+           file->copy.shared - file->copy.own;
 }
 
 static void write_json(const struct walconv_file *file, struct wal_slice id)
@@ -50,8 +58,10 @@ static void write_json(const struct walconv_file *file, struct wal_slice id)
     cli_json_number(&json, file->count);
     cli_json_key(&json, "appended");
     cli_json_number(&json, appended(file));
+    cli_json_key(&json, "shared");
+    cli_json_number(&json, file->copy.shared);
     cli_json_key(&json, "duplicates");
-    cli_json_number(&json, lines->known + lines->batch.duplicates);
+    cli_json_number(&json, known(file));
     write_damage(&json, lines);
     cli_json_close(&json, '}');
     cli_json_line(&json);
@@ -66,9 +76,12 @@ static void print_text(const struct walconv_file *file, struct wal_slice id)
     cli_print_name(stdout, cli_slice(file->name));
     printf(": %s session ", file->survey.dialect->name);
     cli_print_name(stdout, id);
-    printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
-           file->count, cli_noun(file->count, "line", "lines"), appended(file),
-           lines->known + lines->batch.duplicates);
+    printf(", %" PRIu64 " %s, %" PRIu64 " appended, ", file->count,
+           cli_noun(file->count, "line", "lines"), appended(file));
+    if (file->copy.shared > 0) {
+        printf("%" PRIu64 " shared, ", file->copy.shared);
+    }
+    printf("%" PRIu64 " known\n", known(file));
     for (size_t i = 0; i < lines->damage_count; i++) {
         const struct walconv_damage *damage = &lines->damage[i];
         snprintf(what, sizeof(what), "line %" PRIu64 ", byte %" PRIu64,

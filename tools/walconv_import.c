@@ -1,20 +1,23 @@
 /*
  * walconv_import - walks the files and directories of an import.
  *
- * Invariant: files are taken in the order of their names, so that the same
- * tree gives the same sessions. Symbolic links inside a tree are not followed,
- * and the store itself is not imported.
+ * Invariant: files are taken in the order of their names, those that name
+ * another session as what they come from behind it; so the same tree gives the
+ * same sessions. Symbolic links inside a tree are not followed, and the store
+ * itself is not imported.
  *
  * Threads: one.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/walconv.h"
+#include "tools/walconv_origin.h"
 #include "tools/walconv_tree.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -22,17 +25,110 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
+/* A file that was put off. */
+struct waiting {
+    char *name; /* null: it was imported */
+    char *path;
+};
+
+struct walconv_waiting {
+    struct waiting *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Whether the file names sessions that it may be a copy of, and the store has
+ * none of them. */
+static bool waits(const struct walconv_import *import, int fd)
+{
+    struct walconv_origins origins = {.count = 0};
+    struct stat stat;
+    bool answer;
+
+    answer = fstat(fd, &stat) == 0 &&
+             walconv_origins_read(fd, (uint64_t)stat.st_size, &origins) == 0 &&
+             walconv_origins_miss(&origins, import->store);
+    walconv_origins_deinit(&origins);
+    return answer;
+}
+
+static void put_off(struct walconv_waiting *waiting, const char *name,
+                    const char *path)
+{
+    waiting->items = cli_room(waiting->items, waiting->count,
+                              &waiting->capacity, sizeof(waiting->items[0]));
+    waiting->items[waiting->count++] =
+        (struct waiting){.name = cli_copy(name, strlen(name)),
+                         .path = cli_copy(path, strlen(path))};
+}
+
+/* Imports a file; with `may_wait`, *has_waited: it waits. */
 static int import_path(const struct walconv_import *import, const char *name,
-                       const char *path)
+                       const char *path, bool may_wait, bool *has_waited)
 {
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    int code;
+    int code = CLI_DONE;
 
+    *has_waited = false;
     if (fd < 0) {
         return cli_error(import->cli, CLI_FAILED, name, "%s", strerror(errno));
     }
-    code = walconv_import_file(import, fd, name, path);
+    if (may_wait && waits(import, fd)) {
+        *has_waited = true;
+    } else {
+        code = walconv_import_file(import, fd, name, path);
+    }
     close(fd);
+    return code;
+}
+
+static int take_path(const struct walconv_import *import, const char *name,
+                     const char *path)
+{
+    bool has_waited;
+    int code = import_path(import, name, path, true, &has_waited);
+
+    if (has_waited) {
+        put_off(import->waiting, name, path);
+    }
+    return code;
+}
+
+/* Imports the files that wait once more; without `may_wait` all. Answers
+ * whether there was one. */
+static bool take_round(const struct walconv_import *import, bool may_wait,
+                       int *code)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < import->waiting->count; i++) {
+        struct waiting *file = &import->waiting->items[i];
+        bool has_waited = false;
+
+        if (file->name == NULL) {
+            continue;
+        }
+        *code = cli_worse(*code, import_path(import, file->name, file->path,
+                                             may_wait, &has_waited));
+        if (!has_waited) {
+            free(file->name);
+            free(file->path);
+            *file = (struct waiting){.name = NULL};
+            is_any = true;
+        }
+    }
+    return is_any;
+}
+
+/* What waits for a session that does not come is imported as it is. */
+static int take_waiting(const struct walconv_import *import)
+{
+    int code = CLI_DONE;
+
+    while (take_round(import, true, &code)) {
+    }
+    (void)take_round(import, false, &code);
+    free(import->waiting->items);
     return code;
 }
 
@@ -88,7 +184,7 @@ static int import_entry(const struct walconv_import *import, FTS *tree,
         return import_directory(import, tree, entry, argument);
     }
     if (entry->fts_info == FTS_F) {
-        return import_path(import, entry->fts_path, below(entry, argument));
+        return take_path(import, entry->fts_path, below(entry, argument));
     }
     if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
         entry->fts_info == FTS_NS) {
@@ -148,7 +244,9 @@ int walconv_import(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct progress progress;
-    struct walconv_import import = {.cli = cli, .progress = &progress};
+    struct walconv_waiting waiting = {.items = NULL};
+    struct walconv_import import = {
+        .cli = cli, .progress = &progress, .waiting = &waiting};
     struct stat store = {.st_ino = 0};
     int code = cli_parse(cli, argc, argv, options);
 
@@ -172,6 +270,7 @@ int walconv_import(struct cli *cli, int argc, char **argv)
     for (int i = 2; i < cli->count; i++) {
         code = cli_worse(code, import_argument(&import, cli->items[i], &store));
     }
+    code = cli_worse(code, take_waiting(&import));
     progress_clear(&progress);
     return cli_close(cli, cli->items[1], import.store, code);
 }

@@ -179,6 +179,21 @@ static void set_parent(const struct walconv_lines *lines, struct judged *judged,
     }
 }
 
+/* Whether the parent is a line that is shared, and has another id there. */
+static bool is_shared_parent(struct walconv_lines *lines, struct judged *judged)
+{
+    const char *id = lines->store == NULL
+                         ? NULL
+                         : walconv_names_find(&lines->names, lines->store,
+                                              lines->batch.session,
+                                              lines->dialect, judged->parent);
+
+    if (id != NULL) {
+        set(judged->parent, id);
+    }
+    return id != NULL;
+}
+
 static enum wal__line_link find_parent(struct walconv_lines *lines,
                                        const struct walconv_piece *piece,
                                        const struct wal__line *line,
@@ -189,7 +204,8 @@ static enum wal__line_link find_parent(struct walconv_lines *lines,
     }
     if (!walconv_name(line->parent, NAME_MAX_SIZE, judged->parent)) {
         report(lines, piece, piece->offset, "its parent's id is not usable");
-    } else if (is_parent(lines, judged->parent)) {
+    } else if (is_parent(lines, judged->parent) ||
+               is_shared_parent(lines, judged)) {
         return WAL__LINK_NAMED;
     } else if (strcmp(judged->parent, own) == 0) {
         report(lines, piece, piece->offset, "names itself as its parent");
@@ -575,5 +591,6 @@ void walconv_lines_deinit(struct walconv_lines *lines)
     wal_iter_close(lines->iter);
     walconv_batch_deinit(&lines->batch);
     cli_match_deinit(&lines->match);
+    walconv_names_free(lines->names);
     free(lines->damage);
 }

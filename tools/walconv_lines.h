@@ -21,6 +21,7 @@
 
 #include "tools/cli_source.h"
 #include "tools/walconv_batch.h"
+#include "tools/walconv_names.h"
 #include "tools/walconv_survey.h"
 
 #define WALCONV_ID_SIZE    256
@@ -37,8 +38,10 @@ struct walconv_lines {
     const struct walconv_survey *survey;
     struct cli_match match; /* what the session has already */
     struct walconv_batch batch;
-    struct wal_iter *iter; /* that entries are looked up with */
-    uint32_t stream;       /* that the lines go into */
+    struct wal_iter *iter;       /* that entries are looked up with */
+    struct wal_store *store;     /* null: the session is no copy */
+    struct walconv_names *names; /* of lines that it shares */
+    uint32_t stream;             /* that the lines go into */
     uint64_t file_size;
     uint64_t known;               /* lines that the session has */
     uint64_t sequence;            /* of the known line that is judged, or 0 */

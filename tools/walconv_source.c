@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli_payload.h"
 #include "tools/cli_source.h"
 #include "tools/walconv_place.h"
 
@@ -70,16 +69,18 @@ static bool sink_take(void *ctx, const void *data, size_t size)
 
 /* Passes a line. One that cannot be read whole is left out whole. */
 static enum wal_status pass_line(const struct walconv_source *source,
-                                 struct sink *sink,
+                                 struct cli_lines *lines, struct sink *sink,
                                  const struct wal_entry *entry,
                                  struct wal_error *error)
 {
-    enum wal_status status = cli_payload_check(source->store, entry, error);
+    enum wal_status status =
+        cli_lines_check(lines, source->store, entry, error);
     char before[CLI_BEFORE_SIZE];
     size_t size = cli_line_before(entry, sink->is_open, before);
 
     if (status == WAL_OK && (size == 0 || sink_take(sink, before, size))) {
-        status = cli_payload_pass(source->store, entry, sink_take, sink, error);
+        status =
+            cli_lines_pass(lines, source->store, entry, sink_take, sink, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -109,7 +110,7 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
     while (!sink->is_other &&
            (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
-            status = pass_line(source, sink, &entry, &error);
+            status = pass_line(source, &lines, sink, &entry, &error);
             passed.added += status == WAL_OK && sink->at > sink->had ? 1 : 0;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {

@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# A copy that a client made of a session's file is a fork of the session: it
+# costs next to nothing, and comes out as the bytes that came in.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+maker=$(dirname "${BASH_SOURCE[0]}")/../lib/session_copy.py
+in=$work/in
+
+log_bytes() {
+    walctl stats --json "$store" | field logBytes
+}
+
+# begin STYLE SIZE: a store that has the session $in/a.jsonl.
+begin() {
+    rm -rf "$store" "$in" "$work/out"
+    mkdir "$in"
+    walctl init "$store"
+    python3 "$maker" make "$1" "$2" 1 "$in/a.jsonl"
+    walconv import --json "$store" "$in/a.jsonl" >"$work/rows"
+    original=$(field sessionId "$work/rows")
+}
+
+# give FILE: imports it, its row in $work/rows.
+give() {
+    walconv import --json "$store" "$1" >"$work/rows"
+}
+
+# back: all files come out as they are in $in.
+back() {
+    rm -rf "$work/out"
+    code 0 walconv export --dialect source "$store" "$work/out"
+    diff -r "$in" "$work/out" || fail "not the bytes that came in: $*"
+}
+
+# again FILE: importing it again adds nothing.
+again() {
+    local before
+    before=$(log_bytes)
+    give "$1"
+    json 'rows[0]["appended"] == 0 and rows[0]["shared"] == 0 and
+        rows[0]["duplicates"] == rows[0]["lines"]' "$work/rows"
+    same "$before" "$(log_bytes)" "bytes of the log after a second import"
+}
+
+# The cost of a copy, its bytes, a copy of the copy, and one that goes on.
+for style in claude codex pi; do
+    begin "$style" 2000000
+    python3 "$maker" copy "$style" 2 "$in/a.jsonl" "$in/b.jsonl"
+    before=$(log_bytes)
+    give "$in/b.jsonl"
+    json 'rows[0]["shared"] >= rows[0]["lines"] - 8 and
+        rows[0]["shared"] + rows[0]["appended"] == rows[0]["lines"]' \
+        "$work/rows"
+    copy=$(field sessionId "$work/rows")
+    cost=$(($(log_bytes) - before))
+    size=$(stat -c %s "$in/b.jsonl")
+    [ $((cost * 20)) -lt "$size" ] || fail "$style: $cost of $size bytes"
+    walctl show --json "$store" "$copy" |
+        json "rows[0]['parentId'] == '$original'"
+    back "$style"
+    again "$in/b.jsonl"
+
+    python3 "$maker" copy "$style" 3 "$in/b.jsonl" "$in/c.jsonl"
+    before=$(log_bytes)
+    give "$in/c.jsonl"
+    cost=$(($(log_bytes) - before))
+    [ $((cost * 20)) -lt "$size" ] || fail "$style: $cost for a copy's copy"
+    again "$in/c.jsonl"
+    back "$style, a copy of a copy"
+
+    for file in b c; do
+        python3 "$maker" more "$style" "1$((16#$file))" "$in/$file.jsonl" 20
+        give "$in/$file.jsonl"
+        json 'rows[0]["appended"] == 20 and rows[0]["damaged"] == []' \
+            "$work/rows"
+        again "$in/$file.jsonl"
+    done
+    back "$style, grown"
+    # A copy of what a copy got itself.
+    python3 "$maker" copy "$style" 5 "$in/c.jsonl" "$in/d.jsonl"
+    give "$in/d.jsonl"
+    json 'rows[0]["shared"] >= rows[0]["lines"] - 8' "$work/rows"
+    again "$in/d.jsonl"
+    back "$style, a copy of a grown copy"
+    # The conversation goes on from what is shared.
+    walcat "$store" "$copy" | json 'len(rows) > 20 and
+        all(b["parentId"] == a["id"] for a, b in zip(rows, rows[1:]))'
+    code 0 walcheck "$store"
+
+    # The original goes; its copies stay, and later files are copies of them.
+    walctl delete "$store" "$original"
+    rm "$in/a.jsonl"
+    back "$style, after the original was deleted"
+    again "$in/b.jsonl"
+    again "$in/d.jsonl"
+    python3 "$maker" more "$style" 6 "$in/d.jsonl" 3
+    give "$in/d.jsonl"
+    json 'rows[0]["appended"] == 3 and rows[0]["damaged"] == []' "$work/rows"
+    back "$style, grown after the original was deleted"
+
+    # In one import the original comes first, whatever it is called.
+    rm -rf "$store"
+    walctl init "$store"
+    python3 "$maker" make "$style" 20000 1 "$in/z.jsonl"
+    python3 "$maker" copy "$style" 2 "$in/z.jsonl" "$in/y.jsonl"
+    python3 "$maker" copy "$style" 3 "$in/y.jsonl" "$in/x.jsonl"
+    rm "$in"/[bcd].jsonl
+    walconv import --json "$store" "$in" >"$work/rows"
+    json '[r["shared"] > 0 for r in rows] == [False, True, True]' "$work/rows"
+    back "$style, backwards"
+    # A copy whose original is not there is kept whole.
+    rm -rf "$store"
+    walctl init "$store"
+    rm "$in/z.jsonl" "$in/x.jsonl"
+    give "$in/y.jsonl"
+    json 'rows[0]["shared"] == 0 and rows[0]["appended"] == rows[0]["lines"]' \
+        "$work/rows"
+    back "$style, alone"
+done
+
+# A copy that is cut anywhere, imported, completed and imported again is what
+# it is when it is imported whole.
+for style in claude codex; do
+    begin "$style" 6000
+    python3 "$maker" copy "$style" 2 "$in/a.jsonl" "$in/b.jsonl"
+    python3 "$maker" more "$style" 4 "$in/b.jsonl" 2
+    cp -r "$store" "$work/before"
+    give "$in/b.jsonl"
+    id=$(field sessionId "$work/rows")
+    walcat --all "$store" "$id" >"$work/whole"
+    size=$(stat -c %s "$in/b.jsonl")
+    cp "$in/b.jsonl" "$work/b"
+    same_as_whole=0
+    for cut in $(seq 1 397 "$size") $((size - 1)); do
+        rm -rf "$store"
+        cp -r "$work/before" "$store"
+        head -c "$cut" "$work/b" >"$in/b.jsonl"
+        give "$in/b.jsonl"
+        cp "$work/b" "$in/b.jsonl"
+        give "$in/b.jsonl"
+        back "$style cut at $cut"
+        if grep -q '"shared": *[1-9]' "$work/rows"; then
+            id=$(field sessionId "$work/rows")
+            walcat --all "$store" "$id" | diff - "$work/whole" >/dev/null ||
+                fail "$style cut at $cut: other entries"
+            same_as_whole=$((same_as_whole + 1))
+        fi
+    done
+    rm -rf "$work/before"
+    again "$in/b.jsonl"
+    [ "$same_as_whole" -gt 5 ] || fail "$style: $same_as_whole made anew"
+done
+
+# What is redacted in the original is gone from the copy, and that alone.
+begin claude 20000
+python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
+give "$in/b.jsonl"
+copy=$(field sessionId "$work/rows")
+entry=$(walcat "$store" "$original" | sed -n 3p | field id)
+walctl redact "$store" "$original" "$entry"
+walconv export --dialect source --stdout --session "$copy" "$store" \
+    >"$work/left" 2>/dev/null
+same 0 "$(grep -c "$entry" "$work/left")" "lines of the redacted entry"
+grep -v "$entry" "$in/b.jsonl" | cmp - "$work/left" ||
+    fail "another line is gone"
+again "$in/b.jsonl"
+
+# Chunks that are damaged, or were made to harm, cost their lines alone.
+hurt() {
+    local id
+    rm -rf "$store"
+    cp -r "$work/before" "$store"
+    # The chunk itself is hidden.
+    id=$(walcat --all --stream 253 "$store" "$copy" | sed -n 2p | field id)
+    walctl redact "$store" "$copy" "$id"
+}
+begin claude 400000
+python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
+python3 "$maker" more claude 4 "$in/b.jsonl" 3
+give "$in/b.jsonl"
+copy=$(field sessionId "$work/rows")
+cp -r "$store" "$work/before"
+hurt
+code 1 walconv export --dialect source --stdout --session "$copy" "$store"
+tail -n 3 "$in/b.jsonl" | cmp - <(tail -n 3 "$work/stdout") ||
+    fail "what is behind a chunk that is gone"

@@ -1,0 +1,162 @@
+/*
+ * fuzz_line_delta: a line told by another, and chunks of any bytes.
+ *
+ * An input is a line, a byte 0xff, and the line it is told by. Checks that what
+ * is told is read back as the line, also where the other one is seen through a
+ * window. Then the input is taken for the steps of a chunk: what they ask for
+ * is within the chunk.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/jsonl/line_delta.h"
+
+enum {
+    LINE_MAX_SIZE = 1 << 16
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+struct window {
+    struct wal__delta_source source;
+    const uint8_t *line;
+};
+
+static bool fill(struct wal__delta_source *source, uint64_t offset)
+{
+    struct window *window = (void *)source;
+    uint64_t left = source->total - offset;
+
+    source->data = window->line + offset;
+    source->at = offset;
+    source->size = (size_t)(left < 16384 ? left : 16384);
+    return true;
+}
+
+/* Reads the only line of the chunk. */
+static size_t read_back(const struct wal__delta_chunk *chunk,
+                        const uint8_t *original, size_t original_size,
+                        uint8_t *line, uint8_t *found)
+{
+    struct wal__delta_reader reader = {
+        .steps = {chunk->steps, chunk->step_size},
+        .text = {chunk->text, chunk->text_size},
+        .uuids = {chunk->uuids[0], chunk->uuid_count * WAL__DELTA_UUID},
+        .checks = {chunk->checks, chunk->line_count},
+    };
+    struct wal__delta_piece piece;
+    enum wal__delta_kind kind;
+    size_t size = 0;
+    uint64_t at = 0;
+
+    check(wal__delta_line(&reader, &kind) && kind == WAL__DELTA_NEXT);
+    do {
+        check(wal__delta_next(&reader, &piece));
+        if (piece.step == WAL__DELTA_COPY) {
+            check(piece.size <= original_size - at);
+            memcpy(line + size, original + at, (size_t)piece.size);
+            size += (size_t)piece.size;
+        }
+        if (piece.step == WAL__DELTA_COPY || piece.step == WAL__DELTA_SKIP) {
+            at += piece.size;
+        } else if (piece.step == WAL__DELTA_TEXT) {
+            memcpy(line + size, piece.text.data, piece.text.size);
+            size += piece.text.size;
+        } else if (piece.step == WAL__DELTA_UUID_HERE) {
+            uint64_t from = at + (uint64_t)piece.offset;
+
+            check(from + WAL__UUID_TEXT_SIZE <= original_size);
+            memcpy(line + size, original + from, WAL__UUID_TEXT_SIZE);
+            size += WAL__UUID_TEXT_SIZE;
+        }
+    } while (piece.step != WAL__DELTA_END);
+    check(at == original_size && reader.steps.size == 0 &&
+          reader.text.size == 0 && reader.uuids.size == 0);
+    *found = reader.check;
+    return size;
+}
+
+static void check_line(const uint8_t *line, size_t size,
+                       const uint8_t *original, size_t original_size,
+                       bool is_seen_through)
+{
+    static struct wal__delta_chunk chunk;
+    static uint8_t back[LINE_MAX_SIZE + 1];
+    struct window window = {
+        .source = {.data = original,
+                   .size = original_size,
+                   .total = original_size},
+        .line = original,
+    };
+    enum wal__delta_status status;
+    uint8_t found;
+
+    if (is_seen_through) {
+        window.source.fill = fill;
+        (void)fill(&window.source, 0);
+    }
+    memset(&chunk, 0, sizeof(chunk));
+    status = wal__delta_put(&chunk, line, size, &window.source, NULL, 0);
+    if (status == WAL__DELTA_OK) {
+        check(read_back(&chunk, original, original_size, back, &found) ==
+                  size &&
+              memcmp(back, line, size) == 0 &&
+              found == (uint8_t)wal__delta_check(0, line, size));
+    } else {
+        check(chunk.step_size == 0 && chunk.text_size == 0 &&
+              chunk.uuid_count == 0 && chunk.line_count == 0);
+    }
+}
+
+static void check_any(const uint8_t *data, size_t size)
+{
+    static const uint8_t checks[64];
+    struct wal__delta_reader reader = {
+        .steps = {data, size},
+        .text = {data, size},
+        .uuids = {data, size},
+        .checks = {checks, sizeof(checks)},
+    };
+    struct wal__delta_header header;
+    struct wal__delta_piece piece;
+    enum wal__delta_kind kind;
+
+    (void)wal__delta_header_decode(data, size, &header);
+    while (reader.checks.size > 0 && wal__delta_line(&reader, &kind)) {
+        if (kind == WAL__DELTA_OWN) {
+            continue;
+        }
+        check(reader.id_size <= WAL__DELTA_ID);
+        do {
+            if (!wal__delta_next(&reader, &piece)) {
+                return;
+            }
+            check(piece.text.size <= size || piece.text.data == reader.uuid);
+        } while (piece.step != WAL__DELTA_END);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *split =
+        size > 0 && size <= LINE_MAX_SIZE ? memchr(data, 0xff, size) : NULL;
+
+    if (split != NULL) {
+        size_t line_size = (size_t)(split - data);
+        size_t other_size = size - line_size - 1;
+
+        (void)wal__line_is_same(data, line_size, split + 1, other_size);
+        check_line(data, line_size, split + 1, other_size, false);
+        check_line(data, line_size, split + 1, other_size, true);
+        check_line(data, line_size, data, line_size, false);
+    }
+    check_any(data, size);
+    return 0;
+}

@@ -1,0 +1,562 @@
+/*
+ * cli_copy - gives the lines of a copy.
+ *
+ * Each line is made of the shared line that its chunk says, and checked. One
+ * that does not fit is lost alone: the shared line is held for the next, since
+ * the one that was meant is then missing.
+ *
+ * Threads: one at a time.
+ */
+#include "tools/cli_copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/jsonl/json_scan.h"
+
+#define PIECE_SIZE ((size_t)1 << 20)
+
+static enum wal_status open_iter(struct wal_session *session, uint32_t stream,
+                                 uint64_t skip, struct wal_iter **iter,
+                                 struct wal_error *error)
+{
+    struct wal_iter_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ITER_ALL,
+        .stream = stream,
+        .skip = skip,
+        /* What was redacted has a place. */
+        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
+    };
+
+    return wal_iter_open(session, &options, iter, error);
+}
+
+static enum wal_status next_entry(struct wal_iter *iter,
+                                  struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+    return wal_iter_next(iter, entry, error);
+}
+
+static bool is_chunk(const struct wal_entry *entry)
+{
+    return (entry->flags & WAL_ENTRY_LINE) != 0 &&
+           entry->type.size == strlen(CLI_COPY_TYPE) &&
+           memcmp(entry->type.data, CLI_COPY_TYPE, (size_t)entry->type.size) ==
+               0;
+}
+
+/* Takes in a chunk's entry. */
+static enum wal_status read_chunk(struct cli_copy *copy,
+                                  const struct wal_entry *entry)
+{
+    uint32_t expected = copy->chunk_count++;
+    enum wal_status status;
+
+    memset(&copy->chunk.reader, 0, sizeof(copy->chunk.reader));
+    if ((entry->flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE)) != 0) {
+        return WAL_ECORRUPT;
+    }
+    status = cli_copy_unpack(&copy->chunk, entry->payload);
+    if (status == WAL_OK) {
+        copy->is_whole |= copy->chunk.is_last;
+        copy->chunk_count = copy->chunk.number + 1;
+        /* Those between, if any, are lost. */
+        status = copy->chunk.number == expected ? WAL_OK : WAL_ECORRUPT;
+    }
+    return status;
+}
+
+/* Goes on to the next chunk; WAL_END: there is none. */
+static enum wal_status next_chunk(struct cli_copy *copy,
+                                  struct wal_error *error)
+{
+    struct wal_entry entry;
+    enum wal_status status;
+
+    do {
+        status = next_entry(copy->chunks, &entry, error);
+    } while (status == WAL_OK && !is_chunk(&entry));
+    if (status == WAL_ECORRUPT || status == WAL_EIO) {
+        copy->chunk_count++;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (copy->begin == 0) {
+        copy->begin = entry.sequence;
+    }
+    return read_chunk(copy, &entry);
+}
+
+enum wal_status cli_copy_open(struct cli_copy *copy,
+                              struct wal_session *session, bool *is_copy,
+                              struct wal_error *error)
+{
+    enum wal_status status;
+
+    *copy = (struct cli_copy){.session = session};
+    *is_copy = false;
+    status = open_iter(session, CLI_COPY_STREAM, 0, &copy->chunks, error);
+    if (status == WAL_OK && wal_iter_remaining(copy->chunks) > 0) {
+        status = next_chunk(copy, error);
+        *is_copy = status != WAL_END;
+        if (status == WAL_END || status == WAL_ECORRUPT || status == WAL_EIO) {
+            status = WAL_OK; /* it has no line */
+        }
+    }
+    if (status == WAL_OK && *is_copy) {
+        status = open_iter(session, 0, 0, &copy->branch, error);
+    }
+    if (status != WAL_OK || !*is_copy) {
+        *is_copy = false;
+        cli_copy_close(copy);
+    }
+    return status;
+}
+
+enum wal_status cli_copy_look(struct wal_session *session, bool *is_copy,
+                              bool *is_whole, struct wal_error *error)
+{
+    struct cli_copy copy;
+    struct wal_entry entry;
+    enum wal_status status = cli_copy_open(&copy, session, is_copy, error);
+
+    *is_whole = false;
+    if (status != WAL_OK || !*is_copy) {
+        return status;
+    }
+    *is_whole = copy.is_whole;
+    while (!*is_whole &&
+           (status = next_entry(copy.chunks, &entry, error)) != WAL_END) {
+        if (status == WAL_OK && is_chunk(&entry)) {
+            (void)read_chunk(&copy, &entry);
+            *is_whole = copy.is_whole;
+        } else if (status != WAL_OK && status != WAL_ECORRUPT &&
+                   status != WAL_EIO) {
+            break;
+        }
+    }
+    cli_copy_close(&copy);
+    return status == WAL_END || *is_whole ? WAL_OK : status;
+}
+
+void cli_copy_close(struct cli_copy *copy)
+{
+    wal_iter_close(copy->chunks);
+    wal_iter_close(copy->branch);
+    cli_copy_chunk_deinit(&copy->chunk);
+    free(copy->text);
+    *copy = (struct cli_copy){.session = NULL};
+}
+
+/* Brings the next shared line to `base`. Those that cannot be read are passed
+ * over. */
+static enum wal_status next_base(struct cli_copy *copy, struct wal_error *error)
+{
+    enum wal_status status;
+
+    while (!copy->has_base) {
+        status = next_entry(copy->branch, &copy->base, error);
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            continue;
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (copy->base.sequence >= copy->begin) {
+            return WAL_END;
+        }
+        copy->has_base = (copy->base.flags & WAL_ENTRY_LINE) != 0;
+    }
+    return WAL_OK;
+}
+
+/* Brings the line that the chunk names to `base`; the branch goes on behind
+ * it. */
+static enum wal_status named_base(struct cli_copy *copy,
+                                  struct wal_error *error)
+{
+    const struct wal__delta_reader *reader = &copy->chunk.reader;
+    struct wal_slice id = {reader->id, reader->id_size};
+    struct wal_entry found = {.struct_size = sizeof(found)};
+    enum wal_status status = wal_iter_get(copy->branch, id, &found, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if ((found.flags & WAL_ENTRY_LINE) == 0 || found.sequence >= copy->begin) {
+        return WAL_ENOTFOUND;
+    }
+    do {
+        status = next_base(copy, error);
+        if (status == WAL_OK && copy->base.sequence > found.sequence) {
+            break;
+        }
+        copy->has_base = false;
+    } while (status == WAL_OK);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static bool reserve(struct cli_copy *copy, size_t used, uint64_t more)
+{
+    size_t capacity = copy->capacity > 0 ? copy->capacity : 65536;
+    uint8_t *text;
+
+    if (more > SIZE_MAX / 4 || used > SIZE_MAX / 4) {
+        return false;
+    }
+    while (capacity - used < more) {
+        capacity *= 2;
+    }
+    if (capacity == copy->capacity) {
+        return true;
+    }
+    text = realloc(copy->text, capacity);
+    if (text != NULL) {
+        copy->text = text;
+        copy->capacity = capacity;
+    }
+    return text != NULL;
+}
+
+/* Takes the next step, its offset made one of the original; false: the chunk
+ * is not valid, or the original too short. A step that reads beyond it is none,
+ * but the steps are gone through to the end. */
+static bool take_step(struct wal__delta_reader *reader, uint64_t total,
+                      uint64_t *at, struct wal__delta_piece *piece, bool *fits)
+{
+    if (!wal__delta_next(reader, piece)) {
+        return false;
+    }
+    if (piece->step == WAL__DELTA_COPY || piece->step == WAL__DELTA_SKIP) {
+        *fits = *fits && piece->size <= total - *at;
+        *at += *fits ? piece->size : 0;
+    } else if (piece->step == WAL__DELTA_UUID_HERE) {
+        uint64_t from = *at + (uint64_t)piece->offset;
+
+        *fits = *fits && total >= WAL__UUID_TEXT_SIZE &&
+                from <= total - WAL__UUID_TEXT_SIZE;
+        piece->offset = (int64_t)from;
+    }
+    return true;
+}
+
+/* Makes the line of the original, as far as steps and original fit. */
+static enum wal_status make_line(struct cli_copy *copy,
+                                 struct wal_slice original, bool *fits,
+                                 size_t *size)
+{
+    struct wal__delta_reader *reader = &copy->chunk.reader;
+    const uint8_t *bytes = original.data;
+    struct wal__delta_piece piece;
+    uint64_t at = 0;
+
+    *size = 0;
+    *fits = true;
+    do {
+        struct wal__delta_span from = {NULL, 0};
+        uint64_t before = at;
+
+        if (!take_step(reader, original.size, &at, &piece, fits)) {
+            return WAL_ECORRUPT;
+        }
+        if (piece.step == WAL__DELTA_TEXT) {
+            from = piece.text;
+        } else if (*fits && piece.step == WAL__DELTA_COPY) {
+            from = (struct wal__delta_span){bytes + before, (size_t)piece.size};
+        } else if (*fits && piece.step == WAL__DELTA_UUID_HERE) {
+            from = (struct wal__delta_span){bytes + piece.offset,
+                                            WAL__UUID_TEXT_SIZE};
+        }
+        if (!reserve(copy, *size, from.size)) {
+            return WAL_ENOMEM;
+        }
+        if (from.size > 0) {
+            memcpy(copy->text + *size, from.data, from.size);
+            *size += from.size;
+        }
+    } while (piece.step != WAL__DELTA_END);
+    *fits = *fits && at == original.size &&
+            (uint8_t)wal__delta_check(0, copy->text, *size) == reader->check;
+    return WAL_OK;
+}
+
+/* Goes through the steps of a line that is not made now. */
+static enum wal_status pass_steps(struct cli_copy *copy, uint64_t total,
+                                  bool *fits)
+{
+    struct wal__delta_piece piece;
+    uint64_t at = 0;
+
+    *fits = true;
+    do {
+        if (!take_step(&copy->chunk.reader, total, &at, &piece, fits)) {
+            return WAL_ECORRUPT;
+        }
+    } while (piece.step != WAL__DELTA_END);
+    *fits = *fits && at == total;
+    return WAL_OK;
+}
+
+/* Of the original's meta the copy has that something was said of the line. */
+static struct wal_slice meta_of(const struct wal_entry *entry)
+{
+    static const char odd[] = "{\"odd\":true}";
+    struct wal__json_token value;
+
+    return entry->meta.size > 0 &&
+                   wal__json_find(entry->meta.data, (size_t)entry->meta.size,
+                                  "odd", &value) == WAL__JSON_OK
+               ? (struct wal_slice){odd, sizeof(odd) - 1}
+               : (struct wal_slice){NULL, 0};
+}
+
+/* Turns the original's entry into the line's; the steps are behind it then,
+ * whatever is answered. */
+static enum wal_status fit(struct cli_copy *copy, struct wal_entry *entry)
+{
+    enum wal_status status;
+    size_t size = 0;
+    bool fits = true;
+
+    copy->line = copy->chunk.reader;
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        return pass_steps(copy, 0, &fits);
+    }
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
+        status = pass_steps(copy, entry->payload_size, &fits);
+    } else {
+        status = make_line(copy, entry->payload, &fits, &size);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!fits) {
+        return WAL_ENOTFOUND;
+    }
+    if (!copy->gives_originals) {
+        entry->meta = meta_of(entry);
+        if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
+            entry->payload = (struct wal_slice){copy->text, size};
+            entry->payload_size = size;
+        }
+    }
+    return WAL_OK;
+}
+
+/* The line that a chunk tells by a shared one. WAL_ENOTFOUND: that one is
+ * lost. */
+static enum wal_status make(struct cli_copy *copy, enum wal__delta_kind kind,
+                            struct wal_entry *entry, struct wal_error *error)
+{
+    struct wal_entry base = {.struct_size = sizeof(base)};
+    enum wal_status status;
+    bool fits;
+
+    if (kind == WAL__DELTA_NAMED) {
+        const struct wal__delta_reader *reader = &copy->chunk.reader;
+        struct wal_slice id = {reader->id, reader->id_size};
+
+        status = named_base(copy, error);
+        if (status == WAL_OK) {
+            status = wal_iter_get(copy->branch, id, &base, error);
+        }
+    } else {
+        status = next_base(copy, error);
+        base = copy->base;
+    }
+    if (status == WAL_ENOTFOUND || status == WAL_END ||
+        status == WAL_ECORRUPT || status == WAL_EIO) {
+        return pass_steps(copy, 0, &fits) == WAL_OK ? WAL_ENOTFOUND
+                                                    : WAL_ECORRUPT;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = fit(copy, &base);
+    if (status == WAL_OK) {
+        *entry = base;
+        copy->has_base = copy->has_base && kind == WAL__DELTA_NAMED;
+    }
+    return status;
+}
+
+static enum wal_status lost(struct wal_error *error, enum wal_status status)
+{
+    if (error != NULL) {
+        error->status = (int32_t)status;
+        strcpy(error->text, "a line of the copy, or the line that it is told "
+                            "by, cannot be read");
+    }
+    return status;
+}
+
+enum wal_status cli_copy_next(struct cli_copy *copy, struct wal_entry *entry,
+                              bool *is_own, struct wal_error *error)
+{
+    enum wal__delta_kind kind;
+    enum wal_status status;
+
+    *is_own = false;
+    while (copy->chunk.reader.checks.size == 0) {
+        status = copy->has_ended ? WAL_END : next_chunk(copy, error);
+        copy->has_ended |= status == WAL_END;
+        if (status != WAL_OK) {
+            return status == WAL_ECORRUPT ? lost(error, status) : status;
+        }
+    }
+    status = WAL_ECORRUPT;
+    if (wal__delta_line(&copy->chunk.reader, &kind)) {
+        *is_own = kind == WAL__DELTA_OWN;
+        status = *is_own ? WAL_OK : make(copy, kind, entry, error);
+    }
+    if (status == WAL_ECORRUPT) {
+        copy->chunk.reader.checks.size = 0; /* nor can what follows be read */
+    }
+    return status == WAL_ECORRUPT || status == WAL_ENOTFOUND
+               ? lost(error, WAL_ECORRUPT)
+               : status;
+}
+
+/* --- out of line ---------------------------------------------------------- */
+
+struct passing {
+    struct wal_blob *blob;
+    uint8_t *piece;
+    bool (*take)(void *ctx, const void *data, size_t size);
+    void *ctx;
+    uint32_t crc;
+    bool has_stopped;
+};
+
+static void give(struct passing *passing, const void *data, size_t size)
+{
+    passing->crc = wal__delta_check(passing->crc, data, size);
+    passing->has_stopped |= !passing->take(passing->ctx, data, size);
+}
+
+static enum wal_status give_original(struct passing *passing, uint64_t offset,
+                                     uint64_t size, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    while (status == WAL_OK && size > 0 && !passing->has_stopped) {
+        uint64_t got = 0;
+
+        status =
+            wal_blob_read(passing->blob, offset, passing->piece,
+                          size < PIECE_SIZE ? size : PIECE_SIZE, &got, error);
+        if (status == WAL_OK && got == 0) {
+            status = WAL_ECORRUPT;
+        }
+        if (status == WAL_OK) {
+            give(passing, passing->piece, (size_t)got);
+            offset += got;
+            size -= got;
+        }
+    }
+    return status;
+}
+
+static enum wal_status pass_line(struct passing *passing,
+                                 struct wal__delta_reader *reader,
+                                 uint64_t total, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    struct wal__delta_piece piece;
+    uint64_t at = 0;
+    bool fits = true;
+
+    do {
+        uint64_t before = at;
+
+        if (!take_step(reader, total, &at, &piece, &fits) || !fits) {
+            return WAL_ECORRUPT;
+        }
+        if (piece.step == WAL__DELTA_TEXT) {
+            give(passing, piece.text.data, piece.text.size);
+        } else if (piece.step == WAL__DELTA_COPY) {
+            status = give_original(passing, before, piece.size, error);
+        } else if (piece.step == WAL__DELTA_UUID_HERE) {
+            status = give_original(passing, (uint64_t)piece.offset,
+                                   WAL__UUID_TEXT_SIZE, error);
+        }
+    } while (status == WAL_OK && !passing->has_stopped &&
+             piece.step != WAL__DELTA_END);
+    if (status == WAL_OK && !passing->has_stopped &&
+        (at != total || (uint8_t)passing->crc != reader->check)) {
+        status = WAL_ECORRUPT;
+    }
+    return status;
+}
+
+enum wal_status cli_copy_pass(struct cli_copy *copy, struct wal_store *store,
+                              const struct wal_entry *entry,
+                              bool (*take)(void *ctx, const void *data,
+                                           size_t size),
+                              void *ctx, struct wal_error *error)
+{
+    struct passing passing = {.take = take, .ctx = ctx};
+    struct wal__delta_reader reader = copy->line;
+    enum wal_status status =
+        wal_blob_open(store, entry->payload_digest, &passing.blob, error);
+
+    if (status == WAL_OK) {
+        passing.piece = malloc(PIECE_SIZE);
+        status = passing.piece == NULL
+                     ? WAL_ENOMEM
+                     : pass_line(&passing, &reader, entry->payload_size, error);
+    }
+    free(passing.piece);
+    wal_blob_close(passing.blob);
+    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+}
+
+/* --- own ------------------------------------------------------------------ */
+
+/* Whether the entry at that place is shared. */
+static enum wal_status is_shared(struct cli_copy *copy, uint64_t place,
+                                 bool *answer, struct wal_error *error)
+{
+    struct wal_iter *iter = NULL;
+    struct wal_entry entry;
+    enum wal_status status = open_iter(copy->session, 0, place, &iter, error);
+
+    if (status == WAL_OK) {
+        do {
+            status = next_entry(iter, &entry, error);
+        } while (status == WAL_ECORRUPT || status == WAL_EIO);
+    }
+    wal_iter_close(iter);
+    *answer = status == WAL_OK && entry.sequence < copy->begin;
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status cli_copy_shared(struct cli_copy *copy, uint64_t *count,
+                                struct wal_error *error)
+{
+    struct wal_iter *iter = NULL;
+    enum wal_status status = open_iter(copy->session, 0, 0, &iter, error);
+    uint64_t low = 0;
+    uint64_t high = status == WAL_OK ? wal_iter_remaining(iter) : 0;
+
+    wal_iter_close(iter);
+    while (status == WAL_OK && low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        bool answer = false;
+
+        status = is_shared(copy, middle, &answer, error);
+        if (answer) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (status == WAL_OK) {
+        *count = low;
+    }
+    return status;
+}

@@ -1,0 +1,156 @@
+/*
+ * cli_copy_chunk - packs and unpacks chunks of a copy.
+ *
+ * Threads: no shared state.
+ */
+#include "tools/cli_copy_chunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+static enum wal_status expand(const uint8_t *stored, uint32_t stored_size,
+                              uint8_t *raw, uint32_t raw_size)
+{
+    uLongf size = raw_size;
+    int result;
+
+    if (raw_size == 0) {
+        return stored_size == 0 ? WAL_OK : WAL_ECORRUPT;
+    }
+    result = uncompress(raw, &size, stored, stored_size);
+    if (result == Z_MEM_ERROR) {
+        return WAL_ENOMEM;
+    }
+    return result == Z_OK && size == raw_size ? WAL_OK : WAL_ECORRUPT;
+}
+
+enum wal_status cli_copy_unpack(struct cli_copy_chunk *chunk,
+                                struct wal_slice payload)
+{
+    struct wal__delta_reader *reader = &chunk->reader;
+    const uint8_t *at = payload.data;
+    struct wal__delta_header header;
+    enum wal_status status;
+
+    memset(reader, 0, sizeof(*reader));
+    if (!wal__delta_header_decode(at, payload.size, &header)) {
+        return WAL_ECORRUPT;
+    }
+    if (chunk->memory == NULL) {
+        chunk->memory = malloc(2 * (size_t)WAL__DELTA_PART);
+    }
+    if (chunk->memory == NULL) {
+        return WAL_ENOMEM;
+    }
+    chunk->number = header.number;
+    chunk->is_last = header.is_last;
+    at += WAL__DELTA_HEADER;
+    status = expand(at, header.steps_stored, chunk->memory, header.steps);
+    at += header.steps_stored;
+    if (status == WAL_OK) {
+        status = expand(at, header.text_stored, chunk->memory + WAL__DELTA_PART,
+                        header.text);
+    }
+    at += header.text_stored;
+    if (status != WAL_OK) {
+        return status;
+    }
+    reader->steps = (struct wal__delta_span){chunk->memory, header.steps};
+    reader->text =
+        (struct wal__delta_span){chunk->memory + WAL__DELTA_PART, header.text};
+    reader->uuids =
+        (struct wal__delta_span){at, (size_t)header.uuids * WAL__DELTA_UUID};
+    reader->checks =
+        (struct wal__delta_span){at + reader->uuids.size, header.lines};
+    return WAL_OK;
+}
+
+void cli_copy_chunk_deinit(struct cli_copy_chunk *chunk)
+{
+    free(chunk->memory);
+    chunk->memory = NULL;
+}
+
+static bool is_line(struct wal__delta_reader *reader)
+{
+    struct wal__delta_piece piece;
+    enum wal__delta_kind kind;
+
+    if (!wal__delta_line(reader, &kind)) {
+        return false;
+    }
+    do {
+        if (kind != WAL__DELTA_OWN && !wal__delta_next(reader, &piece)) {
+            return false;
+        }
+    } while (kind != WAL__DELTA_OWN && piece.step != WAL__DELTA_END);
+    return true;
+}
+
+bool cli_copy_is_valid(struct wal_slice payload)
+{
+    struct cli_copy_chunk chunk = {.memory = NULL};
+    bool is_valid = cli_copy_unpack(&chunk, payload) == WAL_OK;
+
+    while (is_valid && chunk.reader.checks.size > 0) {
+        is_valid = is_line(&chunk.reader);
+    }
+    cli_copy_chunk_deinit(&chunk);
+    return is_valid;
+}
+
+static enum wal_status put_part(const uint8_t *raw, size_t raw_size,
+                                uint8_t *bytes, size_t *size, uint32_t *stored)
+{
+    uLongf room = compressBound((uLong)raw_size);
+
+    *stored = 0;
+    if (raw_size == 0) {
+        return WAL_OK;
+    }
+    if (compress2(bytes + *size, &room, raw, (uLong)raw_size,
+                  Z_BEST_COMPRESSION) != Z_OK) {
+        return WAL_ENOMEM;
+    }
+    *stored = (uint32_t)room;
+    *size += room;
+    return WAL_OK;
+}
+
+static void put_bytes(const void *from, size_t from_size, uint8_t *bytes,
+                      size_t *size)
+{
+    memcpy(bytes + *size, from, from_size);
+    *size += from_size;
+}
+
+enum wal_status cli_copy_pack(const struct wal__delta_chunk *chunk,
+                              uint32_t number, bool is_last, uint8_t *bytes,
+                              size_t *size)
+{
+    struct wal__delta_header header = {
+        .number = number,
+        .is_last = is_last,
+        .lines = (uint32_t)chunk->line_count,
+        .uuids = (uint32_t)chunk->uuid_count,
+        .steps = (uint32_t)chunk->step_size,
+        .text = (uint32_t)chunk->text_size,
+    };
+    enum wal_status status;
+
+    *size = WAL__DELTA_HEADER;
+    status = put_part(chunk->steps, chunk->step_size, bytes, size,
+                      &header.steps_stored);
+    if (status == WAL_OK) {
+        status = put_part(chunk->text, chunk->text_size, bytes, size,
+                          &header.text_stored);
+    }
+    if (status == WAL_OK) {
+        put_bytes(chunk->uuids, chunk->uuid_count * WAL__DELTA_UUID, bytes,
+                  size);
+        put_bytes(chunk->checks, chunk->line_count, bytes, size);
+        wal__delta_header_encode(&header, bytes);
+    }
+    return status;
+}

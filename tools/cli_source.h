@@ -13,6 +13,8 @@
  *                      line is followed by one that says nothing, a newline
  *   {"whole":true}     a piece of a file that is not made of lines
  *   {"odd":true}       something was said of the line when it came in
+ *   {"inexact":true}   it is blank or no JSON, or its id or parent is not the
+ *                      one that the log has
  *
  * A last line that is not complete yet is provisional. It is an entry of the
  * stream CLI_TAILS, which no reader of conversations sees, and its meta says

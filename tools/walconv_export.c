@@ -21,7 +21,6 @@
 #include "tools/cli_json.h"
 #include "tools/cli_source.h"
 #include "tools/walconv.h"
-#include "tools/walconv_checkpoint.h"
 #include "tools/walconv_source.h"
 #include "tools/walconv_tree.h"
 #include "tools/walconv_tree_export.h"
@@ -152,19 +151,6 @@ static void free_items(struct export *export)
     free(export->items);
 }
 
-static void write_loss(struct cli_json *json, const char *what, uint64_t count)
-{
-    if (count == 0) {
-        return;
-    }
-    cli_json_open(json, '{');
-    cli_json_key(json, "what");
-    cli_json_text(json, cli_slice(what));
-    cli_json_key(json, "count");
-    cli_json_number(json, count);
-    cli_json_close(json, '}');
-}
-
 static void write_json(const struct export *export, const struct item *item,
                        const char *path, const struct walconv_outcome *outcome)
 {
@@ -182,10 +168,11 @@ static void write_json(const struct export *export, const struct item *item,
     cli_json_number(&json, outcome->added);
     cli_json_key(&json, "losses");
     cli_json_open(&json, '[');
-    write_loss(&json, "session that was not imported", item->path == NULL);
-    write_loss(&json, "entries that are no lines of the file",
-               outcome->natives);
-    write_loss(&json, "entries that cannot be read", outcome->damaged);
+    walconv_write_loss(&json, "session that was not imported",
+                       item->path == NULL);
+    walconv_write_loss(&json, "entries that are no lines of the file",
+                       outcome->natives);
+    walconv_write_loss(&json, "entries that cannot be read", outcome->damaged);
     cli_json_close(&json, ']');
     cli_json_key(&json, "sharedPath");
     cli_json_bool(&json, item->is_shared);
@@ -230,84 +217,14 @@ static void print_result(const struct export *export, const struct item *item,
     }
 }
 
-static void write_view_json(const struct export *export,
-                            const struct item *item,
-                            const struct walconv_viewed *viewed)
-{
-    struct cli_json json;
-
-    cli_json_init(&json, export->root != NULL ? stdout : stderr);
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(item->id));
-    cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice(export->dialect->name));
-    cli_json_key(&json, "path");
-    cli_json_optional(&json, cli_slice(viewed->path));
-    cli_json_key(&json, "added");
-    cli_json_number(&json, viewed->added);
-    cli_json_key(&json, "losses");
-    cli_json_open(&json, '[');
-    for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
-        write_loss(&json, wal__feature_text((enum wal__feature)i),
-                   viewed->losses[i]);
-    }
-    write_loss(&json, "entries that cannot be read", viewed->unreadable);
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_line(&json);
-}
-
-static void print_view(const struct export *export, const struct item *item,
-                       const struct walconv_viewed *viewed)
-{
-    FILE *file = export->root != NULL ? stdout : stderr;
-
-    if (export->cli->json) {
-        write_view_json(export, item, viewed);
-        return;
-    }
-    if (export->root != NULL) {
-        print_added(viewed->path, item->id, viewed->added);
-    }
-    for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
-        if (viewed->losses[i] > 0) {
-            fprintf(file, "  lost: %" PRIu64 " %s\n", viewed->losses[i],
-                    wal__feature_text((enum wal__feature)i));
-        }
-    }
-}
-
 static int export_view(const struct export *export, const struct item *item)
 {
-    struct walconv_view view = {.cli = export->cli,
-                                .store = export->store,
-                                .dialect = export->dialect,
-                                .root = export->root,
-                                .name = item->id};
-    struct walconv_viewed viewed = {.path = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
-    int code;
+    const struct walconv_view view = {.cli = export->cli,
+                                      .store = export->store,
+                                      .dialect = export->dialect->name,
+                                      .root = export->root};
 
-    status = wal_session_open(export->store, cli_slice(item->id), &view.session,
-                              &error);
-    if (status != WAL_OK) {
-        return cli_fail(export->cli, item->id, status, &error);
-    }
-    code = walconv_view_put(&view, &viewed);
-    if (code <= CLI_NO && export->root != NULL && viewed.path != NULL) {
-        code =
-            cli_worse(code, walconv_checkpoints_put(
-                                export->cli, export->store, view.session,
-                                item->id, export->dialect->name, viewed.path));
-    }
-    wal_session_close(view.session);
-    if (!viewed.is_refused) {
-        print_view(export, item, &viewed);
-    }
-    free(viewed.path);
-    return code;
+    return walconv_view_export(&view, item->id);
 }
 
 static char *joined(const char *root, const char *path)
@@ -518,29 +435,6 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     return code;
 }
 
-static int view_path(const struct export *export, struct wal_session *session,
-                     uint32_t stream)
-{
-    const struct cli *cli = export->cli;
-    const struct walconv_view view = {.cli = cli,
-                                      .store = export->store,
-                                      .session = session,
-                                      .dialect = export->dialect,
-                                      .root = cli->items[2],
-                                      .name = cli->items[3]};
-    struct walconv_viewed viewed = {.path = NULL};
-    int code = walconv_view_path(&view, stream, &viewed);
-
-    if (code == CLI_DONE && viewed.path == NULL) {
-        code = cli_error(cli, CLI_NO, cli->items[3],
-                         "has no file of that stream in this dialect");
-    } else if (code == CLI_DONE) {
-        printf("%s\n", viewed.path);
-    }
-    free(viewed.path);
-    return code;
-}
-
 int walconv_path(struct cli *cli, int argc, char **argv)
 {
     const char *dialect = NULL;
@@ -576,7 +470,12 @@ int walconv_path(struct cli *cli, int argc, char **argv)
     }
     code = cli_session(cli, export.store, cli->items[3], &session);
     if (code == CLI_GO_ON && export.dialect != NULL) {
-        code = view_path(&export, session, (uint32_t)number);
+        const struct walconv_view view = {.cli = cli,
+                                          .store = export.store,
+                                          .dialect = dialect,
+                                          .root = cli->items[2]};
+        code = walconv_view_print_path(&view, session, cli->items[3],
+                                       (uint32_t)number);
         wal_session_close(session);
     } else if (code == CLI_GO_ON) {
         if (wal_session_status(session, &info, NULL) == WAL_OK) {

@@ -172,12 +172,18 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+/* Whether it is the folder that views keep beside their files. */
+static bool is_own(const FTSENT *entry)
+{
+    return entry->fts_level > 0 && strcmp(entry->fts_name, ".agentwal") == 0;
+}
+
 static int import_entry(const struct walconv_import *import, FTS *tree,
                         FTSENT *entry, const char *argument,
                         const struct stat *store)
 {
     if (entry->fts_info == FTS_D) {
-        if (is_same(entry->fts_statp, store)) {
+        if (is_same(entry->fts_statp, store) || is_own(entry)) {
             fts_set(tree, entry, FTS_SKIP);
             return CLI_DONE;
         }

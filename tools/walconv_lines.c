@@ -22,8 +22,9 @@ struct judged {
     char parent[WALCONV_ID_SIZE];
     char type[WALCONV_ID_SIZE];
     uint32_t flags;
-    bool is_odd;    /* something was said of it */
-    bool is_closed; /* nothing but white space can follow in its line */
+    bool is_odd;     /* something was said of it */
+    bool is_closed;  /* nothing but white space can follow in its line */
+    bool is_inexact; /* as its meta has it */
 };
 
 /* Copies an id or a type. */
@@ -287,6 +288,9 @@ static void judge_object(struct walconv_lines *lines,
         judged->flags |=
             head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
+    judged->is_inexact = own[0] != '\0' ? strcmp(own, judged->id) != 0
+                                        : line->is_chain || line->id.size > 0;
+    judged->is_inexact |= link != line->link;
     set_parent(lines, judged, link);
     if (lines->sequence == 0) {
         keep_time(lines, line->time);
@@ -325,6 +329,7 @@ static void judge(struct walconv_lines *lines,
         judge_object(lines, piece, &line, judged);
         judged->is_odd = lines->damage_count > said;
         judged->is_closed = is_closed(text);
+        judged->is_inexact |= text.size != piece->size; /* a mark before it */
         return;
     }
     if (!is_blank) {
@@ -333,6 +338,7 @@ static void judge(struct walconv_lines *lines,
     }
     judged->is_odd = !is_blank;
     judged->is_closed = false;
+    judged->is_inexact = true;
     make_id(lines, "", piece->line, judged->id);
     set(judged->type, "line");
     judged->flags |= WAL_ENTRY_HEAD_KEEP;
@@ -386,16 +392,15 @@ static enum wal_status put_line(struct walconv_lines *lines,
                                 const struct judged *judged,
                                 struct wal_error *error)
 {
-    static const char *const texts[2][2] = {
-        {"", ",\"odd\":true"},
-        {",\"eol\":false", ",\"eol\":false,\"odd\":true"},
-    };
-    const char *more =
-        texts[piece->has_newline ? 0 : 1][judged->is_odd ? 1 : 0];
     enum wal_status status;
-    char meta[64] = "";
+    char more[64];
+    char meta[66] = "";
     char *said = NULL;
 
+    snprintf(more, sizeof(more), "%s%s%s",
+             piece->has_newline ? "" : ",\"eol\":false",
+             judged->is_odd ? ",\"odd\":true" : "",
+             judged->is_inexact ? ",\"inexact\":true" : "");
     if (is_rest_said(lines)) {
         said = walconv_object("before", rest_of(lines), more);
     } else if (more[0] != '\0') {

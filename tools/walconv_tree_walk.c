@@ -24,7 +24,10 @@ int walconv_tree_gather(const struct cli *cli, struct walconv_tree *tree)
     FTSENT *entry;
 
     while (walk != NULL && (errno = 0, entry = fts_read(walk)) != NULL) {
-        if (entry->fts_info == FTS_F) {
+        if (entry->fts_info == FTS_D &&
+            strcmp(entry->fts_name, ".agentwal") == 0) {
+            fts_set(walk, entry, FTS_SKIP); /* of views, not the client's */
+        } else if (entry->fts_info == FTS_F) {
             const char *path = entry->fts_path + root;
             path += strspn(path, "/");
             tree->files =

@@ -1,40 +1,43 @@
 /*
- * walconv_view.h - a session written as a dialect's client has it.
- *
- * Invariant: a file of lines that holds other content than the beginning of
- * what is to be written is left as it is.
+ * walconv_view.h - views as commands have them: where they lie, and what was
+ * done and lost.
  *
  * Threads: a tool is one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_VIEW_H
 #define AGENTWAL_TOOLS_WALCONV_VIEW_H
 
-#include "format/jsonl/dialect.h"
+#include "agentwal.h"
 #include "tools/cli.h"
+#include "tools/cli_json.h"
 
 struct walconv_view {
     const struct cli *cli;
     struct wal_store *store;
-    struct wal_session *session;
-    const struct wal__dialect *dialect;
+    const char *dialect;
     const char *root; /* output directory; null: standard output */
-    const char *name; /* of the session, to people */
 };
 
-struct walconv_viewed {
-    char *path;     /* of the main file, with the directory; to be freed */
-    uint64_t added; /* lines that the files had not */
-    uint64_t losses[WAL__FEATURE_COUNT];
-    uint64_t unreadable; /* entries that the store cannot read */
-    bool is_refused;     /* nothing was done, and that was said */
-};
+enum wal_status walconv_view_open(const struct walconv_view *of,
+                                  struct wal_session *session,
+                                  struct wal_view **view,
+                                  struct wal_error *error);
 
-/* Writes the session's files; the exit code. */
-int walconv_view_put(const struct walconv_view *view,
-                     struct walconv_viewed *viewed);
+/* Brings the view of a session up to date and prints what was done; the exit
+ * code. */
+int walconv_view_export(const struct walconv_view *of, const char *id);
 
-/* Sets viewed->path alone; the exit code. */
-int walconv_view_path(const struct walconv_view *view, uint32_t stream,
-                      struct walconv_viewed *viewed);
+/* The same of a view that is open already; `name` is the session's. */
+int walconv_view_flush(const struct walconv_view *of, struct wal_view *view,
+                       const char *name, bool is_quiet);
+
+/* Prints where the view of a session lies; the exit code. */
+int walconv_view_print_path(const struct walconv_view *of,
+                            struct wal_session *session, const char *name,
+                            uint32_t stream);
+
+/* An item of "losses", unless there are none. */
+void walconv_write_loss(struct cli_json *json, const char *what,
+                        uint64_t count);
 
 #endif

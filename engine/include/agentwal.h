@@ -22,8 +22,8 @@
  *              not terminated. Slices that a call gives back say until when
  *              they hold.
  *   Threads    A struct wal_store and a struct wal_session may be used by any
- *              number of threads at once. A struct wal_iter, wal_list and
- *              wal_ticket belongs to one thread at a time.
+ *              number of threads at once. A struct wal_iter, wal_list,
+ *              wal_ticket and wal_view belongs to one thread at a time.
  *   Processes  Any number of processes may open one store. After fork() the
  *              child's handles answer WAL_EFORKED; it opens its own.
  */
@@ -1242,6 +1242,98 @@ WAL_API WAL_MUST_USE enum wal_status wal_iter_get(struct wal_iter *iter,
                                                   struct wal_slice id,
                                                   struct wal_entry *entry,
                                                   struct wal_error *error);
+
+/* ------------------------------------------------------------- views --- */
+
+struct wal_view;
+
+/* Takes a piece of what a view writes, which holds until it returns. Answers
+ * 0, or any other number for "no": the flush then fails with WAL_ECALLBACK and
+ * that number in error->sys_errno. It may call this library, not the view. */
+typedef int32_t wal_view_put_fn(void *ctx, const void *data, uint64_t size);
+
+struct wal_view_options {
+    uint32_t struct_size;
+    uint32_t reserved;
+    struct wal_slice dialect; /* a name that wal_view_dialect gives */
+    struct wal_slice root;    /* directory below which the client looks; made
+                               * when it is missing. Empty: put is called */
+    wal_view_put_fn *put;     /* takes the lines, and no file is written;
+                               * documents are left out. Or null */
+    void *ctx;                /* of put */
+};
+
+enum wal_view_flag {
+    WAL_VIEW_REPLACED = 1u << 0 /* a file was written anew and put in its place:
+                                 * it was new, or what it said before holds no
+                                 * longer */
+};
+
+/* What a flush did. The library fills it. */
+struct wal_view_report {
+    uint32_t struct_size;
+    uint32_t flags;      /* enum wal_view_flag */
+    uint64_t lines;      /* that the files did not have */
+    uint64_t bytes;      /* that were written */
+    uint64_t entries;    /* of the session that the files tell of */
+    uint64_t sequence;   /* of the newest of them, or 0 */
+    uint64_t unreadable; /* entries that the store cannot read; left out */
+};
+
+/* The names of the dialects that views can be of, from index 0 on; null behind
+ * the last. Any thread. */
+WAL_API const char *wal_view_dialect(uint32_t index);
+
+/*
+ * A view: the session as files of another program, so that what reads JSONL
+ * finds it where it looks. No file is touched before wal_view_flush, and with
+ * WAL_OPEN_NOOP none is ever. Store and
+ * session must stay open as long as the view is. One thread at a time; several
+ * views, also of one session and in several processes, may be used at once.
+ * WAL_ENOTFOUND: no such dialect. SPEC.md, Views.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_open(struct wal_store *store, struct wal_session *session,
+              const struct wal_view_options *options, struct wal_view **view,
+              struct wal_error *error);
+
+/* Where the file of a stream lies, with the root before it, terminated by NUL;
+ * it holds until the next call on the view. WAL_ENOTFOUND: the dialect has no
+ * file of that stream. The path follows what the session says of itself, so it
+ * is certain once the session has its first entries. */
+WAL_API WAL_MUST_USE enum wal_status wal_view_path(struct wal_view *view,
+                                                   uint32_t stream,
+                                                   const char **path,
+                                                   struct wal_error *error);
+
+/*
+ * Brings the files up to the durable end of the log, never beyond it. What was
+ * appended on this store's handle before the call is made durable first, so
+ * that the files hold it. It costs what is new since the last flush, also that
+ * of another process; what changes what was written already (a redaction, a
+ * head that moved) has the session written anew. A file is appended to, or
+ * replaced by rename; a crash leaves the beginning of it at worst, which the
+ * next flush completes. With put all lines are given at each flush.
+ *
+ * report may be null, else set its struct_size. Errors: WAL_ECHANGED when a
+ * file (error->file) holds what is not of this view: it is left as it is, and
+ * can be imported; WAL_EOUTSIDE for a path out of the root; WAL_ECALLBACK,
+ * WAL_EACCESS, WAL_ENOSPACE, WAL_EIO, and those of wal_sync and
+ * wal_iter_open. What was not written then is by the next flush.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_flush(struct wal_view *view, struct wal_view_report *report,
+               struct wal_error *error);
+
+/* What the dialect could not carry, as of the last flush: a name, constant and
+ * terminated by NUL, and how often; from index 0 on, WAL_END behind the last.
+ * None before the first flush. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_loss(const struct wal_view *view, uint32_t index, const char **name,
+              uint64_t *count, struct wal_error *error);
+
+/* Frees the view; its files stay. Null is accepted. */
+WAL_API void wal_view_close(struct wal_view *view);
 
 #ifdef __cplusplus
 }

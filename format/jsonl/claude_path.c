@@ -148,3 +148,15 @@ const char *wal__claude_path(const struct wal__model_session *session,
     wal__model_path_add(&path, ".jsonl");
     return path.text;
 }
+
+bool wal__claude_keeps_lines(const struct wal__model_session *session,
+                             struct wal__arena *arena)
+{
+    struct wal__json_span id;
+    struct wal__json_span agent;
+
+    wal__claude_split(session->id, arena, &id, &agent);
+    return session->dialect == &wal__dialect_claude && wal__claude_is_id(id) &&
+           session->raw.size == id.size &&
+           memcmp(session->raw.data, id.data, id.size) == 0;
+}

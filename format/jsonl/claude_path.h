@@ -26,4 +26,8 @@ struct wal__json_span wal__claude_uuid(struct wal__json_span id,
 const char *wal__claude_path(const struct wal__model_session *session,
                              uint32_t stream, struct wal__arena *arena);
 
+/* Whether the session is one of the client's whose rows say its own id. */
+bool wal__claude_keeps_lines(const struct wal__model_session *session,
+                             struct wal__arena *arena);
+
 #endif

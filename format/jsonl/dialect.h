@@ -154,6 +154,16 @@ struct wal__dialect_writing {
                  const struct wal__model_item *item);
     bool (*end)(struct wal__model_writer *writer);
 
+    /* Gives a branch of a writer, which has the writer's state, one of its own.
+     * False: no memory. Null where nothing that ends a session changes it. */
+    bool (*branch)(struct wal__model_writer *writer);
+
+    /* Whether a session that was read from this dialect is written as its
+     * lines stand, when each of them says the ids that the log has and the
+     * head is where they put it; may be null: never. */
+    bool (*keeps_lines)(const struct wal__model_session *session,
+                        struct wal__arena *arena);
+
     /* The client goes on behind the last item that is under the one where it
      * did before; else behind the last one. */
     bool tip_extends;

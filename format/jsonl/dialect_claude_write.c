@@ -520,6 +520,18 @@ static bool claude_head(struct wal__model_writer *writer,
     return true;
 }
 
+static bool claude_branch(struct wal__model_writer *writer)
+{
+    struct claude *own = wal__arena_take(writer->keep, sizeof(*own));
+
+    if (own != NULL) {
+        *own = *(const struct claude *)writer->state;
+        writer->state = own;
+        writer->out.ctx = &own->listing; /* which counts what goes out */
+    }
+    return own != NULL;
+}
+
 const struct wal__dialect_writing wal__writing_claude = {
     .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(SIDECHAINS) |
                WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
@@ -539,5 +551,7 @@ const struct wal__dialect_writing wal__writing_claude = {
     .begin = claude_begin,
     .item = claude_item,
     .end = claude_end,
+    .branch = claude_branch,
+    .keeps_lines = wal__claude_keeps_lines,
     .head = claude_head,
 };

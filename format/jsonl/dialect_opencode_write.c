@@ -393,6 +393,27 @@ static bool opencode_end(struct wal__model_writer *writer)
     return true;
 }
 
+static bool opencode_branch(struct wal__model_writer *writer)
+{
+    const struct wal__opencode_writer *from = writer->state;
+    struct wal__json_span calls = {(const uint8_t *)from->calls,
+                                   from->call_count * sizeof(from->calls[0])};
+    struct wal__opencode_writer *own =
+        wal__arena_take(writer->keep, sizeof(*own));
+
+    if (own == NULL) {
+        return false;
+    }
+    *own = *from;
+    own->call_capacity = own->call_count;
+    if (calls.size > 0) {
+        own->calls =
+            (void *)(uintptr_t)wal__arena_copy(writer->keep, calls).data;
+    }
+    writer->state = own;
+    return calls.size == 0 || own->calls != NULL;
+}
+
 const struct wal__dialect_writing wal__writing_opencode = {
     .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
                WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
@@ -411,4 +432,5 @@ const struct wal__dialect_writing wal__writing_opencode = {
     .begin = opencode_begin,
     .item = opencode_item,
     .end = opencode_end,
+    .branch = opencode_branch,
 };

@@ -331,6 +331,17 @@ static bool sdk_end(struct wal__model_writer *writer)
     return true;
 }
 
+static bool sdk_branch(struct wal__model_writer *writer)
+{
+    struct counts *own = wal__arena_take(writer->keep, sizeof(*own));
+
+    if (own != NULL) {
+        *own = *(const struct counts *)writer->state;
+        writer->state = own;
+    }
+    return own != NULL;
+}
+
 #define SDK_CARRIES \
     (WAL__CARRIES(STREAMS) | WAL__CARRIES(TIMES) | WAL__CARRIES(EMPTY))
 
@@ -341,6 +352,7 @@ const struct wal__dialect_writing wal__writing_sdk = {
     .begin = sdk_begin,
     .item = sdk_item,
     .end = sdk_end,
+    .branch = sdk_branch,
 };
 
 const struct wal__dialect_writing wal__writing_spec11 = {
@@ -350,4 +362,5 @@ const struct wal__dialect_writing wal__writing_spec11 = {
     .begin = sdk_begin,
     .item = sdk_item,
     .end = sdk_end,
+    .branch = sdk_branch,
 };

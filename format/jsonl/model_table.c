@@ -24,7 +24,8 @@ static struct wal__model_entry *slot(const struct wal__model_table *table,
 
 static bool grow(struct wal__model_table *table)
 {
-    struct wal__model_table larger = {.arena = table->arena};
+    struct wal__model_table larger = {.arena = table->arena,
+                                      .below = table->below};
 
     larger.capacity =
         table->capacity > 0 ? 2 * table->capacity : FIRST_CAPACITY;
@@ -61,17 +62,15 @@ bool wal__model_table_put(struct wal__model_table *table, uint64_t key,
 bool wal__model_table_get(const struct wal__model_table *table, uint64_t key,
                           struct wal__json_span *value)
 {
-    const struct wal__model_entry *entry;
-
-    if (table->capacity == 0) {
-        return false;
+    for (; table != NULL; table = table->below) {
+        const struct wal__model_entry *entry =
+            table->capacity > 0 ? slot(table, key) : NULL;
+        if (entry != NULL && entry->key != 0) {
+            *value = entry->value;
+            return true;
+        }
     }
-    entry = slot(table, key);
-    if (entry->key == 0) {
-        return false;
-    }
-    *value = entry->value;
-    return true;
+    return false;
 }
 
 static uint32_t *place(const struct wal__model_set *set, uint32_t hash)
@@ -86,7 +85,8 @@ static uint32_t *place(const struct wal__model_set *set, uint32_t hash)
 
 static bool grow_set(struct wal__model_set *set)
 {
-    struct wal__model_set larger = {.arena = set->arena, .count = set->count};
+    struct wal__model_set larger = {
+        .arena = set->arena, .count = set->count, .below = set->below};
 
     larger.capacity = set->capacity > 0 ? 2 * set->capacity : FIRST_CAPACITY;
     larger.hashes =
@@ -108,6 +108,13 @@ bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
 {
     uint32_t *at;
 
+    for (const struct wal__model_set *below = set->below; below != NULL;
+         below = below->below) {
+        if (below->capacity > 0 && *place(below, hash) != 0) {
+            *was_there = true;
+            return true;
+        }
+    }
     if (4 * set->count >= 3 * set->capacity && !grow_set(set)) {
         return false;
     }

@@ -21,6 +21,8 @@ struct wal__model_table {
     struct wal__model_entry *entries;
     size_t capacity; /* 0 or a power of two */
     size_t count;
+    /* Has what is not in this one, and is not changed; or null. */
+    const struct wal__model_table *below;
 };
 
 /* The span is borrowed. False: no memory. */
@@ -35,6 +37,7 @@ struct wal__model_set {
     uint32_t *hashes; /* 0: free */
     size_t capacity;
     size_t count;
+    const struct wal__model_set *below; /* as of a table */
 };
 
 /* Puts a hash, never 0, into the set; *was_there tells whether it was in it.

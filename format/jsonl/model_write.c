@@ -398,6 +398,28 @@ bool wal__model_write_item(struct wal__model_writer *writer,
                       : give(writer, &fitted);
 }
 
+bool wal__model_write_branch(const struct wal__model_writer *writer,
+                             struct wal__model_writer *branch,
+                             struct wal__arena *arena)
+{
+    const struct wal__dialect_writing *to = writer->dialect->writing;
+
+    *branch = *writer;
+    branch->keep = arena;
+    branch->scratch = arena;
+    branch->links =
+        (struct wal__model_table){.arena = arena, .below = &writer->links};
+    branch->parts =
+        (struct wal__model_table){.arena = arena, .below = &writer->parts};
+    branch->calls =
+        (struct wal__model_table){.arena = arena, .below = &writer->calls};
+    branch->taken =
+        (struct wal__model_set){.arena = arena, .below = &writer->taken};
+    branch->merge.scratch = arena;
+    branch->merge.ctx = branch;
+    return to->branch == NULL || to->branch(branch);
+}
+
 bool wal__model_write_is_idle(const struct wal__model_writer *writer)
 {
     return !writer->merge.has_item;

@@ -52,6 +52,15 @@ bool wal__model_write_item(struct wal__model_writer *writer,
 /* Whether nothing that was taken waits for more. */
 bool wal__model_write_is_idle(const struct wal__model_writer *writer);
 
+/*
+ * Makes a writer that can be ended while this one goes on: it knows all that
+ * this one does, and changes none of it. It lives in the arena, which it may
+ * use for anything. False: no memory.
+ */
+bool wal__model_write_branch(const struct wal__model_writer *writer,
+                             struct wal__model_writer *branch,
+                             struct wal__arena *arena);
+
 /* Ends the session. `head` is the item that the client is to go on behind, or
  * empty: wherever it would. */
 bool wal__model_write_end(struct wal__model_writer *writer,

@@ -244,6 +244,42 @@ static void use_rewind(struct wal_session *session)
     wal_rewind_close(answer);
 }
 
+static int32_t count_bytes(void *ctx, const void *data, uint64_t size)
+{
+    uint64_t *bytes = ctx;
+
+    (void)data;
+    *bytes += size;
+    return 0;
+}
+
+static void use_views(struct wal_store *store, struct wal_session *session)
+{
+    uint64_t bytes = 0;
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect =
+                                                 text(wal_view_dialect(0)),
+                                             .put = count_bytes,
+                                             .ctx = &bytes};
+    struct wal_view_report report = {.struct_size = sizeof(report)};
+    struct wal_view *view = NULL;
+    const char *name = NULL;
+    uint64_t count = 0;
+    enum wal_status status;
+
+    EXPECT(WAL_OK, wal_view_open(store, session, &options, &view, &error));
+    EXPECT(WAL_OK, wal_view_path(view, 0, &name, &error));
+    EXPECT(WAL_OK, wal_view_flush(view, &report, &error));
+    if ((bytes > 0) != (gone == WAL_OK)) {
+        exit(1);
+    }
+    status = wal_view_loss(view, 0, &name, &count, &error);
+    if (status != WAL_OK && status != WAL_END) {
+        exit(1);
+    }
+    wal_view_close(view);
+}
+
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_resume_options resume = {.struct_size = sizeof(resume),
@@ -325,6 +361,7 @@ static void call_everything(uint32_t flag)
     use_blobs(store);
     use_checkpoints(session);
     use_rewind(session);
+    use_views(store, session);
     use_sessions(store, session);
     use_store(store);
     wal_session_close(session);

@@ -169,7 +169,8 @@ def agrees(found, wanted):
 
 def files_of(root):
     found = {}
-    for folder, _, names in os.walk(os.fsencode(root)):
+    for folder, folders, names in os.walk(os.fsencode(root)):
+        folders[:] = [f for f in folders if f != b".agentwal"]
         for name in names:
             path = os.path.join(folder, name)
             with open(path, "rb") as file:

@@ -48,7 +48,8 @@ def put(path, text):
 
 def files_of(root):
     found = {}
-    for folder, _, names in os.walk(os.fsencode(root)):
+    for folder, folders, names in os.walk(os.fsencode(root)):
+        folders[:] = [f for f in folders if f != b".agentwal"]
         for name in names:
             path = os.path.join(folder, name)
             if os.path.isfile(path) and not os.path.islink(path):
@@ -70,6 +71,7 @@ def no_temporaries(root):
     for folder, _, names in os.walk(root):
         for name in names:
             assert not name.startswith(".walconv-"), (folder, name)
+            assert not name.endswith(".tmp"), (folder, name)
 
 
 def check_names(work):

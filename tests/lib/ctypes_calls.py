@@ -41,7 +41,7 @@ def structures(text):
     for name, body in re.findall(r"struct (wal_\w+) \{(.*?)\n\};", text, flags=re.S):
         fields = []
         for kind, field, count in re.findall(
-                r"(const (?:void|struct \w+) \*|struct wal_\w+ |\w+ )(\w+)"
+                r"(const (?:void|struct \w+) \*|\w+ \*|struct wal_\w+ |\w+ )(\w+)"
                 r"(?:\[(\w+)\])?;", body):
             kind = kind.strip()
             of = (ctypes.c_void_p if kind.endswith("*") else
@@ -560,6 +560,41 @@ def check_wait(wal, store, session):
     wal.call("wal_session_unclaim", session)
 
 
+def check_views(wal, store, session, folder):
+    names = []
+    name = wal.function("wal_view_dialect", ctypes.c_char_p)
+    while name(ctypes.c_uint32(len(names))) is not None:
+        names.append(name(ctypes.c_uint32(len(names))).decode())
+    same("claude" in names and "lines" not in names, True, "dialects")
+    view = ctypes.c_void_p()
+    path = ctypes.c_char_p()
+    report = wal.new("wal_view_report")
+    options = wal.new("wal_view_options", dialect="entries",
+                      root=os.path.join(folder, "views"))
+    wal.call("wal_view_open", store, session, by_ref(options), by_ref(view))
+    wal.call("wal_view_flush", view, by_ref(report))
+    wal.call("wal_view_path", view, ctypes.c_uint32(0), by_ref(path))
+    with open(path.value, "rb") as file:
+        same(file.read().count(b"\n"), report.lines, "lines of a view")
+    loss = ctypes.c_char_p()
+    count = ctypes.c_uint64()
+    wal.call("wal_view_loss", view, ctypes.c_uint32(99), by_ref(loss),
+             by_ref(count), status="WAL_END")
+    wal.free("wal_view_close", view)
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p,
+                      ctypes.c_uint64)
+    def refuse(_, data, size):
+        return 7
+
+    options = wal.new("wal_view_options", dialect="pi",
+                      put=ctypes.cast(refuse, ctypes.c_void_p).value)
+    wal.call("wal_view_open", store, session, by_ref(options), by_ref(view))
+    wal.call("wal_view_flush", view, None, status="WAL_ECALLBACK")
+    same(wal.error.sys_errno, 7, "the function's answer")
+    wal.free("wal_view_close", view)
+
+
 def check_pages(wal, store):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
@@ -602,6 +637,7 @@ def main():
         check_large(wal, store, session)
         check_checkpoints(wal, session, folder)
         check_rewind(wal, session, folder)
+        check_views(wal, store, session, folder)
         check_resume(wal, store)
         check_pages(wal, store)
         check_wait(wal, store, session)

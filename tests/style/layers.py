@@ -5,7 +5,7 @@ LAYERS lists each layer with the layers it may include; every layer may include
 itself. A file belongs to the layer with the longest matching prefix. Two rules
 of the layers that an include does not show are checked beside it: format/
 neither allocates nor reaches the system, and engine/base/ is the only part of
-the engine that calls the C library's allocator.
+the library that calls the C library's allocator.
 """
 import os
 import re
@@ -36,6 +36,8 @@ LAYERS = {
     "engine/session/": SESSION,
     "engine/checkpoint/": CHECKPOINT,
     "engine/": CHECKPOINT,
+    # A user of the interface, like the tools, but for the heap.
+    "view/": [API, "format/jsonl/", "engine/base/"],
     "tools/": [API, "format/jsonl/"],
     "tools/walcat": [API, "format/jsonl/", "tools/"],
     "tools/walctl": [API, "format/jsonl/", "tools/"],
@@ -62,7 +64,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "tools", "bench"):
+    for top in ("format", "engine", "view", "tools", "bench"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):
@@ -126,7 +128,7 @@ def check_file(path, graph, faults):
         if layer_of(target) not in LAYERS[own] + [own]:
             faults.append("%s: %s may not include %s" % (where, own, target))
     code = LITERAL.sub('""', text)
-    if path.startswith(("format/", "engine/")) and own != "engine/base/":
+    if path.startswith(("format/", "engine/", "view/")) and own != "engine/base/":
         for match in ALLOCATION.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
             faults.append("%s:%d: only engine/base/ may allocate: %s" %

@@ -1,0 +1,189 @@
+/*
+ * test_view_kill.c - a flush is killed before each change of the file system,
+ * and in the middle of each write; then the log goes on, or something of it is
+ * redacted. The next flush makes the view what a whole one is, and leaves
+ * nothing else.
+ */
+#include "tests/lib/view_kit.h"
+
+#include <sys/wait.h>
+
+#include "engine/base/assert.h"
+
+enum what_follows {
+    NOTHING,
+    MORE,
+    REDACTED,
+    WAYS
+};
+
+/* Where a flush dies: before the nth step, or in it. */
+struct death {
+    unsigned at;
+    unsigned steps;
+    bool in_write;
+};
+
+static size_t die(void *ctx, size_t size)
+{
+    struct death *death = ctx;
+
+    if (death->steps++ < death->at) {
+        return size;
+    }
+    if (death->steps > death->at + 1 || !death->in_write || size < 2) {
+        _exit(1);
+    }
+    return size / 2;
+}
+
+/* In a process of its own: 0 when the flush was done before it died. */
+static int flush_and_die(const char *dialect, unsigned at, bool in_write)
+{
+    struct death death = {.at = at, .in_write = in_write};
+    const struct wal__view_env env = {
+        .heap = &wal__heap_libc, .step = die, .ctx = &death};
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect = kit_text(dialect),
+                                             .root = kit_text("root")};
+    struct wal_open_options opening = {.struct_size = sizeof(opening),
+                                       .flags = WAL_OPEN_READ_ONLY};
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    struct wal_view *view = NULL;
+    pid_t child = fork();
+    int status = 0;
+
+    assert_true(child >= 0);
+    if (child > 0) {
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+        return WEXITSTATUS(status);
+    }
+    WAL__ASSERT(wal_open("store", &opening, &store, NULL) == WAL_OK);
+    WAL__ASSERT(wal_session_open(store, kit_text(view_kit_id(0xFFFF)), &session,
+                                 NULL) == WAL_OK);
+    WAL__ASSERT(wal__view_open(store, session, &options, &env, &view, NULL) ==
+                WAL_OK);
+    WAL__ASSERT(wal_view_flush(view, NULL, NULL) == WAL_OK);
+    _exit(0);
+}
+
+/* Nothing is left beside the view's files and state. */
+static void expect_clean(void)
+{
+    assert_int_not_equal(
+        system("find root/.agentwal -name '*.tmp' | grep -q ."), 0);
+}
+
+static void make(struct wal_session *session, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        view_kit_row(session, i, i - 1, i == 2 ? "a secret" : "text");
+    }
+}
+
+/* One death; false: the flush was done before. */
+static bool die_once(const char *dialect, bool has_view, unsigned at,
+                     bool in_write, enum what_follows what)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+    int code;
+
+    make(session, 1, 5);
+    if (has_view) {
+        (void)view_kit_export(store, session, dialect, "root");
+        make(session, 5, 8);
+        if (what == REDACTED) {
+            assert_int_equal(wal_session_redact(session,
+                                                kit_text(view_kit_id(2)),
+                                                kit_text(""), NULL, NULL),
+                             WAL_OK);
+        }
+    }
+    wal_session_close(session);
+    kit_close(store);
+    code = flush_and_die(dialect, at, in_write);
+    store = kit_store();
+    session = kit_session(store, view_kit_id(0xFFFF));
+    if (what == MORE) {
+        make(session, has_view ? 8 : 5, has_view ? 9 : 6);
+    } else if (what == REDACTED && !has_view) {
+        assert_int_equal(wal_session_redact(session, kit_text(view_kit_id(2)),
+                                            kit_text(""), NULL, NULL),
+                         WAL_OK);
+    }
+    (void)view_kit_export(store, session, dialect, "root");
+    view_kit_expect_whole(store, session, dialect, "root");
+    expect_clean();
+    if (what == REDACTED) {
+        assert_false(view_kit_holds("root", "a secret"));
+    }
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(system("rm -rf store root fresh"), 0);
+    return code != 0;
+}
+
+static void die_everywhere(const char *dialect)
+{
+    uint64_t random = kit_seed();
+    const bool is_long = getenv("AGENTWAL_LONG") != NULL;
+    unsigned deaths = 0;
+
+    for (unsigned way = 0; way < 4 * WAYS; way++) {
+        bool has_view = way % 2 == 0;
+        bool in_write = way / 2 % 2 == 0;
+        unsigned at = is_long ? 0 : (unsigned)(kit_random(&random) % 6);
+        while (die_once(dialect, has_view, at, in_write, way / 4)) {
+            at += is_long ? 1 : 1 + (unsigned)(kit_random(&random) % 15);
+            deaths++;
+        }
+    }
+    print_message("%s: died %u times\n", dialect, deaths);
+    assert_true(deaths > (is_long ? 200 : 6));
+}
+
+static void test_view_kill__lines_as_they_stand(void **state)
+{
+    (void)state;
+    die_everywhere("claude");
+}
+
+static void test_view_kill__lines_that_may_go_on(void **state)
+{
+    (void)state;
+    die_everywhere("pi");
+}
+
+static void test_view_kill__lines_without_branches(void **state)
+{
+    (void)state;
+    die_everywhere("codex");
+}
+
+static void test_view_kill__lines_and_documents(void **state)
+{
+    (void)state;
+    die_everywhere("spec11");
+}
+
+static void test_view_kill__documents(void **state)
+{
+    (void)state;
+    die_everywhere("opencode");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_view_kill__lines_as_they_stand),
+        KIT_TEST(test_view_kill__lines_that_may_go_on),
+        KIT_TEST(test_view_kill__lines_without_branches),
+        KIT_TEST(test_view_kill__lines_and_documents),
+        KIT_TEST(test_view_kill__documents),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/*
+ * view_kit.c - what the tests of views share.
+ */
+#include "tests/lib/view_kit.h"
+
+#include <fcntl.h>
+#include <fts.h>
+#include <sys/stat.h>
+
+const char *view_kit_id(unsigned number)
+{
+    static char ids[2][40];
+    static unsigned turn;
+
+    turn ^= 1;
+    snprintf(ids[turn], sizeof(ids[turn]), "%08x-0000-4000-8000-00000000%04x",
+             number, number & 0xFFFF);
+    return ids[turn];
+}
+
+struct wal_session *view_kit_import(struct wal_store *store, unsigned number)
+{
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .id = kit_text(view_kit_id(number)),
+        .cwd = kit_text("/home/u/project"),
+        .source = kit_text("claude 0 file.jsonl"),
+    };
+    struct wal_session *session = NULL;
+
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    return session;
+}
+
+void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,
+                   const char *line, const char *meta)
+{
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_MOVE,
+        .id = kit_text(view_kit_id(id)),
+        .type = kit_text("line"),
+        .timestamp = kit_text("2026-01-02T03:04:05.000Z"),
+        .payload = kit_text(line),
+    };
+    struct wal_error error = KIT_ERROR;
+
+    if (parent > 0) {
+        entry.parent_id = kit_text(view_kit_id(parent));
+    } else {
+        entry.flags |= WAL_ENTRY_ROOT;
+    }
+    if (meta != NULL) {
+        entry.meta = kit_text(meta);
+    }
+    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+void view_kit_row(struct wal_session *session, unsigned id, unsigned parent,
+                  const char *text)
+{
+    struct wal_session_info info = kit_info(session);
+    const char *type = id % 2 == 1 ? "user" : "assistant";
+    char quoted[48] = "null";
+    char line[2048];
+
+    if (parent > 0) {
+        snprintf(quoted, sizeof(quoted), "\"%s\"", view_kit_id(parent));
+    }
+    snprintf(line, sizeof(line),
+             "{\"parentUuid\":%s,\"isSidechain\":false,\"cwd\":"
+             "\"/home/u/project\",\"sessionId\":\"%.*s\",\"type\":\"%s\","
+             "\"message\":{\"role\":\"%s\",\"id\":\"msg_%u\",\"content\":"
+             "[{\"type\":\"text\",\"text\":\"%s\"}]},\"uuid\":\"%s\","
+             "\"timestamp\":\"2026-01-02T03:04:05.%03uZ\"}",
+             quoted, (int)info.id.size, (const char *)info.id.data, type, type,
+             id / 3, text, view_kit_id(id), id % 1000);
+    view_kit_line(session, id, parent, line, NULL);
+}
+
+void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
+                      const char *role, const char *text)
+{
+    char payload[2048];
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .id = kit_text(view_kit_id(id)),
+        .type = kit_text("message"),
+        .timestamp = kit_text("2026-01-02T03:04:05.000Z"),
+    };
+    struct wal_error error = KIT_ERROR;
+
+    snprintf(payload, sizeof(payload),
+             "{\"role\":\"%s\",\"content\":\"%s\",\"id\":\"m%u\"}", role, text,
+             id / 3);
+    entry.payload = kit_text(payload);
+    if (parent > 0) {
+        entry.parent_id = kit_text(view_kit_id(parent));
+    }
+    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+struct wal_view *view_kit_open(struct wal_store *store,
+                               struct wal_session *session, const char *dialect,
+                               const char *root)
+{
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect = kit_text(dialect),
+                                             .root = kit_text(root)};
+    struct wal_view *view = NULL;
+
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
+                     WAL_OK);
+    return view;
+}
+
+struct wal_view_report view_kit_flush(struct wal_view *view)
+{
+    struct wal_view_report report = {.struct_size = sizeof(report)};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_view_flush(view, &report, &error) != WAL_OK) {
+        fail_msg("%s: %s", error.file, error.text);
+    }
+    return report;
+}
+
+struct wal_view_report view_kit_export(struct wal_store *store,
+                                       struct wal_session *session,
+                                       const char *dialect, const char *root)
+{
+    struct wal_view *view = view_kit_open(store, session, dialect, root);
+    struct wal_view_report report = view_kit_flush(view);
+
+    wal_view_close(view);
+    return report;
+}
+
+char *view_kit_read(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *data;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    data = calloc(1, *size + 1);
+    assert_int_equal(fread(data, 1, *size, file), *size);
+    fclose(file);
+    return data;
+}
+
+void view_kit_write(const char *path, const char *data, size_t size,
+                    bool appends)
+{
+    FILE *file = fopen(path, appends ? "ab" : "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    fclose(file);
+}
+
+const char *view_kit_path(struct wal_view *view)
+{
+    const char *path = NULL;
+
+    assert_int_equal(wal_view_path(view, 0, &path, NULL), WAL_OK);
+    return path;
+}
+
+/* --------------------------------------------------------- directories --- */
+
+/* Calls `each` with all files below a directory; how many there were. */
+static unsigned
+walk(const char *directory, bool with_own,
+     bool (*each)(void *ctx, const char *path, const char *below), void *ctx)
+{
+    char *paths[] = {(char *)(uintptr_t)directory, NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    FTSENT *entry;
+    unsigned count = 0;
+
+    while ((entry = fts_read(tree)) != NULL) {
+        if (entry->fts_info == FTS_D && !with_own &&
+            strcmp(entry->fts_name, ".agentwal") == 0) {
+            fts_set(tree, entry, FTS_SKIP);
+        } else if (entry->fts_info == FTS_F) {
+            count++;
+            if (!each(ctx, entry->fts_path,
+                      entry->fts_path + strlen(directory))) {
+                break;
+            }
+        }
+    }
+    fts_close(tree);
+    return count;
+}
+
+static bool same_file(void *ctx, const char *path, const char *below)
+{
+    char other[4096];
+    size_t sizes[2];
+    char *texts[2];
+    size_t at = 0;
+
+    snprintf(other, sizeof(other), "%s%s", (const char *)ctx, below);
+    texts[0] = view_kit_read(path, &sizes[0]);
+    texts[1] = view_kit_read(other, &sizes[1]);
+    while (at < sizes[0] && at < sizes[1] && texts[0][at] == texts[1][at]) {
+        at++;
+    }
+    if (at < sizes[0] || at < sizes[1]) {
+        fail_msg("%s (%zu bytes) and %s (%zu) differ at %zu:\n%.300s\n%.300s",
+                 path, sizes[0], other, sizes[1], at,
+                 texts[0] + (at > 100 ? at - 100 : 0),
+                 texts[1] + (at > 100 ? at - 100 : 0));
+    }
+    free(texts[0]);
+    free(texts[1]);
+    return true;
+}
+
+static bool count_file(void *ctx, const char *path, const char *below)
+{
+    (void)ctx;
+    (void)path;
+    (void)below;
+    return true;
+}
+
+void view_kit_same(const char *one, const char *two)
+{
+    unsigned count = walk(one, false, same_file, (void *)(uintptr_t)two);
+
+    assert_true(count > 0);
+    assert_int_equal(walk(two, false, count_file, NULL), count);
+}
+
+static void remove_all(const char *directory)
+{
+    char command[4096];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+    assert_int_equal(system(command), 0);
+}
+
+void view_kit_expect_whole(struct wal_store *store, struct wal_session *session,
+                           const char *dialect, const char *root)
+{
+    remove_all("fresh");
+    (void)view_kit_export(store, session, dialect, "fresh");
+    view_kit_same("fresh", root);
+}
+
+struct search {
+    const char *text;
+    bool is_found;
+};
+
+static bool search_file(void *ctx, const char *path, const char *below)
+{
+    struct search *search = ctx;
+    size_t size;
+    char *data = view_kit_read(path, &size);
+
+    (void)below;
+    search->is_found =
+        memmem(data, size, search->text, strlen(search->text)) != NULL;
+    free(data);
+    return !search->is_found;
+}
+
+bool view_kit_holds(const char *directory, const char *text)
+{
+    struct search search = {.text = text};
+
+    (void)walk(directory, true, search_file, &search);
+    return search.is_found;
+}

@@ -1,0 +1,59 @@
+/*
+ * view_kit.h - what the tests of views share: sessions to be written, and
+ * directories to be compared.
+ */
+#ifndef WAL_TESTS_LIB_VIEW_KIT_H
+#define WAL_TESTS_LIB_VIEW_KIT_H
+
+#include "tests/lib/store_kit.h"
+#include "view/view.h"
+
+/* UUIDs of entries and of a session, by number; until the next call but one. */
+const char *view_kit_id(unsigned number);
+
+/* A session of lines of Claude Code, as an import makes it. */
+struct wal_session *view_kit_import(struct wal_store *store, unsigned number);
+
+/* Appends a row under the parent (0: a root); it says `text`. */
+void view_kit_row(struct wal_session *session, unsigned id, unsigned parent,
+                  const char *text);
+
+/* Appends a line as it stands, with the meta. */
+void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,
+                   const char *line, const char *meta);
+
+/* Appends a message of the role in the neutral form of `entries`, under the
+ * head, or under the parent if it is not 0. */
+void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
+                      const char *role, const char *text);
+
+struct wal_view *view_kit_open(struct wal_store *store,
+                               struct wal_session *session, const char *dialect,
+                               const char *root);
+
+/* Flushes, which must succeed. */
+struct wal_view_report view_kit_flush(struct wal_view *view);
+
+/* Opens, flushes and closes a view. */
+struct wal_view_report view_kit_export(struct wal_store *store,
+                                       struct wal_session *session,
+                                       const char *dialect, const char *root);
+
+/* The files of the root are those of an export into an empty directory. */
+void view_kit_expect_whole(struct wal_store *store, struct wal_session *session,
+                           const char *dialect, const char *root);
+
+/* Both directories hold the same files, but for what is the library's. */
+void view_kit_same(const char *one, const char *two);
+
+/* Whether a file below the directory, also the library's, holds the text. */
+bool view_kit_holds(const char *directory, const char *text);
+
+/* The view's main file: its path until the next call on the view, and its
+ * content, to be freed. */
+const char *view_kit_path(struct wal_view *view);
+char *view_kit_read(const char *path, size_t *size);
+void view_kit_write(const char *path, const char *data, size_t size,
+                    bool appends);
+
+#endif

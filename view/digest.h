@@ -1,0 +1,32 @@
+/*
+ * digest.h - tells whether bytes are the ones that were there.
+ *
+ * Not against an adversary. It goes on where it ended, so that a file that
+ * grows is not read again.
+ *
+ * Threads: one thread at a time per digest.
+ */
+#ifndef AGENTWAL_VIEW_DIGEST_H
+#define AGENTWAL_VIEW_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed: of no bytes. */
+struct wal__digest {
+    uint64_t value; /* of the whole words */
+    uint64_t part;  /* the bytes behind them, the first one lowest */
+    uint64_t size;  /* of all bytes */
+};
+
+void wal__digest_add(struct wal__digest *digest, const void *data, size_t size);
+
+static inline bool wal__digest_equal(const struct wal__digest *one,
+                                     const struct wal__digest *two)
+{
+    return one->value == two->value && one->part == two->part &&
+           one->size == two->size;
+}
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * entry.c - what an entry of the log says to a view.
+ *
+ * Threads: any thread.
+ */
+#include "view/entry.h"
+
+#include <string.h>
+
+#include "format/jsonl/json_out.h"
+#include "format/jsonl/json_scan.h"
+
+static bool is_true(const struct wal_entry *entry, const char *key)
+{
+    struct wal__json_token value;
+
+    return wal__json_find(entry->meta.data, (size_t)entry->meta.size, key,
+                          &value) == WAL__JSON_OK &&
+           value.kind == WAL__JSON_TRUE;
+}
+
+struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
+{
+    struct wal__line_meta meta = {.is_whole = false};
+
+    if (entry->meta.size > 0) {
+        meta.is_whole = is_true(entry, "whole");
+        meta.is_inexact = is_true(entry, "inexact");
+    }
+    return meta;
+}
+
+struct text {
+    uint8_t *data;
+    size_t size;
+};
+
+static bool put(void *ctx, const void *data, size_t size)
+{
+    struct text *text = ctx;
+
+    memcpy(text->data + text->size, data, size);
+    text->size += size;
+    return true;
+}
+
+static struct wal__json_span span_of(struct wal_slice slice)
+{
+    return (struct wal__json_span){slice.data, (size_t)slice.size};
+}
+
+struct wal__json_span wal__entry_line(const struct wal_entry *entry,
+                                      struct wal__arena *arena)
+{
+    /* A byte of text is six of JSON at most; keys and brackets are fewer than
+     * a hundred. */
+    size_t room =
+        100 + (size_t)(entry->payload.size + entry->meta.size) +
+        6 * (size_t)(entry->id.size + entry->parent_id.size + entry->type.size +
+                     entry->timestamp.size + entry->run_id.size);
+    struct text text = {wal__arena_take(arena, room), 0};
+    struct wal__json_out out = {.put = put, .ctx = &text};
+
+    if (text.data == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    wal__json_out_open(&out, '{');
+    wal__json_out_plain(&out, "id", span_of(entry->id));
+    if (entry->parent_id.size > 0) {
+        wal__json_out_plain(&out, "parentId", span_of(entry->parent_id));
+    } else {
+        wal__json_out_key(&out, "parentId");
+        wal__json_out_literal(&out, "null");
+    }
+    wal__json_out_plain(&out, "type", span_of(entry->type));
+    wal__json_out_plain(&out, "timestamp", span_of(entry->timestamp));
+    if (entry->run_id.size > 0) {
+        wal__json_out_plain(&out, "runId", span_of(entry->run_id));
+    }
+    wal__json_out_member(&out, "payload", span_of(entry->payload));
+    if (entry->meta.size > 0) {
+        wal__json_out_member(&out, "meta", span_of(entry->meta));
+    }
+    wal__json_out_close(&out, '}');
+    return (struct wal__json_span){text.data, text.size};
+}

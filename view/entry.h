@@ -1,0 +1,25 @@
+/*
+ * entry.h - what an entry of the log says to a view.
+ *
+ * Threads: any thread.
+ */
+#ifndef AGENTWAL_VIEW_ENTRY_H
+#define AGENTWAL_VIEW_ENTRY_H
+
+#include "agentwal.h"
+#include "format/jsonl/arena.h"
+
+/* What the meta of a line that was imported says (SPEC.md 10.2). */
+struct wal__line_meta {
+    bool is_whole;   /* a piece of a file that is not made of lines */
+    bool is_inexact; /* not JSON, blank, or its ids are not those of the log */
+};
+
+struct wal__line_meta wal__entry_meta(const struct wal_entry *entry);
+
+/* An entry that was appended, its payload in line, as a line of the dialect
+ * `entries`; data is null without memory. */
+struct wal__json_span wal__entry_line(const struct wal_entry *entry,
+                                      struct wal__arena *arena);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * files.h - the files that a view is made of, as a writer's output.
+ *
+ * Files of lines are brought up as they are put; documents are in memory until
+ * all is known of them, and then replaced where they differ.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef AGENTWAL_VIEW_FILES_H
+#define AGENTWAL_VIEW_FILES_H
+
+#include "engine/base/buf.h"
+#include "engine/base/map.h"
+#include "format/jsonl/model.h"
+#include "view/line_file.h"
+
+#define WAL__VIEW_NAME_SIZE 64
+
+struct wal__view_file {
+    struct wal__line_file lines; /* path, and what was left, of both kinds */
+    bool is_document;
+    bool is_chosen;      /* it is one of the view's in this run */
+    bool is_provisional; /* a document that may not be one next time */
+    bool has_data;       /* a document that was put, */
+    bool is_same;        /* and is there already */
+    struct wal__buf data;
+    char temporary[WAL__VIEW_NAME_SIZE];
+};
+
+/* Zeroed but for the first five fields: no files. */
+struct wal__view_files {
+    const struct wal__view_env *env;
+    const char *root;     /* null: put is called */
+    wal_view_put_fn *put; /* takes lines */
+    void *put_ctx;
+    const char *key; /* begins the names of the view's own files */
+    int folder;      /* that they lie in; -1: not open */
+    struct wal__view_file **items;
+    uint32_t count;
+    uint32_t capacity;
+    struct wal__map places; /* index by hash of path */
+    struct wal__view_file *chosen;
+    struct wal__view_file *settled; /* that was chosen when all was settled */
+    bool is_tail;                   /* what is put is not settled */
+    bool is_told; /* the owner knows that something not settled is appended */
+    struct wal__line_owner owner;
+    enum wal_status status; /* why a function of the output failed */
+    struct wal_error error;
+    uint64_t lines;
+    uint64_t bytes;
+    bool has_replaced;
+    struct wal__buf pending; /* for put */
+};
+
+void wal__view_files_init(struct wal__view_files *files,
+                          const struct wal__view_env *env);
+void wal__view_files_deinit(struct wal__view_files *files);
+
+/* No files again. */
+void wal__view_files_forget(struct wal__view_files *files);
+
+/* Adds a file that the view left; null: no memory. */
+struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
+                                           const char *path, bool is_document);
+
+/* A run begins: of all that there is, or with `goes_on` of what is new. */
+void wal__view_files_begin(struct wal__view_files *files, bool goes_on);
+
+/* The output of a writer; a failure is in files->status. */
+struct wal__model_output wal__view_files_output(struct wal__view_files *files);
+
+/* Whether what is put now goes behind what a file has in its place. */
+bool wal__view_files_append(const struct wal__view_files *files);
+
+/* What was put so far stays; what comes now may not. */
+void wal__view_files_settle(struct wal__view_files *files);
+
+/* Makes durable what was put, beside its place where it replaces a file; then
+ * what was left can be told by wal__view_files_left, and be put in place. */
+enum wal_status wal__view_files_finish(struct wal__view_files *files,
+                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__view_files_commit(struct wal__view_files *files,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* Closes what is open and drops what was not committed. */
+void wal__view_files_end(struct wal__view_files *files);
+
+/* Whether all are as they were left. */
+bool wal__view_files_are_left(struct wal__view_files *files,
+                              bool documents_too);
+
+/* Whether a run changed, or will change, any file. */
+bool wal__view_files_have_changed(const struct wal__view_files *files);
+
+/* How a file is left once it is committed. */
+struct wal__left wal__view_files_left(const struct wal__view_file *file);
+
+#endif

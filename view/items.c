@@ -1,0 +1,240 @@
+/*
+ * items.c - a session of a store as items of the neutral model (SPEC.md 10.2).
+ *
+ * Threads: one thread at a time.
+ */
+#include "view/items.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "format/jsonl/json_value.h"
+#include "view/documents.h"
+#include "view/entry.h"
+
+static bool take(void *ctx, struct wal__model_item *item)
+{
+    struct wal__items *items = ctx;
+
+    items->given++;
+    items->has_stopped |= !items->sink(items->ctx, item);
+    return !items->has_stopped;
+}
+
+static void begin_reader(struct wal__items *items,
+                         struct wal__model_reader *reader,
+                         const struct wal__dialect *dialect)
+{
+    *reader = (struct wal__model_reader){
+        .dialect = dialect,
+        .keep = &items->keep.arena,
+        .scratch = &items->scratch.arena,
+        .sink = take,
+        .ctx = items,
+    };
+}
+
+void wal__items_init(struct wal__items *items)
+{
+    wal__heap_arena_init(&items->keep, items->heap);
+    wal__heap_arena_init(&items->scratch, items->heap);
+    begin_reader(items, &items->lines, items->dialect);
+    begin_reader(items, &items->entries, &wal__dialect_entries);
+}
+
+void wal__items_deinit(struct wal__items *items)
+{
+    wal__heap_arena_deinit(&items->keep);
+    wal__heap_arena_deinit(&items->scratch);
+}
+
+static bool is_text(struct wal__json_span string, struct wal_slice text)
+{
+    return string.size > 2 &&
+           wal__json_string_equals(string, text.data, (size_t)text.size);
+}
+
+/* Whether the line says the id and the parent that the log has. */
+static bool is_exact(const struct wal__line *line,
+                     const struct wal_entry *entry)
+{
+    return is_text(line->id, entry->id) &&
+           (line->link != WAL__LINK_NAMED ||
+            is_text(line->parent, entry->parent_id));
+}
+
+static void give_line(struct wal__items *items, struct wal__model_reader *to,
+                      struct wal__model_line *line,
+                      const struct wal_entry *entry)
+{
+    enum wal__json_status status;
+
+    line->stream = entry->stream;
+    line->id = wal__quoted(&items->scratch.arena, entry->id);
+    line->parent = wal__quoted(&items->scratch.arena, entry->parent_id);
+    if (line->time.size == 0) {
+        line->time = wal__quoted(&items->scratch.arena, entry->timestamp);
+    }
+    status = to->dialect->reading->line(to, line);
+    if (status != WAL__JSON_OK && !items->has_stopped) {
+        items->damaged++;
+    }
+}
+
+static void read_line(struct wal__items *items, const struct wal_entry *entry)
+{
+    struct wal__model_reader *reader = &items->lines;
+    struct wal__model_line line = {.stream = entry->stream};
+    struct wal__line read;
+
+    line.text =
+        wal__line_text(entry->payload.data, (size_t)entry->payload.size);
+    if (wal__line_is_blank(line.text.data, line.text.size)) {
+        return;
+    }
+    if (reader->dialect->reading->line == NULL ||
+        wal__entry_meta(entry).is_whole ||
+        reader->dialect->read(line.text.data, line.text.size, &read, NULL) !=
+            WAL__JSON_OK) {
+        items->damaged++;
+        return;
+    }
+    line.time = read.time;
+    line.is_exact = is_exact(&read, entry);
+    give_line(items, reader, &line, entry);
+}
+
+static void read_entry(struct wal__items *items, const struct wal_entry *entry)
+{
+    struct wal__model_line line = {.is_exact = true};
+
+    line.text = wal__entry_line(entry, &items->scratch.arena);
+    if (line.text.data != NULL) {
+        give_line(items, &items->entries, &line, entry);
+    }
+}
+
+static void give_redacted(struct wal__items *items,
+                          const struct wal_entry *entry)
+{
+    struct wal__model_item gone = {.kind = WAL__MODEL_HEAD};
+
+    gone.id = wal__quoted(&items->scratch.arena, entry->id);
+    gone.parent = wal__quoted(&items->scratch.arena, entry->parent_id);
+    items->redacted++;
+    (void)wal__model_give(&items->entries, &gone);
+}
+
+static bool copy(struct wal__arena *arena, struct wal_slice *slice)
+{
+    struct wal__json_span span = {slice->data, (size_t)slice->size};
+
+    if (span.size > 0) {
+        span = wal__arena_copy(arena, span);
+        slice->data = span.data;
+    }
+    return span.size == 0 || span.data != NULL;
+}
+
+static void give_entry(struct wal__items *items, struct wal_entry *entry)
+{
+    /* An iterator may take a payload back with its next entry. */
+    if (items->keeps && !copy(&items->scratch.arena, &entry->payload)) {
+        entry->payload.size = 0;
+    } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        give_redacted(items, entry);
+    } else if ((entry->flags & WAL_ENTRY_LINE) != 0) {
+        read_line(items, entry);
+    } else {
+        read_entry(items, entry);
+    }
+    if (items->keep.has_failed || items->scratch.has_failed) {
+        items->status = WAL_ENOMEM;
+    }
+    if (items->is_idle == NULL || items->is_idle(items->ctx)) {
+        wal__heap_arena_reset(&items->scratch);
+    }
+}
+
+struct wal_iter_options wal__items_options(uint32_t stream, uint64_t skip)
+{
+    return (struct wal_iter_options){
+        .struct_size = sizeof(struct wal_iter_options),
+        .mode = WAL_ITER_ALL,
+        .flags = WAL_ITER_REDACTED | WAL_ITER_DURABLE,
+        .stream = stream,
+        .skip = skip,
+    };
+}
+
+static enum wal_status take_stream(struct wal__items *items, uint32_t stream,
+                                   uint64_t reach, struct wal_error *error)
+{
+    const struct wal_iter_options options =
+        wal__items_options(stream, items->taken[stream]);
+    struct wal_iter *iter = NULL;
+    enum wal_status status = WAL_OK;
+
+    if (items->taken[stream] < reach) {
+        status = wal_iter_open(items->session, &options, &iter, error);
+    }
+    while (status == WAL_OK && !items->has_stopped &&
+           items->taken[stream] < reach) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        status = wal_iter_next(iter, &entry, error);
+        if (status == WAL_OK) {
+            items->taken[stream]++;
+            give_entry(items, &entry);
+            status = items->status;
+        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            items->taken[stream]++;
+            items->unreadable++;
+            status = WAL_OK;
+        }
+    }
+    wal_iter_close(iter);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status wal__items_begin(struct wal__items *items,
+                                 struct wal_error *error)
+{
+    return items->dialect->reading->tree != NULL
+               ? wal__documents_read(items, error)
+               : WAL_OK;
+}
+
+enum wal_status wal__items_take(struct wal__items *items,
+                                const struct wal__reach *reach,
+                                struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < 2 && status == WAL_OK && !items->has_stopped;
+         i++) {
+        status = take_stream(items, i, reach->entries[i], error);
+    }
+    return status == WAL_ENOMEM
+               ? wal__fail(error, status, 0, NULL, 0, "no memory")
+               : status;
+}
+
+enum wal_status wal__items_finish(struct wal__items *items,
+                                  struct wal_error *error)
+{
+    struct wal__model_reader *readers[] = {&items->lines, &items->entries};
+
+    for (size_t i = 0; i < 2 && !items->has_stopped; i++) {
+        const struct wal__dialect_reading *from = readers[i]->dialect->reading;
+        if (from->finish != NULL && from->finish(readers[i]) != WAL__JSON_OK &&
+            !items->has_stopped) {
+            items->damaged++;
+        }
+    }
+    if (items->keep.has_failed || items->scratch.has_failed) {
+        items->status = WAL_ENOMEM;
+    }
+    return items->status == WAL_OK
+               ? WAL_OK
+               : wal__fail(error, items->status, 0, NULL, 0, "no memory");
+}

@@ -1,0 +1,73 @@
+/*
+ * items.h - a session of a store as items of the neutral model.
+ *
+ * A line that was imported is read by the dialect that the session's source
+ * names; an entry that was appended by the dialect `entries`. Ids and parents
+ * are those of the log. Reading goes on where it ended, as the session grows.
+ *
+ * Invariant: memory does not grow with the session, but for what the dialects
+ * keep.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef AGENTWAL_VIEW_ITEMS_H
+#define AGENTWAL_VIEW_ITEMS_H
+
+#include "agentwal.h"
+#include "format/jsonl/dialect.h"
+#include "view/arenas.h"
+
+/* The caller sets the first eight fields and zeroes the others. Stays where it
+ * is as long as it is used. */
+struct wal__items {
+    const struct wal__heap *heap;
+    struct wal_store *store;
+    struct wal_session *session;
+    const struct wal__dialect *dialect; /* of lines; from the source */
+    bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
+    bool (*is_idle)(void *ctx); /* nothing that was given is needed any more;
+                                 * may be null */
+    void *ctx;
+    bool keeps; /* what is given may be needed behind the next entry */
+
+    uint64_t damaged;    /* out: entries that are no JSON */
+    uint64_t redacted;   /* out */
+    uint64_t unreadable; /* out: entries that the store cannot read */
+    uint64_t given;      /* out: items */
+    bool has_stopped;    /* out: the sink wanted no more */
+
+    uint64_t taken[2]; /* entries of each stream */
+    struct wal__heap_arena keep;
+    struct wal__heap_arena scratch;
+    struct wal__model_reader lines;   /* imported */
+    struct wal__model_reader entries; /* appended */
+    enum wal_status status; /* no memory, from where it cannot be answered */
+};
+
+/* How many entries of each stream there are to be read. */
+struct wal__reach {
+    uint64_t entries[2];
+};
+
+void wal__items_init(struct wal__items *items);
+void wal__items_deinit(struct wal__items *items);
+
+/* Gives the items of the session's documents. */
+enum wal_status wal__items_begin(struct wal__items *items,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Gives the items of entries that were not taken yet. WAL_OK also when the
+ * sink wants no more. */
+enum wal_status wal__items_take(struct wal__items *items,
+                                const struct wal__reach *reach,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Gives what waited for more; if there was anything, the items are not the
+ * same as when it came, and reading cannot go on. */
+enum wal_status wal__items_finish(struct wal__items *items,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* What entries of a stream the session has, as a view reads them. */
+struct wal_iter_options wal__items_options(uint32_t stream, uint64_t skip);
+
+#endif

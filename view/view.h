@@ -1,0 +1,46 @@
+/*
+ * view.h - a view, inside: its parts, and how it is opened by tests.
+ *
+ * Invariant: what is known of the files is as of the last flush, and is
+ * trusted no longer than they are as they were left.
+ *
+ * Threads: one thread at a time per view.
+ */
+#ifndef AGENTWAL_VIEW_VIEW_H
+#define AGENTWAL_VIEW_VIEW_H
+
+#include "view/convert.h"
+#include "view/state.h"
+#include "view/verbatim.h"
+
+struct wal_view {
+    struct wal__view_env env;
+    struct wal_store *store;
+    struct wal_session *session;
+    const struct wal__dialect *dialect;
+    char *root;
+    char *path;   /* the one that was answered last */
+    char *id;     /* of the session */
+    char key[40]; /* begins the names of the view's own files */
+    struct wal__subject subject;
+    struct wal__view_files files;
+    struct wal__position position;
+    struct wal__stamp state; /* of the state's file, as it was left */
+    struct wal__convert convert;
+    bool is_off;    /* persistence is: no file is touched */
+    bool is_parsed; /* for tests: never verbatim */
+};
+
+/* Opens a view with an environment of its own. */
+enum wal_status wal__view_open(struct wal_store *store,
+                               struct wal_session *session,
+                               const struct wal_view_options *options,
+                               const struct wal__view_env *env,
+                               struct wal_view **view,
+                               struct wal_error *error) WAL_MUST_USE;
+
+enum wal_status wal__view_flush(struct wal_view *view,
+                                struct wal_view_report *report,
+                                struct wal_error *error) WAL_MUST_USE;
+
+#endif

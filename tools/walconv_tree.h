@@ -31,6 +31,7 @@ extern const uint32_t walconv_streams[WALCONV_STREAMS];
 struct walconv_tree_file {
     char *path; /* below the root */
     size_t group;
+    const char *lacks; /* what it needs and is not there, or null */
 };
 
 struct walconv_tree_group {
@@ -41,6 +42,7 @@ struct walconv_tree_group {
     char *created;
     char *project;
     char *parent;
+    bool has_file; /* the session's own */
 };
 
 struct walconv_tree {

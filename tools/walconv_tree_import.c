@@ -26,9 +26,10 @@
 #include "tools/walconv_damage.h"
 #include "tools/walconv_survey.h"
 #include "tools/walconv_tree.h"
+#include "tools/walconv_tree_check.h"
 #include "tools/walconv_tree_files.h"
+#include "tools/walconv_tree_session.h"
 
-#define ID_TRIES   9
 #define BATCH_DOCS 64
 #define BATCH_SIZE ((size_t)4 << 20)
 #define KEY_SIZE   1024
@@ -41,9 +42,7 @@ struct taking {
     const struct walconv_tree_group *group;
     const struct wal__dialect *dialect;
     const char *name; /* of the tree, to people */
-    const char *path; /* of the tree, in the source */
     struct wal_session *session;
-    char *source;
     struct walconv_tree_files files;
     struct wal_doc docs[BATCH_DOCS];
     size_t doc_count;
@@ -69,148 +68,9 @@ static char *name_of(const struct taking *taking, const char *path)
     return name;
 }
 
-/* ----------------------------------------------------------- session --- */
-
-/* Whether the session is the one that asks for this id. */
-static bool is_same_id(struct wal_session *session, const char *id)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    size_t size = id != NULL ? strlen(id) : 0;
-
-    return id == NULL ||
-           (wal_session_status(session, &info, NULL) == WAL_OK &&
-            info.id.size >= size && memcmp(info.id.data, id, size) == 0 &&
-            (info.id.size == size ||
-             ((const char *)info.id.data)[size] == '~'));
-}
-
 static size_t index_of(const struct taking *taking)
 {
     return (size_t)(taking->group - taking->tree->groups);
-}
-
-/* Whether each stream of the session is the beginning of its file. */
-static enum wal_status match_streams(const struct taking *taking,
-                                     struct wal_session *session, bool *matches,
-                                     struct wal_error *error)
-{
-    const struct walconv_tree *tree = taking->tree;
-    enum wal_status status = WAL_OK;
-
-    *matches = true;
-    for (size_t i = 0; status == WAL_OK && *matches && i < tree->file_count;
-         i++) {
-        struct cli_match match = {.is_prefix = true};
-        uint32_t stream = 0;
-        char *name;
-        int fd;
-        if (tree->files[i].group != index_of(taking) ||
-            taking->dialect->reading->stream == NULL ||
-            !taking->dialect->reading->stream(tree->files[i].path, &stream)) {
-            continue;
-        }
-        name = name_of(taking, tree->files[i].path);
-        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        free(name);
-        if (fd >= 0) {
-            status = cli_source_match(taking->import->store, session, stream,
-                                      fd, &match, error);
-            close(fd);
-        }
-        *matches = match.is_prefix;
-        cli_match_deinit(&match);
-    }
-    return status;
-}
-
-static char *source_of(const struct taking *taking, uint64_t ordinal)
-{
-    const char *path = taking->path[0] != '\0' ? taking->path : ".";
-    char *text = cli_alloc(strlen(path) + strlen(taking->group->name) + 3);
-    char *source;
-
-    sprintf(text, "%s//%s", path, taking->group->name);
-    source = cli_source_text(taking->dialect->name, ordinal, text);
-    free(text);
-    return source;
-}
-
-/* Looks for the session; sets the source of a new one where there is none. */
-static enum wal_status find_session(struct taking *taking,
-                                    struct wal_error *error)
-{
-    struct wal_session *session = NULL;
-    enum wal_status status = WAL_OK;
-
-    for (uint64_t ordinal = 0; status == WAL_OK; ordinal++) {
-        bool matches = false;
-        free(taking->source);
-        taking->source = source_of(taking, ordinal);
-        if (taking->source == NULL) {
-            return WAL_ETOOBIG;
-        }
-        status = walconv_open_source(taking->import->store, taking->source,
-                                     &session, error);
-        if (status != WAL_OK) {
-            break;
-        }
-        if (is_same_id(session, taking->group->id)) {
-            status = match_streams(taking, session, &matches, error);
-        }
-        if (status == WAL_OK && matches) {
-            taking->session = session;
-            return WAL_OK;
-        }
-        wal_session_close(session);
-    }
-    return status == WAL_ENOTFOUND ? WAL_OK : status;
-}
-
-static enum wal_status try_ids(struct taking *taking,
-                               struct wal_session_options *options,
-                               const char *base, struct wal_error *error)
-{
-    enum wal_status status = WAL_EEXISTS;
-    char *id = cli_alloc(strlen(base) + 32);
-
-    for (unsigned n = 1; n <= ID_TRIES && status == WAL_EEXISTS; n++) {
-        sprintf(id, n == 1 ? "%s" : "%s~%u", base, n);
-        options->id = cli_slice(id);
-        status = wal_session_create(taking->import->store, options,
-                                    &taking->session, error);
-    }
-    free(id);
-    return status;
-}
-
-static enum wal_status create_session(struct taking *taking,
-                                      struct wal_error *error)
-{
-    const struct walconv_tree_group *group = taking->group;
-    struct wal_session_options options = {.struct_size = sizeof(options)};
-    enum wal_status status = WAL_EINVAL;
-    char *metadata = NULL;
-    char hashed[32];
-
-    options.source = cli_slice(taking->source);
-    options.cwd = cli_slice(group->cwd);
-    options.title = cli_slice(group->title);
-    options.project = cli_slice(group->project);
-    options.parent_id = cli_slice(group->parent);
-    if (group->created != NULL) {
-        metadata = walconv_object("created", cli_slice(group->created), "");
-        options.metadata = cli_slice(metadata);
-    }
-    if (group->id != NULL) {
-        status = try_ids(taking, &options, group->id, error);
-    }
-    if (status == WAL_EEXISTS || status == WAL_EINVAL) {
-        snprintf(hashed, sizeof(hashed), "files-%016" PRIx64,
-                 cli_hash(options.source));
-        status = try_ids(taking, &options, hashed, error);
-    }
-    free(metadata);
-    return status;
 }
 
 /* ------------------------------------------------------------- files --- */
@@ -343,24 +203,48 @@ static bool is_json_name(const char *path)
     return size > 5 && strcmp(path + size - 5, ".json") == 0;
 }
 
-static enum wal_status take_bytes(struct taking *taking, const char *path,
+/* Whether the file goes in as a document; says what is odd in it. */
+static bool look(struct taking *taking, const struct walconv_tree_file *file,
+                 struct wal_slice bytes, const char *key)
+{
+    const char *reason = NULL;
+    size_t offset = 0;
+
+    if (file->lacks != NULL) {
+        walconv_damages_add(&taking->damages, name_of(taking, file->path),
+                            WALCONV_NOWHERE, file->lacks);
+    }
+    if (bytes.size > WALCONV_DOC_SIZE) {
+        reason = "too large for a document; kept as it is";
+    } else if (strlen(key) > KEY_SIZE) {
+        reason = "the path is too long for a document; kept as it is";
+    } else if (wal__json_validate(bytes.data, (size_t)bytes.size, &offset) !=
+               WAL__JSON_OK) {
+        reason = "not JSON; kept as it is";
+    }
+    if (reason == NULL) {
+        walconv_tree_check(taking->tree, taking->dialect, file, bytes,
+                           &taking->damages);
+    } else if (is_json_name(file->path)) {
+        walconv_damages_add(
+            &taking->damages, name_of(taking, file->path),
+            offset > 0 || bytes.size == 0 ? offset : WALCONV_NOWHERE, reason);
+    }
+    return reason == NULL;
+}
+
+static enum wal_status take_bytes(struct taking *taking,
+                                  const struct walconv_tree_file *file,
                                   struct wal_slice bytes,
                                   struct wal_error *error)
 {
-    char *key = cli_source_escape(path);
+    char *key = cli_source_escape(file->path);
     enum wal_status status = WAL_OK;
+    bool is_json = look(taking, file, bytes, key);
     struct wal_doc there;
-    size_t offset = 0;
-    bool is_json = bytes.size <= WALCONV_DOC_SIZE && strlen(key) <= KEY_SIZE &&
-                   wal__json_validate(bytes.data, (size_t)bytes.size,
-                                      &offset) == WAL__JSON_OK;
     bool is_known;
 
     taking->taken++;
-    if (!is_json && is_json_name(path)) {
-        walconv_damages_add(&taking->damages, name_of(taking, path), offset,
-                            "not JSON; kept as it is");
-    }
     is_known = has_doc(taking, key, &there);
     is_known = is_known ? is_json && cli_slice_equal(there.value, bytes)
                         : !is_json && has_version(taking, key, bytes);
@@ -378,7 +262,8 @@ static enum wal_status take_bytes(struct taking *taking, const char *path,
     return status;
 }
 
-static int take_open(struct taking *taking, const char *path, const char *name,
+static int take_open(struct taking *taking,
+                     const struct walconv_tree_file *file, const char *name,
                      int fd)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -394,7 +279,7 @@ static int take_open(struct taking *taking, const char *path, const char *name,
     }
     bytes.size = (uint64_t)stat.st_size;
     if (bytes.size > 0 && taking->dialect->reading->stream != NULL &&
-        taking->dialect->reading->stream(path, &stream)) {
+        taking->dialect->reading->stream(file->path, &stream)) {
         return walconv_import_stream(taking->import, fd, name, taking->session,
                                      taking->dialect, stream);
     }
@@ -406,16 +291,17 @@ static int take_open(struct taking *taking, const char *path, const char *name,
         }
         bytes.data = map;
     }
-    status = take_bytes(taking, path, bytes, &error);
+    status = take_bytes(taking, file, bytes, &error);
     if (map != NULL) {
         munmap(map, (size_t)bytes.size);
     }
     return status == WAL_OK ? CLI_DONE : fail(taking, name, status, &error);
 }
 
-static int take_file(struct taking *taking, const char *path)
+static int take_file(struct taking *taking,
+                     const struct walconv_tree_file *file)
 {
-    char *name = name_of(taking, path);
+    char *name = name_of(taking, file->path);
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     int code;
 
@@ -423,7 +309,7 @@ static int take_file(struct taking *taking, const char *path)
         code = cli_error(taking->import->cli, CLI_FAILED, name, "%s",
                          strerror(errno));
     } else {
-        code = take_open(taking, path, name, fd);
+        code = take_open(taking, file, name, fd);
         close(fd);
     }
     free(name);
@@ -507,10 +393,11 @@ static int take_files(struct taking *taking)
     enum wal_status status;
     int code = CLI_DONE;
 
+    walconv_tree_check_directory(taking->tree, taking->dialect,
+                                 &taking->damages);
     for (size_t i = 0; i < taking->tree->file_count; i++) {
         if (taking->tree->files[i].group == index_of(taking)) {
-            code =
-                cli_worse(code, take_file(taking, taking->tree->files[i].path));
+            code = cli_worse(code, take_file(taking, &taking->tree->files[i]));
         }
     }
     status = send_docs(taking, &error);
@@ -526,16 +413,19 @@ static int take_files(struct taking *taking)
                : cli_worse(code, take_checkpoints(taking));
 }
 
-static int take_group(struct taking *taking)
+static int take_group(struct taking *taking, const char *path)
 {
+    struct walconv_tree_session at = {.import = taking->import,
+                                      .tree = taking->tree,
+                                      .group = taking->group,
+                                      .dialect = taking->dialect,
+                                      .path = path};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = find_session(taking, &error);
+    enum wal_status status = walconv_tree_session_open(&at, &error);
     int code;
 
-    if (status == WAL_OK && taking->session == NULL) {
-        status = create_session(taking, &error);
-    }
     if (status == WAL_OK) {
+        taking->session = at.session;
         status = walconv_tree_files_open(&taking->files, taking->import->store,
                                          taking->session, &error);
         code = status == WAL_OK ? take_files(taking)
@@ -547,9 +437,8 @@ static int take_group(struct taking *taking)
     } else {
         code = fail(taking, taking->name, status, &error);
     }
-    wal_session_close(taking->session);
+    walconv_tree_session_close(&at);
     walconv_damages_deinit(&taking->damages);
-    free(taking->source);
     return code;
 }
 
@@ -570,9 +459,8 @@ int walconv_import_tree(const struct walconv_import *import, const char *name,
                                   .tree = &tree,
                                   .group = &tree.groups[i],
                                   .dialect = dialect,
-                                  .name = name,
-                                  .path = path};
-        code = cli_worse(code, take_group(taking));
+                                  .name = name};
+        code = cli_worse(code, take_group(taking, path));
         free(taking);
     }
     walconv_tree_deinit(&tree);

@@ -16,62 +16,13 @@
 #include "tools/cli_ids.h"
 #include "tools/cli_json.h"
 #include "tools/walconv_tree.h"
-
-#define PARTS 8 /* of a path; deeper ones are looked at no further */
+#include "tools/walconv_tree_path.h"
 
 struct grouping {
     struct walconv_tree *tree;
     struct cli_ids sessions; /* group + 1 by id */
     struct cli_ids messages; /* group + 1 by id */
 };
-
-struct path {
-    struct wal_slice parts[PARTS]; /* the last one without .json */
-    size_t count;
-};
-
-static void split(const char *text, struct path *path)
-{
-    path->count = 0;
-    while (path->count < PARTS) {
-        size_t size = strcspn(text, "/");
-        path->parts[path->count++] = (struct wal_slice){text, size};
-        if (text[size] == '\0') {
-            struct wal_slice *last = &path->parts[path->count - 1];
-            if (size > 5 && strcmp(text + size - 5, ".json") == 0) {
-                last->size -= 5;
-            }
-            return;
-        }
-        text += size + 1;
-    }
-}
-
-static bool part_is(const struct path *path, size_t at, const char *text)
-{
-    return at < path->count &&
-           cli_slice_equal(path->parts[at], cli_slice(text));
-}
-
-/* The kind of a file: the folder that it is in, of the older layout the one
- * below "session". */
-static bool is_kind(const struct path *path, const char *kind, size_t *below)
-{
-    if (part_is(path, 0, "session") && part_is(path, 1, kind)) {
-        *below = 2;
-        return path->count > 2;
-    }
-    *below = 1;
-    return part_is(path, 0, kind) && path->count > 1;
-}
-
-static bool is_info(const struct path *path)
-{
-    size_t below;
-
-    return path->count == 3 && part_is(path, 0, "session") &&
-           !is_kind(path, "message", &below) && !is_kind(path, "part", &below);
-}
 
 static size_t group_of(struct grouping *grouping, struct wal_slice id)
 {
@@ -103,7 +54,7 @@ static char *time_text(const char *json, size_t size)
 }
 
 static void take_info(struct grouping *grouping, struct walconv_tree_file *file,
-                      const struct path *path)
+                      const struct walconv_tree_path *path)
 {
     struct walconv_tree_group *group;
     size_t size = 0;
@@ -115,6 +66,7 @@ static void take_info(struct grouping *grouping, struct walconv_tree_file *file,
         group_of(grouping, id != NULL && id[0] != '\0' ? cli_slice(id) : stem);
     *cli_ids_put(&grouping->sessions, stem) = (uint32_t)file->group + 1;
     group = &grouping->tree->groups[file->group];
+    group->has_file = true;
     if (json != NULL && group->cwd == NULL && group->created == NULL) {
         group->cwd = walconv_tree_text(json, size, NULL, "directory");
         group->title = walconv_tree_text(json, size, NULL, "title");
@@ -126,15 +78,26 @@ static void take_info(struct grouping *grouping, struct walconv_tree_file *file,
     free(json);
 }
 
+/* A session whose own file is gone is told of once. */
+static void note_orphan(struct walconv_tree_group *group,
+                        struct walconv_tree_file *file)
+{
+    if (!group->has_file) {
+        file->lacks = "the session's own file is not there";
+        group->has_file = true;
+    }
+}
+
 static void take_message(struct grouping *grouping,
                          struct walconv_tree_file *file,
-                         const struct path *path, size_t below)
+                         const struct walconv_tree_path *path, size_t below)
 {
     size_t size = 0;
     char *json = walconv_tree_read(grouping->tree->root, file->path, &size);
     char *id = json != NULL ? walconv_tree_text(json, size, NULL, "id") : NULL;
 
     file->group = group_of(grouping, path->parts[below]);
+    note_orphan(&grouping->tree->groups[file->group], file);
     *cli_ids_put(&grouping->messages, path->parts[path->count - 1]) =
         (uint32_t)file->group + 1;
     if (id != NULL) {
@@ -169,11 +132,15 @@ static bool find_inside(struct grouping *grouping,
         message = walconv_tree_text(json, size, NULL, "messageID");
         session = walconv_tree_text(json, size, NULL, "sessionID");
     }
-    if (session != NULL) {
+    if (message != NULL) {
+        is_found = find(&grouping->messages, cli_slice(message), &file->group);
+    }
+    if (!is_found) {
+        file->lacks = "its message is not there";
+    }
+    if (!is_found && session != NULL) {
         file->group = group_of(grouping, cli_slice(session));
         is_found = true;
-    } else if (message != NULL) {
-        is_found = find(&grouping->messages, cli_slice(message), &file->group);
     }
     free(message);
     free(session);
@@ -182,19 +149,27 @@ static bool find_inside(struct grouping *grouping,
 }
 
 static bool take_part(struct grouping *grouping, struct walconv_tree_file *file,
-                      const struct path *path, size_t below)
+                      const struct walconv_tree_path *path, size_t below)
 {
     for (size_t i = path->count - 1; i-- > below;) {
-        if (find(&grouping->messages, path->parts[i], &file->group) ||
-            find(&grouping->sessions, path->parts[i], &file->group)) {
+        if (find(&grouping->messages, path->parts[i], &file->group)) {
             return true;
         }
     }
-    return find_inside(grouping, file);
+    if (find_inside(grouping, file)) {
+        return true;
+    }
+    for (size_t i = path->count - 1; i-- > below;) {
+        if (find(&grouping->sessions, path->parts[i], &file->group)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool take_other(struct grouping *grouping,
-                       struct walconv_tree_file *file, const struct path *path)
+                       struct walconv_tree_file *file,
+                       const struct walconv_tree_path *path)
 {
     for (size_t i = path->count; i-- > 1;) {
         if (find(&grouping->sessions, path->parts[i], &file->group)) {
@@ -208,31 +183,33 @@ void walconv_tree_group_storage(struct walconv_tree *tree)
 {
     struct grouping grouping = {.tree = tree};
     size_t rest = SIZE_MAX;
-    struct path path;
+    struct walconv_tree_path path;
     size_t below;
 
     for (size_t i = 0; i < tree->file_count; i++) {
-        split(tree->files[i].path, &path);
-        if (is_info(&path)) {
+        walconv_tree_split(tree->files[i].path, &path);
+        if (walconv_tree_is_info(&path)) {
             take_info(&grouping, &tree->files[i], &path);
         }
     }
     for (size_t i = 0; i < tree->file_count; i++) {
-        split(tree->files[i].path, &path);
-        if (is_kind(&path, "message", &below) && path.count > below + 1) {
+        walconv_tree_split(tree->files[i].path, &path);
+        if (walconv_tree_is_kind(&path, "message", &below) &&
+            path.count > below + 1) {
             take_message(&grouping, &tree->files[i], &path, below);
         }
     }
     for (size_t i = 0; i < tree->file_count; i++) {
         struct walconv_tree_file *file = &tree->files[i];
         bool is_part;
-        split(file->path, &path);
-        is_part = is_kind(&path, "part", &below);
-        if (is_info(&path) ||
-            (is_kind(&path, "message", &below) && path.count > below + 1)) {
+        walconv_tree_split(file->path, &path);
+        is_part = walconv_tree_is_kind(&path, "part", &below);
+        if (walconv_tree_is_info(&path) ||
+            (walconv_tree_is_kind(&path, "message", &below) &&
+             path.count > below + 1)) {
             continue;
         }
-        (void)is_kind(&path, "part", &below);
+        (void)walconv_tree_is_kind(&path, "part", &below);
         if (is_part ? !take_part(&grouping, file, &path, below)
                     : !take_other(&grouping, file, &path)) {
             rest = rest < SIZE_MAX ? rest : walconv_tree_add_group(tree, "");

@@ -53,4 +53,9 @@ int walconv_import_stream(const struct walconv_import *import, int fd,
 int walconv_import_tree(const struct walconv_import *import, const char *name,
                         const char *path, const struct wal__dialect *dialect);
 
+/* A file that has a whole session of OpenCode in it, as its client exports
+ * them: a document of that session. False: it is none; else the exit code. */
+bool walconv_import_exported(const struct walconv_import *import,
+                             const char *name, const char *path, int *code);
+
 #endif

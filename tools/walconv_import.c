@@ -66,10 +66,14 @@ static void put_off(struct walconv_waiting *waiting, const char *name,
 static int import_path(const struct walconv_import *import, const char *name,
                        const char *path, bool may_wait, bool *has_waited)
 {
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     int code = CLI_DONE;
+    int fd;
 
     *has_waited = false;
+    if (walconv_import_exported(import, name, path, &code)) {
+        return code;
+    }
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return cli_error(import->cli, CLI_FAILED, name, "%s", strerror(errno));
     }

@@ -66,6 +66,9 @@ int walconv_tree_gather(const struct cli *cli, struct walconv_tree *tree);
 /* Sets the groups of the tree's files. */
 void walconv_tree_group_directory(struct walconv_tree *tree);
 void walconv_tree_group_storage(struct walconv_tree *tree);
+/* Makes the file all of the tree, where it is an export of OpenCode's client:
+ * {info, messages:[{info, parts}]}. False: it is none. */
+bool walconv_tree_take_exported(struct walconv_tree *tree, const char *path);
 size_t walconv_tree_add_group(struct walconv_tree *tree, const char *name);
 void walconv_tree_deinit(struct walconv_tree *tree);
 

@@ -442,6 +442,25 @@ static int take_group(struct taking *taking, const char *path)
     return code;
 }
 
+static int take_groups(const struct walconv_import *import,
+                       const struct walconv_tree *tree, const char *name,
+                       const char *path, const struct wal__dialect *dialect)
+{
+    int code = CLI_DONE;
+
+    for (size_t i = 0; i < tree->group_count; i++) {
+        struct taking *taking = cli_alloc(sizeof(*taking));
+        *taking = (struct taking){.import = import,
+                                  .tree = tree,
+                                  .group = &tree->groups[i],
+                                  .dialect = dialect,
+                                  .name = name};
+        code = cli_worse(code, take_group(taking, path));
+        free(taking);
+    }
+    return code;
+}
+
 int walconv_import_tree(const struct walconv_import *import, const char *name,
                         const char *path, const struct wal__dialect *dialect)
 {
@@ -453,16 +472,37 @@ int walconv_import_tree(const struct walconv_import *import, const char *name,
     } else {
         walconv_tree_group_storage(&tree);
     }
-    for (size_t i = 0; i < tree.group_count; i++) {
-        struct taking *taking = cli_alloc(sizeof(*taking));
-        *taking = (struct taking){.import = import,
-                                  .tree = &tree,
-                                  .group = &tree.groups[i],
-                                  .dialect = dialect,
-                                  .name = name};
-        code = cli_worse(code, take_group(taking, path));
-        free(taking);
-    }
+    code = cli_worse(code, take_groups(import, &tree, name, path, dialect));
     walconv_tree_deinit(&tree);
     return code;
+}
+
+/* The directory of a path, empty where it has none but the root. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return cli_copy(path, slash != NULL ? (size_t)(slash - path) : 0);
+}
+
+bool walconv_import_exported(const struct walconv_import *import,
+                             const char *name, const char *path, int *code)
+{
+    const char *slash = strrchr(name, '/');
+    char *root = slash != NULL ? directory_of(name) : cli_copy(".", 1);
+    struct walconv_tree tree = {.root = root};
+    bool is_one =
+        import->forced == NULL || import->forced == &wal__dialect_opencode;
+    char *above;
+
+    is_one = is_one && walconv_tree_take_exported(
+                           &tree, slash != NULL ? slash + 1 : name);
+    if (is_one) {
+        above = directory_of(path);
+        *code = take_groups(import, &tree, name, above, &wal__dialect_opencode);
+        free(above);
+    }
+    walconv_tree_deinit(&tree);
+    free(root);
+    return is_one;
 }

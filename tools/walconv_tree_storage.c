@@ -53,6 +53,16 @@ static char *time_text(const char *json, size_t size)
     return cli_copy(text, strlen(text));
 }
 
+static void describe(struct walconv_tree_group *group, const char *json,
+                     size_t size)
+{
+    group->cwd = walconv_tree_text(json, size, NULL, "directory");
+    group->title = walconv_tree_text(json, size, NULL, "title");
+    group->project = walconv_tree_text(json, size, NULL, "projectID");
+    group->parent = walconv_tree_text(json, size, NULL, "parentID");
+    group->created = time_text(json, size);
+}
+
 static void take_info(struct grouping *grouping, struct walconv_tree_file *file,
                       const struct walconv_tree_path *path)
 {
@@ -68,11 +78,7 @@ static void take_info(struct grouping *grouping, struct walconv_tree_file *file,
     group = &grouping->tree->groups[file->group];
     group->has_file = true;
     if (json != NULL && group->cwd == NULL && group->created == NULL) {
-        group->cwd = walconv_tree_text(json, size, NULL, "directory");
-        group->title = walconv_tree_text(json, size, NULL, "title");
-        group->project = walconv_tree_text(json, size, NULL, "projectID");
-        group->parent = walconv_tree_text(json, size, NULL, "parentID");
-        group->created = time_text(json, size);
+        describe(group, json, size);
     }
     free(id);
     free(json);
@@ -218,4 +224,35 @@ void walconv_tree_group_storage(struct walconv_tree *tree)
     }
     cli_ids_deinit(&grouping.sessions);
     cli_ids_deinit(&grouping.messages);
+}
+
+bool walconv_tree_take_exported(struct walconv_tree *tree, const char *path)
+{
+    struct wal__json_member members[] = {{.key = "info"}, {.key = "messages"}};
+    struct walconv_tree_group *group;
+    size_t size = 0;
+    char *json = walconv_tree_read(tree->root, path, &size);
+    char *id = NULL;
+    size_t index;
+
+    if (json != NULL &&
+        wal__json_members(json, size, members, 2, NULL) == WAL__JSON_OK &&
+        members[0].value.kind == WAL__JSON_OBJECT &&
+        members[1].value.kind == WAL__JSON_ARRAY) {
+        id = walconv_tree_text((const char *)members[0].value.span.data,
+                               members[0].value.span.size, NULL, "id");
+    }
+    if (id != NULL) {
+        tree->files = cli_room(tree->files, 0, &tree->file_capacity,
+                               sizeof(tree->files[0]));
+        tree->files[tree->file_count++] =
+            (struct walconv_tree_file){.path = cli_copy(path, strlen(path))};
+        index = walconv_tree_add_group(tree, path);
+        group = &tree->groups[index];
+        group->id = id;
+        describe(group, (const char *)members[0].value.span.data,
+                 members[0].value.span.size);
+    }
+    free(json);
+    return id != NULL;
 }

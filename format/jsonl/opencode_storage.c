@@ -122,6 +122,77 @@ static void take_part(struct wal__opencode_storage *storage, const char *below,
     part->owner = last != NULL ? wal__model_hash(0, name_at(at)) : 0;
 }
 
+/* A name for what has no file: a number. */
+static bool make_name(struct wal__opencode_storage *storage,
+                      struct wal__opencode_document *message)
+{
+    uint8_t text[20];
+    size_t at = sizeof(text);
+    size_t number = storage->messages.count;
+
+    do {
+        text[--at] = (uint8_t)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    message->name =
+        wal__arena_copy(storage->reader->scratch,
+                        (struct wal__json_span){text + at, sizeof(text) - at});
+    storage->has_failed |= message->name.data == NULL;
+    return !storage->has_failed;
+}
+
+static void take_exported_parts(struct wal__opencode_storage *storage,
+                                struct wal__json_span parts,
+                                struct wal__json_span message)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    wal__model_values(&scan, parts);
+    while (!storage->has_failed && wal__model_values_next(&scan, &value)) {
+        struct wal__opencode_document *part = add(storage, &storage->parts);
+        if (part != NULL) {
+            part->value = value.span;
+            part->name = message;
+            part->owner = wal__model_hash(0, message);
+        }
+    }
+}
+
+/* Takes a session that its client exported: {info, messages:[{info, parts}]}.
+ * Parts are of the message that they stand in, whatever they say. */
+static void take_exported(struct wal__opencode_storage *storage,
+                          struct wal__json_span value)
+{
+    struct wal__json_member session[2] = {{.key = "info"}, {.key = "messages"}};
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    if (wal__model_members(value, session, 2, NULL) != WAL__JSON_OK ||
+        session[0].value.kind != WAL__JSON_OBJECT ||
+        session[1].value.kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    if (storage->info.size == 0) {
+        storage->info = session[0].value.span;
+    }
+    wal__model_values(&scan, session[1].value.span);
+    while (!storage->has_failed && wal__model_values_next(&scan, &token)) {
+        struct wal__json_member members[2] = {{.key = "info"},
+                                              {.key = "parts"}};
+        struct wal__opencode_document *message;
+        if (wal__model_members(token.span, members, 2, NULL) != WAL__JSON_OK) {
+            continue;
+        }
+        message = add(storage, &storage->messages);
+        if (message != NULL && make_name(storage, message)) {
+            message->value = wal__model_any(&members[0]);
+            take_exported_parts(storage, wal__model_nested(&members[1]),
+                                message->name);
+        }
+    }
+}
+
 static bool take_document(void *ctx, const char *key,
                           struct wal__json_span value)
 {
@@ -136,8 +207,10 @@ static bool take_document(void *ctx, const char *key,
         if (message != NULL && take_name(storage, message, below)) {
             message->value = value;
         }
-    } else if (folder(key, "session") != NULL && storage->info.size == 0) {
-        storage->info = value;
+    } else if (folder(key, "session") != NULL) {
+        storage->info = storage->info.size == 0 ? value : storage->info;
+    } else {
+        take_exported(storage, value);
     }
     return !storage->has_failed;
 }

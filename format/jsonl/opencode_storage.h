@@ -2,7 +2,8 @@
  * opencode_storage: the files of a session in OpenCode's storage.
  *
  * A message is a file, and each of its parts is one. A part names its message
- * or lies in the folder of its name.
+ * or lies in the folder of its name. A session that the client exported has
+ * them in one file.
  *
  * Invariant: messages are in the order of their files, and so are the parts of
  * each message.

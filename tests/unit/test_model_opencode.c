@@ -391,6 +391,38 @@ static void test_model_opencode__odd_documents(void **state)
     done(&kit, &files);
 }
 
+/* A session in one file, as the client exports it. */
+static void test_model_opencode__an_exported_session(void **state)
+{
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+
+    (void)state;
+    add(&files, "export.json",
+        "{\"info\":{\"id\":\"ses_x\",\"title\":\"t\"},\"messages\":["
+        "{\"info\":{\"id\":\"m1\",\"role\":\"user\"},\"parts\":["
+        "{\"id\":\"p1\",\"messageID\":\"other\",\"type\":\"text\","
+        "\"text\":\"one\"},{\"type\":\"text\",\"text\":\"two\"}]},"
+        "{\"parts\":[]},7,{\"info\":[]},"
+        "{\"info\":{\"role\":\"assistant\"},\"parts\":["
+        "{\"type\":\"text\",\"text\":\"three\"}]},"
+        "{\"info\":{\"id\":\"m1\",\"role\":\"assistant\"}}]}");
+    model_kit_read(&kit, "opencode", &files);
+    assert_is(kit.session.id, "ses_x");
+    assert_is(kit.session.title, "t");
+    assert_is(kit.items[1].id, "m1");
+    assert_int_equal(kit.items[1].block_count, 2);
+    assert_is(kit.items[1].blocks[0].text, "one");
+    assert_is(kit.items[1].blocks[1].text, "two");
+    assert_is(kit.items[kit.count - 2].blocks[0].text, "three");
+    assert_int_equal(kit.items[kit.count - 1].role, WAL__ROLE_ASSISTANT);
+    assert_int_equal(kit.items[kit.count - 1].block_count, 0);
+    for (size_t i = 1; i < kit.count; i++) {
+        assert_true(kit.is_live[i]);
+    }
+    done(&kit, &files);
+}
+
 /* ------------------------------------------------------------ writing --- */
 
 static void add_everything(struct model_kit_files *files)
@@ -590,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_model_opencode__places_of_files),
         cmocka_unit_test(test_model_opencode__every_item_has_an_id_of_its_own),
         cmocka_unit_test(test_model_opencode__odd_documents),
+        cmocka_unit_test(test_model_opencode__an_exported_session),
         cmocka_unit_test(test_model_opencode__names_ids_and_references_agree),
         cmocka_unit_test(test_model_opencode__ids_rise_with_the_items),
         cmocka_unit_test(test_model_opencode__written_anew_means_the_same),

@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# walconv and OpenCode: parts that change in place are versions of documents,
+# its client's exports are sessions, and storages that are hostile or half gone
+# are told of, harm nothing else, and come out as the same bytes.
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+
+in=$work/in
+storage=$in/storage
+part=$storage/part/msg_b7ca99458000AAAAAAAAAAAAAA
+made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/model/opencode" && pwd)
+mkdir "$in"
+cp -R "$made/storage" "$in"
+chmod -R u+w "$in"
+id=ses_7fffffffffffAAAAAAAAAAAAAA
+
+# import CHANGED: of the storage again, with so many documents that changed.
+import() {
+    code 0 walconv import --json "$store" "$in"
+    json "sum(r['changed'] for r in rows) == $1" "$work/stdout"
+    code 0 walconv export --dialect source "$store" "$work/out"
+    diff -r "$in" "$work/out"
+}
+walctl init "$store"
+import "$(find "$in" -type f | wc -l)"
+import 0
+
+# A part that streams: each import that sees another state makes a version.
+text=$part/prt_b7ca99458003AAAAAAAAAAAAAA.json
+key=part/msg_b7ca99458000AAAAAAAAAAAAAA/${text##*/}
+for words in a 'a b' 'a b c' 'a b c'; do
+    printf '{"id":"prt_b7ca99458003AAAAAAAAAAAAAA","messageID":%s,%s}' \
+        '"msg_b7ca99458000AAAAAAAAAAAAAA"' "\"type\":\"text\",\"text\":\"$words\"" \
+        >"$text"
+    import "$([ "$words" = "$(cat "$work/words" 2>/dev/null)" ] && echo 0 || echo 1)"
+    printf '%s' "$words" >"$work/words"
+done
+same 4 "$(walctl doc scan --history --json "$store" "$id" "$key" | wc -l)" versions
+walctl doc get "$store" "$id" "$key" >"$work/newest"
+grep -q '"a b c"' "$work/newest" || fail "not the newest: $(cat "$work/newest")"
+same 1 "$(walctl list --json "$store" | wc -l)" sessions
+# A tool that ends, a part that goes, one that is torn and one that comes back.
+sed -i 's/"status":"running",/"status":"completed","output":"done",/' \
+    "$part/prt_b7ca99458009AAAAAAAAAAAAAA.json"
+import 1
+printf '{"id":' >"$text"
+code 0 walconv import "$store" "$in"
+grep -q "prt_b7ca99458003AAAAAAAAAAAAAA.json: byte 6: not JSON" "$work/stderr" ||
+    fail "not said: $(cat "$work/stderr")"
+import 0
+cp "$work/newest" "$text"
+import 1
+
+# The view has each part once, with what it says last.
+code 0 walconv export --dialect pi "$store" "$work/pi"
+view=$(find "$work/pi" -name '*.jsonl')
+same 1 "$(grep -c '"a b c"' "$view")" "texts in the view"
+same 1 "$(grep -c '"done"' "$view")" "results in the view"
+
+# What its client exports: one file, any layout, any size of spaces.
+python3 - "$storage" "$work/exported" <<'PY'
+import glob, json, os, sys
+storage, out = sys.argv[1:]
+load = lambda path: json.load(open(path))
+info = load(glob.glob(storage + "/session/*/*.json")[0])
+messages = [{"info": load(path), "parts": [load(part) for part in sorted(
+    glob.glob(storage + "/part/" + os.path.basename(path)[:-5] + "/*"))]}
+    for path in sorted(glob.glob(storage + "/message/*/*.json"))]
+os.mkdir(out)
+with open(out + "/one.json", "w") as file:
+    json.dump({"info": info, "messages": messages}, file,
+              separators=(",", ":"))
+info["id"] = "ses_6fffffffffffAAAAAAAAAAAAAA"
+os.mkdir(out + "/sub")
+with open(out + "/sub/two.json", "w") as file:
+    json.dump({"info": info, "messages": messages}, file, indent=2)
+    file.write("\n")
+PY
+exported=$work/exported-store
+walctl init "$exported"
+for again in 2 0; do
+    code 0 walconv import --json "$exported" "$work/exported"
+    json "sum(r['changed'] for r in rows) == $again and len(rows) == 2 and
+        all(r['dialect'] == 'opencode' for r in rows)" "$work/stdout"
+done
+code 0 walconv import --json "$exported" "$work/exported/one.json"
+code 0 walconv export --dialect source "$exported" "$work/exported-out"
+diff -r "$work/exported" "$work/exported-out"
+walctl show --json "$exported" "$id" |
+    json 'rows[0]["title"] == "A title" and rows[0]["cwd"] == "/home/u/p"'
+for dialect in pi claude sdk; do
+    code 0 walconv export --dialect "$dialect" --session "$id" "$store" \
+        "$work/a-$dialect"
+    code 0 walconv export --dialect "$dialect" --session "$id" "$exported" \
+        "$work/b-$dialect"
+    diff -r "$work/a-$dialect" "$work/b-$dialect"
+done
+printf '{"info":{"id":7},"messages":[]}' >"$work/other.json"
+code 0 walconv import --json --dialect opencode "$exported" "$work/other.json"
+json 'rows[0]["dialect"] != "opencode" or "lines" in rows[0]' "$work/stdout"
+
+# Names and ids that are hostile; ids that are not the names.
+evil=$work/evil
+python3 - "$evil" <<'PY'
+import json, os, sys
+root = os.fsencode(sys.argv[1]) + b"/storage/"
+def put(path, data):
+    path = root + path
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data if isinstance(data, bytes)
+                   else json.dumps(data, separators=(",", ":")).encode())
+def session(name, **more):
+    put(b"session/p/" + name + b".json", dict({"projectID": "p",
+        "directory": "/d", "title": "t", "time": {"created": 1}}, **more))
+def message(path, **more):
+    put(b"message/" + path + b".json", dict({"role": "user"}, **more))
+def part(path, **more):
+    put(b"part/" + path + b".json", dict({"type": "text", "text": "x"}, **more))
+session(b"ses_a", id="ses_a")
+message(b"ses_a/msg_1", id="msg_1", sessionID="ses_a")
+part(b"msg_1/prt_1", id="prt_1", messageID="msg_1")
+for number, name in enumerate([b"new\nline", b"\x01\x1b[2J", b"\xff\xfe",
+        b"l" * 250, b"a%2Fb%00", b"..."]):
+    message(b"ses_a/" + name, id="msg_%d" % (2 + number), sessionID="ses_a")
+    part(b"msg_1/" + name, id="prt_%d" % (2 + number), messageID="msg_1")
+message(b"ses_a/noid", role="user")
+message(b"\xffdir\n/m", id="m", sessionID="ses_q")
+part(b"\n/\xff", text="y")
+part(b"q" * 255 + b"/" + b"r" * 250, text="z")
+part(b"/".join([b"d" * 200] * 8) + b"/x", messageID="msg_1")
+for name, id in [(b"up", "../../up"), (b"abs", "/etc/x"), (b"nl", "a\nb"),
+        (b"nul", "a\0b"), (b"slashes", "x//y"), (b"long", "L" * 5000),
+        (b"longer", "M" * 3000), (b"long-ish", "N" * 300), (b"empty", ""),
+        (b"dots", ".."), (b"twice", "ses_a"), (b"number", 7)]:
+    session(name, id=id)
+put(b"session/p/bad.json", b'{"id":"ses_bad","time":{},"projectID":"\xff"}')
+put(b"session/p/half.json", b'{"id":"\\ud800x","time":{},"projectID":"p"}')
+message(b"ses_gone/msg_9", id="msg_9", sessionID="ses_gone")
+part(b"msg_gone/prt_9", id="prt_9", messageID="msg_gone")
+part(b"msg_1/other", id="prt_z", messageID="msg_zz")
+os.symlink("/etc/passwd", root + b"message/ses_a/link.json")
+os.mkfifo(root + b"message/ses_a/fifo.json")
+PY
+evils=$work/evil-store
+walctl init "$evils"
+code 0 walconv import --json "$evils" "$evil"
+cp "$work/stdout" "$work/first"
+json "sum(r['documents'] for r in rows) == $(find "$evil" -type f -printf x | wc -c)" \
+    "$work/first"
+python3 - "$work/first" <<'PY'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+said = {}
+for row in rows:
+    for damage in row["damaged"]:
+        path = damage.get("path") or damage.get("pathBytes") or str(damage)
+        said.setdefault(path.split("/storage/")[-1], []).append(
+            (damage.get("offset"), damage["reason"]))
+def expect(path, offset, words):
+    found = said.get(path, [])
+    if not any(o == offset and words in r for o, r in found):
+        sys.exit("%r at %r: %r, not in %r" % (path, offset, words, found))
+name = "the id is not the file's name"
+expect("message/ses_a/new\nline.json", 20, name)
+expect("message/ses_a/noid.json", None, "has no id")
+expect("message/ses_gone/msg_9.json", None, "own file is not there")
+expect("part/msg_gone/prt_9.json", None, "its message is not there")
+expect("part/msg_1/other.json", 31, name)
+expect("part/msg_1/other.json", 51, "the message's id is not the folder's")
+expect("session/p/bad.json", 39, "not JSON")
+expect("session/p/half.json", 7, "not JSON")
+expect("/".join(["part"] + ["d" * 200] * 8 + ["x.json"]), None, "too long")
+for path in ["up", "abs", "nl", "nul", "slashes", "long", "dots", "twice"]:
+    expect("session/p/%s.json" % path, 72, name)
+assert "session/p/ses_a.json" not in said, said["session/p/ses_a.json"]
+assert "message/ses_a/msg_1.json" not in said
+assert "part/msg_1/prt_1.json" not in said
+PY
+same "" "$(LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]' "$work/first")" \
+    "bytes that a terminal takes"
+code 0 walconv import --json "$evils" "$evil"
+json 'all(r["changed"] == 0 for r in rows)' "$work/stdout"
+code 0 walconv export --dialect source "$evils" "$work/evil-out"
+rm "$evil/storage/message/ses_a/link.json" "$evil/storage/message/ses_a/fifo.json"
+diff -r "$evil" "$work/evil-out"
+mkdir "$work/views"
+for dialect in sdk spec11 opencode pi claude codex rollouts entries; do
+    code 0 walconv export --json --dialect "$dialect" "$evils" \
+        "$work/views/$dialect"
+    json 'len(set(r["path"] for r in rows)) == len(rows)' "$work/stdout"
+done
+same 8 "$(find "$work/views" -mindepth 1 -maxdepth 1 | wc -l)" "views"
+same "" "$(find "$work" -maxdepth 2 -name 'up*')" "files beside the views"
+
+# Half of the files gone: what is there is converted.
+half=$work/half
+cp -R "$made" "$half"
+chmod -R u+w "$half"
+find "$half" -type f | sort | awk 'NR % 2 == 0' | xargs -d '\n' rm
+rm -f "$half/storage/session/global/"*
+halves=$work/half-store
+walctl init "$halves"
+code 0 walconv import "$halves" "$half"
+grep -q "the session's own file is not there" "$work/stderr" ||
+    fail "not said: $(cat "$work/stderr")"
+code 0 walconv export --dialect source "$halves" "$work/half-out"
+find "$half" -type d -empty -delete
+diff -r "$half" "$work/half-out"
+code 0 walconv export --dialect claude "$halves" "$work/half-view"
+grep -rq '"type":"assistant"' "$work/half-view" || fail "an empty view"
+
+# sdk: no metadata, and an id that is not the directory's.
+mkdir -p "$work/sdk/lone" "$work/sdk/named"
+printf '{"uuid":"u","timestamp":"2026-01-02T03:04:05Z","role":"user",%s\n%s' \
+    '"content":"a"}' '{"uuid":"torn' | tee "$work/sdk/lone/messages.jsonl" \
+    >"$work/sdk/named/messages.jsonl"
+printf '{"session_id":"other","created_at":"2026-01-02T03:04:05Z"}' \
+    >"$work/sdk/named/metadata.json"
+walctl init "$work/sdk-store"
+code 0 walconv import "$work/sdk-store" "$work/sdk"
+for words in 'lone/metadata.json: is not there' \
+    "named/metadata.json: byte 14: the id is not the directory's name" \
+    'lone/messages.jsonl.*line 2'; do
+    grep -q "$words" "$work/stderr" "$work/stdout" ||
+        fail "not said: $words; but $(cat "$work/stdout" "$work/stderr")"
+done
+code 0 walconv export --dialect source "$work/sdk-store" "$work/sdk-out"
+diff -r "$work/sdk" "$work/sdk-out"
+for each in "$store" "$exported" "$evils" "$halves"; do
+    walcheck "$each" >"$work/checked"
+done

@@ -405,6 +405,13 @@ bool wal__codex_item_read(struct wal__arena *arena, struct wal__json_span json,
     return is_done;
 }
 
+/* Whether a person or the model said it, not the client. */
+static bool is_said(const struct wal__model_item *item)
+{
+    return !item->is_meta &&
+           (item->role == WAL__ROLE_USER || item->role == WAL__ROLE_ASSISTANT);
+}
+
 bool wal__codex_history_text(struct wal__arena *arena,
                              struct wal__json_span items,
                              struct wal__json_span *text)
@@ -414,13 +421,17 @@ bool wal__codex_history_text(struct wal__arena *arena,
 
     wal__model_values(&scan, items);
     while (wal__model_values_next(&scan, &value)) {
-        struct wal__json_member members[] = {{.key = "role"},
-                                             {.key = "content"}};
-        if (wal__model_members(value.span, members, 2, NULL) != WAL__JSON_OK ||
-            ((wal__line_string_is(&members[0], "user") ||
-              wal__line_string_is(&members[0], "assistant")) &&
-             !join_texts(arena, members[1].value, text))) {
+        struct wal__model_item item = {.kind = WAL__MODEL_MESSAGE};
+        bool is_item = false;
+        if (!wal__codex_item_read(arena, value.span, &item, &is_item)) {
             return false;
+        }
+        for (size_t i = 0; is_item && is_said(&item) && i < item.block_count;
+             i++) {
+            if (item.blocks[i].kind == WAL__BLOCK_TEXT &&
+                !join(arena, text, item.blocks[i].text)) {
+                return false;
+            }
         }
     }
     return true;

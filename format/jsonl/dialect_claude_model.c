@@ -16,12 +16,14 @@
 #include "format/jsonl/dialect.h"
 #include "format/jsonl/json_character.h"
 #include "format/jsonl/model_content.h"
+#include "format/jsonl/model_table.h"
 
 struct claude {
     bool has_header;
     bool has_boundary; /* a compaction waits for its summary */
     struct wal__model_item boundary;
     struct wal__answers answers;
+    struct wal__model_table rows; /* ids of all so far, by their hashes */
 };
 
 struct row {
@@ -216,12 +218,28 @@ static bool give_boundary(struct wal__model_reader *reader,
     return wal__model_give(reader, &claude->boundary);
 }
 
+/* A row that a row says, if there is one before it: what is only said could
+ * make a circle. */
+static struct wal__json_span row_before(const struct claude *claude,
+                                        const struct wal__json_member *member)
+{
+    struct wal__json_span id = wal__model_string(member);
+    struct wal__json_span found;
+
+    if (id.size > 0 &&
+        !wal__model_table_get(&claude->rows, wal__model_string_hash(0, id),
+                              &found)) {
+        id.size = 0;
+    }
+    return id;
+}
+
 /* Keeps the row that marks a compaction until the next row. */
 static bool keep_boundary(struct row *row,
                           const struct wal__json_member *members)
 {
     struct wal__json_span parent =
-        wal__model_string(&members[C_LOGICAL_PARENT]);
+        row_before(row->claude, &members[C_LOGICAL_PARENT]);
     struct wal__json_member head = {.key = "headUuid"};
     struct wal__arena *keep = row->reader->keep;
     struct wal__model_item *item = &row->claude->boundary;
@@ -243,7 +261,7 @@ static bool keep_boundary(struct row *row,
     item->raw = wal__arena_copy(keep, row->item.raw);
     item->tokens =
         wal__arena_copy(keep, wal__model_number(&members[C_PRE_TOKENS]));
-    item->target = wal__arena_copy(keep, wal__model_string(&head));
+    item->target = wal__arena_copy(keep, row_before(row->claude, &head));
     row->claude->has_boundary = true;
     return item->id.data != NULL && item->parent.data != NULL &&
            item->time.data != NULL && item->raw.data != NULL &&
@@ -438,6 +456,9 @@ static bool give_row(struct row *row, const struct wal__json_member *members)
         !give_boundary(row->reader, claude)) {
         return false;
     }
+    if (claude->has_boundary && !is_chain) {
+        row->item.parent = claude->boundary.parent; /* it comes later */
+    }
     return is_chain ? give_chain(row, members) : give_aside(row, members);
 }
 
@@ -453,6 +474,7 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
         if (row.claude == NULL) {
             return WAL__JSON_NO_SPACE;
         }
+        row.claude->rows.arena = reader->keep;
         reader->state = row.claude;
     }
     memcpy(members, row_wanted, sizeof(members));
@@ -473,7 +495,12 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
     if (line->is_exact || wal__model_string(&members[C_UUID]).size == 0) {
         row.item.raw = line->text;
     }
-    return give_row(&row, members) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+    return give_row(&row, members) &&
+                   wal__model_table_put(&row.claude->rows,
+                                        wal__model_string_hash(0, line->id),
+                                        row.item.id)
+               ? WAL__JSON_OK
+               : WAL__JSON_NO_SPACE;
 }
 
 static enum wal__json_status claude_finish(struct wal__model_reader *reader)

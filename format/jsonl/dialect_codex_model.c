@@ -4,7 +4,8 @@
  * response_item lines, and the bare ones of an untagged file, are messages,
  * thinking, calls and results. turn_context is a change of the model and of
  * its effort, where it is one, and a line of Codex' own. `compacted` is a
- * compaction; the replacement_history that it may have stays in its line.
+ * compaction; its summary is the replacement_history that it may have, which
+ * stays in its line.
  *
  * Invariant: a tagged line names no other, so it can be written again as it
  * stands; thread_rolled_back is no item, but what it took back is a branch.
@@ -178,14 +179,15 @@ static bool give_compacted(struct line *line)
     item->kind = WAL__MODEL_COMPACTION;
     item->text = wal__model_string(&members[MESSAGE]);
     if (members[HISTORY].value.kind == WAL__JSON_ARRAY) {
+        struct wal__json_span text = {NULL, 0};
         item->fields = 0;
         if (!give_piece(line, &whole, "~line", 1) ||
-            (item->text.size <= 2 &&
-             !wal__codex_history_text(line->reader->scratch,
-                                      members[HISTORY].value.span,
-                                      &item->text))) {
+            !wal__codex_history_text(line->reader->scratch,
+                                     members[HISTORY].value.span, &text)) {
             return false;
         }
+        /* The history stands for all before; its end is the message. */
+        item->text = text.size > 2 ? text : item->text;
     }
     return wal__codex_give(line->reader, item);
 }

@@ -133,6 +133,68 @@ static void test_model_claude__compaction_goes_on_the_branch(void **state)
     model_kit_free(&kit);
 }
 
+/* A row that marks a compaction, with members of its own. */
+#define BOUNDARY(n, members) \
+    ROW("null", n,           \
+        "\"type\":\"system\",\"subtype\":\"compact_boundary\"," members)
+#define SUMMARY(parent, n) \
+    ROW(UNDER(parent), n, USER("\"sum\"") ",\"isCompactSummary\":true")
+#define LOGICAL(parent) "\"logicalParentUuid\":" parent
+#define KEPT(n) \
+    "\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":" n "}}"
+#define ODD(parent)                                     \
+    ROW("null", "1", USER("\"one\""))                   \
+    BOUNDARY("2", LOGICAL(parent) "," KEPT(UNDER("4"))) \
+    SUMMARY("2", "3") ROW(UNDER("3"), "4", USER("\"two\""))
+
+/* A logical parent that is not before it could make a circle: it is none. */
+static void test_model_claude__logical_parents_lead_back(void **state)
+{
+    static const char *const texts[] = {
+        ODD(UNDER("2")),    ODD(UNDER("3")), ODD(UNDER("4")),
+        ODD("\"nowhere\""), ODD("7"),        ODD("{\"uuid\":1}"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct model_kit kit;
+        model_kit_read_text(&kit, "claude", texts[i]);
+        assert_int_equal(kit.count, 5);
+        assert_int_equal(kit.items[3].kind, WAL__MODEL_COMPACTION);
+        assert_int_equal(kit.items[3].parent.size, 0);
+        assert_int_equal(kit.items[3].target.size, 0);
+        assert_is(kit.items[4].parent, UUID("3"));
+        assert_true(kit.is_live[3]);
+        assert_false(kit.is_live[1]);
+        model_kit_free(&kit);
+    }
+}
+
+/* The rows between a boundary and its summary are under what is there. */
+static void test_model_claude__rows_behind_a_boundary(void **state)
+{
+    static const char title[] =
+        "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n";
+    char text[2048] = "";
+    struct model_kit kit;
+
+    (void)state;
+    strcat(text, ROW("null", "1", USER("\"one\"")));
+    strcat(text, BOUNDARY("2", LOGICAL(UNDER("1"))));
+    strcat(text, title);
+    strcat(text, SUMMARY("2", "3"));
+    strcat(text, BOUNDARY("4", LOGICAL(UNDER("3"))));
+    model_kit_read_text(&kit, "claude", text);
+    assert_int_equal(kit.items[2].kind, WAL__MODEL_TITLE);
+    assert_is(kit.items[2].parent, UUID("1"));
+    assert_int_equal(kit.items[4].kind, WAL__MODEL_COMPACTION);
+    assert_is(kit.items[4].parent, UUID("1"));
+    /* One whose summary does not come is one all the same. */
+    assert_int_equal(kit.items[5].kind, WAL__MODEL_COMPACTION);
+    assert_is(kit.items[5].parent, UUID("3"));
+    model_kit_free(&kit);
+}
+
 static void test_model_claude__long_folders_get_a_hash(void **state)
 {
     struct wal__model_session session = {.id = {(const uint8_t *)"\"x\"", 3}};
@@ -161,6 +223,8 @@ int main(void)
         cmocka_unit_test(test_model_claude__rows_of_an_answer_are_one_message),
         cmocka_unit_test(test_model_claude__results_are_items_in_order),
         cmocka_unit_test(test_model_claude__compaction_goes_on_the_branch),
+        cmocka_unit_test(test_model_claude__logical_parents_lead_back),
+        cmocka_unit_test(test_model_claude__rows_behind_a_boundary),
         cmocka_unit_test(test_model_claude__long_folders_get_a_hash),
     };
 

@@ -216,6 +216,111 @@ static void test_model_codex__rollback_of_all_turns_begins_anew(void **state)
     model_kit_free(&kit);
 }
 
+static const struct wal__model_item *
+first_of(const struct model_kit *kit, enum wal__model_kind kind, size_t *index)
+{
+    for (size_t i = 0; i < kit->count; i++) {
+        if (kit->items[i].kind == kind) {
+            *index = i;
+            return &kit->items[i];
+        }
+    }
+    fail();
+    return NULL;
+}
+
+#define COMPACTED(second) LINE(second, "compacted", "\"message\":\"so far\"")
+#define ROLLED_BACK(second, turns) \
+    LINE(second, "event_msg",      \
+         "\"type\":\"thread_rolled_back\",\"num_turns\":" turns)
+
+/* A compaction stays for the turns behind it, and goes with those before. */
+static void test_model_codex__rollback_over_a_compaction(void **state)
+{
+    static const char near[] = META USER("06", "one") AGENT("07", "two")
+        COMPACTED("08") USER("09", "three") AGENT("10", "four")
+            ROLLED_BACK("11", "1") USER("12", "five");
+    static const char far[] = META USER("06", "one") AGENT("07", "two")
+        COMPACTED("08") USER("09", "three") AGENT("10", "four")
+            ROLLED_BACK("11", "2") USER("12", "five");
+    struct model_kit kit;
+    size_t at = 0;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", near);
+    first_of(&kit, WAL__MODEL_COMPACTION, &at);
+    assert_true(kit.is_live[at]);
+    assert_int_equal(count_messages(&kit, true), 3);
+    model_kit_free(&kit);
+    model_kit_read_text(&kit, "codex", far);
+    first_of(&kit, WAL__MODEL_COMPACTION, &at);
+    assert_false(kit.is_live[at]);
+    assert_int_equal(count_messages(&kit, true), 1);
+    model_kit_free(&kit);
+}
+
+/* Counts that are none change nothing; what is odd is a line. */
+static void test_model_codex__rollbacks_that_are_odd(void **state)
+{
+    static const char *const counts[] = {
+        "0", "-1", "1.5", "\"1\"", "null", "99999999999999999999"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        char text[2048];
+        struct model_kit kit;
+        strcpy(text, META USER("06", "one") AGENT("07", "two"));
+        snprintf(text + strlen(text), 512,
+                 "{\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"type\":"
+                 "\"event_msg\",\"payload\":{\"type\":"
+                 "\"thread_rolled_back\",\"num_turns\":%s}}\n",
+                 counts[i]);
+        strcat(text, USER("09", "three"));
+        model_kit_read_text(&kit, "codex", text);
+        assert_int_equal(count_messages(&kit, true), 3);
+        model_kit_free(&kit);
+    }
+}
+
+/* It stands for all before it: other clients get it as the summary. */
+static void test_model_codex__replacement_history_is_the_summary(void **state)
+{
+    static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
+        "08", "compacted",
+        "\"message\":\"sum\",\"replacement_history\":[{\"type\":\"message\","
+        "\"role\":\"developer\",\"content\":[{\"type\":\"input_text\","
+        "\"text\":\"rules\"}]},{\"type\":\"message\",\"role\":\"user\","
+        "\"content\":[{\"type\":\"input_text\",\"text\":"
+        "\"<environment_context>x</environment_context>\"}]},{\"type\":"
+        "\"message\",\"role\":\"user\",\"content\":[{\"type\":"
+        "\"input_text\",\"text\":\"one\"}]},{\"type\":\"message\",\"role\":"
+        "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+        "\"It was: sum\"}]}]") USER("09", "three");
+    static const char empty[] = META USER("06", "one")
+        LINE("08", "compacted",
+             "\"message\":\"sum\",\"replacement_history\":[{\"type\":"
+             "\"compaction\",\"encrypted_content\":\"gAAAAA\"},7,{}]");
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    size_t at = 0;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_is(first_of(&kit, WAL__MODEL_COMPACTION, &at)->text,
+              "one\n\nIt was: sum");
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    assert_non_null(
+        strstr(files.items[0].data, "\"summary\":\"one\\n\\nIt was: sum\""));
+    model_kit_files_free(&files);
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    assert_string_equal(files.items[0].data, text);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+    model_kit_read_text(&kit, "codex", empty);
+    assert_is(first_of(&kit, WAL__MODEL_COMPACTION, &at)->text, "sum");
+    model_kit_free(&kit);
+}
+
 static void test_model_codex__written_as_it_was_read(void **state)
 {
     struct model_kit_files files = {.items = NULL};
@@ -465,6 +570,9 @@ int main(void)
         cmocka_unit_test(test_model_codex__text_of_events_alone_is_kept),
         cmocka_unit_test(test_model_codex__rollback_makes_a_branch),
         cmocka_unit_test(test_model_codex__rollback_of_all_turns_begins_anew),
+        cmocka_unit_test(test_model_codex__rollback_over_a_compaction),
+        cmocka_unit_test(test_model_codex__rollbacks_that_are_odd),
+        cmocka_unit_test(test_model_codex__replacement_history_is_the_summary),
         cmocka_unit_test(test_model_codex__written_as_it_was_read),
         cmocka_unit_test(test_model_codex__written_anew_means_the_same),
         cmocka_unit_test(test_model_codex__other_sessions_get_events_and_items),

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "format/jsonl/model_table.h"
 #include "tests/lib/model_kit.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -58,6 +59,29 @@ static void report(const char *what, const char *one, const char *two)
              one + from, two + from);
 }
 
+/* An item's parent comes before it, so that no client goes in circles. */
+static void check_parents(const char *what, const struct model_kit *kit)
+{
+    struct wal__model_table ids = {.arena =
+                                       (void *)(uintptr_t)&kit->memory.arena};
+    struct wal__json_span found;
+
+    for (size_t i = 0; i < kit->count; i++) {
+        const struct wal__model_item *item = &kit->items[i];
+        if (item->parent.size > 0 &&
+            !wal__model_table_get(&ids, wal__model_string_hash(0, item->parent),
+                                  &found)) {
+            fail_msg(
+                "%s: the parent of item %zu is not before it: %.*s under %.*s",
+                what, i, (int)item->id.size, (const char *)item->id.data,
+                (int)item->parent.size, (const char *)item->parent.data);
+        }
+        assert_true(item->id.size == 0 ||
+                    wal__model_table_put(
+                        &ids, wal__model_string_hash(0, item->id), item->id));
+    }
+}
+
 /* There and back. */
 static void convert(const char *name, const struct model_kit_files *files,
                     const struct wal__dialect *from,
@@ -77,6 +101,8 @@ static void convert(const char *name, const struct model_kit_files *files,
     model_kit_read(&before, from->name, files);
     assert_true(model_kit_write(&before, to->name, &there, NULL));
     model_kit_read(&other, to->name, &there);
+    check_parents(what, &before);
+    check_parents(what, &other);
     one = model_kit_canon(&before, to->writing->carries, to);
     two = model_kit_canon(&other, to->writing->carries, to);
     if (strcmp(one, two) != 0) {
@@ -327,6 +353,85 @@ static void test_model_convert__made_files(void **state)
     assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model") >= 3);
 }
 
+/* splitmix64 */
+static uint64_t random_below(uint64_t *random, uint64_t limit)
+{
+    uint64_t z = *random += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % limit;
+}
+
+/* The lines of a text in any order, some twice and some not at all, and now
+ * and then with another digit. */
+static char *shuffled(const char *text, size_t size, uint64_t *random)
+{
+    const char *lines[256];
+    size_t count = 0;
+    char *made = calloc(1, 4 * size + 1);
+    size_t wanted;
+
+    for (const char *at = text; at < text + size && count < 256;) {
+        lines[count++] = at;
+        at += strcspn(at, "\n") + 1;
+    }
+    wanted = 1 + random_below(random, 2 * count);
+    strncat(made, lines[0], strcspn(lines[0], "\n") + 1);
+    for (size_t i = 0; i < wanted; i++) {
+        const char *line = lines[random_below(random, count)];
+        size_t length = strcspn(line, "\n") + 1;
+        if (strlen(made) + length < 4 * size) {
+            strncat(made, line, length);
+        }
+    }
+    for (size_t i = random_below(random, 64); i > 0; i--) {
+        char *at = &made[random_below(random, strlen(made))];
+        if (*at >= '0' && *at <= '9') {
+            *at = (char)('0' + random_below(random, 10));
+        }
+    }
+    return made;
+}
+
+/* What lines say of others that are not there, or not yet, or twice. */
+static void test_model_convert__lines_in_any_order(void **state)
+{
+    static const char *const names[] = {"claude", "codex", "entries", "pi",
+                                        "rollouts"};
+    const char *seed = getenv("AGENTWAL_SEED");
+    uint64_t random = seed != NULL ? strtoull(seed, NULL, 0) : 1;
+
+    (void)state;
+    printf("seed %llu\n", (unsigned long long)random);
+    for (size_t i = 0; i < 500; i++) {
+        const char *name = names[i % 5];
+        const struct wal__dialect *to =
+            wal__dialect_at(random_below(&random, 8));
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit kit;
+        struct model_kit again;
+        char path[4096];
+        size_t size;
+        char *text;
+        char *made;
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl",
+                 AGENTWAL_SOURCE_DIR, name);
+        text = file_text(path, &size);
+        made = shuffled(text, size, &random);
+        model_kit_read_text(&kit, name, made);
+        check_parents(name, &kit);
+        assert_true(model_kit_write(&kit, to->name, &files, NULL));
+        model_kit_read(&again, to->name, &files);
+        check_parents(to->name, &again);
+        model_kit_free(&again);
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
+        free(made);
+        free(text);
+    }
+}
+
 static void test_model_convert__fixtures(void **state)
 {
     const char *directory = getenv("AGENTWAL_FIXTURES");
@@ -385,6 +490,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_convert__made_files),
         cmocka_unit_test(test_model_convert__made_trees),
+        cmocka_unit_test(test_model_convert__lines_in_any_order),
         cmocka_unit_test(test_model_convert__fixtures),
         cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),
     };

@@ -215,6 +215,73 @@ static void test_model_pi__head_elsewhere_ends_the_file(void **state)
     model_kit_free(&kit);
 }
 
+#define MESSAGE(id, parent, text)                                         \
+    "{\"type\":\"message\",\"id\":\"0000000" id "\",\"parentId\":" parent \
+    ",\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"message\":{\"role\":"  \
+    "\"user\",\"content\":\"" text "\"}}\n"
+
+#define HEAD                                            \
+    "{\"type\":\"session\",\"version\":3,\"id\":\"s\"," \
+    "\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/p\"}\n"
+#define LABEL(id, parent)                                               \
+    "{\"type\":\"label\",\"id\":\"0000000" id "\",\"parentId\":" parent \
+    ",\"timestamp\":\"2026-01-02T03:04:07.000Z\",\"targetId\":"         \
+    "\"00000003\",\"label\":\"x\"}\n"
+
+/* The leaf is the last line, whatever its type. */
+static void test_model_pi__a_label_is_a_leaf(void **state)
+{
+    static const char text[] =
+        HEAD MESSAGE("1", "null", "a") MESSAGE("2", "\"00000001\"", "b")
+            MESSAGE("3", "\"00000001\"", "c") LABEL("4", "\"00000002\"");
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "pi", text);
+    assert_is(kit.head, "00000004");
+    assert_true(kit.is_live[2]);
+    assert_false(kit.is_live[3]);
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    assert_string_equal(files.items[0].data, text);
+    model_kit_files_free(&files);
+    assert_true(model_kit_write(&kit, "rollouts", &files, NULL));
+    assert_non_null(strstr(files.items[0].data, "\"b\""));
+    assert_null(strstr(files.items[0].data, "\"c\""));
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+#define ROW(uuid, parent, side, text)                                         \
+    "{\"parentUuid\":" parent ",\"isSidechain\":" side                        \
+    ",\"sessionId\":\"s\",\"cwd\":\"/p\",\"uuid\":\"" uuid                    \
+    "\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" text \
+    "\"}}\n"
+
+/* A conversation beside the main one may end the file, and is no leaf. */
+static void test_model_pi__a_side_chain_is_no_leaf(void **state)
+{
+    static const char text[] = ROW("u1", "null", "false", "main")
+        ROW("u2", "null", "true", "side") ROW("u3", "\"u2\"", "true", "end");
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit again;
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "claude", text);
+    assert_is(kit.head, "u1");
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&again, "pi", &files);
+    assert_int_equal(again.items[again.count - 1].kind, WAL__MODEL_HEAD);
+    assert_true(again.is_live[1]);
+    assert_is(again.items[1].blocks[0].text, "main");
+    assert_false(again.is_live[2]);
+    assert_false(again.is_live[3]);
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
 static void test_model_pi__failed_output_is_told(void **state)
 {
     struct model_kit_files files = {.fails = true};
@@ -235,6 +302,8 @@ int main(void)
         cmocka_unit_test(test_model_pi__written_anew_means_the_same),
         cmocka_unit_test(test_model_pi__version_1_gets_ids_and_kept_entry),
         cmocka_unit_test(test_model_pi__head_elsewhere_ends_the_file),
+        cmocka_unit_test(test_model_pi__a_label_is_a_leaf),
+        cmocka_unit_test(test_model_pi__a_side_chain_is_no_leaf),
         cmocka_unit_test(test_model_pi__failed_output_is_told),
     };
 

@@ -57,6 +57,40 @@ view=$(find "$work/pi" -name '*.jsonl')
 same 1 "$(grep -c '"a b c"' "$view")" "texts in the view"
 same 1 "$(grep -c '"done"' "$view")" "results in the view"
 
+# The events of real sessions, replayed into a storage that is imported again
+# and again: no state is lost that an import saw, and none is there twice.
+streams=${AGENTWAL_FIXTURES:-/nowhere}/opencode/event-streams
+for stream in "$streams"/*.jsonl; do
+    [ -e "$stream" ] || continue
+    live=$work/live-$(basename "$stream" .jsonl)
+    walctl init "$live-store"
+    for until in 5 10 15 20 25 40 100; do
+        python3 - "$stream" "$live/storage" "$until" <<'PY'
+import itertools, json, os, sys
+stream, root, until = sys.argv[1:]
+for line in itertools.islice(open(stream), int(until)):
+    event = json.loads(line)["event"]
+    for name, key, above in [("session", "info", "projectID"),
+            ("message", "info", "sessionID"), ("part", "part", "messageID")]:
+        info = event["properties"].get(key)
+        if info and above in info and (name != "session" or "title" in info):
+            path = "/".join([root, name, info[above], info["id"] + ".json"])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            json.dump(info, open(path, "w"))
+PY
+        code 0 walconv import "$live-store" "$live"
+        code 0 walconv export --dialect source "$live-store" "$live-out"
+        diff -r "$live" "$live-out"
+    done
+    same 1 "$(walctl list --json "$live-store" | wc -l)" "sessions of $stream"
+    id_live=$(walctl list --json "$live-store" | field sessionId)
+    walctl doc scan --json --history "$live-store" "$id_live" |
+        json 'len(set(json.dumps((r["key"], r["value"])) for r in rows))
+            == len(rows)'
+    walctl doc scan --json "$live-store" "$id_live" |
+        json "len(rows) == $(find "$live" -type f | wc -l)"
+done
+
 # What its client exports: one file, any layout, any size of spaces.
 python3 - "$storage" "$work/exported" <<'PY'
 import glob, json, os, sys

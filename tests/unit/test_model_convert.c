@@ -164,22 +164,86 @@ static const struct wal__dialect *recognised(const char *text, size_t size)
     return dialect;
 }
 
+/* The file of what an event says, in the place of what it was before. */
+static void put_event(struct model_kit_files *files, const char *folder,
+                      const char *above, json_t *info)
+{
+    const char *id = json_string_value(json_object_get(info, "id"));
+    const char *parent = json_string_value(json_object_get(info, above));
+    char *text = json_dumps(info, JSON_COMPACT);
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s/%s.json", folder, parent, id);
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->items[i].path, path) == 0) {
+            free(files->items[i].data);
+            files->items[i].data = strdup(text);
+            files->items[i].size = strlen(text);
+            free(text);
+            return;
+        }
+    }
+    model_kit_files_add(files, path, true, text, strlen(text));
+    free(text);
+}
+
+/* Converts the storage that the events of OpenCode in a file make. */
+static size_t convert_events(const char *path, const char *name)
+{
+    static const char *const kinds[][4] = {
+        {"session.", "info", "session", "projectID"},
+        {"message.updated", "info", "message", "sessionID"},
+        {"message.part.updated", "part", "part", "messageID"},
+    };
+    struct model_kit_files files = {.items = NULL};
+    size_t size;
+    char *text = file_text(path, &size);
+    char *rest = text;
+
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+        json_t *json = json_loads(line, 0, NULL);
+        json_t *event = json_object_get(json, "event");
+        const char *type = json_string_value(json_object_get(event, "type"));
+        json_t *properties = json_object_get(event, "properties");
+        for (size_t i = 0; type != NULL && i < 3; i++) {
+            json_t *info = json_object_get(properties, kinds[i][1]);
+            if (info != NULL &&
+                strncmp(type, kinds[i][0], strlen(kinds[i][0])) == 0) {
+                put_event(&files, kinds[i][2], kinds[i][3], info);
+            }
+        }
+        json_decref(json);
+    }
+    size = files.count;
+    if (size > 0) {
+        convert_to_all(name, &files, wal__dialect_find("opencode"));
+    }
+    model_kit_files_free(&files);
+    free(text);
+    return size;
+}
+
 static size_t convert_file(const char *path, const char *name)
 {
     struct model_kit_files files = {.items = NULL};
     const struct wal__dialect *from;
+    bool is_known;
     size_t size;
     char *text = file_text(path, &size);
 
     from = recognised(text, size);
-    if (from != NULL && from->reading != NULL && from->reading->line != NULL &&
+    is_known = from != NULL || convert_events(path, name) > 0;
+    if (from == NULL) {
+        from = wal__dialect_find("lines");
+    }
+    if (from->reading != NULL && from->reading->line != NULL &&
         from->reading->stream == NULL) {
         model_kit_files_add(&files, "file", false, text, size);
         convert_to_all(name, &files, from);
         model_kit_files_free(&files);
     }
     free(text);
-    return from != NULL ? 1 : 0;
+    return is_known ? 1 : 0;
 }
 
 static size_t convert_below(const char *directory)

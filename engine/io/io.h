@@ -61,6 +61,10 @@ struct wal__io {
                                uint64_t offset, size_t *put, int *sys_errno);
     /* Data and size on stable storage (fdatasync). */
     enum wal_status (*sync)(void *ctx, struct wal__file *file, int *sys_errno);
+    /* Begins to put what was written on stable storage, and does not wait: a
+     * hint, so that a sync that follows is shorter. Null: none. */
+    void (*write_back)(void *ctx, struct wal__file *file, uint64_t offset,
+                       uint64_t size);
     /* Reserves disk for [0,size) and makes the file that long; new bytes read
      * as zeros (fallocate). */
     enum wal_status (*allocate)(void *ctx, struct wal__file *file,

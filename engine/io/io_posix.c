@@ -197,6 +197,14 @@ static enum wal_status allocate_by_writing(int fd, uint64_t size,
     return WAL_OK;
 }
 
+static void file_write_back(void *ctx, struct wal__file *file, uint64_t offset,
+                            uint64_t size)
+{
+    (void)ctx;
+    (void)sync_file_range(file->fd, (off_t)offset, (off_t)size,
+                          SYNC_FILE_RANGE_WRITE);
+}
+
 static enum wal_status file_allocate(void *ctx, struct wal__file *file,
                                      uint64_t size, int *sys_errno)
 {
@@ -454,6 +462,7 @@ const struct wal__io wal__io_posix = {
     .pread = file_pread,
     .pwritev = file_pwritev,
     .sync = file_sync,
+    .write_back = file_write_back,
     .allocate = file_allocate,
     .stat = file_stat,
     .map = file_map,

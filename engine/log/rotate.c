@@ -59,13 +59,18 @@ static uint64_t next_id(const struct wal__log *log)
     return (log->highest_id > tail ? log->highest_id : tail) + 1;
 }
 
-/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. */
+/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. Large
+ * groups of blobs come one after the other. */
 static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
 {
     uint64_t capacity = SEGMENT_FIRST;
+    uint64_t others = log->stream == WAL__STREAM_PACK ? 3 * needed : 0;
 
     if (log->tail != NULL && log->tail->header.capacity >= SEGMENT_FIRST) {
         capacity = log->tail->header.capacity * 2;
+    }
+    while (capacity < needed + others && capacity < SEGMENT_GROWN) {
+        capacity *= 2;
     }
     while (capacity < needed) {
         capacity *= 2;

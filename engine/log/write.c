@@ -14,6 +14,10 @@
 #include "format/bytes.h"
 #include "format/crc32.h"
 
+enum {
+    WRITE_BACK_SIZE = 1024 * 1024 /* of a group that the disk begins with */
+};
+
 static const uint8_t padding[4096];
 
 /* --- groups ------------------------------------------------------------- */
@@ -196,6 +200,9 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
         (int)(group->iov.size / sizeof(struct iovec)), offset, &err);
     if (status != WAL_OK) {
         return wal__log_write_failed(log, err, error);
+    }
+    if (group->size >= WRITE_BACK_SIZE && io->write_back != NULL) {
+        io->write_back(io->ctx, log->tail->file, offset, end - offset);
     }
     log->last_sequence = group->next_sequence - 1;
     log->chain = wal__frame_chain(group->chain, &frame);

@@ -110,14 +110,14 @@ static void test_loop_fault__every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 4},
-        workload_is_long() ? 150 : 30, workload_is_long() ? 1 : 7);
+        workload_is_long() ? 150 : 24, workload_is_long() ? 1 : 9);
 }
 
 static void test_loop_fault__every_call_of_two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 4},
-        workload_is_long() ? 150 : 30, workload_is_long() ? 1 : 7);
+        workload_is_long() ? 150 : 24, workload_is_long() ? 1 : 9);
 }
 
 static void test_loop_fault__every_call_reading_by_pread(void **state)

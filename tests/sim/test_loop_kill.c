@@ -114,14 +114,14 @@ static void test_loop_kill__at_every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 31, .actors = 1, .large_every = 4},
-        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 3);
+        workload_is_long() ? 150 : 28, workload_is_long() ? 1 : 4);
 }
 
 static void test_loop_kill__at_every_call_and_another_goes_on(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 32, .actors = 2, .large_every = 4},
-        workload_is_long() ? 150 : 40, workload_is_long() ? 1 : 3);
+        workload_is_long() ? 150 : 28, workload_is_long() ? 1 : 4);
 }
 
 static void test_loop_kill__at_every_call_with_content(void **state)
@@ -132,7 +132,7 @@ static void test_loop_kill__at_every_call_with_content(void **state)
                                        .actors = actors,
                                        .large_every = 6,
                                        .blobs_every = 1},
-            workload_is_long() ? 80 : 14, workload_is_long() ? 1 : 4);
+            workload_is_long() ? 80 : 12, workload_is_long() ? 1 : 5);
     }
 }
 
@@ -191,7 +191,7 @@ static void test_loop_kill__recovery_at_every_call(void **state)
         &(struct workload_options){.seed = 33, .actors = 2, .large_every = 4});
 
     (void)state;
-    for (uint32_t i = 0; i < (workload_is_long() ? 150u : 40u); i++) {
+    for (uint32_t i = 0; i < (workload_is_long() ? 150u : 28u); i++) {
         ledger_say("seed 33, step %u", base->step);
         workload_step(base);
         kill_recovery(base, i);
@@ -287,7 +287,7 @@ static void test_loop_kill__failed_sync_is_never_taken_back(void **state)
     uint64_t runs = 0;
 
     (void)state;
-    for (uint32_t i = 0; i < (workload_is_long() ? 300u : 60u); i++) {
+    for (uint32_t i = 0; i < (workload_is_long() ? 300u : 40u); i++) {
         for (int after = 0; after < AFTERS; after++) {
             bool struck = true;
 

@@ -79,11 +79,13 @@ static void run(const struct workload_options *options, uint32_t steps)
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
-        for (int sticky = 0; sticky < 2; sticky++) {
-            uint64_t nth = 1;
+        for (uint32_t sticky = 0; sticky < 2; sticky++) {
+            /* The sample: each allocation fails in one of the two ways. */
+            uint64_t stride = workload_is_long() ? 1 : 2;
+            uint64_t nth = 1 + (i + sticky) % stride;
 
             while (fail_nth(base, nth, sticky != 0)) {
-                nth++;
+                nth += stride;
                 runs++;
             }
         }
@@ -99,14 +101,14 @@ static void test_loop_memory__every_allocation(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
-        workload_is_long() ? 120 : 30);
+        workload_is_long() ? 120 : 24);
 }
 
 static void test_loop_memory__two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
-        workload_is_long() ? 120 : 30);
+        workload_is_long() ? 120 : 24);
 }
 
 static void test_loop_memory__reading_by_pread(void **state)

@@ -113,14 +113,14 @@ static void test_loop_power__every_call_every_landing(void **state)
         run(&cuts,
             &(struct workload_options){
                 .seed = seed, .actors = 1 + seed % 2, .large_every = 12},
-            workload_is_long() ? 60 : 24);
+            workload_is_long() ? 60 : 18);
     }
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
 static void test_loop_power__long_lives_with_rotation(void **state)
 {
-    struct cuts cuts = {.every = workload_is_long() ? 2 : 7, .each = 1};
+    struct cuts cuts = {.every = workload_is_long() ? 2 : 11, .each = 1};
 
     (void)state;
     for (uint64_t seed = 101; seed <= (workload_is_long() ? 160u : 104u);
@@ -139,7 +139,7 @@ static void test_loop_power__long_lives_with_rotation(void **state)
 
 static void test_loop_power__with_content(void **state)
 {
-    struct cuts cuts = {.every = workload_is_long() ? 1 : 4, .each = 1};
+    struct cuts cuts = {.every = workload_is_long() ? 1 : 6, .each = 1};
 
     (void)state;
     for (uint64_t seed = 501; seed <= (workload_is_long() ? 540u : 503u);
@@ -158,7 +158,8 @@ static void test_loop_power__with_content(void **state)
 
 static void test_loop_power__rotations_and_marks(void **state)
 {
-    struct cuts cuts = {.every = 1, .each = 5, .writes = true};
+    struct cuts cuts = {
+        .every = 1, .each = workload_is_long() ? 5 : 2, .writes = true};
 
     (void)state;
     for (uint64_t seed = 201; seed <= (workload_is_long() ? 230u : 206u);
@@ -175,7 +176,8 @@ static void test_loop_power__rotations_and_marks(void **state)
 static void test_loop_power__behind_what_was_only_written(void **state)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct cuts cuts = {.every = 1, .each = 40, .writes = true};
+    struct cuts cuts = {
+        .every = 1, .each = workload_is_long() ? 40 : 16, .writes = true};
 
     (void)state;
     for (int marks = 0; marks < 2; marks++) {

@@ -482,10 +482,12 @@ static void strike_all(int first, int last)
 
     for (int way = first; way <= last; way++) {
         for (int aftermath = 0; aftermath < AFTERMATHS; aftermath++) {
-            uint64_t nth = 0;
+            /* The sample: each call, with some of what may come after. */
+            uint64_t stride = is_long() ? 1 : 3;
+            uint64_t nth = (uint64_t)(way + aftermath) % stride;
 
             while (strike(base, way, aftermath, nth)) {
-                nth++;
+                nth += stride;
                 runs++;
             }
         }

@@ -78,7 +78,7 @@ static bool is_answer(enum wal_status status)
     return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
            status == WAL_ECHANGED || status == WAL_EOUTSIDE ||
            status == WAL_EACCESS || status == WAL_ENOTFILE ||
-           status == WAL_ENOSPACE || status == WAL_EIO;
+           status == WAL_ENOSPACE || status == WAL_ETOOBIG || status == WAL_EIO;
 }
 
 static void refuse(struct wal_rewind_answer *rewind, enum wal_status status,

@@ -12,7 +12,8 @@
 
 enum {
     WAL__REWIND_MARK = 16, /* hexadecimal digits in a temporary file's name */
-    WAL__REWIND_NAME = WAL__FILE_PATH_MAX + 64,
+    WAL__REWIND_TEMPORARY = 64, /* at most, of the name and what is around */
+    WAL__REWIND_NAME = WAL__FILE_PATH_MAX + WAL__REWIND_TEMPORARY,
     WAL__REWIND_RUN = 2 /* files that a thread takes at once */
 };
 

@@ -313,10 +313,15 @@ static enum wal_status may_make(const struct wal__rewind_job *job,
 static enum wal_status check_place(const struct wal__rewind_job *job,
                                    const char *path, struct wal_error *error)
 {
+    const char *slash = strrchr(path, '/');
+    size_t parent = slash == NULL ? 0 : (size_t)(slash - path);
     int err = 0;
-    enum wal_status status =
-        job->io->may_replace(job->io->ctx, job->tree, path, &err);
+    enum wal_status status = WAL_ETOOBIG;
 
+    /* A temporary file must have room beside it. */
+    if (parent + WAL__REWIND_TEMPORARY < WAL__FILE_PATH_MAX) {
+        status = job->io->may_replace(job->io->ctx, job->tree, path, &err);
+    }
     if (status == WAL_ENOTFOUND) {
         status = may_make(job, path, &err);
     }

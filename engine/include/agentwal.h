@@ -1151,6 +1151,7 @@ struct wal_rewind_info {
  * off), WAL_ECORRUPT (content is damaged or missing; error names the file and
  * its digest), WAL_ECHANGED (files differ from options->expect; listed with
  * WAL_FILE_CHANGE_ELSEWHERE), WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE,
+ * WAL_ETOOBIG (its directory's path leaves no room for a temporary file's),
  * WAL_ENOSPACE or WAL_EIO with the file in the sentence. Where files were left
  * in both states, which the next call finishes, it fails instead. Any thread.
  * SPEC.md, Rewind.

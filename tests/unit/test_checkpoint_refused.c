@@ -5,7 +5,10 @@
 #include "tests/lib/checkpoint_kit.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 /* Refused with this status and path; nothing was made. */
 static void refuse(struct kit_work *work, const char *paths,
@@ -51,6 +54,18 @@ static void test_checkpoint__path_through_a_link_is_refused(void **state)
     kit_work_end(&work);
 }
 
+static void make_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_true(strlen(path) < sizeof(address.sun_path));
+    strcpy(address.sun_path, path);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(close(fd), 0);
+}
+
 static void test_checkpoint__what_is_no_file_is_refused(void **state)
 {
     (void)state;
@@ -60,6 +75,8 @@ static void test_checkpoint__what_is_no_file_is_refused(void **state)
     assert_int_equal(mkfifo(kit_path(&work, "pipe"), 0600), 0);
     refuse(&work, "d/a d", WAL_ENOTFILE, "d");
     refuse(&work, "d/a pipe", WAL_ENOTFILE, "pipe");
+    make_socket(kit_path(&work, "socket"));
+    refuse(&work, "d/a socket", WAL_ENOTFILE, "socket");
     kit_work_end(&work);
 }
 

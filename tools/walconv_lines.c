@@ -12,6 +12,7 @@
 
 #include "format/jsonl/json_value.h"
 #include "tools/cli.h"
+#include "tools/walconv_fault.h"
 #include "tools/walconv_tree.h"
 
 #define NAME_MAX_SIZE 255 /* of ids and types */
@@ -48,45 +49,6 @@ static void report(struct walconv_lines *lines,
     damage->line = piece->line;
     damage->offset = offset;
     damage->reason = reason;
-}
-
-static bool is_valid(const char *data, size_t size, size_t from)
-{
-    return from < size && data[from] == '{' &&
-           wal__json_validate(data + from, size - from, NULL) == WAL__JSON_OK;
-}
-
-/* Why a line is not JSON. */
-static const char *fault(const struct walconv_lines *lines,
-                         const struct walconv_piece *piece,
-                         struct wal__json_span text,
-                         enum wal__json_status status, size_t offset)
-{
-    const char *data = (const char *)text.data;
-
-    if (status == WAL__JSON_NUL_BYTE) {
-        return "holds NUL bytes";
-    }
-    if (status == WAL__JSON_UTF8) {
-        return "invalid UTF-8";
-    }
-    if (status == WAL__JSON_TRUNCATED) {
-        return piece->offset + piece->size + 1 >= lines->file_size
-                   ? "torn: the file ends inside this line"
-                   : "cut short: ends inside a value";
-    }
-    /* A line that was cut, also inside a string, and the next one. */
-    if (is_valid(data, text.size, offset) ||
-        (offset >= 2 && is_valid(data, text.size, offset - 2))) {
-        return "welded: two values in one line";
-    }
-    if (status == WAL__JSON_TRAILING) {
-        return "bytes after the value";
-    }
-    if (status == WAL__JSON_DEPTH) {
-        return "nested too deeply";
-    }
-    return "not JSON";
 }
 
 /* An entry that has an id. */
@@ -333,8 +295,10 @@ static void judge(struct walconv_lines *lines,
         return;
     }
     if (!is_blank) {
-        report(lines, piece, piece->offset + (piece->size - text.size) + offset,
-               fault(lines, piece, text, status, offset));
+        report(
+            lines, piece, piece->offset + (piece->size - text.size) + offset,
+            walconv_fault(text, status, offset,
+                          piece->offset + piece->size + 1 >= lines->file_size));
     }
     judged->is_odd = !is_blank;
     judged->is_closed = false;
@@ -546,7 +510,7 @@ void walconv_lines_judge_whole(struct walconv_lines *lines, const char *data,
         piece.line += text.data[i] == '\n' ? 1 : 0;
     }
     report(lines, &piece, size - text.size + offset,
-           fault(lines, &piece, text, status, offset));
+           walconv_fault(text, status, offset, true));
 }
 
 enum wal_status walconv_lines_take_whole(struct walconv_lines *lines,

@@ -535,8 +535,9 @@ static enum wal_status is_shared(struct cli_copy *copy, uint64_t place,
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status cli_copy_shared(struct cli_copy *copy, uint64_t *count,
-                                struct wal_error *error)
+/* The number of shared entries, where damage took some of them. */
+static enum wal_status search(struct cli_copy *copy, uint64_t *count,
+                              struct wal_error *error)
 {
     struct wal_iter *iter = NULL;
     enum wal_status status = open_iter(copy->session, 0, 0, &iter, error);
@@ -555,8 +556,29 @@ enum wal_status cli_copy_shared(struct cli_copy *copy, uint64_t *count,
             high = middle;
         }
     }
-    if (status == WAL_OK) {
-        *count = low;
-    }
+    *count = low;
     return status;
+}
+
+enum wal_status cli_copy_own(struct cli_copy *copy, struct wal_iter **iter,
+                             struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_status(copy->session, &info, error);
+    uint64_t skip = info.inherited > 0 ? info.inherited - 1 : 0;
+    struct wal_entry last;
+
+    if (status == WAL_OK) {
+        status = open_iter(copy->session, 0, skip, iter, error);
+    }
+    if (status != WAL_OK || info.inherited == 0 ||
+        (next_entry(*iter, &last, NULL) == WAL_OK &&
+         last.sequence < copy->begin)) {
+        return status;
+    }
+    wal_iter_close(*iter);
+    *iter = NULL;
+    status = search(copy, &skip, error);
+    return status == WAL_OK ? open_iter(copy->session, 0, skip, iter, error)
+                            : status;
 }

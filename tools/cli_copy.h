@@ -70,10 +70,10 @@ enum wal_status cli_copy_pass(struct cli_copy *copy, struct wal_store *store,
                                            size_t size),
                               void *ctx, struct wal_error *error);
 
-/* How many entries of the conversation are shared: those to be left out in
- * front of a reading of all (wal_iter_options.skip) that shall give the
- * session's own. */
-enum wal_status cli_copy_shared(struct cli_copy *copy, uint64_t *count,
-                                struct wal_error *error);
+/* Starts reading the session's own entries of the conversation; entries whose
+ * sequence number is below copy->begin may come before them. Asks for the
+ * session's status: slices of it that were given before are gone. */
+enum wal_status cli_copy_own(struct cli_copy *copy, struct wal_iter **iter,
+                             struct wal_error *error);
 
 #endif

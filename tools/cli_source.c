@@ -184,8 +184,7 @@ size_t cli_line_before(const struct wal_entry *entry, bool is_open,
 }
 
 static enum wal_status open_stream(const struct cli_lines *lines,
-                                   uint32_t stream, uint64_t skip,
-                                   struct wal_iter **iter,
+                                   uint32_t stream, struct wal_iter **iter,
                                    struct wal_error *error)
 {
     const struct wal_iter_options options = {
@@ -195,7 +194,6 @@ static enum wal_status open_stream(const struct cli_lines *lines,
          * place, and no bytes. */
         .stream = stream,
         .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
-        .skip = skip,
     };
 
     return wal_iter_open(lines->session, &options, iter, error);
@@ -206,17 +204,15 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    uint64_t shared = 0;
 
     *lines = (struct cli_lines){.session = session, .stream = stream};
     if (stream == 0) {
         status = cli_copy_open(&lines->copy, session, &lines->is_copy, error);
     }
-    if (status == WAL_OK && lines->is_copy) {
-        status = cli_copy_shared(&lines->copy, &shared, error);
-    }
     if (status == WAL_OK) {
-        status = open_stream(lines, stream, shared, &lines->iter, error);
+        status = lines->is_copy
+                     ? cli_copy_own(&lines->copy, &lines->iter, error)
+                     : open_stream(lines, stream, &lines->iter, error);
     }
     if (status != WAL_OK) {
         cli_lines_close(lines);
@@ -258,7 +254,7 @@ static enum wal_status next_tail(struct cli_lines *lines,
     if (lines->tails != NULL) {
         return WAL_END;
     }
-    status = open_stream(lines, CLI_TAILS, 0, &lines->tails, error);
+    status = open_stream(lines, CLI_TAILS, &lines->tails, error);
     while (status == WAL_OK) {
         next = (struct wal_entry){.struct_size = sizeof(next)};
         status = wal_iter_next(lines->tails, &next, error);
@@ -285,6 +281,9 @@ static enum wal_status next_line(struct cli_lines *lines,
     for (;;) {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
         status = wal_iter_next(lines->iter, entry, error);
+        if (status == WAL_OK && entry->sequence < lines->copy.begin) {
+            continue;
+        }
         if (status != WAL_OK || (entry->flags & WAL_ENTRY_LINE) != 0) {
             return status;
         }

@@ -73,6 +73,7 @@ struct cli_lines {
     bool is_shared; /* the line given last is told by a shared one */
 };
 
+/* Slices of the session's status that were given before may be gone. */
 enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_session *session, uint32_t stream,
                                struct wal_error *error);

@@ -123,6 +123,11 @@ static int pass_lines(const struct walconv_source *source, struct sink *sink,
             break;
         }
     }
+    /* What tells the rest of a copy is lost. */
+    if (status == WAL_END && lines.is_copy && !lines.copy.is_whole) {
+        passed.damaged++;
+        code = CLI_NO;
+    }
     passed.natives = lines.natives;
     cli_lines_close(&lines);
     *outcome = passed;

@@ -12,10 +12,11 @@
 #include "format/jsonl/line_delta_parts.h"
 
 enum {
+    LOOK_FIRST = 160,
     LOOK = 2048,        /* bytes that are looked through behind a difference */
     GRAM = 8,           /* bytes that are looked up */
     SURE = 16,          /* bytes that must be the same */
-    SLOTS = 2048,       /* of the table, a power of two */
+    SLOTS = 1024,       /* of the table, a power of two */
     NEAR = 4096,        /* where a UUID is looked for in the original */
     FRESH_LEAST = 1024, /* bytes that may be new in any line, */
     FRESH_MOST = 4096   /* and that may be more in a long one: a quarter */
@@ -225,21 +226,23 @@ static size_t slot_of(const uint8_t *gram)
     uint64_t word;
 
     memcpy(&word, gram, sizeof(word));
-    return (size_t)((word * UINT64_C(0x9E3779B97F4A7C15)) >> 53) % SLOTS;
+    return (size_t)((word * UINT64_C(0x9E3779B97F4A7C15)) >> 54) % SLOTS;
 }
 
 /* Both lines end alike: what is before may be short enough. */
-static bool find_end(const struct making *making, const uint8_t *there,
-                     size_t there_size, struct gap *gap)
+static bool find_end(const struct making *making, size_t longest,
+                     struct gap *gap)
 {
     const struct wal__delta_source *source = making->source;
+    size_t there_size;
+    const uint8_t *there = original(making, &there_size);
     const uint8_t *here = making->line + making->i;
     size_t here_size = making->size - making->i;
     size_t most = least(here_size, there_size);
     size_t i = 0;
 
-    if (source->at + source->size != source->total || here_size > LOOK ||
-        there_size > LOOK) {
+    if (source->at + source->size != source->total || here_size > longest ||
+        there_size > longest) {
         return false;
     }
     while (i < most && here[here_size - 1 - i] == there[there_size - 1 - i]) {
@@ -259,20 +262,21 @@ static bool is_again(const uint8_t *here, size_t here_size,
     return size >= GRAM && memcmp(here, there, size) == 0;
 }
 
-/* Finds where both are the same again. */
-static bool find_again(const struct making *making, struct gap *gap)
+/* Looks so far for where both are the same again. */
+static bool find_within(const struct making *making, size_t most,
+                        struct gap *gap)
 {
     uint16_t slots[SLOTS] = {0}; /* one more than the place */
     size_t there_size;
     const uint8_t *there = original(making, &there_size);
     const uint8_t *here = making->line + making->i;
     size_t here_size = making->size - making->i;
-    size_t span = least(there_size, LOOK);
+    size_t span = least(there_size, most);
 
     for (size_t at = span >= GRAM ? span - GRAM + 1 : 0; at > 0; at--) {
         slots[slot_of(there + at - 1)] = (uint16_t)at;
     }
-    for (size_t at = 0; at < LOOK && at + GRAM <= here_size; at++) {
+    for (size_t at = 0; at < most && at + GRAM <= here_size; at++) {
         size_t found = slots[slot_of(here + at)];
 
         if (found > 0 && is_again(here + at, here_size - at, there + found - 1,
@@ -281,7 +285,15 @@ static bool find_again(const struct making *making, struct gap *gap)
             return true;
         }
     }
-    return find_end(making, there, there_size, gap);
+    return false;
+}
+
+/* Finds where both are the same again, or that they end so. */
+static bool find_again(const struct making *making, struct gap *gap)
+{
+    return find_within(making, LOOK_FIRST, gap) ||
+           find_end(making, LOOK_FIRST, gap) ||
+           find_within(making, LOOK, gap) || find_end(making, LOOK, gap);
 }
 
 /* How many bytes before and behind the difference make a UUID of it. */

@@ -166,22 +166,42 @@ grep -v "$entry" "$in/b.jsonl" | cmp - "$work/left" ||
     fail "another line is gone"
 again "$in/b.jsonl"
 
-# Chunks that are damaged, or were made to harm, cost their lines alone.
-hurt() {
-    local id
-    rm -rf "$store"
-    cp -r "$work/before" "$store"
-    # The chunk itself is hidden.
-    id=$(walcat --all --stream 253 "$store" "$copy" | sed -n 2p | field id)
-    walctl redact "$store" "$copy" "$id"
-}
+# A chunk that is damaged costs its lines, and is found; a salvage keeps all
+# that can be read.
 begin claude 400000
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 python3 "$maker" more claude 4 "$in/b.jsonl" 3
 give "$in/b.jsonl"
 copy=$(field sessionId "$work/rows")
+code 0 walcheck --salvage "$work/salvaged" "$store"
+rm -rf "$work/out"
+code 0 walconv export --dialect source "$work/salvaged" "$work/out"
+diff -r "$in" "$work/out" || fail "a salvage of a sound store"
 cp -r "$store" "$work/before"
-hurt
-code 1 walconv export --dialect source --stdout --session "$copy" "$store"
-tail -n 3 "$in/b.jsonl" | cmp - <(tail -n 3 "$work/stdout") ||
-    fail "what is behind a chunk that is gone"
+
+# left STORE: the copy comes out without the lines that were told by its chunk.
+left() {
+    code 1 walconv export --dialect source --stdout --session "$copy" "$1"
+    tail -n 3 "$in/b.jsonl" | cmp - "$work/stdout" ||
+        fail "what is behind a chunk that is gone"
+}
+chunk=$(walcat --frames --json "$store" | grep '"stream":253' | sed -n 2p)
+read -r file offset < <(python3 -c '
+import json, sys
+row = json.loads(sys.argv[1])
+print(row["file"], row["offset"] + row["size"] // 2)' "$chunk")
+printf '\377\376\375' |
+    dd of="$store/$file" bs=1 seek="$offset" conv=notrunc status=none
+code 1 walcheck "$store"
+rm -rf "$work/salvaged"
+code 1 walcheck --salvage "$work/salvaged" "$store"
+left "$work/salvaged"
+code 0 walconv export --dialect source --stdout --session "$original" \
+    "$work/salvaged"
+cmp "$in/a.jsonl" "$work/stdout"
+
+# The same where the chunk was redacted.
+rm -rf "$store"
+mv "$work/before" "$store"
+walctl redact "$store" "$copy" copy-1
+left "$store"

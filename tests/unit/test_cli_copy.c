@@ -179,6 +179,8 @@ static void test_cli_copy__state_tells_whether_it_is_whole(void **state)
 static void test_cli_copy__own_entries_are_behind_those_shared(void **state)
 {
     struct wal_error error = KIT_ERROR;
+    struct wal_iter *iter = NULL;
+    struct wal_entry entry;
     struct cli_copy copy;
     struct given given;
     uint64_t shared = 0;
@@ -191,7 +193,12 @@ static void test_cli_copy__own_entries_are_behind_those_shared(void **state)
     append_line(given.original, "e", 0, "{}", 2);
     assert_int_equal(cli_copy_open(&copy, given.fork, &is_copy, &error),
                      WAL_OK);
-    assert_int_equal(cli_copy_shared(&copy, &shared, &error), WAL_OK);
+    assert_int_equal(cli_copy_own(&copy, &iter, &error), WAL_OK);
+    assert_int_equal(next_entry(iter, &entry, &error), WAL_OK);
+    kit_expect(entry.id, "d");
+    assert_int_equal(next_entry(iter, &entry, &error), WAL_END);
+    wal_iter_close(iter);
+    assert_int_equal(search(&copy, &shared, &error), WAL_OK);
     assert_int_equal(shared, 3);
     cli_copy_close(&copy);
     take_store(&given);

@@ -19,7 +19,7 @@ import() {
     code 0 walconv import --json "$store" "$in"
     json "sum(r['changed'] for r in rows) == $1" "$work/stdout"
     code 0 walconv export --dialect source "$store" "$work/out"
-    diff -r "$in" "$work/out"
+    diff -r -x .agentwal "$in" "$work/out"
 }
 walctl init "$store"
 import "$(find "$in" -type f | wc -l)"
@@ -80,7 +80,7 @@ for line in itertools.islice(open(stream), int(until)):
 PY
         code 0 walconv import "$live-store" "$live"
         code 0 walconv export --dialect source "$live-store" "$live-out"
-        diff -r "$live" "$live-out"
+        diff -r -x .agentwal "$live" "$live-out"
     done
     same 1 "$(walctl list --json "$live-store" | wc -l)" "sessions of $stream"
     id_live=$(walctl list --json "$live-store" | field sessionId)
@@ -119,7 +119,7 @@ for again in 2 0; do
 done
 code 0 walconv import --json "$exported" "$work/exported/one.json"
 code 0 walconv export --dialect source "$exported" "$work/exported-out"
-diff -r "$work/exported" "$work/exported-out"
+diff -r -x .agentwal "$work/exported" "$work/exported-out"
 walctl show --json "$exported" "$id" |
     json 'rows[0]["title"] == "A title" and rows[0]["cwd"] == "/home/u/p"'
 for dialect in pi claude sdk; do
@@ -127,7 +127,7 @@ for dialect in pi claude sdk; do
         "$work/a-$dialect"
     code 0 walconv export --dialect "$dialect" --session "$id" "$exported" \
         "$work/b-$dialect"
-    diff -r "$work/a-$dialect" "$work/b-$dialect"
+    diff -r -x .agentwal "$work/a-$dialect" "$work/b-$dialect"
 done
 printf '{"info":{"id":7},"messages":[]}' >"$work/other.json"
 code 0 walconv import --json --dialect opencode "$exported" "$work/other.json"
@@ -217,7 +217,7 @@ code 0 walconv import --json "$evils" "$evil"
 json 'all(r["changed"] == 0 for r in rows)' "$work/stdout"
 code 0 walconv export --dialect source "$evils" "$work/evil-out"
 rm "$evil/storage/message/ses_a/link.json" "$evil/storage/message/ses_a/fifo.json"
-diff -r "$evil" "$work/evil-out"
+diff -r -x .agentwal "$evil" "$work/evil-out"
 mkdir "$work/views"
 for dialect in sdk spec11 opencode pi claude codex rollouts entries; do
     code 0 walconv export --json --dialect "$dialect" "$evils" \
@@ -240,7 +240,7 @@ grep -q "the session's own file is not there" "$work/stderr" ||
     fail "not said: $(cat "$work/stderr")"
 code 0 walconv export --dialect source "$halves" "$work/half-out"
 find "$half" -type d -empty -delete
-diff -r "$half" "$work/half-out"
+diff -r -x .agentwal "$half" "$work/half-out"
 code 0 walconv export --dialect claude "$halves" "$work/half-view"
 grep -rq '"type":"assistant"' "$work/half-view" || fail "an empty view"
 
@@ -260,7 +260,7 @@ for words in 'lone/metadata.json: is not there' \
         fail "not said: $words; but $(cat "$work/stdout" "$work/stderr")"
 done
 code 0 walconv export --dialect source "$work/sdk-store" "$work/sdk-out"
-diff -r "$work/sdk" "$work/sdk-out"
+diff -r -x .agentwal "$work/sdk" "$work/sdk-out"
 for each in "$store" "$exported" "$evils" "$halves"; do
     walcheck "$each" >"$work/checked"
 done

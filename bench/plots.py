@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 760, 440
 LEFT, RIGHT, TOP, BOTTOM = 70, 170, 56, 64
 LABEL_STEP = 14  # between the baselines of two labels
+GROUPED = "-grouped"  # ends the names of peers that their application groups
 
 # By the beginning of a line's name: light and dark.
 COLOURS = (
@@ -83,10 +84,10 @@ def style():
             ".grid{stroke:#d0d7de}.back{fill:#ffffff}"
             ".line{fill:none;stroke-width:1.6}.own{stroke-width:3.2}"
             ".app{stroke-dasharray:5 3}.limit{stroke-dasharray:2 3}"
-            ".label{stroke:none;fill:currentColor}.strong{font-weight:700}" + light +
+            ".strong{font-weight:700}" + light +
+            "text.label{stroke:none;fill:currentColor}"
             "@media (prefers-color-scheme:dark){text{fill:#e6edf3}.note{fill:#9198a1}"
-            ".grid{stroke:#3d444d}.back{fill:#0d1117}.label{fill:currentColor}" + dark +
-            "}</style>")
+            ".grid{stroke:#3d444d}.back{fill:#0d1117}" + dark + "}</style>")
 
 
 class Scale:
@@ -140,7 +141,7 @@ def axes(plot, x, y):
 def line_classes(name):
     return " ".join(["line", colour_class(name)] +
                     ["own"] * name.startswith("agentwal") +
-                    ["app"] * name.endswith("-grouped") +
+                    ["app"] * name.endswith(GROUPED) +
                     ["limit"] * name.startswith("bare"))
 
 
@@ -168,6 +169,8 @@ def draw(plot, points, note):
         strong = " strong" if name.startswith("agentwal") else ""
         made.append('<text class="label %s%s" x="%d" y="%.1f">%s</text>' %
                     (colour_class(name), strong, WIDTH - RIGHT + 8, place, escape(name)))
+    if any(name.endswith(GROUPED) for name in lines):
+        note += "; dashed: with a group commit of the application"
     made.append('<text class="note" x="%d" y="%d">%s</text>' %
                 (LEFT - 50, HEIGHT - 10, escape(note)))
     return "\n".join(made + ["</svg>"]) + "\n"

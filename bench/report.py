@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""report.py RESULTS [--json FILE] [--plots FOLDER] [--fact NAME=VALUE]...
+"""report.py RESULTS [--json FILE] [--markdown FILE] [--plots FOLDER]
+[--fact NAME=VALUE]...
 
 Prints what the benchmarks found as a table, then the rows that have a target;
-writes all of it as JSON, and the plots as SVG. RESULTS holds an object of
+writes all of it as JSON, those rows as Markdown, and the plots as SVG. RESULTS holds an object of
 JSON on each line: rows of the table and points of the plots.
 """
 import argparse
@@ -46,10 +47,23 @@ def print_table(rows):
                         for cell, width in zip(line, widths)).rstrip())
 
 
+def write_markdown(path, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("| question | agentwal | against | ratio | wanted |\n"
+                   "|---|---|---|---|---|\n")
+        for row in rows:
+            question, measured, against, ratio, target, verdict = cells(row)
+            if verdict == "missed":
+                target = "**%s, missed**" % target
+            line = " | ".join((question, measured, against, ratio, target))
+            file.write("| %s |\n" % line.replace("<=", "≤").replace(">=", "≥"))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Shows what was measured.")
     parser.add_argument("results")
     parser.add_argument("--json")
+    parser.add_argument("--markdown")
     parser.add_argument("--plots")
     parser.add_argument("--fact", action="append", default=[])
     given = parser.parse_args()
@@ -68,6 +82,8 @@ def main():
             json.dump({"facts": facts, "rows": rows, "points": points}, file,
                       indent=1)
             file.write("\n")
+    if given.markdown:
+        write_markdown(given.markdown, aims)
     if given.plots:
         os.makedirs(given.plots, exist_ok=True)
         note = ", ".join(facts[name] for name in

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh [--quick|--long] [--filter PATTERN] [--json FILE] [--plots FOLDER]
+# run.sh [--quick|--long] [--filter PATTERN] [--json FILE] [--markdown FILE]
+#        [--plots FOLDER]
 #
 # Builds the benchmarks, runs them and prints one table: what was asked, what
 # was measured, the bare limit or the peer measured beside it, their ratio, the
@@ -10,6 +11,7 @@
 #            1,000,000 sessions, where the disk has room
 # --filter   only the benchmarks whose names match: append, open, replay, ...
 # --json     writes all that was found to this file
+# --markdown writes the rows that have a target to this file
 # --plots    draws the plots, as SVG, into this folder
 #
 # Stores are made in TMPDIR, or in the folder of the build, and removed.
@@ -35,7 +37,7 @@ while [ $# -gt 0 ]; do
         filter=${2:?--filter needs a pattern}
         shift
         ;;
-    --json | --plots)
+    --json | --markdown | --plots)
         report+=("$1" "${2:?$1 needs a path}")
         shift
         ;;

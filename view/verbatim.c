@@ -57,7 +57,7 @@ bool wal__verbatim_suits(const struct wal__verbatim *verbatim)
     struct wal__heap_arena arena;
     bool suits;
 
-    if (to->keeps_lines == NULL ||
+    if (to->keeps_lines == NULL || verbatim->known->is_fork ||
         verbatim->known->dialect != verbatim->dialect) {
         return false;
     }

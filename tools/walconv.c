@@ -27,6 +27,8 @@ static const char help[] =
     "        write sessions as that client has them, and say what is lost\n"
     "  export --dialect source|NAME --session SESSION --stdout STORE\n"
     "        one of them, on standard output\n"
+    "  follow --dialect NAME STORE OUTDIR\n"
+    "        keep such files current until interrupted\n"
     "  path --dialect source|NAME [--stream N] STORE OUTDIR SESSION\n"
     "        where that session's file lies\n"
     "  dialects\n"
@@ -143,9 +145,8 @@ static const struct {
     const char *name;
     int (*run)(struct cli *cli, int argc, char **argv);
 } commands[] = {
-    {"import", walconv_import},
-    {"export", walconv_export},
-    {"path", walconv_path},
+    {"import", walconv_import},     {"export", walconv_export},
+    {"follow", walconv_follow},     {"path", walconv_path},
     {"dialects", walconv_dialects},
 };
 

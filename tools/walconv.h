@@ -17,6 +17,7 @@
 int walconv_import(struct cli *cli, int argc, char **argv);
 int walconv_export(struct cli *cli, int argc, char **argv);
 int walconv_path(struct cli *cli, int argc, char **argv);
+int walconv_follow(struct cli *cli, int argc, char **argv);
 
 struct walconv_waiting;
 

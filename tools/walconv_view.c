@@ -79,6 +79,20 @@ static void print(const struct walconv_view *of, const struct wal_view *view,
     }
 }
 
+int walconv_view_print(const struct walconv_view *of, struct wal_view *view,
+                       const char *name, const struct wal_view_report *report)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    const char *path = NULL;
+    enum wal_status status = wal_view_path(view, 0, &path, &error);
+
+    if (status != WAL_OK) {
+        return cli_fail(of->cli, name, status, &error);
+    }
+    print(of, view, name, path, report);
+    return report->unreadable > 0 ? CLI_NO : CLI_DONE;
+}
+
 static int32_t put_stdout(void *ctx, const void *data, uint64_t size)
 {
     (void)ctx;
@@ -100,27 +114,18 @@ enum wal_status walconv_view_open(const struct walconv_view *of,
     return wal_view_open(of->store, session, &options, view, error);
 }
 
-int walconv_view_flush(const struct walconv_view *of, struct wal_view *view,
-                       const char *name, bool is_quiet)
+static int flush(const struct walconv_view *of, struct wal_view *view,
+                 const char *name)
 {
     struct wal_view_report report = {.struct_size = sizeof(report)};
     struct wal_error error = CLI_ERROR_INIT;
-    const char *path = NULL;
     enum wal_status status = wal_view_flush(view, &report, &error);
 
     if (status == WAL_ECALLBACK && cli_output_gone()) {
         return CLI_DONE; /* nobody is left to be told */
     }
-    if (status == WAL_OK) {
-        status = wal_view_path(view, 0, &path, &error);
-    }
-    if (status != WAL_OK) {
-        return cli_fail(of->cli, name, status, &error);
-    }
-    if (!is_quiet || report.lines > 0) {
-        print(of, view, name, path, &report);
-    }
-    return report.unreadable > 0 ? CLI_NO : CLI_DONE;
+    return status == WAL_OK ? walconv_view_print(of, view, name, &report)
+                            : cli_fail(of->cli, name, status, &error);
 }
 
 /* Checkpoints of a session lie beside its view. */
@@ -150,7 +155,7 @@ int walconv_view_export(const struct walconv_view *of, const char *id)
     if (status == WAL_OK) {
         status = walconv_view_open(of, session, &view, &error);
     }
-    code = status == WAL_OK ? walconv_view_flush(of, view, id, false)
+    code = status == WAL_OK ? flush(of, view, id)
                             : cli_fail(of->cli, id, status, &error);
     if (code <= CLI_NO && of->root != NULL && view != NULL) {
         code = cli_worse(code, put_checkpoints(of, session, view, id));

@@ -27,9 +27,9 @@ enum wal_status walconv_view_open(const struct walconv_view *of,
  * code. */
 int walconv_view_export(const struct walconv_view *of, const char *id);
 
-/* The same of a view that is open already; `name` is the session's. */
-int walconv_view_flush(const struct walconv_view *of, struct wal_view *view,
-                       const char *name, bool is_quiet);
+/* Prints what a flush did; the exit code. `name` is the session's. */
+int walconv_view_print(const struct walconv_view *of, struct wal_view *view,
+                       const char *name, const struct wal_view_report *report);
 
 /* Prints where the view of a session lies; the exit code. */
 int walconv_view_print_path(const struct walconv_view *of,

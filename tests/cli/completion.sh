@@ -71,7 +71,7 @@ offers "$WALBIN/walcat stores/one be" beta
 offers 'walcheck --s' --salvage --strict
 offers 'walcheck stores/one '
 offers 'walcheck --salvage st' stores
-offers 'walconv ' import export path dialects
+offers 'walconv ' import export follow path dialects
 offers 'walconv import --dialect c' claude codex
 offers 'walconv export --dialect s' source sdk spec11
 offers 'walconv import --dialect o' opencode

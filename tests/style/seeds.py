@@ -21,8 +21,9 @@ def known_tests():
         with open(path, encoding="utf-8") as file:
             found |= set(re.findall(r"^static void\s(test_\w+)\(", file.read(),
                                     flags=re.M))
-    for path in glob.glob(os.path.join(ROOT, "tests", "cli", "*.sh")):
-        found.add("tests/cli/" + os.path.basename(path))
+    for kind in ("*.sh", "*.py"):
+        for path in glob.glob(os.path.join(ROOT, "tests", "cli", kind)):
+            found.add("tests/cli/" + os.path.basename(path))
     return found
 
 

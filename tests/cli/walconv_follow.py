@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""walconv follow: views are current soon after the log is durable, also those
+of sessions that are new, and of many; killed at any point and started again it
+goes on; interrupted it ends well."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TOOLS = os.environ["WALBIN"]
+SOON = 0.1   # seconds, where nothing else runs
+LATE = 20.0  # by when all must be there whatever else runs
+
+
+def run(*command, code=0, **options):
+    done = subprocess.run([os.path.join(TOOLS, command[0]), *command[1:]],
+                          capture_output=True, check=False, **options)
+    assert done.returncode == code, (command, done.returncode, done.stderr)
+    return done
+
+
+def start(dialect, store, out):
+    return subprocess.Popen(
+        [os.path.join(TOOLS, "walconv"), "follow", "--dialect", dialect,
+         store, out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def stop(follow, number=signal.SIGTERM):
+    follow.send_signal(number)
+    told = follow.communicate()[1]
+    assert follow.returncode == 0, (follow.returncode, told)
+    assert told == b"", told
+
+
+class Writer:
+    """walctl append --each: an acknowledgement a line, once it is durable."""
+
+    def __init__(self, store, session):
+        self.process = subprocess.Popen(
+            [os.path.join(TOOLS, "walctl"), "append", "--each", store, session],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def say(self, text, role="user"):
+        entry = {"type": "message",
+                 "payload": {"role": role, "content": text, "id": "m"}}
+        self.process.stdin.write(json.dumps(entry).encode() + b"\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() != b""
+
+    def close(self):
+        self.process.stdin.close()
+        assert self.process.wait() == 0
+
+
+def holds(path, text):
+    try:
+        with open(path, "rb") as file:
+            return text.encode() in file.read()
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(path, text):
+    """How long it took until the file held the text."""
+    begin = time.monotonic()
+    while not holds(path, text):
+        assert time.monotonic() - begin < LATE, (path, text)
+        time.sleep(0.002)
+    return time.monotonic() - begin
+
+
+def path_of(dialect, store, out, session):
+    done = run("walconv", "path", "--dialect", dialect, store, out, session)
+    return done.stdout.decode().rstrip("\n")
+
+
+def files_of(root):
+    found = {}
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f != ".agentwal"]
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, root)] = file.read()
+    return found
+
+
+def expect_whole(dialect, store, out, work):
+    """What is there is what an export into an empty directory is; soon."""
+    with tempfile.TemporaryDirectory(dir=work) as fresh:
+        run("walconv", "export", "--dialect", dialect, store, fresh)
+        expected = files_of(fresh)
+    begin = time.monotonic()
+    while files_of(out) != expected:
+        assert time.monotonic() - begin < LATE, \
+            sorted(k for k, v in expected.items() if files_of(out).get(k) != v)
+        time.sleep(0.05)
+    own = os.listdir(os.path.join(out, ".agentwal"))
+    assert not any(n.endswith(".tmp") for n in own), own
+
+
+def check_soon(work):
+    """One session that grows, one that is new, and one that is redacted."""
+    store, out = os.path.join(work, "s-soon"), os.path.join(work, "o-soon")
+    run("walctl", "init", store)
+    run("walctl", "create", store, "--id", "one")
+    for dialect in ("entries", "pi"):
+        follow = start(dialect, store, out)
+        path = path_of(dialect, store, out, "one")
+        writer = Writer(store, "one")
+        waited = []
+        for n in range(40):
+            text = "%s says %d." % (dialect, n)
+            writer.say(text, "user" if n % 3 else "assistant")
+            waited.append(wait_for(path, text))
+        waited.sort()
+        print("%s: median %.1f ms, slowest %.1f ms" % (
+            dialect, 1000 * waited[20], 1000 * waited[-1]))
+        assert waited[20] < SOON, waited
+        writer.close()
+        name = "new-" + dialect
+        run("walctl", "create", store, "--id", name)
+        other = Writer(store, name)
+        other.say("a new session")
+        other.close()
+        wait_for(path_of(dialect, store, out, name), "a new session")
+        expect_whole(dialect, store, out, work)
+        stop(follow, signal.SIGINT if dialect == "pi" else signal.SIGTERM)
+        for folder, _, names in os.walk(out, topdown=False):
+            for file in names:
+                os.unlink(os.path.join(folder, file))
+
+
+def check_redaction(work):
+    """What a fork redacts is gone from its source's view too."""
+    store, out = os.path.join(work, "s-red"), os.path.join(work, "o-red")
+    run("walctl", "init", store)
+    run("walctl", "create", store, "--id", "one")
+    writer = Writer(store, "one")
+    writer.say("a secret")
+    writer.say("no secret")
+    writer.close()
+    listed = run("walcat", store, "one").stdout.splitlines()
+    run("walctl", "fork", store, "one", "--id", "two")
+    follow = start("codex", store, out)
+    for name in ("one", "two"):
+        wait_for(path_of("codex", store, out, name), "a secret")
+    run("walctl", "redact", store, "two", json.loads(listed[0])["id"])
+    expect_whole("codex", store, out, work)
+    for name in ("one", "two"):
+        assert not holds(path_of("codex", store, out, name), "a secret")
+    stop(follow)
+
+
+def check_changed(work):
+    """Lines of somebody else are named once, and stay."""
+    store, out = os.path.join(work, "s-own"), os.path.join(work, "o-own")
+    run("walctl", "init", store)
+    run("walctl", "create", store, "--id", "one")
+    follow = start("entries", store, out)
+    writer = Writer(store, "one")
+    writer.say("first")
+    path = path_of("entries", store, out, "one")
+    wait_for(path, "first")
+    time.sleep(0.3)
+    with open(path, "ab") as file:
+        file.write(b'{"mine":true}\n')
+    for n in range(3):
+        writer.say("second %d" % n)
+        time.sleep(0.2)
+    writer.close()
+    follow.send_signal(signal.SIGTERM)
+    told = follow.communicate()[1]
+    assert follow.returncode == 1, told
+    assert told.count(b"import it first") == 1, told
+    assert holds(path, '{"mine":true}\n') and not holds(path, "second")
+
+
+def check_many(work):
+    """More sessions than are held open, each of which goes on."""
+    store, out = os.path.join(work, "s-many"), os.path.join(work, "o-many")
+    folder = os.path.join(work, "many")
+    run("walctl", "init", store)
+    os.mkdir(folder)
+    follow = start("claude", store, out)
+    for turn in range(3):
+        for n in range(150):
+            with open(os.path.join(folder, "%d.jsonl" % n), "a",
+                      encoding="utf-8") as file:
+                uuid = "%08x-0000-4000-8000-%012x" % (n, turn + 1)
+                file.write(json.dumps({
+                    "parentUuid": None if turn == 0 else
+                    "%08x-0000-4000-8000-%012x" % (n, turn),
+                    "sessionId": "%08x-0000-4000-8000-000000000000" % n,
+                    "cwd": "/p", "type": "user", "uuid": uuid,
+                    "timestamp": "2026-01-02T03:04:05.000Z",
+                    "message": {"role": "user", "content": "turn %d" % turn},
+                }) + "\n")
+        run("walconv", "import", store, folder)
+        expect_whole("claude", store, out, work)
+    stop(follow)
+
+
+def check_killed(work):
+    """Killed at any point while somebody writes, and started again."""
+    seed = int(os.environ.get("AGENTWAL_SEED", time.time_ns() & 0xFFFFFFFF))
+    kills = 200 if "AGENTWAL_LONG" in os.environ else 25
+    print("AGENTWAL_SEED=%d" % seed)
+    chance = random.Random(seed)
+    store = os.path.join(work, "s-kill")
+    run("walctl", "init", store)
+    for name in ("one", "two"):
+        run("walctl", "create", store, "--id", name)
+    writers = [Writer(store, name) for name in ("one", "two")]
+    for dialect in ("entries", "pi", "codex", "spec11"):
+        out = os.path.join(work, "o-kill-" + dialect)
+        for n in range(kills):
+            follow = start(dialect, store, out)
+            end = time.monotonic() + chance.random() * 0.12
+            while time.monotonic() < end:
+                chance.choice(writers).say(
+                    "%s %d" % (dialect, n),
+                    chance.choice(("user", "assistant")))
+            follow.kill()
+            follow.communicate()
+        follow = start(dialect, store, out)
+        chance.choice(writers).say("the last")
+        expect_whole(dialect, store, out, work)
+        stop(follow)
+    for writer in writers:
+        writer.close()
+
+
+def check_refused(work):
+    store = os.path.join(work, "s-refused")
+    run("walctl", "init", store)
+    run("walconv", "follow", store, "o", code=2)
+    run("walconv", "follow", "--dialect", "source", store, "o", code=2)
+    run("walconv", "follow", "--dialect", "lines", store, "o", code=2)
+    run("walconv", "follow", "--dialect", "pi", store + "-none", "o", code=3)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        check_refused(work)
+        check_soon(work)
+        check_redaction(work)
+        check_changed(work)
+        check_many(work)
+        check_killed(work)
+
+
+sys.exit(main())

@@ -1,0 +1,377 @@
+/*
+ * bench_convert.cc - what does it cost to take a transcript into a store, and
+ * to give it back? walconv as a process of its own on one processor, with the
+ * file in the page cache: import, import of a file that is known, of one that
+ * grew by ten lines, export of the source. Beside each the bare limit: the
+ * same bytes copied with one sync, or read twice and compared. Then the most
+ * anonymous memory that it takes, also of one line of 100 MB.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "bench/harness.h"
+#include "bench/transcript.h"
+
+namespace
+{
+
+const size_t piece = 1 << 20;
+const size_t line_size = 100000000;
+const int added_lines = 10;
+
+uint64_t transcript_size()
+{
+    return bench::pick<uint64_t>(50000000, 200000000, 2700000000);
+}
+
+std::string walconv()
+{
+    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() /
+            "../bin/walconv")
+        .string();
+}
+
+double seconds(const timeval &time)
+{
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+/* --- processes ---------------------------------------------------------- */
+
+/* What running a command took. */
+struct run {
+    double time = 0; /* from start to end */
+    double used = 0; /* of a processor */
+    double peak = 0; /* anonymous bytes, where that was asked for */
+};
+
+/* The processor that all is measured on: the last one there is. */
+void stay_on_one()
+{
+    cpu_set_t set;
+    int last = 0;
+
+    bench::require(sched_getaffinity(0, sizeof(set), &set) == 0, "affinity");
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        last = CPU_ISSET(i, &set) ? i : last;
+    }
+    CPU_ZERO(&set);
+    CPU_SET(last, &set);
+    bench::require(sched_setaffinity(0, sizeof(set), &set) == 0, "affinity");
+}
+
+pid_t start(const std::vector<std::string> &words)
+{
+    std::vector<char *> argv;
+
+    for (const std::string &word : words) {
+        argv.push_back(const_cast<char *>(word.c_str()));
+    }
+    argv.push_back(nullptr);
+    pid_t pid = fork();
+    bench::require(pid >= 0, "fork failed");
+    if (pid == 0) {
+        int nothing = open("/dev/null", O_WRONLY);
+
+        stay_on_one();
+        dup2(nothing, STDOUT_FILENO);
+        execv(argv[0], argv.data());
+        _exit(127);
+    }
+    return pid;
+}
+
+double anonymous(pid_t pid)
+{
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::string word;
+    double kibibytes = 0;
+
+    while (status >> word) {
+        if (word == "RssAnon:") {
+            status >> kibibytes;
+        }
+    }
+    return kibibytes * 1024;
+}
+
+run measure(const std::vector<std::string> &words, bool is_watched = false)
+{
+    double begin = bench::now();
+    pid_t pid = start(words);
+    rusage usage;
+    run result;
+    int status;
+
+    while (is_watched && wait4(pid, &status, WNOHANG, &usage) == 0) {
+        result.peak = std::max(result.peak, anonymous(pid));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    bench::require(is_watched || wait4(pid, &status, 0, &usage) == pid,
+                   "wait4 failed");
+    bench::require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                   words[0] + " " + words[1] + " failed");
+    result.time = bench::now() - begin;
+    result.used = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    return result;
+}
+
+run import(const std::string &store, const std::string &file,
+           bool is_watched = false)
+{
+    return measure({walconv(), "import", "--no-progress", store, file},
+                   is_watched);
+}
+
+run export_source(const std::string &store, const std::string &out,
+                  bool is_watched = false)
+{
+    return measure({walconv(), "export", "--no-progress", "--dialect", "source",
+                    store, out},
+                   is_watched);
+}
+
+/* --- files -------------------------------------------------------------- */
+
+/* Appends rows of a transcript until so many bytes or rows are there. */
+void add_rows(const std::string &path, transcript *made, uint64_t bytes,
+              uint64_t rows)
+{
+    std::vector<char> row(TRANSCRIPT_ROW_MAX);
+    FILE *file = fopen(path.c_str(), "a");
+    uint64_t done = 0;
+
+    bench::require(file != nullptr, "cannot write " + path);
+    for (uint64_t i = 0; i < rows && done < bytes; i++) {
+        size_t size = transcript_row(made, row.data());
+
+        bench::require(fwrite(row.data(), 1, size, file) == size, "no space");
+        done += size;
+    }
+    bench::require(fclose(file) == 0, "no space");
+}
+
+void make_line(const std::string &path)
+{
+    const std::string head = "{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":"
+                             "\"s\",\"message\":{\"role\":\"user\",\"content\":"
+                             "\"";
+    transcript random;
+    FILE *file = fopen(path.c_str(), "w");
+
+    transcript_init(&random, 1);
+    bench::require(file != nullptr, "cannot write " + path);
+    fputs(head.c_str(), file);
+    for (size_t size = 0; size < line_size; size += 8) {
+        fprintf(file, "%07llu ",
+                static_cast<unsigned long long>(
+                    transcript_draw(&random, 10000000)));
+    }
+    fputs("\"}}\n", file);
+    bench::require(fclose(file) == 0, "no space");
+}
+
+/* --- bare limits -------------------------------------------------------- */
+
+/* FROM TO: copies with one sync; the time. */
+void copy(const bench::arguments &given)
+{
+    std::vector<char> bytes(piece);
+    double begin = bench::now();
+    int in = open(given[0].c_str(), O_RDONLY | O_CLOEXEC);
+    int out = open(given[1].c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ssize_t got;
+
+    stay_on_one();
+    bench::require(in >= 0 && out >= 0, "cannot copy");
+    while ((got = read(in, bytes.data(), bytes.size())) > 0) {
+        bench::require(write(out, bytes.data(), static_cast<size_t>(got)) ==
+                           got,
+                       "cannot write");
+    }
+    bench::require(fdatasync(out) == 0, "cannot sync");
+    bench::answer({bench::now() - begin});
+}
+
+/* FILE: reads it and a second time, and compares; the time. */
+void compare(const bench::arguments &given)
+{
+    std::vector<char> one(piece), other(piece);
+    double begin = bench::now();
+    int file = open(given[0].c_str(), O_RDONLY | O_CLOEXEC);
+    off_t at = 0;
+    ssize_t got;
+
+    stay_on_one();
+    bench::require(file >= 0, "cannot read");
+    while ((got = pread(file, one.data(), piece, at)) > 0) {
+        bench::require(
+            pread(file, other.data(), piece, at) == got &&
+                memcmp(one.data(), other.data(), static_cast<size_t>(got)) == 0,
+            "a file changed");
+        at += got;
+    }
+    bench::answer({bench::now() - begin});
+}
+
+/* --- measuring ---------------------------------------------------------- */
+
+/* One of the questions, over all turns. */
+struct question {
+    const char *name;
+    double target; /* MB/s; 0: none */
+    bench::series times, used, bares;
+
+    void add(const run &run, double bare)
+    {
+        times.add(run.time);
+        used.add(run.used);
+        bares.add(bare);
+    }
+};
+
+void tell(const question &question, uint64_t bytes)
+{
+    double megabytes = static_cast<double>(bytes) * 1e-6;
+    double time = question.times.median();
+    double bare = question.bares.median();
+    char ratio[32];
+
+    snprintf(ratio, sizeof(ratio), " (%.1f x)", time / bare);
+    bench::report(
+        {std::string("convert, ") + question.name,
+         bench::millis(time) + " (processor " +
+             bench::millis(question.used.median()) + ")",
+         bench::millis(bare) + ratio, megabytes / time,
+         question.target > 0 ? bench::wanted::at_least : bench::wanted::nothing,
+         question.target, "MB/s"});
+}
+
+void tell_memory(const std::string &name, double peak)
+{
+    bench::report({"convert, " + name + ", anonymous memory",
+                   bench::mebibytes(peak), "", peak / 1048576,
+                   bench::wanted::at_most, 64, "MiB"});
+}
+
+/* One turn in a folder of its own. */
+void turn(const bench::folder &place, const std::string &file, transcript made,
+          std::vector<question> &questions)
+{
+    std::string store = place / "store", out = place / "out";
+    std::string copied = place / "copied", grown = place / "grown.jsonl";
+    uint64_t bytes = std::filesystem::file_size(file);
+
+    bench::remove_all(store);
+    bench::remove_all(out);
+    bench::remove_all(copied);
+    bench::copy_file(file, grown);
+    bench::close_store(bench::open_store(store));
+    bench::settle(place.path());
+
+    double bare = bench::run_child("copy", {file, copied})[0];
+    questions[0].add(import(store, grown), bare);
+    double read = bench::run_child("compare", {file})[0];
+    questions[1].add(import(store, grown), read);
+    add_rows(grown, &made, UINT64_MAX, added_lines);
+    questions[2].add(import(store, grown), read);
+    bench::settle(place.path());
+    bench::remove_all(copied);
+    bare = bench::run_child("copy", {file, copied})[0];
+    questions[3].add(export_source(store, out), bare);
+    questions[4].add(export_source(store, out), read);
+    bench::require(std::filesystem::file_size(out + "/grown.jsonl") > bytes,
+                   "not all came out");
+}
+
+void convert(benchmark::State &state)
+{
+    bench::folder place;
+    std::string file = place / "transcript.jsonl";
+    transcript made;
+    std::vector<question> questions = {
+        {"import", 200, {}, {}, {}},
+        {"import again, nothing new", 0, {}, {}, {}},
+        {"import again, 10 lines more", 0, {}, {}, {}},
+        {"export of the source", 500, {}, {}, {}},
+        {"export again, nothing new", 0, {}, {}, {}},
+    };
+
+    if (bench::free_bytes(place.path()) < transcript_size() * 6) {
+        state.SkipWithError("the disk has no room");
+        return;
+    }
+    transcript_init(&made, 1);
+    add_rows(file, &made, transcript_size(), UINT64_MAX);
+    for (auto _ : state) {
+        double begin = bench::now();
+
+        turn(place, file, made, questions);
+        state.SetIterationTime(bench::now() - begin);
+    }
+    for (const question &question : questions) {
+        tell(question, std::filesystem::file_size(file));
+    }
+}
+
+/* Imports and exports, and tells the most memory that it took. */
+void watch(const bench::folder &place, const std::string &name,
+           const std::string &file)
+{
+    std::string store = place / "store", out = place / "out";
+
+    bench::remove_all(store);
+    bench::remove_all(out);
+    bench::close_store(bench::open_store(store));
+    tell_memory("import of " + name, import(store, file, true).peak);
+    tell_memory("import again of " + name, import(store, file, true).peak);
+    tell_memory("export of " + name, export_source(store, out, true).peak);
+}
+
+void memory(benchmark::State &state)
+{
+    bench::folder place;
+    std::string file = place / "transcript.jsonl", line = place / "line.jsonl";
+    transcript made;
+
+    if (bench::free_bytes(place.path()) < transcript_size() * 6) {
+        state.SkipWithError("the disk has no room");
+        return;
+    }
+    transcript_init(&made, 1);
+    add_rows(file, &made, transcript_size(), UINT64_MAX);
+    make_line(line);
+    for (auto _ : state) {
+        double begin = bench::now();
+
+        watch(place, bench::mebibytes(static_cast<double>(transcript_size())),
+              file);
+        watch(place, "a line of 100 MB", line);
+        state.SetIterationTime(bench::now() - begin);
+    }
+}
+
+void setup()
+{
+    bench::add("convert", bench::pick(3, 7, 3), convert);
+    bench::add("convert/memory", 1, memory);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return bench::run(argc, argv, setup,
+                      {{"copy", copy}, {"compare", compare}});
+}

@@ -31,7 +31,7 @@ const int added_lines = 10;
 
 uint64_t transcript_size()
 {
-    return bench::pick<uint64_t>(50000000, 200000000, 2700000000);
+    return bench::pick<uint64_t>(200000000, 200000000, 2700000000);
 }
 
 std::string walconv()

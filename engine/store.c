@@ -15,6 +15,10 @@
 
 /* --- store -------------------------------------------------------------- */
 
+/* Where nothing may be written to the store its files go where files of no
+ * consequence do. */
+#define SPILL_ELSEWHERE "/var/tmp"
+
 static enum wal_status check_open(const char *path,
                                   const struct wal_open_options *options,
                                   struct wal_store **store,
@@ -56,6 +60,14 @@ static enum wal_status check_open(const char *path,
     return WAL_OK;
 }
 
+/* Files are no place for what a caller wants to have without maps, or wants
+ * to have on no disk. */
+static bool may_spill(const struct wal__core_options *options)
+{
+    return options->io == &wal__io_posix &&
+           (options->open.flags & WAL_OPEN_PREAD) == 0;
+}
+
 enum wal_status
 wal__store_open(const char *path, const struct wal_open_options *options,
                 const struct wal__heap *heap, const struct wal__io *io,
@@ -88,9 +100,17 @@ wal__store_open(const char *path, const struct wal_open_options *options,
         wal__heap_free(heap, opened);
         return wal__fail(error, status, 0, NULL, 0, "no memory");
     }
+    if (may_spill(&core_options)) {
+        bool is_read = (core_options.open.flags & WAL_OPEN_READ_ONLY) != 0;
+
+        wal__spill_init(&opened->spill, heap,
+                        is_read ? SPILL_ELSEWHERE : opened->core.env.root);
+        core_options.large = &opened->spill.heap;
+    }
     status = wal__core_init(&opened->core, path, &core_options, error);
     if (status != WAL_OK) {
         wal__core_deinit(&opened->core);
+        wal__spill_deinit(&opened->spill);
         wal__io_memory_destroy(opened->memory);
         wal__heap_free(heap, opened);
         return status;
@@ -126,6 +146,7 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
     heap = store->core.env.heap;
     status = wal__core_finish(&store->core, store->memory == NULL, error);
     wal__core_deinit(&store->core);
+    wal__spill_deinit(&store->spill);
     wal__io_memory_destroy(store->memory);
     wal__heap_free(heap, store);
     return status;

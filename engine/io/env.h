@@ -15,6 +15,7 @@ enum {
 
 struct wal__env {
     const struct wal__heap *heap;
+    const struct wal__heap *large; /* for what grows with a session */
     const struct wal__io *io;
     struct wal__chance *chance; /* for made-up ids; null: from io each time */
     char root[WAL__PATH_MAX];   /* the store's directory */

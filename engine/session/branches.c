@@ -41,7 +41,7 @@ void wal__slot_deinit(struct wal__branch_slot *slot)
 static void init_slot(struct wal__core *core, struct wal__branch_slot *slot,
                       uint32_t number)
 {
-    wal__branch_init(&slot->branch, core->env.heap, number);
+    wal__branch_init(&slot->branch, core->env.large, number);
     wal__marks_init(&slot->marks, core->env.heap);
     wal__documents_init(&slot->documents, core->env.heap);
 }

@@ -60,6 +60,7 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
     memcpy(core->env.root, path, size);
     core->env.root[size] = '\0';
     core->env.heap = options->heap;
+    core->env.large = options->large != NULL ? options->large : options->heap;
     core->env.io = options->io;
     core->env.chance = &core->chance;
     core->env.read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;

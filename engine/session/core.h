@@ -82,6 +82,7 @@ struct wal__core {
 /* What the interface's options come to. */
 struct wal__core_options {
     const struct wal__heap *heap;
+    const struct wal__heap *large; /* used under the state lock; null: heap */
     const struct wal__io *io;
     struct wal_open_options open;
     bool migrates; /* a store of an older version is opened to be written */

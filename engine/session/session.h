@@ -6,11 +6,13 @@
 #ifndef WAL_SESSION_SESSION_H
 #define WAL_SESSION_SESSION_H
 
+#include "engine/io/spill.h"
 #include "engine/session/core.h"
 
 struct wal_store {
     struct wal__core core;
     struct wal__io *memory; /* WAL_OPEN_MEMORY: its files; else null */
+    struct wal__spill spill;
 };
 
 struct wal_list {

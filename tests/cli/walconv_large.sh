@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lines of 10 and 100 MB go in and come out in 64 MiB of anonymous memory,
-# whole, and each in one entry.
+# Lines of 10 and 100 MB, and millions of short ones, go in and come out in
+# 64 MiB of anonymous memory, whole, and each in one entry.
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
@@ -89,6 +89,16 @@ lean walconv import --json "$work/grown" "$work/grow.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 2 and rows[0]["duplicates"] == 1' "$work/rows"
 lean walconv export --dialect source "$work/grown" "$work/grown-out" >/dev/null
 cmp "$work/whole.jsonl" "$work/grown-out/grow.jsonl"
+
+# Two million lines take no more.
+seq -f '{"n":%.0f}' 2000000 >"$work/tiny.jsonl"
+walctl init "$work/tiny"
+lean walconv import "$work/tiny" "$work/tiny.jsonl" >/dev/null
+lean walconv import --json "$work/tiny" "$work/tiny.jsonl" >"$work/rows"
+json 'rows[0]["appended"] == 0' "$work/rows"
+lean walconv export --dialect source "$work/tiny" "$work/tiny-out" >/dev/null
+cmp "$work/tiny.jsonl" "$work/tiny-out/tiny.jsonl"
+rm -r "$work/tiny" "$work/tiny-out"
 
 # An entry's payload is printed as it is read.
 {

@@ -241,21 +241,22 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
     return reserve_id(heap, stream);
 }
 
-static uint64_t depth_under(const struct wal__branch *branch,
-                            const struct wal__stream *stream, uint64_t parent)
+/* Sets depth and is_known of a run that begins under `parent`. */
+static void set_depth(const struct wal__branch *branch,
+                      const struct wal__stream *stream, uint64_t parent,
+                      struct wal__run *run)
 {
     uint32_t ordinal;
 
     if (parent == 0) {
-        return 0;
+        run->is_known = true;
+    } else if (parent == branch->fork_sequence) {
+        run->depth = branch->inherited;
+        run->is_known = stream->number == branch->fork_stream;
+    } else if (wal__branch_find_sequence(stream, parent, &ordinal)) {
+        run->depth = wal__branch_depth(stream, ordinal) + 1;
+        run->is_known = wal__branch_knows_depth(stream, ordinal);
     }
-    if (parent == branch->fork_sequence) {
-        return branch->inherited;
-    }
-    if (wal__branch_find_sequence(stream, parent, &ordinal)) {
-        return wal__branch_depth(stream, ordinal) + 1;
-    }
-    return 0;
 }
 
 static bool goes_on(const struct wal__stream *stream, uint64_t parent)
@@ -267,11 +268,10 @@ static bool goes_on(const struct wal__stream *stream, uint64_t parent)
 static void start_run(const struct wal__branch *branch,
                       struct wal__stream *stream, uint64_t parent)
 {
-    stream->runs[stream->run_count] = (struct wal__run){
-        .first = stream->entry_count,
-        .parent = parent,
-        .depth = depth_under(branch, stream, parent),
-    };
+    struct wal__run run = {.first = stream->entry_count, .parent = parent};
+
+    set_depth(branch, stream, parent, &run);
+    stream->runs[stream->run_count] = run;
     stream->run_count++;
 }
 
@@ -398,6 +398,13 @@ uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal)
     const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
 
     return run->depth + (ordinal - run->first);
+}
+
+bool wal__branch_knows_depth(const struct wal__stream *stream, uint32_t ordinal)
+{
+    WAL__ASSERT(ordinal < stream->entry_count);
+
+    return stream->runs[stream->entries[ordinal].run].is_known;
 }
 
 enum wal_status wal__branch_path(const struct wal__branch *branch,

@@ -32,6 +32,8 @@ struct wal__run {
     uint64_t depth;  /* of the first entry: own entries above it on its path,
                       * plus inherited_depth when the path enters the fork's
                       * past */
+    bool is_known;   /* its path ends at a root or at the fork point, so that
+                      * this is all of its depth */
 };
 
 struct wal__stream {
@@ -103,6 +105,11 @@ bool wal__branch_find_sequence(const struct wal__stream *stream,
                                uint64_t sequence, uint32_t *ordinal);
 
 uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal);
+
+/* Whether that is the entry's depth: false where its path goes on above what
+ * the branch has, elsewhere than at the fork point, or has lost an entry. */
+bool wal__branch_knows_depth(const struct wal__stream *stream,
+                             uint32_t ordinal);
 
 /* A stretch of own entries on a path. */
 struct wal__stretch {

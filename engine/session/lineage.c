@@ -258,25 +258,6 @@ enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
     return status;
 }
 
-/* Whether the path from an own entry goes on where the branch knows the depth:
- * at a root or at the fork point. */
-static enum wal_status depth_is_known(const struct wal__core *core,
-                                      const struct wal__branch *branch,
-                                      const struct wal__stream *stream,
-                                      uint32_t ordinal, bool *known)
-{
-    struct wal__buf stretches;
-    enum wal_status status;
-    uint64_t rest = 0;
-
-    wal__buf_init(&stretches, core->env.heap);
-    status = wal__branch_path(branch, stream, ordinal, &stretches, &rest);
-    wal__buf_deinit(&stretches);
-    *known = rest == 0 || (rest == branch->fork_sequence &&
-                           stream->number == branch->fork_stream);
-    return status;
-}
-
 enum wal_status wal__core_depth(struct wal__core *core, uint32_t number,
                                 uint32_t stream, uint64_t sequence,
                                 uint64_t *depth, struct wal_error *error)
@@ -284,7 +265,6 @@ enum wal_status wal__core_depth(struct wal__core *core, uint32_t number,
     const struct wal__stream *own;
     struct wal__branch_slot *slot;
     struct wal__buf parts;
-    bool known = false;
     uint32_t ordinal;
     enum wal_status status = wal__core_branch(core, number, &slot, error);
 
@@ -292,17 +272,13 @@ enum wal_status wal__core_depth(struct wal__core *core, uint32_t number,
         return status;
     }
     own = wal__branch_stream(&slot->branch, stream);
-    if (own != NULL && wal__branch_find_sequence(own, sequence, &ordinal)) {
-        status = depth_is_known(core, &slot->branch, own, ordinal, &known);
-    }
-    if (status == WAL_OK && known) {
+    if (own != NULL && wal__branch_find_sequence(own, sequence, &ordinal) &&
+        wal__branch_knows_depth(own, ordinal)) {
         *depth = wal__branch_depth(own, ordinal);
         return WAL_OK;
     }
     wal__buf_init(&parts, core->env.heap);
-    if (status == WAL_OK) {
-        status = wal__core_path(core, number, stream, sequence, &parts, error);
-    }
+    status = wal__core_path(core, number, stream, sequence, &parts, error);
     if (status == WAL_OK) {
         uint64_t count = 0;
 

@@ -95,6 +95,22 @@ static uint64_t model_depth(const struct model *model, uint32_t stream,
     }
 }
 
+/* Whether a path ends at a root or at the fork point. */
+static bool model_knows_depth(const struct model *model, uint32_t stream,
+                              uint64_t sequence)
+{
+    const struct wal__posting *entry = model_entry(model, stream, sequence);
+    uint64_t parent = 0;
+
+    for (; entry != NULL; entry = model_entry(model, stream, parent)) {
+        parent = entry->parent;
+        if (model->is_fork && parent == FORK_SEQUENCE) {
+            return stream == 1;
+        }
+    }
+    return parent == 0;
+}
+
 static uint64_t model_head(const struct model *model, uint32_t stream)
 {
     for (uint32_t i = model->count; i > 0; i--) {
@@ -252,6 +268,8 @@ static void assert_entries(const struct wal__branch *branch,
         assert_int_equal(found, ordinal);
         assert_int_equal(wal__branch_depth(stream, ordinal),
                          model_depth(model, number, posting->sequence));
+        assert_int_equal(wal__branch_knows_depth(stream, ordinal),
+                         model_knows_depth(model, number, posting->sequence));
         ordinal++;
     }
     if (stream == NULL) {

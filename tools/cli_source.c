@@ -16,8 +16,7 @@
 #include "format/jsonl/json_scan.h"
 #include "format/jsonl/json_value.h"
 #include "tools/cli.h"
-
-#define COMPARE_SIZE 65536
+#include "tools/cli_window.h"
 
 static bool is_utf8(const char *text, size_t size)
 {
@@ -369,7 +368,7 @@ enum wal_status cli_lines_check(struct cli_lines *lines,
 
 /* A place in a file that is compared. */
 struct place {
-    int fd;
+    struct cli_window *window;
     uint64_t offset; /* behind what was the same */
     bool differs;
 };
@@ -378,22 +377,14 @@ struct place {
 static bool compare(void *ctx, const void *data, size_t size)
 {
     struct place *place = ctx;
-    const char *bytes = data;
-    char buffer[COMPARE_SIZE];
 
-    while (size > 0 && !place->differs) {
-        size_t want = size < sizeof(buffer) ? size : sizeof(buffer);
-        ssize_t got = pread(place->fd, buffer, want, (off_t)place->offset);
-
-        if (got <= 0 || memcmp(buffer, bytes, (size_t)got) != 0) {
-            place->differs = true;
-            break;
-        }
-        bytes += got;
-        place->offset += (uint64_t)got;
-        size -= (size_t)got;
+    if (place->differs ||
+        !cli_window_has(place->window, place->offset, data, size)) {
+        place->differs = true;
+        return false;
     }
-    return !place->differs;
+    place->offset += size;
+    return true;
 }
 
 /* Passes over the line at *offset, whatever it is. */
@@ -463,13 +454,12 @@ static void match_line(struct cli_match *match, struct place *place,
     match->timestamp = entry->timestamp;
 }
 
-static enum wal_status match_entry(struct cli_lines *lines,
-                                   struct wal_store *store,
-                                   struct cli_match *match, int fd,
-                                   const struct wal_entry *entry,
-                                   struct wal_error *error)
+static enum wal_status
+match_entry(struct cli_lines *lines, struct wal_store *store,
+            struct cli_match *match, struct cli_window *window,
+            const struct wal_entry *entry, struct wal_error *error)
 {
-    struct place place = {.fd = fd, .offset = match->bytes};
+    struct place place = {.window = window, .offset = match->bytes};
     bool is_tail = entry->stream == CLI_TAILS;
     char before[CLI_BEFORE_SIZE];
     size_t size = cli_line_before(entry, is_open(match), before);
@@ -501,6 +491,7 @@ enum wal_status cli_source_match(struct wal_store *store,
                                  struct wal_error *error)
 {
     struct cli_match found = {.is_prefix = true};
+    struct cli_window window;
     struct cli_lines lines;
     struct wal_entry entry;
     enum wal_status status;
@@ -509,17 +500,19 @@ enum wal_status cli_source_match(struct wal_store *store,
     if (status != WAL_OK) {
         return status;
     }
+    cli_window_init(&window, fd);
     while (found.is_prefix &&
            (status = cli_lines_next(&lines, &entry, error)) == WAL_OK) {
         if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
             match_redacted(&found, fd, &entry);
             continue;
         }
-        status = match_entry(&lines, store, &found, fd, &entry, error);
+        status = match_entry(&lines, store, &found, &window, &entry, error);
         if (status != WAL_OK) {
             break;
         }
     }
+    cli_window_deinit(&window);
     found.natives = lines.natives;
     cli_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {

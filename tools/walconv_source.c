@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/cli_source.h"
+#include "tools/cli_window.h"
 #include "tools/walconv_place.h"
 
 enum state {
@@ -23,31 +24,14 @@ enum state {
 };
 
 struct sink {
-    FILE *stream;  /* to write to; or */
-    int fd;        /* to compare with: a file */
-    uint64_t size; /* of this size */
-    uint64_t at;   /* bytes that went in */
-    uint64_t had;  /* entries that end behind are new */
-    bool is_open;  /* what went in last has no newline */
-    bool is_other; /* the file differs */
+    FILE *stream;             /* to write to; or */
+    struct cli_window window; /* to compare with: a file */
+    uint64_t size;            /* of this size */
+    uint64_t at;              /* bytes that went in */
+    uint64_t had;             /* entries that end behind are new */
+    bool is_open;             /* what went in last has no newline */
+    bool is_other;            /* the file differs */
 };
-
-static bool file_has(int fd, uint64_t offset, const char *bytes, size_t size)
-{
-    char buffer[65536];
-
-    while (size > 0) {
-        size_t want = size < sizeof(buffer) ? size : sizeof(buffer);
-        ssize_t got = pread(fd, buffer, want, (off_t)offset);
-        if (got <= 0 || memcmp(buffer, bytes, (size_t)got) != 0) {
-            return false;
-        }
-        bytes += got;
-        offset += (uint64_t)got;
-        size -= (size_t)got;
-    }
-    return true;
-}
 
 /* Writes bytes, or compares those that the file is long enough for. */
 static bool sink_take(void *ctx, const void *data, size_t size)
@@ -61,7 +45,8 @@ static bool sink_take(void *ctx, const void *data, size_t size)
         if (common > sink->size - sink->at) {
             common = sink->size - sink->at;
         }
-        sink->is_other = !file_has(sink->fd, sink->at, data, (size_t)common);
+        sink->is_other =
+            !cli_window_has(&sink->window, sink->at, data, (size_t)common);
     }
     sink->at += size;
     return !sink->is_other;
@@ -145,26 +130,29 @@ static int look(const struct walconv_source *source, enum state *state,
         walconv_place_directory(source->root, source->path, true, &name);
     int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int code = CLI_DONE;
+    int fd;
 
     *size = 0;
-    sink.fd = directory < 0 ? -1 : openat(directory, name, flags);
-    *state = errno == ENOENT && sink.fd < 0 ? STATE_NONE : STATE_OTHER;
+    fd = directory < 0 ? -1 : openat(directory, name, flags);
+    *state = errno == ENOENT && fd < 0 ? STATE_NONE : STATE_OTHER;
     if (directory >= 0) {
         close(directory);
     }
-    if (sink.fd < 0) {
+    if (fd < 0) {
         return CLI_DONE;
     }
-    if (fstat(sink.fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
         sink.size = (uint64_t)stat.st_size;
         sink.had = sink.size;
+        cli_window_init(&sink.window, fd);
         code = pass_lines(source, &sink, outcome);
+        cli_window_deinit(&sink.window);
         if (!sink.is_other) {
             *state = sink.at > sink.size ? STATE_SHORTER : STATE_SAME;
         }
         *size = sink.size;
     }
-    close(sink.fd);
+    close(fd);
     return code;
 }
 
@@ -180,7 +168,7 @@ static int replace(const struct walconv_source *source, uint64_t had,
                    bool is_new, struct walconv_outcome *outcome)
 {
     struct walconv_place_file file = {.stream = NULL};
-    struct sink sink = {.fd = -1, .had = had};
+    struct sink sink = {.had = had};
     const char *name = NULL;
     int directory =
         walconv_place_directory(source->root, source->path, false, &name);
@@ -230,7 +218,7 @@ int walconv_source_put(const struct walconv_source *source,
 int walconv_source_print(const struct walconv_source *source,
                          struct walconv_outcome *outcome)
 {
-    struct sink sink = {.stream = stdout, .fd = -1};
+    struct sink sink = {.stream = stdout};
 
     return pass_lines(source, &sink, outcome);
 }

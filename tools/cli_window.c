@@ -1,0 +1,65 @@
+/*
+ * cli_window - reads a file in pieces, so that short comparisons cost no call
+ * each.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/cli_window.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+#define WINDOW_SIZE ((size_t)128 << 10)
+
+void cli_window_init(struct cli_window *window, int fd)
+{
+    *window = (struct cli_window){.fd = fd, .bytes = cli_alloc(WINDOW_SIZE)};
+}
+
+void cli_window_deinit(struct cli_window *window)
+{
+    free(window->bytes);
+    window->bytes = NULL;
+}
+
+/* Moves the window to the offset, unless that is in it; false where the file
+ * has nothing, or cannot be read. */
+static bool move(struct cli_window *window, uint64_t offset)
+{
+    ssize_t got;
+
+    if (offset >= window->offset && offset - window->offset < window->size) {
+        return true;
+    }
+    got = pread(window->fd, window->bytes, WINDOW_SIZE, (off_t)offset);
+    window->offset = offset;
+    window->size = got > 0 ? (size_t)got : 0;
+    return got > 0;
+}
+
+bool cli_window_has(struct cli_window *window, uint64_t offset,
+                    const void *data, size_t size)
+{
+    const char *bytes = data;
+
+    while (size > 0) {
+        size_t at;
+        size_t common;
+
+        if (!move(window, offset)) {
+            return false;
+        }
+        at = (size_t)(offset - window->offset);
+        common = window->size - at < size ? window->size - at : size;
+        if (memcmp(window->bytes + at, bytes, common) != 0) {
+            return false;
+        }
+        bytes += common;
+        offset += common;
+        size -= common;
+    }
+    return true;
+}

@@ -319,7 +319,11 @@ static void replace_once(uint64_t *random)
     if (child == 0) {
         _exit(append_on(tally));
     }
-    pause_ms(20 + (long)(kit_random(random) % 20));
+    /* One that opens the store later would see nothing wrong. */
+    while (atomic_load(&tally->acknowledged) == 0) {
+        pause_ms(1);
+    }
+    pause_ms((long)(kit_random(random) % 20));
     shell("rm store/LOCK");
     store = kit_open("store", 0);
     session = kit_session(store, "s");

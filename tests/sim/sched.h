@@ -32,6 +32,7 @@ struct sched_options {
     uint32_t processes; /* 2 or 3 */
     bool few;           /* few changes of who runs, by priorities; else any */
     bool heals;         /* an append heals a store that is poisoned */
+    bool contents;      /* payloads out of line, so that there are blobs */
     bool traces;        /* prints every call */
 };
 
@@ -95,6 +96,7 @@ enum sched_feat {
     SCHED_REFUSED_SPACE,
     SCHED_FORKS,
     SCHED_READS,
+    SCHED_CONTENTS, /* payloads out of line that were read again */
     SCHED_FEATS
 };
 
@@ -114,8 +116,10 @@ bool sched_run(const struct sched_options *options,
 void sched_finish(void);
 
 void sched_print(const struct sched_counts *counts);
-/* How many of what must happen never did; each is printed. */
-uint32_t sched_missing(const struct sched_counts *counts, bool heals);
+/* How many of what must happen with these options never did; each is printed.
+ */
+uint32_t sched_missing(const struct sched_counts *counts,
+                       const struct sched_options *options);
 
 /* The whole of a test program: so many schedules, or the one that AGENTWAL_SEED
  * names. Answers what main does. */

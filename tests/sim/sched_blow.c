@@ -319,7 +319,8 @@ static void kill_process(struct sched_process *process)
     struct sched *sched = process->sched;
 
     process->kills++;
-    sched->may_poison |= sched__holds(process, WAL__LOCK_SYNC);
+    sched->may_poison |= sched__holds(process, WAL__LOCK_SYNC) ||
+                         sched__holds(process, WAL__LOCK_SYNC + 1);
     sim_process_kill(process->process);
     sched__drop(process);
 }

@@ -36,6 +36,9 @@ static uint32_t identify(struct sched_process *process, uint32_t session,
         sched__fail(sched, "session %u: entry %u has another payload", session,
                     number);
     }
+    if (entry->payload.size > SCHED_INLINE) {
+        sched->counts->feats[SCHED_CONTENTS]++;
+    }
     for (uint32_t i = 0; i < process->view.count; i++) {
         if (process->view.entries[i] == number) {
             sched__fail(sched, "session %u: entry %u is there twice", session,

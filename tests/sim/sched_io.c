@@ -27,6 +27,12 @@ static struct sched_lock *lock_at(struct sched *sched, uint64_t byte)
         return &sched->locks[3];
     case WAL__LOCK_SPARE:
         return &sched->locks[4];
+    case WAL__LOCK_LEASE + 1: /* of blobs */
+        return &sched->locks[7];
+    case WAL__LOCK_SYNC + 1:
+        return &sched->locks[8];
+    case WAL__LOCK_SPARE + 1:
+        return &sched->locks[9];
     default:
         return &sched->locks[5];
     }
@@ -86,7 +92,8 @@ bool sched__sees_poison(const struct sched_process *process)
 {
     const struct wal__control_page *page = process->page;
 
-    return page != NULL && atomic_load(&page->streams[0].poison) != 0;
+    return page != NULL && (atomic_load(&page->streams[0].poison) != 0 ||
+                            atomic_load(&page->streams[1].poison) != 0);
 }
 
 struct sched_process *sched__holder(struct sched *sched, uint64_t byte)

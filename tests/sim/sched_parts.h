@@ -18,13 +18,14 @@ enum {
     SCHED_BASE = 2, /* sessions that all write to */
     SCHED_OPS = 192,
     SCHED_ENTRIES = 320,
-    SCHED_TOGETHER = 3, /* entries, at most */
-    SCHED_PAYLOAD = 20000,
+    SCHED_TOGETHER = 3,        /* entries, at most */
+    SCHED_INLINE = 256 * 1024, /* the largest payload in a record */
+    SCHED_PAYLOAD = SCHED_INLINE + 4096,
     SCHED_KEYS = 2,
     SCHED_EVENTS = 4,
     SCHED_TEXT = 32,
     SCHED_TRACE = 128,
-    SCHED_LOCKS = 8
+    SCHED_LOCKS = 10
 };
 
 /* --- the ledger --------------------------------------------------------- */

@@ -325,6 +325,9 @@ static uint32_t some_entry(struct sched_process *process, uint32_t session)
 
 static uint32_t draw_size(struct sched_process *process)
 {
+    if (process->sched->options.contents && roll(process, 3) == 0) {
+        return SCHED_INLINE + 1 + (uint32_t)roll(process, 4000);
+    }
     return roll(process, 4) == 0 ? (uint32_t)(2000 + roll(process, LARGE))
                                  : (uint32_t)(60 + roll(process, 400));
 }

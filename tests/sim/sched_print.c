@@ -138,7 +138,9 @@ int sched_main(const char *name, const struct sched_options *options)
     static struct sched_counts counts;
     const char *given = getenv("AGENTWAL_SEED");
     struct sched_options one = *options;
-    uint64_t count = is_set("AGENTWAL_LONG") ? SCHEDULES_LONG : SCHEDULES;
+    /* Contents take their time to digest. */
+    uint64_t few = options->contents ? SCHEDULES / 2 : SCHEDULES;
+    uint64_t count = is_set("AGENTWAL_LONG") ? SCHEDULES_LONG : few;
     bool whole = true;
 
     one.heals = one.heals || is_set("AGENTWAL_HEALS");

@@ -422,8 +422,14 @@ enum wal_status walconv_copy_write(struct walconv_copy *copy,
                                    struct cli_match *match, bool *drops,
                                    struct wal_error *error)
 {
-    enum wal_status status = write_copy(copy, session, error);
+    /* Who finds the session meanwhile leaves it alone. */
+    enum wal_status claimed = wal_session_claim(session, error);
+    enum wal_status status =
+        claimed == WAL_ECLAIMED ? claimed : write_copy(copy, session, error);
 
+    if (claimed == WAL_OK) {
+        claimed = wal_session_unclaim(session, NULL);
+    }
     if (status == WAL_OK) {
         status =
             cli_source_match(copy->store, session, 0, copy->fd, match, error);

@@ -125,6 +125,9 @@ enum wal_status walconv_copy_consider(struct walconv_copy *copy,
     if (status != WAL_OK || (!is_begun && !is_bare)) {
         return status;
     }
+    if (is_begun && wal_session_claim(session, error) == WAL_ECLAIMED) {
+        return WAL_ECLAIMED; /* another import is at it */
+    }
     status = walconv_copy_find(copy, session, error);
     *drops = status == WAL_OK && (is_begun || copy->lines > match->lines);
     if (!*drops) {

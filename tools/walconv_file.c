@@ -500,6 +500,12 @@ static enum wal_status settle(struct walconv_file *file,
     if (status == WAL_OK && file->session == NULL) {
         status = create_session(file, error);
     }
+    if (status == WAL_OK && file->copy.origin != NULL && !file->copy.is_made) {
+        error->status = WAL_EBUSY;
+        snprintf(error->text, sizeof(error->text),
+                 "another import is taking this file in; import it again");
+        return WAL_EBUSY;
+    }
     if (status == WAL_OK && file->copy.is_made) {
         drops = false;
         status = walconv_copy_write(&file->copy, file->session,

@@ -152,6 +152,19 @@ for style in claude codex; do
     [ "$same_as_whole" -gt 5 ] || fail "$style: $same_as_whole made anew"
 done
 
+# Several imports of one copy at once: one takes it in, none does harm.
+begin claude 400000
+python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
+for n in 1 2 3; do
+    walconv import --json "$store" "$in/b.jsonl" >"$work/at-once-$n" \
+        2>/dev/null &
+done
+wait
+cat "$work"/at-once-* | json 'sum(r["shared"] > 0 for r in rows) == 1 and
+    all(r["appended"] == 0 for r in rows)'
+again "$in/b.jsonl"
+back "at once"
+
 # What is redacted in the original is gone from the copy, and that alone.
 begin claude 20000
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"

@@ -333,10 +333,13 @@ static void read_custom(struct entry *entry,
     if (wal__model_is(item->name, "walconv.head")) {
         item->kind = WAL__MODEL_HEAD;
     } else if (wal__model_is(item->name, "walconv.line")) {
-        item->dialect = dialect_of(wal__model_string(&members[P_DIALECT]));
-        if (item->dialect != NULL) {
+        const struct wal__dialect *dialect =
+            dialect_of(wal__model_string(&members[P_DIALECT]));
+        struct wal__json_span line = wal__model_any(&members[P_LINE]);
+        if (dialect != NULL && line.size > 0) {
             item->kind = WAL__MODEL_LINE;
-            item->data = wal__model_any(&members[P_LINE]);
+            item->dialect = dialect;
+            item->data = line;
             item->is_aside = wal__model_true(&members[P_ASIDE]);
             item->name.size = 0;
             item->raw.size = 0;

@@ -56,7 +56,12 @@ static bool give_session(struct wal__opencode_storage *storage)
     session.parent = wal__model_string(&members[PARENT]);
     session.time = wal__model_number(&members[CREATED]);
     session.updated = wal__model_number(&members[UPDATED]);
-    return wal__model_give(storage->reader, &item);
+    /* Where the header is an entry, no item can have its id. */
+    return (session.id.size == 0 ||
+            wal__model_table_put(&storage->given,
+                                 wal__model_string_hash(0, session.id),
+                                 session.id)) &&
+           wal__model_give(storage->reader, &item);
 }
 
 /* ---------------------------------------------------------- messages --- */

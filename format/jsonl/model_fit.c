@@ -54,6 +54,10 @@ static bool fit_block(const struct fit *fit, struct wal__model_block *block)
         return !loses(fit, is_result ? WAL__FEATURE_RESULT_IMAGES
                                      : WAL__FEATURE_IMAGES);
     case WAL__BLOCK_RAW:
+        if (!is_own(fit) && block->raw.data[0] != '{') {
+            fit->losses[WAL__FEATURE_BLOCKS]++; /* a block to nobody */
+            return false;
+        }
         return is_own(fit) || !loses(fit, WAL__FEATURE_BLOCKS);
     }
     return true;

@@ -48,9 +48,12 @@ enum wal__json_status wal__model_members(struct wal__json_span object,
                                          struct wal__json_member *wanted,
                                          size_t count, uint32_t *others)
 {
-    enum wal__json_status status;
+    enum wal__json_status status = WAL__JSON_NOT_OBJECT;
 
-    status = wal__json_members(object.data, object.size, wanted, count, NULL);
+    if (object.size > 0) {
+        status =
+            wal__json_members(object.data, object.size, wanted, count, NULL);
+    }
     if (status == WAL__JSON_NOT_OBJECT) {
         for (size_t i = 0; i < count; i++) {
             wanted[i].value.kind = WAL__JSON_NONE;

@@ -14,8 +14,8 @@
 
 /*
  * Members as wal__json_members gives them, of any value: of one that is no
- * object all are absent. *others, if not null, grows by the members of the
- * topmost object that are not among the wanted ones.
+ * object, or is not there, all are absent. *others, if not null, grows by the
+ * members of the topmost object that are not among the wanted ones.
  */
 enum wal__json_status wal__model_members(struct wal__json_span object,
                                          struct wal__json_member *wanted,

@@ -4,10 +4,10 @@
  * Threads: one thread at a time per writer.
  */
 #include "format/jsonl/opencode_part_write.h"
-#include "format/jsonl/model_content.h"
 
 #include <string.h>
 
+#include "format/jsonl/model_content.h"
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_time.h"
 

@@ -107,6 +107,9 @@ static json_t *block_json(const struct wal__model_block *block)
     set(object, "signature", block->signature);
     set(object, "id", block->id);
     set(object, "name", block->name);
+    if (block->kind == WAL__BLOCK_TOOL_CALL) {
+        json_object_set_new(object, "arguments", json_object()); /* if none */
+    }
     set(object, "arguments", block->arguments);
     set(object, "url", block->url);
     set_plain(object, "media", block->media);
@@ -145,10 +148,7 @@ static json_t *blocks_json(const struct canon *canon,
     json_t *blocks = json_array();
 
     for (size_t i = 0; i < item->block_count; i++) {
-        const struct wal__model_block *block = &item->blocks[i];
-        if (block->kind != WAL__BLOCK_TEXT || block->text.size > 2) {
-            json_array_append_new(blocks, block_json(block));
-        }
+        json_array_append_new(blocks, block_json(&item->blocks[i]));
     }
     if ((canon->carries & WAL__CARRIES(BORDERS)) == 0) {
         join_texts(blocks);
@@ -309,6 +309,21 @@ static char *lines_text(json_t *lines)
     return text;
 }
 
+/* Empty texts say nothing. */
+static size_t copy_blocks(const struct wal__model_item *item,
+                          struct wal__model_block *blocks)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind != WAL__BLOCK_TEXT ||
+            item->blocks[i].text.size > 2) {
+            blocks[count++] = item->blocks[i];
+        }
+    }
+    return count;
+}
+
 char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
                       const struct wal__dialect *target)
 {
@@ -326,8 +341,7 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
         struct wal__model_item item = kit->items[i];
         struct wal__model_block *blocks =
             wal__arena_take(arena, (item.block_count + 1) * sizeof(blocks[0]));
-        memcpy(blocks + 1, item.blocks != NULL ? item.blocks : blocks,
-               item.block_count * sizeof(blocks[0]));
+        item.block_count = copy_blocks(&item, blocks + 1);
         item.blocks = blocks + 1;
         item.raw.size = 0;
         if ((carries & WAL__CARRIES(BRANCHES)) == 0 && !kit->is_live[i]) {

@@ -261,8 +261,11 @@ static void read_line(struct reading *reading, struct wal__json_span text,
     judge(reading, &line, number, &out);
     out.time = line.time;
     reading->last = none;
-    assert_int_equal(reading->dialect->reading->line(&reading->reader, &out),
-                     WAL__JSON_OK);
+    if (reading->dialect->reading->line(&reading->reader, &out) !=
+        WAL__JSON_OK) {
+        fail_msg("%s refuses line %zu: %.*s", reading->dialect->name, number,
+                 (int)text.size, (const char *)text.data);
+    }
     if (reading->last.size > 0 && (head.data != reading->head.data)) {
         reading->kit->head = reading->last;
     }

@@ -81,6 +81,17 @@ static void give_line(struct wal__items *items, struct wal__model_reader *to,
     }
 }
 
+/* Of an entry that says nothing: what is under it goes under its parent. */
+static void give_gone(struct wal__items *items, const struct wal_entry *entry)
+{
+    struct wal__model_item gone = {.kind = WAL__MODEL_HEAD,
+                                   .stream = entry->stream};
+
+    gone.id = wal__quoted(&items->scratch.arena, entry->id);
+    gone.parent = wal__quoted(&items->scratch.arena, entry->parent_id);
+    (void)wal__model_give(&items->entries, &gone);
+}
+
 static void read_line(struct wal__items *items, const struct wal_entry *entry)
 {
     struct wal__model_reader *reader = &items->lines;
@@ -90,6 +101,7 @@ static void read_line(struct wal__items *items, const struct wal_entry *entry)
     line.text =
         wal__line_text(entry->payload.data, (size_t)entry->payload.size);
     if (wal__line_is_blank(line.text.data, line.text.size)) {
+        give_gone(items, entry);
         return;
     }
     if (reader->dialect->reading->line == NULL ||
@@ -97,6 +109,7 @@ static void read_line(struct wal__items *items, const struct wal_entry *entry)
         reader->dialect->read(line.text.data, line.text.size, &read, NULL) !=
             WAL__JSON_OK) {
         items->damaged++;
+        give_gone(items, entry);
         return;
     }
     line.time = read.time;
@@ -112,17 +125,6 @@ static void read_entry(struct wal__items *items, const struct wal_entry *entry)
     if (line.text.data != NULL) {
         give_line(items, &items->entries, &line, entry);
     }
-}
-
-static void give_redacted(struct wal__items *items,
-                          const struct wal_entry *entry)
-{
-    struct wal__model_item gone = {.kind = WAL__MODEL_HEAD};
-
-    gone.id = wal__quoted(&items->scratch.arena, entry->id);
-    gone.parent = wal__quoted(&items->scratch.arena, entry->parent_id);
-    items->redacted++;
-    (void)wal__model_give(&items->entries, &gone);
 }
 
 static bool copy(struct wal__arena *arena, struct wal_slice *slice)
@@ -142,7 +144,8 @@ static void give_entry(struct wal__items *items, struct wal_entry *entry)
     if (items->keeps && !copy(&items->scratch.arena, &entry->payload)) {
         entry->payload.size = 0;
     } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
-        give_redacted(items, entry);
+        items->redacted++;
+        give_gone(items, entry);
     } else if ((entry->flags & WAL_ENTRY_LINE) != 0) {
         read_line(items, entry);
     } else {

@@ -85,6 +85,9 @@ static bool claude_recognise(const void *data, size_t size, bool is_first)
     if (wal__line_string_is(type, "summary")) {
         return has(members, ROW_LEAF, WAL__JSON_STRING);
     }
+    if (wal__line_string_is(type, "walconv-line")) {
+        return has(members, ROW_SESSION, WAL__JSON_STRING);
+    }
     return wal__line_string_is(type, "file-history-snapshot") &&
            has(members, ROW_MESSAGE_ID, WAL__JSON_STRING);
 }

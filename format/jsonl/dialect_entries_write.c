@@ -254,7 +254,7 @@ static void write_line(struct wal__json_out *out,
         {"parentId", item->parent},
     };
 
-    if (item->dialect != writer->dialect) {
+    if (item->dialect != writer->dialect || !wal__model_names_ids(item->data)) {
         write_foreign(out, item);
         return;
     }

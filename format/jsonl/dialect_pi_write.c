@@ -124,7 +124,8 @@ static void write_image(struct wal__json_out *out,
         wal__json_out_quoted(out, image);
         wal__json_out_joined(out, wal__model_or(block->url, "\"\""));
         wal__json_out_unquote(out);
-        wal__json_out_optional(out, "walconvUrl", block->url);
+        wal__json_out_member(out, "walconvUrl",
+                             wal__model_or(block->url, "\"\""));
         return;
     }
     wal__json_out_name(out, "type", "image");
@@ -363,7 +364,7 @@ static void write_line(struct wal__json_out *out,
         {"parentId", wal__model_or(item->parent, "null")},
     };
 
-    if (item->dialect != writer->dialect) {
+    if (item->dialect != writer->dialect || !wal__model_names_ids(item->data)) {
         write_foreign(out, item);
         return;
     }

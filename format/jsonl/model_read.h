@@ -34,6 +34,10 @@ bool wal__model_true(const struct wal__json_member *member);
 /* Whether the string is there and is that text. */
 bool wal__model_is(struct wal__json_span string, const char *text);
 
+/* Whether the object has an id that is a string, and a parentId: so it can be
+ * an entry under another. */
+bool wal__model_names_ids(struct wal__json_span object);
+
 /* A C string as a JSON string; `quoted` holds its quotes: "\"text\"". */
 struct wal__json_span wal__model_literal(const char *quoted);
 

@@ -391,7 +391,9 @@ bool wal__model_write_item(struct wal__model_writer *writer,
                pass_over(writer, item);
     }
     if (fitted.kind == WAL__MODEL_HEADER) {
-        return (to->keeps_header && item->dialect == writer->dialect) ||
+        /* Another one, behind an entry, is not written. */
+        return (to->keeps_header && item->dialect == writer->dialect &&
+                writer->items == 0) ||
                pass_over(writer, item);
     }
     return to->merges ? wal__model_merge_put(&writer->merge, &fitted)

@@ -131,6 +131,42 @@ printf 'mine\n' >"$pi"
 code 1 walconv export --dialect pi --session s-1 "$store" "$out"
 same mine "$(cat "$pi")" "a file of somebody else"
 
+# A line that is no JSON, or is blank, cuts no conversation: what goes on behind
+# it goes on behind what stands before it.
+{
+    head -n 4 "$made/rollouts.jsonl"
+    printf '\n{"type":"mess\n'
+    tail -n +5 "$made/rollouts.jsonl"
+} >"$work/cut.jsonl"
+for name in "$made/rollouts.jsonl" "$work/cut.jsonl"; do
+    rm -rf "$work/whole" "$work/views"
+    walctl init "$work/whole"
+    walconv import --json "$work/whole" "$name" >"$work/id"
+    for dialect in pi claude codex entries; do
+        walconv export --dialect "$dialect" "$work/whole" "$work/views" \
+            >"$work/said"
+    done
+    walconv import --json "$work/whole" "$work/views" >"$work/again"
+    json 'all(r["damaged"] == [] for r in rows) and len(rows) == 4' \
+        "$work/again"
+    walconv export --stdout --dialect rollouts \
+        --session "$(field sessionId "$work/id")" "$work/whole" \
+        2>"$work/stderr" |
+        tail -n +2 | grep -v config_change >"$work/said-${name##*/}"
+    python3 -c '
+import json, sys
+for line in open(sys.argv[1]):
+    print(json.loads(line)["sessionId"])' "$work/again" |
+        while read -r id; do
+            walconv export --stdout --dialect sdk --session "$id" \
+                "$work/whole" 2>"$work/stderr" |
+                sed 's/"uuid":"[^"]*"//; s/"timestamp":"[^"]*"//'
+        done >"$work/told-${name##*/}"
+done
+cmp "$work/said-rollouts.jsonl" "$work/said-cut.jsonl"
+cmp "$work/told-rollouts.jsonl" "$work/told-cut.jsonl"
+[ "$(wc -l <"$work/told-cut.jsonl")" -gt 20 ] || fail "too little is told"
+
 # What there is.
 walconv dialects --json >"$work/dialects"
 json 'all({"name", "import", "export", "summary", "carries"} <= set(r)

@@ -21,7 +21,7 @@
 #include "tests/lib/json_mutate.h"
 #include "tests/lib/model_kit.h"
 
-#define ROUNDS      150
+#define ROUNDS      60
 #define ROUNDS_LONG 20000
 #define DAMAGE_MAX  6
 

@@ -195,63 +195,61 @@ static enum wal__json_status read_hex4(const uint8_t **at, const uint8_t *end,
     return WAL__JSON_OK;
 }
 
-/* Reads the low half, at `*at`, of the pair whose escape begins at `first`. */
+/* Moves `*at` over the escape of a low half, if it is one; *low is 0 if not. */
 static enum wal__json_status read_low_half(const uint8_t **at,
-                                           const uint8_t *end,
-                                           const uint8_t *first, uint32_t *low)
+                                           const uint8_t *end, uint32_t *low)
 {
     static const uint8_t prefix[2] = {'\\', 'u'};
+    const uint8_t *next = *at;
+    enum wal__json_status status;
 
+    *low = 0;
     for (int i = 0; i < 2; i++) {
-        if (*at == end) {
+        if (next == end) {
+            *at = end;
             return WAL__JSON_TRUNCATED;
         }
-        if (**at != prefix[i]) {
-            *at = first;
-            return WAL__JSON_SURROGATE;
+        if (*next++ != prefix[i]) {
+            return WAL__JSON_OK;
         }
-        (*at)++;
     }
-    uint32_t unit;
-    enum wal__json_status status = read_hex4(at, end, &unit);
+    status = read_hex4(&next, end, low);
     if (status != WAL__JSON_OK) {
+        *at = next;
         return status;
     }
-    if (unit < 0xdc00 || unit > 0xdfff) {
-        *at = first;
-        return WAL__JSON_SURROGATE;
+    if (*low >= 0xdc00 && *low <= 0xdfff) {
+        *at = next;
+    } else {
+        *low = 0;
     }
-    *low = unit;
     return WAL__JSON_OK;
 }
 
-/* Reads an escape of the form \uXXXX, or the two of a pair. */
+/* Reads an escape of the form \uXXXX, or the two of a pair. A half alone is
+ * what programs write that cut a text by units of UTF-16. */
 static enum wal__json_status read_unicode_escape(const uint8_t **at,
                                                  const uint8_t *end,
                                                  uint32_t *code_point)
 {
-    const uint8_t *first = *at;
     uint32_t unit;
-    uint32_t low;
+    uint32_t low = 0;
 
     *at += 2;
     enum wal__json_status status = read_hex4(at, end, &unit);
+    if (status == WAL__JSON_OK && unit >= 0xd800 && unit < 0xdc00) {
+        status = read_low_half(at, end, &low);
+    }
     if (status != WAL__JSON_OK) {
         return status;
     }
-    if (unit < 0xd800 || unit > 0xdfff) {
+    if (low != 0) {
+        *code_point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    } else if (unit >= 0xd800 && unit <= 0xdfff) {
+        *code_point = WAL__JSON_REPLACEMENT;
+    } else {
         *code_point = unit;
-        return WAL__JSON_OK;
     }
-    if (unit >= 0xdc00) {
-        *at = first;
-        return WAL__JSON_SURROGATE;
-    }
-    status = read_low_half(at, end, first, &low);
-    if (status != WAL__JSON_OK) {
-        return status;
-    }
-    *code_point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
     return WAL__JSON_OK;
 }
 

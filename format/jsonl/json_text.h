@@ -2,9 +2,10 @@
  * json_text: the strings and numbers of JSON text, byte by byte.
  *
  * Implements RFC 8259 sections 6 to 8, strictly: UTF-8 is well-formed (no
- * overlong form, no surrogate, nothing above U+10FFFF), surrogate escapes come
- * in pairs, and no control byte stands raw in a string. The grammar above them
- * is json_scan's.
+ * overlong form, no surrogate, nothing above U+10FFFF), and no control byte
+ * stands raw in a string. The escape of half a surrogate pair is what that
+ * grammar allows and has no character of its own: it is read as U+FFFD. The
+ * grammar above them is json_scan's.
  *
  * Invariant: every function is total. Whatever the bytes are, it reads only
  * what lies before `end`, and reads it once.
@@ -18,26 +19,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WAL__JSON_STATUS_LIST(X)                      \
-    X(OK, "no error")                                 \
-    X(SYNTAX, "unexpected byte")                      \
-    X(UTF8, "ill-formed UTF-8")                       \
-    X(SURROGATE, "surrogate escape without its pair") \
-    X(DEPTH, "nested too deeply")                     \
-    X(NUL_BYTE, "raw NUL byte")                       \
-    X(CONTROL, "raw control byte in a string")        \
-    X(TRUNCATED, "text ends inside a value")          \
-    X(TRAILING, "bytes after the value")              \
-    X(NOT_OBJECT, "value is not an object")           \
-    X(NOT_FOUND, "no such key")                       \
-    X(NOT_INTEGER, "not an integer")                  \
-    X(RANGE, "integer does not fit in 64 bits")       \
+#define WAL__JSON_STATUS_LIST(X)                \
+    X(OK, "no error")                           \
+    X(SYNTAX, "unexpected byte")                \
+    X(UTF8, "ill-formed UTF-8")                 \
+    X(DEPTH, "nested too deeply")               \
+    X(NUL_BYTE, "raw NUL byte")                 \
+    X(CONTROL, "raw control byte in a string")  \
+    X(TRUNCATED, "text ends inside a value")    \
+    X(TRAILING, "bytes after the value")        \
+    X(NOT_OBJECT, "value is not an object")     \
+    X(NOT_FOUND, "no such key")                 \
+    X(NOT_INTEGER, "not an integer")            \
+    X(RANGE, "integer does not fit in 64 bits") \
     X(NO_SPACE, "buffer or table too small")
 
 enum wal__json_status {
 #define WAL__JSON_STATUS_NAME(name, text) WAL__JSON_##name,
     WAL__JSON_STATUS_LIST(WAL__JSON_STATUS_NAME)
 #undef WAL__JSON_STATUS_NAME
+};
+
+enum {
+    WAL__JSON_REPLACEMENT = 0xfffd /* for what is no character */
 };
 
 #define WAL__JSON_CHECKED __attribute__((warn_unused_result))
@@ -71,7 +75,7 @@ static inline enum wal__json_status wal__json_unexpected_in_string(uint8_t byte)
 /*
  * The scanning functions move `*at`, which is before or at `end`. On failure
  * they leave it at the first error: the unexpected byte, the first byte of the
- * ill-formed UTF-8 sequence or of the unpaired escape, or `end` when TRUNCATED.
+ * ill-formed UTF-8 sequence, or `end` when TRUNCATED.
  */
 
 /* From anywhere in a string to its next quote, backslash or control byte. */
@@ -79,7 +83,8 @@ enum wal__json_status
 wal__json_skip_unescaped(const uint8_t **at,
                          const uint8_t *end) WAL__JSON_CHECKED;
 
-/* From a backslash over its escape, or over both of a surrogate pair. */
+/* From a backslash over its escape, or over both of a surrogate pair; half of
+ * one is WAL__JSON_REPLACEMENT. */
 enum wal__json_status
 wal__json_read_escape(const uint8_t **at, const uint8_t *end,
                       uint32_t *code_point) WAL__JSON_CHECKED;

@@ -82,6 +82,11 @@ static enum wal__json_status read_piece(const uint8_t **at, const uint8_t *end,
         return wal__json_unexpected_in_string(**at);
     }
     status = wal__json_read_escape(at, end, &code_point);
+    if (status == WAL__JSON_TRUNCATED && end - begin == 6) {
+        /* The first half of a pair, and the string ends. */
+        code_point = WAL__JSON_REPLACEMENT;
+        status = WAL__JSON_OK;
+    }
     if (status != WAL__JSON_OK) {
         return status;
     }

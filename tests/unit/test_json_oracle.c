@@ -160,7 +160,8 @@ static bool is_known(enum wal__json_status status, const char *data,
 
     if (status == WAL__JSON_OK) {
         return code == json_error_numeric_overflow ||
-               code == json_error_null_byte_in_key;
+               code == json_error_null_byte_in_key ||
+               strncmp(error->text, "invalid Unicode", 15) == 0;
     }
     if (status == WAL__JSON_NUL_BYTE) {
         return offset > 0 && isalnum((unsigned char)data[offset - 1]);

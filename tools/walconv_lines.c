@@ -282,8 +282,7 @@ static void judge(struct walconv_lines *lines,
     struct wal__line line;
     size_t offset = 0;
 
-    judged->flags = WAL_ENTRY_LINE;
-    judged->parent[0] = '\0';
+    *judged = (struct judged){.flags = WAL_ENTRY_LINE, .is_inexact = true};
     if (!is_blank) {
         status = lines->dialect->read(text.data, text.size, &line, &offset);
     }
@@ -301,8 +300,6 @@ static void judge(struct walconv_lines *lines,
                           piece->offset + piece->size + 1 >= lines->file_size));
     }
     judged->is_odd = !is_blank;
-    judged->is_closed = false;
-    judged->is_inexact = true;
     make_id(lines, "", piece->line, judged->id);
     set(judged->type, "line");
     judged->flags |= WAL_ENTRY_HEAD_KEEP;

@@ -235,7 +235,9 @@ enum wal_status wal__convert_take(struct wal__convert *convert,
         return status;
     }
     if (is_first) {
-        convert->has_failed = !wal__model_write_begin(&convert->writer);
+        convert->has_failed = !wal__model_write_begin(&convert->writer) ||
+                              convert->keep.has_failed ||
+                              convert->items.scratch.has_failed;
         status = convert->has_failed ? writer_failure(convert, error)
                                      : wal__items_begin(&convert->items, error);
     }
@@ -267,7 +269,8 @@ enum wal_status wal__convert_end(struct wal__convert *convert,
     is_written = wal__model_write_branch(&convert->writer, &branch,
                                          &convert->tail.arena);
     branch.session = &session;
-    if (!is_written || !wal__model_write_end(&branch, head)) {
+    if (!is_written || !wal__model_write_end(&branch, head) ||
+        convert->tail.has_failed || convert->keep.has_failed) {
         convert->is_spent = true;
         return writer_failure(convert, error);
     }

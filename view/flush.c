@@ -18,6 +18,8 @@
 #include "format/jsonl/model_table.h"
 #include "view/view.h"
 
+#define ATTEMPTS 16 /* at a look at the log while nobody appends */
+
 struct flushing {
     struct wal_view *view;
     struct wal__known known;
@@ -87,45 +89,79 @@ static bool is_head_taken(struct flushing *flushing)
     return is_taken;
 }
 
-/* Finds out what the log has, and makes it durable first. */
+/* Counts the entries of a stream. *is_durable stays set where all of them
+ * are. */
+static enum wal_status survey_stream(struct flushing *flushing, uint32_t stream,
+                                     bool *is_durable, struct wal_error *error)
+{
+    struct wal_session *session = flushing->view->session;
+    struct wal__position *next = &flushing->next;
+    uint64_t *entries = &flushing->reach.entries[stream];
+    uint64_t all = 0;
+    uint64_t shown = 0;
+    uint64_t sequence = 0;
+    enum wal_status status = count(session, stream, 0, entries, error);
+
+    if (status == WAL_OK) {
+        status = count(session, stream, WAL_ITER_DURABLE, &all, error);
+    }
+    if (status == WAL_OK) {
+        status = count(session, stream, WAL_ITER_REDACTED, &shown, error);
+    }
+    if (status == WAL_OK && *entries > 0) {
+        sequence = sequence_of(session, stream, *entries - 1);
+    }
+    *is_durable &= all == *entries;
+    next->redacted += *entries > shown ? *entries - shown : 0;
+    next->total += *entries;
+    next->newest = sequence > next->newest ? sequence : next->newest;
+    return status;
+}
+
+/* Finds out what the log has. *is_steady: nothing was added meanwhile. */
+static enum wal_status look_at_log(struct flushing *flushing, bool *is_steady,
+                                   struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_view *view = flushing->view;
+    struct wal__known *known = &flushing->known;
+    bool is_durable = true;
+    enum wal_status status;
+
+    flushing->next = (struct wal__position){.is_known = true};
+    wal__known_deinit(known);
+    status = wal__known_read(known, view->env.heap, view->store, view->session,
+                             error);
+    if (status == WAL_OK) {
+        status = survey_stream(flushing, 0, &is_durable, error);
+    }
+    if (status == WAL_OK && known->dialect->reading->stream != NULL) {
+        status = survey_stream(flushing, 1, &is_durable, error);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_status(view->session, &info, error);
+    }
+    *is_steady = info.last_sequence == known->last_sequence;
+    flushing->next.seen = is_durable ? known->last_sequence : 0;
+    flushing->next.known = status == WAL_OK ? wal__known_hash(known) : 0;
+    flushing->next.documents = known->documents;
+    return status;
+}
+
+/* Makes the log durable, and finds out what it has: entries and the head that
+ * belong together, if others leave time for that. */
 static enum wal_status survey(struct flushing *flushing,
                               struct wal_error *error)
 {
-    struct wal_view *view = flushing->view;
-    struct wal__position *next = &flushing->next;
-    bool is_durable = true;
-    enum wal_status status = wal_sync(view->store, error);
+    enum wal_status status = wal_sync(flushing->view->store, error);
+    bool is_steady = false;
 
-    if (status == WAL_OK || status == WAL_EREADONLY || status == WAL_EVERSION) {
-        status = wal__known_read(&flushing->known, view->env.heap, view->store,
-                                 view->session, error);
+    if (status == WAL_EREADONLY || status == WAL_EVERSION) {
+        status = WAL_OK;
     }
-    for (uint32_t i = 0; i < 2 && status == WAL_OK; i++) {
-        uint64_t all = 0;
-        uint64_t shown = 0;
-        uint64_t sequence;
-        uint64_t *entries = &flushing->reach.entries[i];
-        if (i > 0 && flushing->known.dialect->reading->stream == NULL) {
-            break;
-        }
-        status = count(view->session, i, 0, entries, error);
-        if (status == WAL_OK) {
-            status = count(view->session, i, WAL_ITER_DURABLE, &all, error);
-        }
-        if (status == WAL_OK) {
-            status = count(view->session, i, WAL_ITER_REDACTED, &shown, error);
-        }
-        is_durable &= all == *entries;
-        next->redacted += *entries > shown ? *entries - shown : 0;
-        next->total += *entries;
-        sequence =
-            *entries > 0 ? sequence_of(view->session, i, *entries - 1) : 0;
-        next->newest = sequence > next->newest ? sequence : next->newest;
+    for (unsigned i = 0; i < ATTEMPTS && status == WAL_OK && !is_steady; i++) {
+        status = look_at_log(flushing, &is_steady, error);
     }
-    next->is_known = true;
-    next->seen = is_durable ? flushing->known.last_sequence : 0;
-    next->known = wal__known_hash(&flushing->known);
-    next->documents = flushing->known.documents;
     if (status == WAL_OK && is_head_taken(flushing)) {
         flushing->head = flushing->known.head;
     }
@@ -337,7 +373,8 @@ static bool can_append_lines(struct flushing *flushing)
         return false;
     }
     path = to->path(&flushing->known.session, 0, &flushing->known.memory.arena);
-    return path != NULL && strcmp(path, view->files.items[0]->lines.path) == 0;
+    return path != NULL && !flushing->known.memory.has_failed &&
+           strcmp(path, view->files.items[0]->lines.path) == 0;
 }
 
 static enum wal_status convert_all(struct flushing *flushing,

@@ -135,7 +135,7 @@ static bool copy(struct wal__arena *arena, struct wal_slice *slice)
         span = wal__arena_copy(arena, span);
         slice->data = span.data;
     }
-    return span.size == 0 || span.data != NULL;
+    return slice->size == 0 || slice->data != NULL;
 }
 
 static void give_entry(struct wal__items *items, struct wal_entry *entry)

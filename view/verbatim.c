@@ -226,7 +226,7 @@ enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
     wal__heap_arena_init(&arena, verbatim->env->heap);
     path = verbatim->dialect->writing->path(&verbatim->known->session, 0,
                                             &arena.arena);
-    if (path == NULL) {
+    if (path == NULL || arena.has_failed) {
         status = wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
     } else if (!writing.output.file(writing.output.ctx, path, false)) {
         wal__error_copy(error, &verbatim->files->error);

@@ -63,7 +63,10 @@ static void set_key(struct wal_view *view)
              view->dialect->name, wal__model_hash(0, id));
 }
 
+/* Opens the session once more: what a handle of the caller's told must hold
+ * while the view asks. */
 static enum wal_status set_subject(struct wal_view *view,
+                                   struct wal_session *of,
                                    struct wal_error *error)
 {
     struct wal_store_info store = {.struct_size = sizeof(store)};
@@ -72,7 +75,7 @@ static enum wal_status set_subject(struct wal_view *view,
     enum wal_status status = wal_store_status(view->store, &store, error);
 
     if (status == WAL_OK) {
-        status = wal_session_status(view->session, &session, error);
+        status = wal_session_status(of, &session, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -88,7 +91,8 @@ static enum wal_status set_subject(struct wal_view *view,
     view->subject.session = (struct wal_slice){view->id, session.id.size};
     view->subject.dialect = view->dialect->name;
     set_key(view);
-    return WAL_OK;
+    return wal_session_open(view->store, view->subject.session, &view->session,
+                            error);
 }
 
 enum wal_status wal__view_open(struct wal_store *store,
@@ -117,13 +121,12 @@ enum wal_status wal__view_open(struct wal_store *store,
     }
     opened->env = *env;
     opened->store = store;
-    opened->session = session;
     opened->dialect = dialect;
     wal__view_files_init(&opened->files, &opened->env);
     opened->files.put = options->put;
     opened->files.put_ctx = options->ctx;
     opened->files.key = opened->key;
-    status = set_subject(opened, error);
+    status = set_subject(opened, session, error);
     if (status == WAL_OK && options->root.size > 0) {
         opened->root = wal__heap_text(env->heap, options->root.data,
                                       (size_t)options->root.size);
@@ -180,7 +183,7 @@ enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
     if (status == WAL_OK) {
         below = view->dialect->writing->path(&known.session, stream,
                                              &known.memory.arena);
-        if (below == NULL) {
+        if (below == NULL || known.memory.has_failed) {
             status = known.memory.has_failed
                          ? wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory")
                          : wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
@@ -240,6 +243,7 @@ void wal_view_close(struct wal_view *view)
     }
     wal__convert_deinit(&view->convert);
     wal__view_files_deinit(&view->files);
+    wal_session_close(view->session);
     wal__heap_free(view->env.heap, view->root);
     wal__heap_free(view->env.heap, view->path);
     wal__heap_free(view->env.heap, view->id);

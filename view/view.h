@@ -16,7 +16,7 @@
 struct wal_view {
     struct wal__view_env env;
     struct wal_store *store;
-    struct wal_session *session;
+    struct wal_session *session; /* a handle of its own */
     const struct wal__dialect *dialect;
     char *root;
     char *path;   /* the one that was answered last */

@@ -1288,10 +1288,11 @@ WAL_API const char *wal_view_dialect(uint32_t index);
 /*
  * A view: the session as files of another program, so that what reads JSONL
  * finds it where it looks. No file is touched before wal_view_flush, and with
- * WAL_OPEN_NOOP none is ever. Store and
- * session must stay open as long as the view is. One thread at a time; several
- * views, also of one session and in several processes, may be used at once.
- * WAL_ENOTFOUND: no such dialect. SPEC.md, Views.
+ * WAL_OPEN_NOOP none is ever. The store must stay open as long as the view is;
+ * the session is opened once more (what wal_session_status told of this handle
+ * holds no longer). One thread at a time; several views, also of one session
+ * and in several processes, may be used at once. WAL_ENOTFOUND: no such
+ * dialect. SPEC.md, Views.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_view_open(struct wal_store *store, struct wal_session *session,

@@ -136,6 +136,9 @@ const char *wal__claude_path(const struct wal__model_session *session,
     (void)stream;
     wal__claude_split(session->id, arena, &id, &agent);
     id = wal__claude_uuid(id, arena);
+    if (id.data == NULL) {
+        return NULL;
+    }
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "projects/");
     add_folder(&path, session->cwd);

@@ -138,13 +138,55 @@ static bool copy(struct wal__arena *arena, struct wal_slice *slice)
     return slice->size == 0 || slice->data != NULL;
 }
 
+/* Brings a payload in line that is a blob. */
+static enum wal_status bring_in(struct wal__items *items,
+                                struct wal_entry *entry)
+{
+    struct wal_blob *blob = NULL;
+    void *data = NULL;
+    uint64_t got = 0;
+    enum wal_status status =
+        wal_blob_open(items->store, entry->payload_digest, &blob, NULL);
+
+    if (status == WAL_OK) {
+        data =
+            wal__arena_take(&items->scratch.arena, (size_t)entry->payload_size);
+        status = data != NULL ? wal_blob_read(blob, 0, data,
+                                              entry->payload_size, &got, NULL)
+                              : WAL_ENOMEM;
+    }
+    wal_blob_close(blob);
+    entry->payload = (struct wal_slice){data, got};
+    return status;
+}
+
+/* Whether the payload is there to be read. */
+static bool has_payload(struct wal__items *items, struct wal_entry *entry)
+{
+    enum wal_status status;
+
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
+        /* An iterator may take it back with its next entry. */
+        return !items->keeps || copy(&items->scratch.arena, &entry->payload);
+    }
+    if (items->size_max > 0 && entry->payload_size > items->size_max) {
+        return false;
+    }
+    status = bring_in(items, entry);
+    if (status == WAL_ENOMEM) {
+        items->status = status;
+    } else if (status != WAL_OK) {
+        items->unreadable++;
+    }
+    return status == WAL_OK;
+}
+
 static void give_entry(struct wal__items *items, struct wal_entry *entry)
 {
-    /* An iterator may take a payload back with its next entry. */
-    if (items->keeps && !copy(&items->scratch.arena, &entry->payload)) {
-        entry->payload.size = 0;
-    } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         items->redacted++;
+        give_gone(items, entry);
+    } else if (!has_payload(items, entry)) {
         give_gone(items, entry);
     } else if ((entry->flags & WAL_ENTRY_LINE) != 0) {
         read_line(items, entry);
@@ -173,11 +215,12 @@ struct wal_iter_options wal__items_options(uint32_t stream, uint64_t skip)
 static enum wal_status take_stream(struct wal__items *items, uint32_t stream,
                                    uint64_t reach, struct wal_error *error)
 {
-    const struct wal_iter_options options =
+    struct wal_iter_options options =
         wal__items_options(stream, items->taken[stream]);
     struct wal_iter *iter = NULL;
     enum wal_status status = WAL_OK;
 
+    options.flags |= WAL_ITER_OUT_OF_LINE;
     if (items->taken[stream] < reach) {
         status = wal_iter_open(items->session, &options, &iter, error);
     }

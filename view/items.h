@@ -17,7 +17,7 @@
 #include "format/jsonl/dialect.h"
 #include "view/arenas.h"
 
-/* The caller sets the first eight fields and zeroes the others. Stays where it
+/* The caller sets the first nine fields and zeroes the others. Stays where it
  * is as long as it is used. */
 struct wal__items {
     const struct wal__heap *heap;
@@ -28,7 +28,8 @@ struct wal__items {
     bool (*is_idle)(void *ctx); /* nothing that was given is needed any more;
                                  * may be null */
     void *ctx;
-    bool keeps; /* what is given may be needed behind the next entry */
+    bool keeps;        /* what is given may be needed behind the next entry */
+    uint64_t size_max; /* longer payloads are passed over; 0: none are */
 
     uint64_t damaged;    /* out: entries that are no JSON */
     uint64_t redacted;   /* out */

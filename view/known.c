@@ -12,7 +12,8 @@
 #include "format/jsonl/model_table.h"
 #include "format/jsonl/model_time.h"
 
-#define LOOK_ENTRIES 64 /* so many are looked at for what a session says */
+#define LOOK_ENTRIES 64 /* so many are looked at for what a session says, */
+#define LOOK_SIZE    (UINT64_C(4) << 20) /* but none that is so long */
 
 /* The years 0 to 9999, in milliseconds. */
 #define TIME_FIRST INT64_C(-62167219200000)
@@ -134,7 +135,8 @@ static enum wal_status look(struct wal__known *known,
                                .session = session,
                                .dialect = known->dialect,
                                .sink = look_at,
-                               .ctx = &looking};
+                               .ctx = &looking,
+                               .size_max = LOOK_SIZE};
     enum wal_status status;
 
     wal__items_init(&items);

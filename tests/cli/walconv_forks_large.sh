@@ -1,36 +1,8 @@
 #!/usr/bin/env bash
 # A copy of a session with lines of 1 and 100 MB is shared as any, in 64 MiB of
 # anonymous memory.
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
-
-# lean COMMAND...: its standard output, and the highest RssAnon in kB that was
-# seen in $work/peak.
-lean() {
-    python3 - "$work/peak" "$@" <<'PY'
-import subprocess
-import sys
-import time
-
-peak = 0
-run = subprocess.Popen(sys.argv[2:])
-while run.poll() is None:
-    try:
-        with open("/proc/%d/status" % run.pid, encoding="ascii") as file:
-            peak = max([peak] + [int(line.split()[1]) for line in file
-                                 if line.startswith("RssAnon:")])
-    except OSError:
-        pass
-    time.sleep(0.001)
-with open(sys.argv[1], "w", encoding="ascii") as file:
-    file.write(str(peak))
-sys.exit(run.returncode)
-PY
-    peak=$(cat "$work/peak")
-    if [ "$peak" -eq 0 ] || [ "$peak" -ge 65536 ]; then
-        fail "$peak kB of memory for: $*"
-    fi
-}
+# shellcheck source=tests/lib/lean.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lean.sh"
 
 in=$work/in
 mkdir "$in"

@@ -19,6 +19,10 @@ int walconv_export(struct cli *cli, int argc, char **argv);
 int walconv_path(struct cli *cli, int argc, char **argv);
 int walconv_follow(struct cli *cli, int argc, char **argv);
 
+/* Fails unless that is a directory, or is not there; else CLI_GO_ON. Null is
+ * standard output. */
+int walconv_check_root(const struct cli *cli, const char *root);
+
 struct walconv_waiting;
 
 /* One import of files, as the command line wants it. */

@@ -221,6 +221,7 @@ static int export_view(const struct export *export, const struct item *item)
 {
     const struct walconv_view view = {.cli = export->cli,
                                       .store = export->store,
+                                      .store_path = export->store_path,
                                       .dialect = export->dialect->name,
                                       .root = export->root};
 
@@ -360,7 +361,7 @@ static int check_dialect(const struct cli *cli, const char *name,
     return CLI_GO_ON;
 }
 
-static int check_root(const struct cli *cli, const char *root)
+int walconv_check_root(const struct cli *cli, const char *root)
 {
     struct stat status;
     int number = root == NULL || stat(root, &status) == 0 ? 0 : errno;
@@ -418,7 +419,7 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON) {
         export.store_path = cli->items[1];
         export.root = to_stdout ? NULL : cli->items[2];
-        code = check_root(cli, export.root);
+        code = walconv_check_root(cli, export.root);
     }
     if (code == CLI_GO_ON) {
         code = begin(&export);
@@ -472,6 +473,7 @@ int walconv_path(struct cli *cli, int argc, char **argv)
     if (code == CLI_GO_ON && export.dialect != NULL) {
         const struct walconv_view view = {.cli = cli,
                                           .store = export.store,
+                                          .store_path = export.store_path,
                                           .dialect = dialect,
                                           .root = cli->items[2]};
         code = walconv_view_print_path(&view, session, cli->items[3],

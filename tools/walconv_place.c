@@ -49,6 +49,22 @@ static int descend(int above, const char *name, bool is_reading)
     return fd;
 }
 
+/* Makes the root, and what is missing above it. */
+static bool make_root(const char *root)
+{
+    char *above = cli_copy(root, strlen(root));
+
+    for (char *at = above; *at != '\0'; at++) {
+        if (*at == '/' && at > above) {
+            *at = '\0';
+            (void)mkdir(above, 0700); /* the last one tells */
+            *at = '/';
+        }
+    }
+    free(above);
+    return mkdir(root, 0700) == 0 || errno == EEXIST;
+}
+
 int walconv_place_directory(const char *root, const char *path, bool is_reading,
                             const char **name)
 {
@@ -56,7 +72,7 @@ int walconv_place_directory(const char *root, const char *path, bool is_reading,
     const char *slash;
     int fd;
 
-    if (!is_reading && mkdir(root, 0700) != 0 && errno != EEXIST) {
+    if (!is_reading && !make_root(root)) {
         return -1;
     }
     fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

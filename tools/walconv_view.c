@@ -7,7 +7,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "tools/cli_layout.h"
 #include "tools/walconv_checkpoint.h"
 
 void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
@@ -93,6 +96,39 @@ int walconv_view_print(const struct walconv_view *of, struct wal_view *view,
     return report->unreadable > 0 ? CLI_NO : CLI_DONE;
 }
 
+static bool begins_with(const char *path, const char *root)
+{
+    size_t size = strlen(root);
+
+    while (size > 1 && root[size - 1] == '/') {
+        size--;
+    }
+    return strncmp(path, root, size) == 0 &&
+           (path[size] == '/' || path[size] == '\0');
+}
+
+int walconv_view_fail(const struct walconv_view *of, const char *name,
+                      enum wal_status status, const struct wal_error *error)
+{
+    struct wal_error told = *error;
+    bool has_root;
+    char *path;
+    int code;
+
+    if (of->root == NULL || told.file[0] == '\0' ||
+        begins_with(told.file, of->store_path)) {
+        return cli_fail(of->cli, name, status, error);
+    }
+    has_root = begins_with(told.file, of->root);
+    path = cli_alloc(strlen(of->root) + strlen(told.file) + 2);
+    sprintf(path, "%s%s%s", has_root ? "" : of->root, has_root ? "" : "/",
+            told.file);
+    told.file[0] = '\0'; /* the path has it */
+    code = cli_fail(of->cli, path, status, &told);
+    free(path);
+    return code;
+}
+
 static int32_t put_stdout(void *ctx, const void *data, uint64_t size)
 {
     (void)ctx;
@@ -125,13 +161,17 @@ static int flush(const struct walconv_view *of, struct wal_view *view,
         return CLI_DONE; /* nobody is left to be told */
     }
     return status == WAL_OK ? walconv_view_print(of, view, name, &report)
-                            : cli_fail(of->cli, name, status, &error);
+                            : walconv_view_fail(of, name, status, &error);
 }
 
-/* Checkpoints of a session lie beside its view. */
-static int put_checkpoints(const struct walconv_view *of,
-                           struct wal_session *session, struct wal_view *view,
-                           const char *id)
+bool walconv_view_has_checkpoints(const struct walconv_view *of)
+{
+    return of->root != NULL && cli_layout_find(of->dialect) != NULL;
+}
+
+int walconv_view_put_checkpoints(const struct walconv_view *of,
+                                 struct wal_session *session,
+                                 struct wal_view *view, const char *id)
 {
     struct wal_error error = CLI_ERROR_INIT;
     const char *path = NULL;
@@ -157,8 +197,9 @@ int walconv_view_export(const struct walconv_view *of, const char *id)
     }
     code = status == WAL_OK ? flush(of, view, id)
                             : cli_fail(of->cli, id, status, &error);
-    if (code <= CLI_NO && of->root != NULL && view != NULL) {
-        code = cli_worse(code, put_checkpoints(of, session, view, id));
+    if (code <= CLI_NO && view != NULL && walconv_view_has_checkpoints(of)) {
+        code = cli_worse(code,
+                         walconv_view_put_checkpoints(of, session, view, id));
     }
     wal_view_close(view);
     wal_session_close(session);

@@ -14,6 +14,7 @@
 struct walconv_view {
     const struct cli *cli;
     struct wal_store *store;
+    const char *store_path;
     const char *dialect;
     const char *root; /* output directory; null: standard output */
 };
@@ -30,6 +31,19 @@ int walconv_view_export(const struct walconv_view *of, const char *id);
 /* Prints what a flush did; the exit code. `name` is the session's. */
 int walconv_view_print(const struct walconv_view *of, struct wal_view *view,
                        const char *name, const struct wal_view_report *report);
+
+/* Prints why a flush failed: of the file, where that is known; the exit
+ * code. */
+int walconv_view_fail(const struct walconv_view *of, const char *name,
+                      enum wal_status status, const struct wal_error *error);
+
+/* Whether checkpoints of a session lie beside its view. */
+bool walconv_view_has_checkpoints(const struct walconv_view *of);
+
+/* Writes those that are not there; the exit code. */
+int walconv_view_put_checkpoints(const struct walconv_view *of,
+                                 struct wal_session *session,
+                                 struct wal_view *view, const char *id);
 
 /* Prints where the view of a session lies; the exit code. */
 int walconv_view_print_path(const struct walconv_view *of,

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,6 +73,28 @@ bool wal__place_is_safe(const char *path)
     }
 }
 
+/* Makes the root, and what is missing above it. */
+static bool make_root(const struct wal__view_env *env, const char *root)
+{
+    char above[PATH_MAX];
+    size_t size = strlen(root);
+
+    if (size >= sizeof(above)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    (void)wal__view_step(env, 0);
+    memcpy(above, root, size + 1);
+    for (char *at = above; *at != '\0'; at++) {
+        if (*at == '/' && at > above) {
+            *at = '\0';
+            (void)mkdir(above, 0700); /* the last one tells */
+            *at = '/';
+        }
+    }
+    return mkdir(root, 0700) == 0 || errno == EEXIST;
+}
+
 /* Opens one directory below another, which it closes. */
 static int descend(const struct wal__view_env *env, int above, const char *name,
                    bool makes)
@@ -106,11 +129,8 @@ enum wal_status wal__place_directory(const struct wal__view_env *env,
                          "leads out of the output directory; not written");
     }
     at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (at < 0 && errno == ENOENT && makes) {
-        (void)wal__view_step(env, 0);
-        if (mkdir(root, 0700) == 0 || errno == EEXIST) {
-            at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        }
+    if (at < 0 && errno == ENOENT && makes && make_root(env, root)) {
+        at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     while (at >= 0 && (slash = strchr(path, '/')) != NULL) {
         snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);

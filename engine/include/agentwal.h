@@ -1258,7 +1258,8 @@ struct wal_view_options {
     uint32_t reserved;
     struct wal_slice dialect; /* a name that wal_view_dialect gives */
     struct wal_slice root;    /* directory below which the client looks; made
-                               * when it is missing. Empty: put is called */
+                               * when it is missing, with those above it.
+                               * Empty: put is called */
     wal_view_put_fn *put;     /* takes the lines, and no file is written;
                                * documents are left out. Or null */
     void *ctx;                /* of put */

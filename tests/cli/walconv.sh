@@ -150,8 +150,9 @@ grep -qF "walconv: $out/lines: " "$work/stderr" || fail "which file is in the wa
 code 3 walconv export --dialect source "$store" "$out/lines"
 grep -q "^walconv: $out/lines: is not a directory" "$work/stderr" ||
     fail "that the output directory is none"
-code 3 walconv export --dialect source "$store" "$work/none/out"
-grep -qF "walconv: $work/none/out/" "$work/stderr" ||
+ln -s "$work/nowhere" "$work/dangling"
+code 3 walconv export --dialect source "$store" "$work/dangling/out"
+grep -qF "walconv: $work/dangling/out/" "$work/stderr" ||
     fail "which file cannot be made"
 same mine "$(cat "$out/lines")" "a file of somebody else"
 
@@ -256,3 +257,18 @@ walconv dialects --json | json '{r["name"] for r in rows} >=
     {"source", "pi", "claude", "entries", "lines"}'
 walconv import --json --dialect lines "$work/pair" "$in/crlf" |
     json 'rows[0]["dialect"] == "lines"'
+
+# What is missing above the output directory is made; what is in the way is
+# named with that directory.
+deep=$work/no/such/out
+code 0 walconv export --dialect source "$work/pair" "$deep"
+code 0 walconv export --dialect pi "$work/pair" "$deep/view/"
+file=$(find "$deep/view/sessions" -type f | head -n 1)
+printf '{}\n' >>"$file"
+code 1 walconv export --dialect pi "$work/pair" "$deep/view"
+grep -qF "walconv: $file: was written to" "$work/stderr" ||
+    fail "a view's path: $(cat "$work/stderr")"
+: >"$work/no/file"
+code 3 walconv export --dialect source "$work/pair" "$work/no/file/out"
+grep -qF "walconv: $work/no/file/out" "$work/stderr" ||
+    fail "a source's path: $(cat "$work/stderr")"

@@ -330,6 +330,12 @@ static void write_json(const struct taking *taking, struct wal_slice id)
     cli_json_text(&json, cli_slice(taking->dialect->name));
     cli_json_key(&json, "sessionId");
     cli_json_text(&json, id);
+    cli_json_key(&json, "lines");
+    cli_json_number(&json, taking->taken);
+    cli_json_key(&json, "appended");
+    cli_json_number(&json, taking->changed);
+    cli_json_key(&json, "duplicates");
+    cli_json_number(&json, taking->taken - taking->changed);
     cli_json_key(&json, "documents");
     cli_json_number(&json, taking->taken);
     cli_json_key(&json, "changed");

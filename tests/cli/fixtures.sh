@@ -13,10 +13,15 @@ cp "$work/stdout" "$work/first"
 # A file is a source of its own, or one of the documents of a tree.
 files=$(find "$in" -type f | wc -l)
 json "sum(r.get('documents', 1) for r in rows) == $files" "$work/first"
-json 'sum(r.get("appended", 0) for r in rows) > 0' "$work/first"
+json 'sum(r["appended"] for r in rows) > 0' "$work/first"
+json 'all(r["duplicates"] == 0 and r["lines"] == r["documents"]
+    and r["appended"] == r["changed"] for r in rows if "documents" in r)' \
+    "$work/first"
 
 code 0 walconv import --json "$store" "$in"
-json 'all(r.get("appended", 0) + r.get("changed", 0) == 0 for r in rows)' \
+json 'all(r["appended"] + r.get("changed", 0) == 0 for r in rows)' \
+    "$work/stdout"
+json 'all(r["duplicates"] == r["lines"] for r in rows if "documents" in r)' \
     "$work/stdout"
 
 code 0 walconv export --json --dialect source "$store" "$work/out"

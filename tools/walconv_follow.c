@@ -1,283 +1,379 @@
 /*
  * walconv_follow - keeps the views of all sessions current until interrupted.
  *
- * It sleeps until the log has durable news, and then brings up the views of
- * the sessions that have a new record. What it knows between two rounds may
- * be lost at any time: a view's state is beside its files.
+ * It sleeps until the log has durable news, and brings up the views of the
+ * sessions that have a record behind what it saw: the list gives the newest
+ * first. Beside that it goes once through all sessions, since what it knows
+ * between two rounds may be lost at any time: a view's state is beside its
+ * files.
+ *
+ * Invariant: the store is only read. The signals that end it come while it
+ * sleeps, so that no view is left between two states.
  *
  * Threads: one.
  */
+
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "tools/cli_ids.h"
 #include "tools/walconv.h"
-#include "tools/walconv_view.h"
+#include "tools/walconv_follow_views.h"
 
-#define OPEN_MAX  64   /* views that are held open */
-#define LOOK_MS   200  /* between looks at what else may end it */
-#define CLOSE_MAX 4096 /* rounds after which an idle view is closed */
-
-struct held {
-    char *id;
-    struct wal_session *session;
-    struct wal_view *view;
-    uint64_t round; /* it was last brought up in */
-    bool is_failed; /* that was said */
-};
-
-struct names {
-    char **items;
-    size_t count;
-    size_t capacity;
-};
+#define LOOK_MS      1000 /* between looks at what no record tells */
+#define RETRY_MOST_S 32
 
 struct follow {
     const struct cli *cli;
-    struct walconv_view of;
-    struct held held[OPEN_MAX];
-    uint64_t round;
-    uint64_t seen; /* sequence number up to which all is in the views */
-    int code;
+    const char *path;
+    struct walconv_views views;
+    struct wal_list *all; /* the rest of the first look at all, or null */
+    uint64_t durable;     /* the newest sequence number that is */
+    uint64_t seen;        /* up to here all is in the views, but for `all` */
+    time_t retry;         /* when to try again what failed, */
+    time_t retry_wait;    /* and what to wait after that */
+    int32_t told;         /* what is wrong with the store, or WAL_OK */
 };
 
-static volatile sig_atomic_t is_interrupted;
+/* ------------------------------------------------------------- signals --- */
 
-static void interrupt(int number)
+/* Only ever while it sleeps. */
+static void leave(int number)
 {
     (void)number;
-    is_interrupted = 1;
+    _exit(CLI_DONE);
 }
 
-/* --------------------------------------------------------------- views --- */
-
-static void release(struct held *held)
+static sigset_t ending(void)
 {
-    wal_view_close(held->view);
-    wal_session_close(held->session);
-    free(held->id);
-    *held = (struct held){.id = NULL};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    return set;
 }
 
-/* The session's view, or the place for it: a free one, or that of the view
- * that had nothing new for the longest time. */
-static struct held *place_of(struct follow *follow, const char *id)
+/* Before any thread is made, so that none takes them. */
+static void hold_signals(void)
 {
-    struct held *oldest = &follow->held[0];
+    const struct sigaction action = {.sa_handler = leave};
+    const sigset_t set = ending();
 
-    for (size_t i = 0; i < OPEN_MAX; i++) {
-        struct held *held = &follow->held[i];
-        if (held->id != NULL && strcmp(held->id, id) == 0) {
-            return held;
-        }
-        if (oldest->id != NULL &&
-            (held->id == NULL || held->round < oldest->round)) {
-            oldest = held;
-        }
-    }
-    release(oldest);
-    return oldest;
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
 }
-
-static enum wal_status hold(struct follow *follow, struct held *held,
-                            const char *id, struct wal_error *error)
-{
-    enum wal_status status;
-
-    if (held->view != NULL) {
-        return WAL_OK;
-    }
-    held->id = cli_copy(id, strlen(id));
-    status = wal_session_open(follow->of.store, cli_slice(id), &held->session,
-                              error);
-    if (status == WAL_OK) {
-        status =
-            walconv_view_open(&follow->of, held->session, &held->view, error);
-    }
-    return status;
-}
-
-/* Brings the view of a session up; true when what it said before was written
- * anew. */
-static bool bring_up(struct follow *follow, const char *id)
-{
-    struct wal_view_report report = {.struct_size = sizeof(report)};
-    struct wal_error error = CLI_ERROR_INIT;
-    struct held *held = place_of(follow, id);
-    enum wal_status status = hold(follow, held, id, &error);
-
-    if (status == WAL_OK) {
-        status = wal_view_flush(held->view, &report, &error);
-    }
-    held->round = follow->round;
-    if (status == WAL_ENOTFOUND) {
-        release(held); /* it was deleted */
-        return false;
-    }
-    if (status != WAL_OK) {
-        if (!held->is_failed) {
-            follow->code = cli_worse(follow->code,
-                                     cli_fail(follow->cli, id, status, &error));
-        }
-        held->is_failed = true;
-        if (held->view == NULL) {
-            release(held);
-        }
-        return false;
-    }
-    held->is_failed = false;
-    if (report.lines > 0 || (report.flags & WAL_VIEW_REPLACED) != 0) {
-        walconv_view_print(&follow->of, held->view, id, &report);
-    }
-    return (report.flags & WAL_VIEW_REPLACED) != 0;
-}
-
-static void close_idle(struct follow *follow)
-{
-    for (size_t i = 0; i < OPEN_MAX; i++) {
-        struct held *held = &follow->held[i];
-        if (held->id != NULL && held->round + CLOSE_MAX < follow->round) {
-            release(held);
-        }
-    }
-}
-
-/* ------------------------------------------------------------- sessions --- */
-
-static void add_name(struct names *names, struct wal_slice id)
-{
-    for (size_t i = 0; i < names->count; i++) {
-        if (cli_slice_equal(cli_slice(names->items[i]), id)) {
-            return;
-        }
-    }
-    names->items = cli_room(names->items, names->count, &names->capacity,
-                            sizeof(names->items[0]));
-    names->items[names->count++] = cli_copy(id.data, (size_t)id.size);
-}
-
-static void free_names(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++) {
-        free(names->items[i]);
-    }
-    free(names->items);
-}
-
-/* Adds what a list gives. */
-static void add_listed(struct follow *follow,
-                       const struct wal_list_options *options,
-                       struct names *names)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_list *list = NULL;
-
-    if (wal_list_open(follow->of.store, options, &list, NULL) == WAL_OK) {
-        while (wal_list_next(list, &info, NULL) == WAL_OK) {
-            if ((info.flags & WAL_SESSION_DELETED) == 0) {
-                add_name(names, info.id);
-            }
-        }
-    }
-    wal_list_close(list);
-}
-
-/* What one session hides of what it shares, it hides of all that share it:
- * its ancestors and their forks. */
-static void bring_up_family(struct follow *follow, const char *id)
-{
-    const struct wal_list_options ancestors = {.struct_size = sizeof(ancestors),
-                                               .flags = WAL_LIST_LINEAGE,
-                                               .of = cli_slice(id)};
-    struct names names = {.items = NULL};
-
-    add_name(&names, cli_slice(id));
-    add_listed(follow, &ancestors, &names);
-    for (size_t i = 0; i < names.count; i++) {
-        const struct wal_list_options forks = {
-            .struct_size = sizeof(forks), .parent = cli_slice(names.items[i])};
-        add_listed(follow, &forks, &names);
-    }
-    for (size_t i = 1; i < names.count && !is_interrupted; i++) {
-        (void)bring_up(follow, names.items[i]);
-    }
-    free_names(&names);
-}
-
-/* The sessions that have a record behind what was seen, newest first. */
-static int find_changed(struct follow *follow, struct names *names)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_list *list = NULL;
-    enum wal_status status =
-        wal_list_open(follow->of.store, NULL, &list, &error);
-
-    while (status == WAL_OK &&
-           (status = wal_list_next(list, &info, &error)) == WAL_OK &&
-           info.last_sequence > follow->seen) {
-        names->items = cli_room(names->items, names->count, &names->capacity,
-                                sizeof(names->items[0]));
-        names->items[names->count++] =
-            cli_copy(info.id.data, (size_t)info.id.size);
-    }
-    wal_list_close(list);
-    return status == WAL_OK || status == WAL_END
-               ? CLI_GO_ON
-               : cli_fail(follow->cli, follow->cli->items[1], status, &error);
-}
-
-static int bring_up_changed(struct follow *follow, uint64_t durable)
-{
-    struct names names = {.items = NULL};
-    int code = find_changed(follow, &names);
-
-    for (size_t i = 0; i < names.count && !is_interrupted; i++) {
-        if (bring_up(follow, names.items[i])) {
-            bring_up_family(follow, names.items[i]);
-        }
-    }
-    fflush(stdout);
-    free_names(&names);
-    follow->seen = durable;
-    follow->round++;
-    close_idle(follow);
-    return code;
-}
-
-/* ------------------------------------------------------------- command --- */
 
 static bool is_over(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
+    sigset_t set;
 
-    return is_interrupted || cli_output_gone() ||
+    if (sigpending(&set) == 0 &&
+        (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1)) {
+        return true;
+    }
+    return cli_output_gone() ||
            (poll(&output, 1, 0) > 0 &&
             (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0);
+}
+
+static time_t seconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* ------------------------------------------------------------ sessions --- */
+
+typedef bool pick(const struct follow *follow,
+                  const struct wal_session_info *info, const void *ctx);
+
+/* Brings up those of all sessions that are picked. */
+static enum wal_status bring_listed(struct follow *follow, pick *is_picked,
+                                    const void *ctx, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    enum wal_status status =
+        wal_list_open(follow->views.of.store, NULL, &list, error);
+
+    while (status == WAL_OK && !is_over() &&
+           (status = wal_list_next(list, &info, error)) == WAL_OK) {
+        if (is_picked(follow, &info, ctx)) {
+            (void)walconv_views_bring(&follow->views, &info);
+        }
+    }
+    wal_list_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static bool is_relative(const struct follow *follow,
+                        const struct wal_session_info *info, const void *ctx)
+{
+    (void)follow;
+    return cli_ids_find(ctx, info->id) != NULL;
+}
+
+/* Adds the sessions that a list gives: all of it, or the forks of those that
+ * are there. */
+static enum wal_status add_relatives(struct wal_store *store,
+                                     const struct wal_list_options *options,
+                                     struct cli_ids *ids,
+                                     struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_list *list = NULL;
+    enum wal_status status = wal_list_open(store, options, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_list_next(list, &info, error)) == WAL_OK) {
+        bool is_fork = (info.flags & WAL_SESSION_FORK) != 0;
+        if (options != NULL ||
+            (is_fork && cli_ids_find(ids, info.parent_id) != NULL)) {
+            (void)cli_ids_put(ids, info.id);
+        }
+    }
+    wal_list_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* What a session hides of what it shares, it hides of all that share it: its
+ * ancestors, and all forks of these. */
+static enum wal_status bring_relatives(struct follow *follow,
+                                       struct wal_slice id,
+                                       struct wal_error *error)
+{
+    const struct wal_list_options ancestors = {
+        .struct_size = sizeof(ancestors), .flags = WAL_LIST_LINEAGE, .of = id};
+    struct wal_store *store = follow->views.of.store;
+    struct cli_ids ids = {.items = NULL};
+    enum wal_status status;
+    size_t count;
+
+    (void)cli_ids_put(&ids, id);
+    status = add_relatives(store, &ancestors, &ids, error);
+    do {
+        count = ids.count;
+        if (status == WAL_OK) {
+            status = add_relatives(store, NULL, &ids, error);
+        }
+    } while (ids.count > count);
+    if (status == WAL_OK && count > 1) {
+        status = bring_listed(follow, is_relative, &ids, error);
+    }
+    cli_ids_deinit(&ids);
+    return status == WAL_ENOTFOUND ? WAL_OK : status; /* it was deleted */
+}
+
+/* Those that have a record behind what was seen. */
+static enum wal_status bring_changed(struct follow *follow,
+                                     struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    uint64_t durable = follow->durable;
+    struct wal_list *list = NULL;
+    enum wal_status status =
+        wal_list_open(follow->views.of.store, NULL, &list, error);
+
+    while (status == WAL_OK && !is_over() &&
+           (status = wal_list_next(list, &info, error)) == WAL_OK &&
+           info.last_sequence > follow->seen) {
+        if (walconv_views_bring(&follow->views, &info)) {
+            status = bring_relatives(follow, info.id, error);
+        }
+    }
+    wal_list_close(list);
+    if (status == WAL_OK || status == WAL_END) {
+        follow->seen = durable;
+        status = WAL_OK;
+    }
+    return status;
+}
+
+/* One more of the first look at all. */
+static enum wal_status bring_next(struct follow *follow,
+                                  struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_list_next(follow->all, &info, error);
+
+    if (status == WAL_OK) {
+        (void)walconv_views_bring(&follow->views, &info);
+    }
+    if (status == WAL_END) {
+        wal_list_close(follow->all);
+        follow->all = NULL;
+        status = WAL_OK;
+    }
+    return status;
+}
+
+static bool is_failing(const struct follow *follow,
+                       const struct wal_session_info *info, const void *ctx)
+{
+    (void)ctx;
+    return walconv_views_is_failing(&follow->views, info->number);
+}
+
+/* What failed, and may succeed now: there is room again, or the output
+ * directory may be written to. */
+static enum wal_status retry(struct follow *follow, struct wal_error *error)
+{
+    struct walconv_views *views = &follow->views;
+    uint64_t turns = views->turns;
+    enum wal_status status = WAL_OK;
+
+    if (views->failing == 0) {
+        follow->retry_wait = 1;
+        follow->retry = seconds() + 1;
+    } else if (seconds() >= follow->retry) {
+        status = bring_listed(follow, is_failing, NULL, error);
+        if (status == WAL_OK && !is_over()) {
+            walconv_views_forget(views, turns);
+        }
+        follow->retry = seconds() + follow->retry_wait;
+        if (follow->retry_wait < RETRY_MOST_S) {
+            follow->retry_wait *= 2;
+        }
+    }
+    return status;
+}
+
+/* --------------------------------------------------------------- store --- */
+
+/* Who opens a store to read while nobody lives does not hear whoever comes for
+ * less than it takes to look. So somebody does live meanwhile. */
+static enum wal_status open_store(struct follow *follow,
+                                  struct wal_error *error)
+{
+    const struct wal_open_options joining = cli_open_options(follow->cli, 0);
+    const struct wal_open_options reading =
+        cli_open_options(follow->cli, WAL_OPEN_READ_ONLY);
+    struct wal_store *joined = NULL;
+    enum wal_status status;
+
+    (void)!wal_open(follow->path, &joining, &joined, NULL);
+    status = wal_open(follow->path, &reading, &follow->views.of.store, error);
+    (void)wal_close(joined, NULL);
+    return status;
+}
+
+static void close_store(struct follow *follow)
+{
+    wal_list_close(follow->all);
+    follow->all = NULL;
+    walconv_views_close(&follow->views);
+    (void)wal_close(follow->views.of.store, NULL);
+    follow->views.of.store = NULL;
+}
+
+/* What is durable now is looked at by going through all. */
+static enum wal_status begin(struct follow *follow, struct wal_error *error)
+{
+    enum wal_status status = open_store(follow, error);
+
+    follow->durable = 0;
+    if (status == WAL_OK) {
+        status = wal_store_wait(follow->views.of.store, &follow->durable,
+                                WAL_DURABLE, 0, error);
+    }
+    if (status == WAL_OK || status == WAL_EBUSY) {
+        status =
+            wal_list_open(follow->views.of.store, NULL, &follow->all, error);
+    }
+    follow->seen = follow->durable;
+    return status;
+}
+
+/* Sleeps until there are durable news, where nothing else is to be done. */
+static enum wal_status rest(struct follow *follow, struct wal_error *error)
+{
+    const sigset_t set = ending();
+    int64_t most = follow->all != NULL ? 0 : LOOK_MS;
+    enum wal_status status;
+
+    (void)fflush(stdout);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    status = wal_store_wait(follow->views.of.store, &follow->durable,
+                            WAL_DURABLE, most, error);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    return status;
+}
+
+static enum wal_status round_of(struct follow *follow, struct wal_error *error)
+{
+    enum wal_status status = rest(follow, error);
+
+    if (status == WAL_OK) {
+        status = bring_changed(follow, error);
+    } else if (status == WAL_EBUSY) {
+        status = WAL_OK;
+    }
+    if (status == WAL_OK && follow->all != NULL && !is_over()) {
+        status = bring_next(follow, error);
+    }
+    if (status == WAL_OK) {
+        status = retry(follow, error);
+    }
+    if (status == WAL_OK) {
+        walconv_views_close_idle(&follow->views);
+    }
+    return status;
+}
+
+/* The store is in the hands of others: what is wrong with it is told once, and
+ * looked at again. */
+static void open_again(struct follow *follow, enum wal_status status,
+                       struct wal_error *error)
+{
+    const struct timespec pause = {.tv_sec = LOOK_MS / 1000};
+    const sigset_t set = ending();
+
+    do {
+        if (follow->told != status) {
+            cli_fail(follow->cli, follow->path, status, error);
+        }
+        follow->told = status;
+        close_store(follow);
+        (void)fflush(stdout);
+        (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+        (void)nanosleep(&pause, NULL);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        status = begin(follow, error);
+    } while (status != WAL_OK && !is_over());
 }
 
 static int follow_store(struct follow *follow)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    uint64_t durable = 0;
-    int code = CLI_GO_ON;
+    enum wal_status status = begin(follow, &error);
 
-    while (code == CLI_GO_ON && !is_over()) {
-        enum wal_status status = wal_store_wait(follow->of.store, &durable,
-                                                WAL_DURABLE, LOOK_MS, &error);
-        if (status == WAL_OK) {
-            code = bring_up_changed(follow, durable);
-        } else if (status != WAL_EBUSY) {
-            code = cli_fail(follow->cli, follow->cli->items[1], status, &error);
+    if (status != WAL_OK) {
+        cli_fail(follow->cli, follow->path, status, &error);
+        close_store(follow);
+        return cli_code(status);
+    }
+    while (!is_over()) {
+        status = round_of(follow, &error);
+        if (status != WAL_OK) {
+            open_again(follow, status, &error);
+        } else if (follow->all == NULL) {
+            follow->told = WAL_OK;
         }
     }
-    for (size_t i = 0; i < OPEN_MAX; i++) {
-        release(&follow->held[i]);
-    }
-    return code == CLI_GO_ON ? follow->code : cli_worse(follow->code, code);
+    close_store(follow);
+    return CLI_DONE;
 }
+
+/* ------------------------------------------------------------- command --- */
 
 static int check_dialect(const struct cli *cli, const char *name)
 {
@@ -286,40 +382,28 @@ static int check_dialect(const struct cli *cli, const char *name)
     if (name == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect", "is needed");
     }
+    if (strcmp(name, "source") == 0) {
+        return cli_error(cli, CLI_USAGE, "--dialect",
+                         "the files that came in are not followed: take the "
+                         "dialect that they are of, or walconv export");
+    }
     for (uint32_t i = 0; (known = wal_view_dialect(i)) != NULL; i++) {
         if (strcmp(known, name) == 0) {
             return CLI_GO_ON;
         }
     }
     return cli_error(cli, CLI_USAGE, "--dialect",
-                     "'%s' cannot be followed (see: walconv dialects)", name);
-}
-
-/* A handle that only reads may see the store as it was when it was opened. */
-static int check_store(const struct cli *cli, struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_store_status(store, &info, &error);
-
-    if (status != WAL_OK) {
-        return cli_fail(cli, cli->items[1], status, &error);
-    }
-    return info.status == WAL_EREADONLY
-               ? cli_error(cli, CLI_FAILED, cli->items[1],
-                           "cannot be followed: it may not be written to")
-               : CLI_GO_ON;
+                     "'%s' cannot be written (see: walconv dialects)", name);
 }
 
 int walconv_follow(struct cli *cli, int argc, char **argv)
 {
-    const struct sigaction action = {.sa_handler = interrupt};
     const char *dialect = NULL;
     const struct cli_option options[] = {
         {.name = "dialect", .value = &dialect},
         {.name = NULL},
     };
-    struct follow follow = {.cli = cli, .code = CLI_DONE};
+    struct follow follow = {.cli = cli, .retry_wait = 1};
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_GO_ON) {
@@ -329,19 +413,19 @@ int walconv_follow(struct cli *cli, int argc, char **argv)
         code = check_dialect(cli, dialect);
     }
     if (code == CLI_GO_ON) {
-        code = cli_open(cli, cli->items[1], 0, &follow.of.store);
+        code = walconv_check_root(cli, cli->items[2]);
     }
     if (code != CLI_GO_ON) {
         return code;
     }
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    follow.of.cli = cli;
-    follow.of.dialect = dialect;
-    follow.of.root = cli->items[2];
-    code = check_store(cli, follow.of.store);
-    if (code == CLI_GO_ON) {
-        code = follow_store(&follow);
-    }
-    return cli_close(cli, cli->items[1], follow.of.store, code);
+    hold_signals();
+    follow.path = cli->items[1];
+    follow.views.of = (struct walconv_view){.cli = cli,
+                                            .store_path = follow.path,
+                                            .dialect = dialect,
+                                            .root = cli->items[2]};
+    walconv_views_init(&follow.views);
+    code = follow_store(&follow);
+    walconv_views_deinit(&follow.views);
+    return code;
 }

@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""walconv follow where things go wrong: output that is removed, in the way,
+changed by others or too large; a store that goes away and comes back; writers
+that come for a moment, and are killed; sessions that are deleted. What is wrong
+is told once, all else goes on, and nothing is used while nothing happens.
+"""
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TOOLS = os.environ["WALBIN"]
+LATE = 30.0  # seconds, by when all must be there whatever else runs
+LONG = "AGENTWAL_LONG" in os.environ
+
+
+def run(*command, code=0, **options):
+    done = subprocess.run([os.path.join(TOOLS, command[0]), *command[1:]],
+                          capture_output=True, check=False, **options)
+    assert done.returncode == code, (command, done.returncode, done.stderr)
+    return done.stdout
+
+
+class Follow:
+    def __init__(self, dialect, store, out, **options):
+        self.told = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [os.path.join(TOOLS, "walconv"), "follow", "--dialect", dialect,
+             store, out], stdout=subprocess.DEVNULL, stderr=self.told,
+            **options)
+
+    def said(self):
+        self.told.seek(0)
+        return self.told.read().splitlines()
+
+    def wait_for(self, is_so, what):
+        begin = time.monotonic()
+        while not is_so():
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() - begin < LATE, (what, self.said())
+            time.sleep(0.005)
+
+    def seconds_used(self):
+        with open("/proc/%d/stat" % self.process.pid, "rb") as file:
+            fields = file.read().rsplit(b")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def expect_idle(self):
+        """A loop that does not sleep uses what there is."""
+        used, begin = self.seconds_used(), time.monotonic()
+        time.sleep(2)
+        used = self.seconds_used() - used
+        assert used < 0.25 * (time.monotonic() - begin), used
+
+    def stop(self, lines=0, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.process.wait(LATE)
+        assert self.process.returncode == 0, self.process.returncode
+        assert len(self.said()) == lines, self.said()
+
+
+def is_sanitized():
+    with open(os.path.join(TOOLS, "walconv"), "rb") as file:
+        return b"__asan_init" in file.read()
+
+
+def append(store, session, *texts):
+    rows = [json.dumps({"type": "message",
+                        "payload": {"role": "user", "content": text}})
+            for text in texts]
+    run("walctl", "append", store, session,
+        input="\n".join(rows).encode() + b"\n")
+
+
+def holds(path, text):
+    try:
+        with open(path, "rb") as file:
+            return text.encode() in file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def path_of(dialect, store, out, session):
+    return run("walconv", "path", "--dialect", dialect, store, out,
+               session).decode().rstrip("\n")
+
+
+def files_of(root):
+    found = {}
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f != ".agentwal"]
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, root)] = file.read()
+    return found
+
+
+def expect_whole(follow, dialect, store, out):
+    """What is there is what an export into an empty directory is."""
+    with tempfile.TemporaryDirectory() as fresh:
+        run("walconv", "export", "--dialect", dialect, store, fresh)
+        expected = files_of(fresh)
+    follow.wait_for(lambda: files_of(out) == expected, "all of it")
+
+
+def make(work, name, *sessions):
+    store = os.path.join(work, name)
+    run("walctl", "init", store)
+    for session in sessions:
+        run("walctl", "create", store, "--id", session)
+        append(store, session, "the first")
+    return store, os.path.join(work, name + "-out")
+
+
+def make_many(work, store, count, turn):
+    """So many sessions of Claude Code, of a line more each turn."""
+    folder = os.path.join(work, "many")
+    os.makedirs(folder, exist_ok=True)
+    for n in range(count):
+        uuid = "%08x-0000-4000-8000-%012x"
+        with open(os.path.join(folder, "%d.jsonl" % n), "a",
+                  encoding="utf-8") as file:
+            file.write(json.dumps({
+                "parentUuid": uuid % (n, turn) if turn > 0 else None,
+                "sessionId": uuid % (n, 0), "cwd": "/p", "type": "user",
+                "uuid": uuid % (n, turn + 1),
+                "timestamp": "2026-01-02T03:04:05.000Z",
+                "message": {"role": "user", "content": "turn %d" % turn},
+            }) + "\n")
+    run("walconv", "import", store, folder)
+
+
+def check_output(work):
+    """Output that is removed is made again; what is in its way is told once,
+    and once it is gone the view comes without a new record."""
+    store, out = make(work, "output", "one")
+    out = os.path.join(out, "made", "below")  # nothing of it is there
+    path = path_of("pi", store, out, "one")
+    follow = Follow("pi", store, out)
+    follow.wait_for(lambda: holds(path, "the first"), "parents")
+    shutil.rmtree(os.path.dirname(out))
+    append(store, "one", "the second")
+    follow.wait_for(lambda: holds(path, "the second"), "another root")
+    shutil.rmtree(os.path.dirname(out))
+    with open(os.path.dirname(out), "wb"):
+        pass
+    append(store, "one", "the third")
+    append(store, "one", "the fourth")
+    follow.wait_for(follow.said, "a complaint")
+    follow.expect_idle()
+    assert follow.said()[0].startswith(b"walconv: " + out.encode()), \
+        follow.said()
+    os.unlink(os.path.dirname(out))
+    follow.wait_for(lambda: holds(path, "the fourth"), "another try")
+    expect_whole(follow, "pi", store, out)
+    follow.expect_idle()
+    follow.stop(1)
+
+
+def no_room():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def check_room(work):
+    """A file that may not get larger is told of once; others go on; when there
+    is room it is written, whether something is new or not."""
+    store, out = make(work, "room", "large", "small")
+    follow = Follow("pi", store, out, preexec_fn=no_room)
+    large = path_of("pi", store, out, "large")
+    small = path_of("pi", store, out, "small")
+    append(store, "large", "x" * 4000)
+    follow.wait_for(follow.said, "a complaint")
+    for n in range(3):
+        append(store, "small", "small %d" % n)
+        append(store, "large", "large %d" % n)
+        follow.wait_for(lambda: holds(small, "small %d" % n), "the other one")
+    assert not holds(large, "large 2")
+    resource.prlimit(follow.process.pid, resource.RLIMIT_FSIZE,
+                     (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    follow.wait_for(lambda: holds(large, "large 2"), "room")
+    expect_whole(follow, "pi", store, out)
+    follow.stop(1)
+
+
+def check_changed(work):
+    """A file with lines of somebody else is told of once, also when so many
+    others were written that its view is not open any more, and stays."""
+    store, out = make(work, "changed", "mine")
+    make_many(work, store, 100, 0)
+    follow = Follow("claude", store, out)
+    path = path_of("claude", store, out, "mine")
+    follow.wait_for(lambda: holds(path, "the first"), "the view")
+    expect_whole(follow, "claude", store, out)
+    with open(path, "ab") as file:
+        file.write(b'{"mine":true}\n')
+    with open(path, "rb") as file:
+        before = file.read()
+    for turn in (1, 2):
+        append(store, "mine", "second")
+        make_many(work, store, 100, turn)
+        other = path_of("claude", store, out,
+                        "00000063-0000-4000-8000-000000000000")
+        follow.wait_for(lambda: holds(other, "turn %d" % turn), "the others")
+    follow.wait_for(follow.said, "a complaint")
+    follow.expect_idle()
+    with open(path, "rb") as file:
+        assert file.read() == before
+    assert follow.said()[0].startswith(b"walconv: " + path.encode()), \
+        follow.said()
+    follow.stop(1)
+
+
+def check_writers(work):
+    """Each of those who come for a moment is heard, with nobody else alive and
+    while another one is; and who is killed ends nothing."""
+    store, out = make(work, "writers", "one")
+    path = path_of("entries", store, out, "one")
+    for turn in range(3):
+        follow = Follow("entries", store, out)
+        time.sleep(0.3 * turn)
+        for n in range(5):
+            text = "for a moment %d %d." % (turn, n)
+            append(store, "one", text)
+            follow.wait_for(lambda: holds(path, text), text)
+        for n in range(3):
+            text = "and killed %d %d." % (turn, n)
+            writer = subprocess.Popen(
+                [os.path.join(TOOLS, "walctl"), "append", "--each", store,
+                 "one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            writer.stdin.write(json.dumps(
+                {"type": "message", "payload": {
+                    "role": "user", "content": text}}).encode() + b"\n")
+            writer.stdin.flush()
+            assert writer.stdout.readline() != b""
+            follow.wait_for(lambda: holds(path, text), text)
+            writer.kill()
+            writer.communicate()
+        expect_whole(follow, "entries", store, out)
+        follow.stop(number=signal.SIGINT)
+
+
+def check_store(work):
+    """A store that is gone is told of once, and followed when it is back."""
+    store, out = make(work, "gone", "one")
+    follow = Follow("entries", store, out)
+    path = path_of("entries", store, out, "one")
+    follow.wait_for(lambda: holds(path, "the first"), "the view")
+    os.rename(store, store + "-away")
+    follow.wait_for(follow.said, "a complaint")
+    follow.expect_idle()
+    os.rename(store + "-away", store)
+    append(store, "one", "the second")
+    follow.wait_for(lambda: holds(path, "the second"), "the store")
+    expect_whole(follow, "entries", store, out)
+    follow.process.send_signal(signal.SIGTERM)
+    assert follow.process.wait(LATE) == 0
+    assert len(follow.said()) <= 2, follow.said()
+
+
+def check_deleted(work):
+    """The files of a deleted session stay, and nothing is said of it."""
+    store, out = make(work, "deleted", "one", "two")
+    follow = Follow("entries", store, out)
+    one = path_of("entries", store, out, "one")
+    two = path_of("entries", store, out, "two")
+    follow.wait_for(lambda: holds(one, "the first"), "one")
+    append(store, "one", "the last")
+    run("walctl", "delete", store, "one")
+    append(store, "two", "goes on")
+    follow.wait_for(lambda: holds(two, "goes on"), "two")
+    assert holds(one, "the first")
+    run("walctl", "create", store, "--id", "three")
+    append(store, "three", "is new")
+    three = path_of("entries", store, out, "three")
+    follow.wait_for(lambda: holds(three, "is new"), "three")
+    follow.stop()
+
+
+def check_many(work):
+    """Ended and killed in its first look at many, it goes on; memory is that
+    of those that are open."""
+    count = 10000 if LONG else 300
+    store, out = make(work, "many-store", "one")
+    shutil.rmtree(os.path.join(work, "many"), ignore_errors=True)
+    begin = time.monotonic()
+    make_many(work, store, count, 0)
+    print("%d sessions imported in %.1f s" % (
+        count, time.monotonic() - begin))
+    for n in range(6):
+        follow = Follow("claude", store, out)
+        time.sleep(0.05 * n)
+        if n % 2 == 0:
+            follow.process.kill()
+            follow.process.wait()
+        else:
+            follow.stop()
+            names = os.listdir(os.path.join(out, ".agentwal"))
+            assert not [n for n in names if n.endswith(".tmp")], names
+    follow = Follow("claude", store, out)
+    begin = time.monotonic()
+    append(store, "one", "while it looks")
+    path = path_of("claude", store, out, "one")
+    follow.wait_for(lambda: holds(path, "while it looks"), "the newest")
+    soon = time.monotonic() - begin
+    last = path_of("claude", store, out, "00000000-0000-4000-8000-000000000000")
+    follow.wait_for(lambda: holds(last, "turn 0"), "the oldest")
+    print("the newest after %.3f s, the oldest after %.1f s" % (
+        soon, time.monotonic() - begin))
+    with open("/proc/%d/status" % follow.process.pid, "rb") as file:
+        anonymous = [int(row.split()[1]) for row in file
+                     if row.startswith(b"RssAnon")][0]
+    print("%d KiB of anonymous memory" % anonymous)
+    assert anonymous < 64 * 1024 or is_sanitized(), anonymous
+    expect_whole(follow, "claude", store, out)
+    follow.expect_idle()
+    follow.stop()
+
+
+def check_refused(work):
+    store, _ = make(work, "refused")
+    run("walconv", "follow", store, "o", code=2)
+    run("walconv", "follow", "--dialect", "source", store, "o", code=2)
+    run("walconv", "follow", "--dialect", "lines", store, "o", code=2)
+    run("walconv", "follow", "--dialect", "pi", store, code=2)
+    run("walconv", "follow", "--dialect", "pi", store + "-none", "o", code=3)
+    run("walconv", "follow", "--dialect", "pi", store, __file__, code=3)
+
+
+CHECKS = (check_refused, check_output, check_room, check_changed, check_writers,
+          check_store, check_deleted, check_many)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        for check in CHECKS:
+            if len(sys.argv) < 2 or check.__name__ in sys.argv[1:]:
+                check(work)
+
+
+sys.exit(main())

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""walconv follow: the line of an entry stands in its view within 100 ms of the
+acknowledgement that the entry is durable.
+"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TOOLS = os.environ["WALBIN"]
+APPENDS = 50
+SOON = 0.1   # seconds
+TRIES = 3    # whatever else runs on the machine
+LATE = 20.0
+
+
+def tool(name):
+    return os.path.join(TOOLS, name)
+
+
+def run(*command):
+    return subprocess.run([tool(command[0]), *command[1:]], check=True,
+                          stdout=subprocess.PIPE).stdout.decode()
+
+
+def holds(path, text):
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+            return text in file.read()
+    except FileNotFoundError:
+        return False
+
+
+def measure(writer, path, name):
+    waited = []
+    for n in range(APPENDS):
+        text = ("%s %d." % (name, n)).encode()
+        writer.stdin.write(b'{"type":"message","payload":{"role":"user",'
+                           b'"content":"%s"}}\n' % text)
+        writer.stdin.flush()
+        assert writer.stdout.readline() != b""
+        begin = time.monotonic()
+        while not holds(path, text):
+            assert time.monotonic() - begin < LATE, text
+            time.sleep(0.0005)
+        waited.append(time.monotonic() - begin)
+        time.sleep(0.01 * (n % 5))
+    return waited
+
+
+def check(work, dialect):
+    store, out = os.path.join(work, dialect), os.path.join(work, dialect + "-o")
+    run("walctl", "init", store)
+    run("walctl", "create", store, "--id", "one")
+    follow = subprocess.Popen(
+        [tool("walconv"), "follow", "--dialect", dialect, store, out],
+        stdout=subprocess.DEVNULL)
+    writer = subprocess.Popen(
+        [tool("walctl"), "append", "--each", store, "one"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    path = run("walconv", "path", "--dialect", dialect, store, out,
+               "one").rstrip("\n")
+    for n in range(TRIES):
+        waited = measure(writer, path, "try %d of" % n)
+        print("%s: median %.1f ms, at most %.1f ms" % (
+            dialect, 1000 * statistics.median(waited), 1000 * max(waited)))
+        if max(waited) < SOON:
+            break
+    writer.stdin.close()
+    assert writer.wait() == 0
+    follow.terminate()
+    assert follow.wait() == 0
+    assert max(waited) < SOON, json.dumps(waited)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        for dialect in ("entries", "pi", "claude", "codex"):
+            check(work, dialect)
+
+
+sys.exit(main())

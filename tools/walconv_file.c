@@ -42,88 +42,6 @@ static int fail_errno(const struct walconv_file *file)
                                       : strerror(number));
 }
 
-enum wal_status walconv_open_source(struct wal_store *store, const char *source,
-                                    struct wal_session **session,
-                                    struct wal_error *error)
-{
-    struct wal_list_options options = {.struct_size = sizeof(options)};
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_list *list = NULL;
-    enum wal_status status;
-
-    options.source = cli_slice(source);
-    status = wal_list_open(store, &options, &list, error);
-    if (status == WAL_OK) {
-        status = wal_list_next(list, &info, error);
-    }
-    if (status == WAL_OK) {
-        status = wal_session_open(store, info.id, session, error);
-    }
-    wal_list_close(list);
-    return status == WAL_END ? WAL_ENOTFOUND : status;
-}
-
-/* Looks for the session that the file goes on in, among those of a dialect.
- * Leaves file->session null when there is none, and *free_source the first
- * source that is not taken. */
-static enum wal_status find_of(struct walconv_file *file, const char *dialect,
-                               char **free_source, struct wal_error *error)
-{
-    struct wal_session *session = NULL;
-    struct cli_match match;
-    enum wal_status status;
-
-    for (uint64_t ordinal = 0;; ordinal++) {
-        char *source = cli_source_text(dialect, ordinal, file->path);
-        if (source == NULL) {
-            return WAL_ETOOBIG;
-        }
-        status =
-            walconv_open_source(file->import->store, source, &session, error);
-        if (status != WAL_OK) {
-            *free_source = source;
-            return status == WAL_ENOTFOUND ? WAL_OK : status;
-        }
-        status = cli_source_match(file->import->store, session, 0, file->fd,
-                                  &match, error);
-        if (status == WAL_OK && match.is_prefix) {
-            file->session = session;
-            file->source = source;
-            file->lines.match = match;
-            return WAL_OK;
-        }
-        if (status == WAL_OK) {
-            cli_match_deinit(&match);
-        }
-        wal_session_close(session);
-        free(source);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
-}
-
-static enum wal_status find_session(struct walconv_file *file,
-                                    struct wal_error *error)
-{
-    const struct wal__dialect *own = file->survey.dialect;
-    const struct wal__dialect *dialect;
-    enum wal_status status;
-
-    status = find_of(file, own->name, &file->free_source, error);
-    for (size_t i = 0;
-         status == WAL_OK && file->session == NULL &&
-         file->import->forced == NULL && (dialect = wal__dialect_at(i)) != NULL;
-         i++) {
-        char *unused = NULL;
-        if (dialect != own) {
-            status = find_of(file, dialect->name, &unused, error);
-        }
-        free(unused);
-    }
-    return status;
-}
-
 /* The id a file asks for: its session's; of a side chain's file, that and the
  * file's name. Null when it names none. To be freed. */
 static char *wanted_id(const struct walconv_file *file)
@@ -483,7 +401,7 @@ static enum wal_status settle(struct walconv_file *file,
                               struct wal_error *error)
 {
     bool drops = false;
-    enum wal_status status = find_session(file, error);
+    enum wal_status status = walconv_file_find(file, error);
 
     if (status == WAL_OK && file->session != NULL) {
         status = renew_session(file, error);

@@ -25,6 +25,12 @@ struct walconv_file {
     uint64_t count;           /* of the file's lines */
 };
 
+/* Opens the session that the file goes on in, and sets its source; leaves
+ * file->session null where there is none, and sets free_source to the first
+ * source that is not taken. WAL_ECLAIMED: another import is at it. */
+enum wal_status walconv_file_find(struct walconv_file *file,
+                                  struct wal_error *error);
+
 /* Prints what was done. */
 void walconv_file_print(const struct walconv_file *file);
 

@@ -182,6 +182,10 @@ size_t cli_line_before(const struct wal_entry *entry, bool is_open,
     return 1;
 }
 
+/* A file's lines are all of them; those that were redacted have a place, and no
+ * bytes. */
+#define LINE_FLAGS (WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE)
+
 static enum wal_status open_stream(const struct cli_lines *lines,
                                    uint32_t stream, struct wal_iter **iter,
                                    struct wal_error *error)
@@ -189,10 +193,8 @@ static enum wal_status open_stream(const struct cli_lines *lines,
     const struct wal_iter_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ITER_ALL,
-        /* A file's lines are all of them; those that were redacted have a
-         * place, and no bytes. */
         .stream = stream,
-        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
+        .flags = LINE_FLAGS,
     };
 
     return wal_iter_open(lines->session, &options, iter, error);
@@ -206,12 +208,14 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
 
     *lines = (struct cli_lines){.session = session, .stream = stream};
     if (stream == 0) {
-        status = cli_copy_open(&lines->copy, session, &lines->is_copy, error);
+        status = wal__copy_open(&lines->copy, session, NULL, 0, &lines->is_copy,
+                                error);
     }
     if (status == WAL_OK) {
-        status = lines->is_copy
-                     ? cli_copy_own(&lines->copy, &lines->iter, error)
-                     : open_stream(lines, stream, &lines->iter, error);
+        status =
+            lines->is_copy
+                ? wal__copy_own(&lines->copy, LINE_FLAGS, &lines->iter, error)
+                : open_stream(lines, stream, &lines->iter, error);
     }
     if (status != WAL_OK) {
         cli_lines_close(lines);
@@ -299,7 +303,7 @@ static enum wal_status next_copied(struct cli_lines *lines,
     enum wal_status status = WAL_END;
 
     if (lines->is_copy && !lines->copy.has_ended) {
-        status = cli_copy_next(&lines->copy, entry, &is_own, error);
+        status = wal__copy_next(&lines->copy, entry, &is_own, error);
     }
     lines->is_shared = status == WAL_OK && !is_own;
     if (is_own) {
@@ -333,7 +337,7 @@ void cli_lines_close(struct cli_lines *lines)
     lines->iter = NULL;
     lines->tails = NULL;
     if (lines->is_copy) {
-        cli_copy_close(&lines->copy);
+        wal__copy_close(&lines->copy);
     }
     lines->is_copy = false;
 }
@@ -344,7 +348,7 @@ enum wal_status cli_lines_pass(struct cli_lines *lines, struct wal_store *store,
                                struct wal_error *error)
 {
     return lines->is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
-               ? cli_copy_pass(&lines->copy, store, entry, take, ctx, error)
+               ? wal__copy_pass(&lines->copy, store, entry, take, ctx, error)
                : cli_payload_pass(store, entry, take, ctx, error);
 }
 

@@ -34,8 +34,8 @@
 #include <stdint.h>
 
 #include "agentwal.h"
-#include "tools/cli_copy.h"
 #include "tools/cli_payload.h"
+#include "view/copy.h"
 
 #define CLI_SOURCE_SIZE_MAX 4096
 
@@ -68,7 +68,7 @@ struct cli_lines {
     struct wal_iter *tails; /* null until the lines have ended */
     char last_id[256];      /* of a line; or empty */
     uint64_t natives;       /* entries passed that are no lines of the file */
-    struct cli_copy copy;
+    struct wal__copy copy;
     bool is_copy;   /* it began as a copy of another session's file */
     bool is_shared; /* the line given last is told by a shared one */
 };

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "format/crc32.h"
-#include "tools/cli_copy.h"
 #include "tools/walcheck.h"
 #include "tools/walcheck_pack.h"
+#include "view/copy.h"
 
 struct scan {
     struct check_segment *segment;
@@ -35,11 +35,11 @@ static bool is_sound_copy(struct wal__span payload,
 {
     struct wal__entry_record entry;
 
-    return frame->stream != CLI_COPY_STREAM ||
+    return frame->stream != WAL__COPY_STREAM ||
            wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
-           entry.type.size != strlen(CLI_COPY_TYPE) ||
-           memcmp(entry.type.data, CLI_COPY_TYPE, entry.type.size) != 0 ||
-           cli_copy_is_valid(
+           entry.type.size != strlen(WAL__COPY_TYPE) ||
+           memcmp(entry.type.data, WAL__COPY_TYPE, entry.type.size) != 0 ||
+           wal__copy_is_valid(
                (struct wal_slice){entry.payload.data, entry.payload.size});
 }
 

@@ -240,14 +240,14 @@ static enum wal_status put_chunk(struct writing *writing, bool is_last,
     struct wal_entry entry = {
         .struct_size = sizeof(entry),
         .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
-        .stream = CLI_COPY_STREAM,
-        .type = cli_slice(CLI_COPY_TYPE),
+        .stream = WAL__COPY_STREAM,
+        .type = cli_slice(WAL__COPY_TYPE),
     };
     struct wal_entry found = {.struct_size = sizeof(found)};
     char id[64];
     size_t size = 0;
-    enum wal_status status = cli_copy_pack(writing->chunk, writing->number,
-                                           is_last, writing->bytes, &size);
+    enum wal_status status = wal__copy_pack(writing->chunk, writing->number,
+                                            is_last, writing->bytes, &size);
 
     if (status != WAL_OK) {
         return status;
@@ -392,7 +392,7 @@ static enum wal_status write_copy(struct walconv_copy *copy,
     writing->own.dialect = copy->survey->dialect;
     writing->own.survey = copy->survey;
     writing->own.file_size = copy->size;
-    writing->bytes = cli_alloc(CLI_COPY_CHUNK_MAX);
+    writing->bytes = cli_alloc(WAL__COPY_CHUNK_MAX);
     writing->chunk = cli_alloc(sizeof(*writing->chunk));
     memset(writing->chunk, 0, sizeof(*writing->chunk));
     status = wal_iter_open(session, &options, &writing->branch, error);

@@ -73,7 +73,7 @@ static enum wal_status find_state(struct wal_session *session,
                                   bool *is_bare, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct cli_copy copy;
+    struct wal__copy copy;
     bool is_copy = false;
     bool is_whole = false;
     uint64_t begin = 0;
@@ -86,16 +86,16 @@ static enum wal_status find_state(struct wal_session *session,
         *is_bare = is_little(match);
         return WAL_OK;
     }
-    status = cli_copy_look(session, &is_copy, &is_whole, error);
+    status = wal__copy_look(session, &is_copy, &is_whole, error);
     if (status != WAL_OK || !is_copy || !is_whole) {
         *is_begun = status == WAL_OK && !is_whole &&
                     (is_copy || info.entries == info.inherited);
         return status;
     }
-    status = cli_copy_open(&copy, session, &is_copy, error);
+    status = wal__copy_open(&copy, session, NULL, 0, &is_copy, error);
     if (status == WAL_OK) {
         begin = copy.begin;
-        cli_copy_close(&copy);
+        wal__copy_close(&copy);
     }
     if (status == WAL_OK && info.metadata_version < begin) {
         status = has_copy_alone(session, is_bare, error);

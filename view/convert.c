@@ -128,8 +128,9 @@ static enum wal_status take_notes(struct wal__convert *convert,
         status = wal__items_finish(&convert->noting, error);
     }
     convert->is_spent |= convert->noting.given > given;
-    if (status == WAL_OK &&
-        (convert->noting.has_stopped || !mark_live(convert, head, extends))) {
+    if (status == WAL_OK && (convert->noting.has_stopped ||
+                             !wal__items_head(&convert->noting, &head) ||
+                             !mark_live(convert, head, extends))) {
         status = no_memory(error);
     }
     return status;
@@ -171,6 +172,7 @@ static void begin_items(struct wal__convert *convert, struct wal__items *items)
     items->store = convert->store;
     items->session = convert->session;
     items->dialect = convert->known.dialect;
+    items->is_fork = convert->known.is_fork;
     items->ctx = convert;
     wal__items_init(items);
 }
@@ -249,6 +251,7 @@ enum wal_status wal__convert_take(struct wal__convert *convert,
         status = wal__items_finish(&convert->items, error);
     }
     convert->is_spent |= convert->items.given > given;
+    convert->is_spent |= convert->items.is_copy;
     return status == WAL_OK && convert->has_failed
                ? writer_failure(convert, error)
                : status;
@@ -269,8 +272,9 @@ enum wal_status wal__convert_end(struct wal__convert *convert,
     is_written = wal__model_write_branch(&convert->writer, &branch,
                                          &convert->tail.arena);
     branch.session = &session;
-    if (!is_written || !wal__model_write_end(&branch, head) ||
-        convert->tail.has_failed || convert->keep.has_failed) {
+    if (!is_written || !wal__items_head(&convert->items, &head) ||
+        !wal__model_write_end(&branch, head) || convert->tail.has_failed ||
+        convert->keep.has_failed) {
         convert->is_spent = true;
         return writer_failure(convert, error);
     }

@@ -11,6 +11,7 @@
 #include "format/jsonl/json_value.h"
 #include "view/documents.h"
 #include "view/entry.h"
+#include "view/source.h"
 
 static bool take(void *ctx, struct wal__model_item *item)
 {
@@ -217,17 +218,25 @@ static enum wal_status take_stream(struct wal__items *items, uint32_t stream,
 {
     struct wal_iter_options options =
         wal__items_options(stream, items->taken[stream]);
-    struct wal_iter *iter = NULL;
+    struct wal__source source = {.heap = items->heap,
+                                 .store = items->store,
+                                 .dialect = items->dialect,
+                                 .size_max = items->size_max,
+                                 .ids = &items->ids,
+                                 .keep = &items->keep.arena};
     enum wal_status status = WAL_OK;
 
     options.flags |= WAL_ITER_OUT_OF_LINE;
     if (items->taken[stream] < reach) {
-        status = wal_iter_open(items->session, &options, &iter, error);
+        status = wal__source_open(&source, items->session, &options,
+                                  items->is_fork, error);
+        items->is_copy |= source.is_copy;
     }
+    /* A copy may have lines that are on no branch, which nobody counts. */
     while (status == WAL_OK && !items->has_stopped &&
-           items->taken[stream] < reach) {
-        struct wal_entry entry = {.struct_size = sizeof(entry)};
-        status = wal_iter_next(iter, &entry, error);
+           (source.is_copy || items->taken[stream] < reach)) {
+        struct wal_entry entry;
+        status = wal__source_next(&source, &entry, error);
         if (status == WAL_OK) {
             items->taken[stream]++;
             give_entry(items, &entry);
@@ -238,8 +247,21 @@ static enum wal_status take_stream(struct wal__items *items, uint32_t stream,
             status = WAL_OK;
         }
     }
-    wal_iter_close(iter);
+    wal__source_close(&source);
     return status == WAL_END ? WAL_OK : status;
+}
+
+bool wal__items_head(struct wal__items *items, struct wal__json_span *head)
+{
+    struct wal__json_span own;
+
+    if (!items->is_copy || head->size == 0) {
+        return true;
+    }
+    own = wal__own_ids_of(&items->ids, *head);
+    *head =
+        wal__quoted(&items->keep.arena, (struct wal_slice){own.data, own.size});
+    return own.size == 0 || head->data != NULL;
 }
 
 enum wal_status wal__items_begin(struct wal__items *items,

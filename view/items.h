@@ -3,10 +3,12 @@
  *
  * A line that was imported is read by the dialect that the session's source
  * names; an entry that was appended by the dialect `entries`. Ids and parents
- * are those of the log. Reading goes on where it ended, as the session grows.
+ * are those of the log, or, in a copy of another session's file, those of that
+ * file (own_ids.h). Reading goes on where it ended, as the session grows; not
+ * that of a copy.
  *
  * Invariant: memory does not grow with the session, but for what the dialects
- * keep.
+ * keep, and for a copy's ids.
  *
  * Threads: one thread at a time.
  */
@@ -16,6 +18,7 @@
 #include "agentwal.h"
 #include "format/jsonl/dialect.h"
 #include "view/arenas.h"
+#include "view/own_ids.h"
 
 /* The caller sets the first nine fields and zeroes the others. Stays where it
  * is as long as it is used. */
@@ -30,16 +33,19 @@ struct wal__items {
     void *ctx;
     bool keeps;        /* what is given may be needed behind the next entry */
     uint64_t size_max; /* longer payloads are passed over; 0: none are */
+    bool is_fork;      /* the session may be a copy */
 
     uint64_t damaged;    /* out: entries that are no JSON */
     uint64_t redacted;   /* out */
     uint64_t unreadable; /* out: entries that the store cannot read */
     uint64_t given;      /* out: items */
     bool has_stopped;    /* out: the sink wanted no more */
+    bool is_copy;        /* out: of another session's file */
 
     uint64_t taken[2]; /* entries of each stream */
     struct wal__heap_arena keep;
     struct wal__heap_arena scratch;
+    struct wal__own_ids ids;          /* of a copy */
     struct wal__model_reader lines;   /* imported */
     struct wal__model_reader entries; /* appended */
     enum wal_status status; /* no memory, from where it cannot be answered */
@@ -67,6 +73,11 @@ enum wal_status wal__items_take(struct wal__items *items,
  * same as when it came, and reading cannot go on. */
 enum wal_status wal__items_finish(struct wal__items *items,
                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Turns the head, an id of the log, into the id of its item; of a copy that has
+ * none, into an empty one. False: no memory. */
+bool wal__items_head(struct wal__items *items,
+                     struct wal__json_span *head) WAL_MUST_USE;
 
 /* What entries of a stream the session has, as a view reads them. */
 struct wal_iter_options wal__items_options(uint32_t stream, uint64_t skip);

@@ -134,6 +134,7 @@ static enum wal_status look(struct wal__known *known,
                                .store = store,
                                .session = session,
                                .dialect = known->dialect,
+                               .is_fork = known->is_fork,
                                .sink = look_at,
                                .ctx = &looking,
                                .size_max = LOOK_SIZE};

@@ -37,16 +37,19 @@ LAYERS = {
     "engine/checkpoint/": CHECKPOINT,
     "engine/": CHECKPOINT,
     # A user of the interface, like the tools, but for the heap.
-    "view/": [API, "format/jsonl/", "engine/base/"],
-    "tools/": [API, "format/jsonl/"],
+    "view/": [API, "format/jsonl/", "engine/base/", "view/copy"],
+    # The lines of copies, which the tools read as well.
+    "view/copy": [API, "format/jsonl/", "engine/base/"],
+    "tools/": [API, "format/jsonl/", "view/copy"],
     "tools/walcat": [API, "format/jsonl/", "tools/"],
     "tools/walctl": [API, "format/jsonl/", "tools/"],
     # Reads a store's files as they are, for the two below.
     "tools/check_": FORMAT + ["tools/"],
     # --frames shows segments as they are, also where no store opens.
     "tools/walcat_frames": FORMAT + ["tools/walcat", "tools/check_", "tools/"],
-    "tools/walcheck": FORMAT + ["format/jsonl/", "tools/check_", "tools/"],
-    "tools/walconv": FORMAT + ["format/jsonl/", "tools/"],
+    "tools/walcheck": FORMAT + ["format/jsonl/", "view/copy", "tools/check_",
+                                "tools/"],
+    "tools/walconv": FORMAT + ["format/jsonl/", "view/copy", "tools/"],
     "bench/": [API],
     # Puts a slow disk in the system's place.
     "bench/bench_queue": CHECKPOINT + ["engine/", "bench/"],

@@ -1,12 +1,13 @@
 /*
- * test_cli_copy - lines of copies (tools/cli_copy.h), as they are told, where
+ * test_copy - lines of copies (view/copy.h), as they are told, where
  * what tells them is damaged, and where it was made to harm. The code is
  * compiled into this test.
  */
-#include "tools/cli_copy.c"
-#include "tools/cli_copy_chunk.c"
+#include "view/copy.c"
+#include "view/copy_chunk.c"
 
-#include "tests/lib/store_kit.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/view_kit.h"
 
 #define FIRST  "{\"n\":1,\"uuid\":\"11111111-2222-4333-8444-555555555555\"}"
 #define SECOND "{\"n\":2,\"uuid\":\"22222222-2222-4333-8444-555555555555\"}"
@@ -20,7 +21,7 @@ static void append_line(struct wal_session *session, const char *id,
         .flags = WAL_ENTRY_LINE,
         .stream = stream,
         .id = kit_text(id),
-        .type = kit_text(stream == 0 ? "line" : CLI_COPY_TYPE),
+        .type = kit_text(stream == 0 ? "line" : WAL__COPY_TYPE),
         .payload = {data, size},
     };
     struct wal_error error = KIT_ERROR;
@@ -77,19 +78,19 @@ static void tell(struct given *given, const char *line, const char *original,
 static void send_harmed(struct given *given, bool is_last, size_t at,
                         const char *harm, size_t harm_size)
 {
-    static uint8_t bytes[CLI_COPY_CHUNK_MAX];
+    static uint8_t bytes[WAL__COPY_CHUNK_MAX];
     char id[32];
     size_t size;
 
     assert_int_equal(
-        cli_copy_pack(&given->chunk, given->number, is_last, bytes, &size),
+        wal__copy_pack(&given->chunk, given->number, is_last, bytes, &size),
         WAL_OK);
     if (harm_size > 0) {
         assert_true(at + harm_size <= size);
         memcpy(bytes + at, harm, harm_size);
     }
     snprintf(id, sizeof(id), "copy-%u", given->number++);
-    append_line(given->fork, id, CLI_COPY_STREAM, bytes, size);
+    append_line(given->fork, id, WAL__COPY_STREAM, bytes, size);
     memset(&given->chunk, 0, sizeof(given->chunk));
 }
 
@@ -102,17 +103,17 @@ static void send_chunk(struct given *given, bool is_last)
 static void expect_lines(struct given *given, const char *expected)
 {
     char got[4096] = "";
-    struct cli_copy copy;
+    struct wal__copy copy;
     struct wal_entry entry;
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
     bool is_copy = false;
     bool is_own = false;
 
-    assert_int_equal(cli_copy_open(&copy, given->fork, &is_copy, &error),
-                     WAL_OK);
-    while (is_copy && (status = cli_copy_next(&copy, &entry, &is_own,
-                                              &error)) != WAL_END) {
+    assert_int_equal(
+        wal__copy_open(&copy, given->fork, NULL, 0, &is_copy, &error), WAL_OK);
+    while (is_copy && (status = wal__copy_next(&copy, &entry, &is_own,
+                                               &error)) != WAL_END) {
         size_t size = strlen(got);
 
         if (status == WAL_OK && is_own) {
@@ -128,11 +129,11 @@ static void expect_lines(struct given *given, const char *expected)
             strcat(got, "LOST\n");
         }
     }
-    cli_copy_close(&copy);
+    wal__copy_close(&copy);
     assert_string_equal(got, expected);
 }
 
-static void test_cli_copy__lines_are_given_as_they_were_told(void **state)
+static void test_copy__lines_are_given_as_they_were_told(void **state)
 {
     struct given given;
 
@@ -151,7 +152,7 @@ static void test_cli_copy__lines_are_given_as_they_were_told(void **state)
     take_store(&given);
 }
 
-static void test_cli_copy__state_tells_whether_it_is_whole(void **state)
+static void test_copy__state_tells_whether_it_is_whole(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
@@ -160,28 +161,28 @@ static void test_cli_copy__state_tells_whether_it_is_whole(void **state)
 
     (void)state;
     give_store(&given);
-    assert_int_equal(cli_copy_look(given.fork, &is_copy, &is_whole, &error),
+    assert_int_equal(wal__copy_look(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
     assert_false(is_copy);
     send_chunk(&given, false);
-    assert_int_equal(cli_copy_look(given.fork, &is_copy, &is_whole, &error),
+    assert_int_equal(wal__copy_look(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
     assert_true(is_copy);
     assert_false(is_whole);
     tell(&given, FIRST, FIRST, "a");
     send_chunk(&given, true);
-    assert_int_equal(cli_copy_look(given.fork, &is_copy, &is_whole, &error),
+    assert_int_equal(wal__copy_look(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
     assert_true(is_whole);
     take_store(&given);
 }
 
-static void test_cli_copy__own_entries_are_behind_those_shared(void **state)
+static void test_copy__own_entries_are_behind_those_shared(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_iter *iter = NULL;
     struct wal_entry entry;
-    struct cli_copy copy;
+    struct wal__copy copy;
     struct given given;
     uint64_t shared = 0;
     bool is_copy;
@@ -191,20 +192,20 @@ static void test_cli_copy__own_entries_are_behind_those_shared(void **state)
     send_chunk(&given, true);
     append_line(given.fork, "d", 0, "{}", 2);
     append_line(given.original, "e", 0, "{}", 2);
-    assert_int_equal(cli_copy_open(&copy, given.fork, &is_copy, &error),
-                     WAL_OK);
-    assert_int_equal(cli_copy_own(&copy, &iter, &error), WAL_OK);
+    assert_int_equal(
+        wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error), WAL_OK);
+    assert_int_equal(wal__copy_own(&copy, ALL_FLAGS, &iter, &error), WAL_OK);
     assert_int_equal(next_entry(iter, &entry, &error), WAL_OK);
     kit_expect(entry.id, "d");
     assert_int_equal(next_entry(iter, &entry, &error), WAL_END);
     wal_iter_close(iter);
-    assert_int_equal(search(&copy, &shared, &error), WAL_OK);
+    assert_int_equal(search(&copy, ALL_FLAGS, &shared, &error), WAL_OK);
     assert_int_equal(shared, 3);
-    cli_copy_close(&copy);
+    wal__copy_close(&copy);
     take_store(&given);
 }
 
-static void test_cli_copy__a_redacted_line_is_gone_alone(void **state)
+static void test_copy__a_redacted_line_is_gone_alone(void **state)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
@@ -222,7 +223,7 @@ static void test_cli_copy__a_redacted_line_is_gone_alone(void **state)
     take_store(&given);
 }
 
-static void test_cli_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
+static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
 {
     struct given given;
 
@@ -241,7 +242,7 @@ static void test_cli_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
     take_store(&given);
 }
 
-static void test_cli_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
+static void test_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
 {
     static const struct {
         size_t at;
@@ -289,7 +290,7 @@ static void put_steps(struct given *given, const char *steps, size_t size,
     given->chunk.line_count = lines;
 }
 
-static void test_cli_copy__steps_beyond_the_line_are_refused(void **state)
+static void test_copy__steps_beyond_the_line_are_refused(void **state)
 {
     static const struct {
         const char *steps;
@@ -333,16 +334,60 @@ static void test_cli_copy__steps_beyond_the_line_are_refused(void **state)
     }
 }
 
+/* Each allocation of a flush fails: it says so, and leaves nothing. */
+static void test_copy__view_without_memory_fails_whole(void **state)
+{
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect = kit_text("entries"),
+                                             .root = kit_text("root")};
+    struct given given;
+    bool is_done = false;
+
+    (void)state;
+    give_store(&given);
+    send_chunk(&given, false);
+    tell(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
+    assert_int_equal(wal__delta_put_own(&given.chunk), WAL__DELTA_OK);
+    tell(&given, SECOND, SECOND, NULL);
+    send_chunk(&given, true);
+    append_line(given.fork, "d", 0, "{\"n\":4}", 7);
+    for (uint64_t n = 1; !is_done; n++) {
+        struct faulty_heap faulty;
+        struct wal__view_env env = {.heap = &faulty.heap};
+        struct wal_view *view = NULL;
+        enum wal_status status;
+
+        faulty_heap_init(&faulty, &wal__heap_libc);
+        faulty_heap_fail(&faulty, n, n % 2 == 0);
+        status = wal__view_open(given.store, given.fork, &options, &env, &view,
+                                NULL);
+        if (status == WAL_OK) {
+            status = wal_view_flush(view, NULL, NULL);
+        }
+        assert_int_equal(status, faulty.failures > 0 ? WAL_ENOMEM : WAL_OK);
+        wal_view_close(view);
+        assert_int_equal(faulty.live, 0);
+        is_done = faulty.failures == 0;
+    }
+    assert_true(view_kit_holds("root", "\"uuid\":\"own\""));
+    assert_true(view_kit_holds("root", "\"n\":4"));
+    assert_true(view_kit_holds("root", "22222222-2222-4333-8444-555555555555"));
+    assert_false(view_kit_holds("root", "11111111-2222-4333-8444-5555555555"));
+    assert_false(view_kit_holds("root", "33333333-2222-4333-8444-5555555555"));
+    take_store(&given);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_cli_copy__lines_are_given_as_they_were_told),
-        KIT_TEST(test_cli_copy__state_tells_whether_it_is_whole),
-        KIT_TEST(test_cli_copy__own_entries_are_behind_those_shared),
-        KIT_TEST(test_cli_copy__a_redacted_line_is_gone_alone),
-        KIT_TEST(test_cli_copy__a_line_that_does_not_fit_is_lost_alone),
-        KIT_TEST(test_cli_copy__a_chunk_that_is_harmed_is_lost_alone),
-        KIT_TEST(test_cli_copy__steps_beyond_the_line_are_refused),
+        KIT_TEST(test_copy__lines_are_given_as_they_were_told),
+        KIT_TEST(test_copy__state_tells_whether_it_is_whole),
+        KIT_TEST(test_copy__own_entries_are_behind_those_shared),
+        KIT_TEST(test_copy__a_redacted_line_is_gone_alone),
+        KIT_TEST(test_copy__a_line_that_does_not_fit_is_lost_alone),
+        KIT_TEST(test_copy__a_chunk_that_is_harmed_is_lost_alone),
+        KIT_TEST(test_copy__steps_beyond_the_line_are_refused),
+        KIT_TEST(test_copy__view_without_memory_fails_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

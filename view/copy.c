@@ -1,5 +1,5 @@
 /*
- * cli_copy - gives the lines of a copy.
+ * copy.c - gives the lines of a copy.
  *
  * Each line is made of the shared line that its chunk says, and checked. One
  * that does not fit is lost alone: the shared line is held for the next, since
@@ -7,17 +7,27 @@
  *
  * Threads: one at a time.
  */
-#include "tools/cli_copy.h"
+#include "view/copy.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "format/jsonl/json_scan.h"
 
 #define PIECE_SIZE ((size_t)1 << 20)
 
+/* Iterators that give all that has a place in the file. */
+#define ALL_FLAGS (WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE)
+
+static const struct wal__heap *heap_of(const struct wal__copy *copy)
+{
+    return copy->heap != NULL ? copy->heap : &wal__heap_libc;
+}
+
 static enum wal_status open_iter(struct wal_session *session, uint32_t stream,
-                                 uint64_t skip, struct wal_iter **iter,
+                                 uint32_t flags, uint64_t skip,
+                                 struct wal_iter **iter,
                                  struct wal_error *error)
 {
     struct wal_iter_options options = {
@@ -25,8 +35,7 @@ static enum wal_status open_iter(struct wal_session *session, uint32_t stream,
         .mode = WAL_ITER_ALL,
         .stream = stream,
         .skip = skip,
-        /* What was redacted has a place. */
-        .flags = WAL_ITER_DELTAS | WAL_ITER_REDACTED | WAL_ITER_OUT_OF_LINE,
+        .flags = flags,
     };
 
     return wal_iter_open(session, &options, iter, error);
@@ -43,13 +52,13 @@ static enum wal_status next_entry(struct wal_iter *iter,
 static bool is_chunk(const struct wal_entry *entry)
 {
     return (entry->flags & WAL_ENTRY_LINE) != 0 &&
-           entry->type.size == strlen(CLI_COPY_TYPE) &&
-           memcmp(entry->type.data, CLI_COPY_TYPE, (size_t)entry->type.size) ==
+           entry->type.size == strlen(WAL__COPY_TYPE) &&
+           memcmp(entry->type.data, WAL__COPY_TYPE, (size_t)entry->type.size) ==
                0;
 }
 
 /* Takes in a chunk's entry. */
-static enum wal_status read_chunk(struct cli_copy *copy,
+static enum wal_status read_chunk(struct wal__copy *copy,
                                   const struct wal_entry *entry)
 {
     uint32_t expected = copy->chunk_count++;
@@ -59,7 +68,7 @@ static enum wal_status read_chunk(struct cli_copy *copy,
     if ((entry->flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE)) != 0) {
         return WAL_ECORRUPT;
     }
-    status = cli_copy_unpack(&copy->chunk, entry->payload);
+    status = wal__copy_unpack(&copy->chunk, entry->payload);
     if (status == WAL_OK) {
         copy->is_whole |= copy->chunk.is_last;
         copy->chunk_count = copy->chunk.number + 1;
@@ -70,7 +79,7 @@ static enum wal_status read_chunk(struct cli_copy *copy,
 }
 
 /* Goes on to the next chunk; WAL_END: there is none. */
-static enum wal_status next_chunk(struct cli_copy *copy,
+static enum wal_status next_chunk(struct wal__copy *copy,
                                   struct wal_error *error)
 {
     struct wal_entry entry;
@@ -91,15 +100,18 @@ static enum wal_status next_chunk(struct cli_copy *copy,
     return read_chunk(copy, &entry);
 }
 
-enum wal_status cli_copy_open(struct cli_copy *copy,
-                              struct wal_session *session, bool *is_copy,
-                              struct wal_error *error)
+enum wal_status wal__copy_open(struct wal__copy *copy,
+                               struct wal_session *session,
+                               const struct wal__heap *heap, uint32_t flags,
+                               bool *is_copy, struct wal_error *error)
 {
     enum wal_status status;
 
-    *copy = (struct cli_copy){.session = session};
+    *copy = (struct wal__copy){
+        .session = session, .heap = heap, .chunk.heap = heap};
     *is_copy = false;
-    status = open_iter(session, CLI_COPY_STREAM, 0, &copy->chunks, error);
+    status = open_iter(session, WAL__COPY_STREAM, ALL_FLAGS | flags, 0,
+                       &copy->chunks, error);
     if (status == WAL_OK && wal_iter_remaining(copy->chunks) > 0) {
         status = next_chunk(copy, error);
         *is_copy = status != WAL_END;
@@ -108,21 +120,23 @@ enum wal_status cli_copy_open(struct cli_copy *copy,
         }
     }
     if (status == WAL_OK && *is_copy) {
-        status = open_iter(session, 0, 0, &copy->branch, error);
+        status =
+            open_iter(session, 0, ALL_FLAGS | flags, 0, &copy->branch, error);
     }
     if (status != WAL_OK || !*is_copy) {
         *is_copy = false;
-        cli_copy_close(copy);
+        wal__copy_close(copy);
     }
     return status;
 }
 
-enum wal_status cli_copy_look(struct wal_session *session, bool *is_copy,
-                              bool *is_whole, struct wal_error *error)
+enum wal_status wal__copy_look(struct wal_session *session, bool *is_copy,
+                               bool *is_whole, struct wal_error *error)
 {
-    struct cli_copy copy;
+    struct wal__copy copy;
     struct wal_entry entry;
-    enum wal_status status = cli_copy_open(&copy, session, is_copy, error);
+    enum wal_status status =
+        wal__copy_open(&copy, session, NULL, 0, is_copy, error);
 
     *is_whole = false;
     if (status != WAL_OK || !*is_copy) {
@@ -139,22 +153,23 @@ enum wal_status cli_copy_look(struct wal_session *session, bool *is_copy,
             break;
         }
     }
-    cli_copy_close(&copy);
+    wal__copy_close(&copy);
     return status == WAL_END || *is_whole ? WAL_OK : status;
 }
 
-void cli_copy_close(struct cli_copy *copy)
+void wal__copy_close(struct wal__copy *copy)
 {
     wal_iter_close(copy->chunks);
     wal_iter_close(copy->branch);
-    cli_copy_chunk_deinit(&copy->chunk);
-    free(copy->text);
-    *copy = (struct cli_copy){.session = NULL};
+    wal__copy_chunk_deinit(&copy->chunk);
+    wal__heap_free(heap_of(copy), copy->text);
+    *copy = (struct wal__copy){.session = NULL};
 }
 
 /* Brings the next shared line to `base`. Those that cannot be read are passed
  * over. */
-static enum wal_status next_base(struct cli_copy *copy, struct wal_error *error)
+static enum wal_status next_base(struct wal__copy *copy,
+                                 struct wal_error *error)
 {
     enum wal_status status;
 
@@ -176,7 +191,7 @@ static enum wal_status next_base(struct cli_copy *copy, struct wal_error *error)
 
 /* Brings the line that the chunk names to `base`; the branch goes on behind
  * it. */
-static enum wal_status named_base(struct cli_copy *copy,
+static enum wal_status named_base(struct wal__copy *copy,
                                   struct wal_error *error)
 {
     const struct wal__delta_reader *reader = &copy->chunk.reader;
@@ -200,7 +215,7 @@ static enum wal_status named_base(struct cli_copy *copy,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static bool reserve(struct cli_copy *copy, size_t used, uint64_t more)
+static bool reserve(struct wal__copy *copy, size_t used, uint64_t more)
 {
     size_t capacity = copy->capacity > 0 ? copy->capacity : 65536;
     uint8_t *text;
@@ -214,7 +229,7 @@ static bool reserve(struct cli_copy *copy, size_t used, uint64_t more)
     if (capacity == copy->capacity) {
         return true;
     }
-    text = realloc(copy->text, capacity);
+    text = wal__heap_resize(heap_of(copy), copy->text, capacity, 1);
     if (text != NULL) {
         copy->text = text;
         copy->capacity = capacity;
@@ -245,7 +260,7 @@ static bool take_step(struct wal__delta_reader *reader, uint64_t total,
 }
 
 /* Makes the line of the original, as far as steps and original fit. */
-static enum wal_status make_line(struct cli_copy *copy,
+static enum wal_status make_line(struct wal__copy *copy,
                                  struct wal_slice original, bool *fits,
                                  size_t *size)
 {
@@ -285,7 +300,7 @@ static enum wal_status make_line(struct cli_copy *copy,
 }
 
 /* Goes through the steps of a line that is not made now. */
-static enum wal_status pass_steps(struct cli_copy *copy, uint64_t total,
+static enum wal_status pass_steps(struct wal__copy *copy, uint64_t total,
                                   bool *fits)
 {
     struct wal__delta_piece piece;
@@ -316,7 +331,7 @@ static struct wal_slice meta_of(const struct wal_entry *entry)
 
 /* Turns the original's entry into the line's; the steps are behind it then,
  * whatever is answered. */
-static enum wal_status fit(struct cli_copy *copy, struct wal_entry *entry)
+static enum wal_status fit(struct wal__copy *copy, struct wal_entry *entry)
 {
     enum wal_status status;
     size_t size = 0;
@@ -349,7 +364,7 @@ static enum wal_status fit(struct cli_copy *copy, struct wal_entry *entry)
 
 /* The line that a chunk tells by a shared one. WAL_ENOTFOUND: that one is
  * lost. */
-static enum wal_status make(struct cli_copy *copy, enum wal__delta_kind kind,
+static enum wal_status make(struct wal__copy *copy, enum wal__delta_kind kind,
                             struct wal_entry *entry, struct wal_error *error)
 {
     struct wal_entry base = {.struct_size = sizeof(base)};
@@ -386,16 +401,13 @@ static enum wal_status make(struct cli_copy *copy, enum wal__delta_kind kind,
 
 static enum wal_status lost(struct wal_error *error, enum wal_status status)
 {
-    if (error != NULL) {
-        error->status = (int32_t)status;
-        strcpy(error->text, "a line of the copy, or the line that it is told "
-                            "by, cannot be read");
-    }
-    return status;
+    return wal__fail(error, status, 0, NULL, 0,
+                     "a line of the copy, or the line that it is told by, "
+                     "cannot be read");
 }
 
-enum wal_status cli_copy_next(struct cli_copy *copy, struct wal_entry *entry,
-                              bool *is_own, struct wal_error *error)
+enum wal_status wal__copy_next(struct wal__copy *copy, struct wal_entry *entry,
+                               bool *is_own, struct wal_error *error)
 {
     enum wal__delta_kind kind;
     enum wal_status status;
@@ -493,11 +505,11 @@ static enum wal_status pass_line(struct passing *passing,
     return status;
 }
 
-enum wal_status cli_copy_pass(struct cli_copy *copy, struct wal_store *store,
-                              const struct wal_entry *entry,
-                              bool (*take)(void *ctx, const void *data,
-                                           size_t size),
-                              void *ctx, struct wal_error *error)
+enum wal_status wal__copy_pass(struct wal__copy *copy, struct wal_store *store,
+                               const struct wal_entry *entry,
+                               bool (*take)(void *ctx, const void *data,
+                                            size_t size),
+                               void *ctx, struct wal_error *error)
 {
     struct passing passing = {.take = take, .ctx = ctx};
     struct wal__delta_reader reader = copy->line;
@@ -505,12 +517,12 @@ enum wal_status cli_copy_pass(struct cli_copy *copy, struct wal_store *store,
         wal_blob_open(store, entry->payload_digest, &passing.blob, error);
 
     if (status == WAL_OK) {
-        passing.piece = malloc(PIECE_SIZE);
+        passing.piece = wal__heap_alloc(heap_of(copy), PIECE_SIZE);
         status = passing.piece == NULL
                      ? WAL_ENOMEM
                      : pass_line(&passing, &reader, entry->payload_size, error);
     }
-    free(passing.piece);
+    wal__heap_free(heap_of(copy), passing.piece);
     wal_blob_close(passing.blob);
     return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
 }
@@ -518,12 +530,14 @@ enum wal_status cli_copy_pass(struct cli_copy *copy, struct wal_store *store,
 /* --- own ------------------------------------------------------------------ */
 
 /* Whether the entry at that place is shared. */
-static enum wal_status is_shared(struct cli_copy *copy, uint64_t place,
-                                 bool *answer, struct wal_error *error)
+static enum wal_status is_shared(struct wal__copy *copy, uint32_t flags,
+                                 uint64_t place, bool *answer,
+                                 struct wal_error *error)
 {
     struct wal_iter *iter = NULL;
     struct wal_entry entry;
-    enum wal_status status = open_iter(copy->session, 0, place, &iter, error);
+    enum wal_status status =
+        open_iter(copy->session, 0, flags, place, &iter, error);
 
     if (status == WAL_OK) {
         do {
@@ -536,11 +550,12 @@ static enum wal_status is_shared(struct cli_copy *copy, uint64_t place,
 }
 
 /* The number of shared entries, where damage took some of them. */
-static enum wal_status search(struct cli_copy *copy, uint64_t *count,
-                              struct wal_error *error)
+static enum wal_status search(struct wal__copy *copy, uint32_t flags,
+                              uint64_t *count, struct wal_error *error)
 {
     struct wal_iter *iter = NULL;
-    enum wal_status status = open_iter(copy->session, 0, 0, &iter, error);
+    enum wal_status status =
+        open_iter(copy->session, 0, flags, 0, &iter, error);
     uint64_t low = 0;
     uint64_t high = status == WAL_OK ? wal_iter_remaining(iter) : 0;
 
@@ -549,7 +564,7 @@ static enum wal_status search(struct cli_copy *copy, uint64_t *count,
         uint64_t middle = low + (high - low) / 2;
         bool answer = false;
 
-        status = is_shared(copy, middle, &answer, error);
+        status = is_shared(copy, flags, middle, &answer, error);
         if (answer) {
             low = middle + 1;
         } else {
@@ -560,8 +575,8 @@ static enum wal_status search(struct cli_copy *copy, uint64_t *count,
     return status;
 }
 
-enum wal_status cli_copy_own(struct cli_copy *copy, struct wal_iter **iter,
-                             struct wal_error *error)
+enum wal_status wal__copy_own(struct wal__copy *copy, uint32_t flags,
+                              struct wal_iter **iter, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_status(copy->session, &info, error);
@@ -569,7 +584,7 @@ enum wal_status cli_copy_own(struct cli_copy *copy, struct wal_iter **iter,
     struct wal_entry last;
 
     if (status == WAL_OK) {
-        status = open_iter(copy->session, 0, skip, iter, error);
+        status = open_iter(copy->session, 0, flags, skip, iter, error);
     }
     if (status != WAL_OK || info.inherited == 0 ||
         (next_entry(*iter, &last, NULL) == WAL_OK &&
@@ -578,7 +593,8 @@ enum wal_status cli_copy_own(struct cli_copy *copy, struct wal_iter **iter,
     }
     wal_iter_close(*iter);
     *iter = NULL;
-    status = search(copy, &skip, error);
-    return status == WAL_OK ? open_iter(copy->session, 0, skip, iter, error)
-                            : status;
+    status = search(copy, flags, &skip, error);
+    return status == WAL_OK
+               ? open_iter(copy->session, 0, flags, skip, iter, error)
+               : status;
 }

@@ -1,32 +1,62 @@
 /*
- * cli_copy_chunk - packs and unpacks chunks of a copy.
+ * copy_chunk.c - packs and unpacks chunks of a copy.
  *
  * Threads: no shared state.
  */
-#include "tools/cli_copy_chunk.h"
+#include "view/copy_chunk.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-static enum wal_status expand(const uint8_t *stored, uint32_t stored_size,
+#include "engine/base/heap.h"
+
+static const struct wal__heap *chunk_heap(const struct wal__copy_chunk *chunk)
+{
+    return chunk->heap != NULL ? chunk->heap : &wal__heap_libc;
+}
+
+static void *take(void *heap, uInt count, uInt size)
+{
+    return wal__heap_resize(heap, NULL, count, size);
+}
+
+static void give_back(void *heap, void *at)
+{
+    wal__heap_free(heap, at);
+}
+
+static enum wal_status expand(const struct wal__heap *heap,
+                              const uint8_t *stored, uint32_t stored_size,
                               uint8_t *raw, uint32_t raw_size)
 {
-    uLongf size = raw_size;
+    z_stream stream = {
+        .next_in = (uint8_t *)(uintptr_t)stored,
+        .avail_in = stored_size,
+        .next_out = raw,
+        .avail_out = raw_size,
+        .zalloc = take,
+        .zfree = give_back,
+        .opaque = (void *)(uintptr_t)heap,
+    };
     int result;
 
     if (raw_size == 0) {
         return stored_size == 0 ? WAL_OK : WAL_ECORRUPT;
     }
-    result = uncompress(raw, &size, stored, stored_size);
+    if (inflateInit(&stream) != Z_OK) {
+        return WAL_ENOMEM;
+    }
+    result = inflate(&stream, Z_FINISH);
+    inflateEnd(&stream);
     if (result == Z_MEM_ERROR) {
         return WAL_ENOMEM;
     }
-    return result == Z_OK && size == raw_size ? WAL_OK : WAL_ECORRUPT;
+    return result == Z_STREAM_END && stream.avail_out == 0 ? WAL_OK
+                                                           : WAL_ECORRUPT;
 }
 
-enum wal_status cli_copy_unpack(struct cli_copy_chunk *chunk,
-                                struct wal_slice payload)
+enum wal_status wal__copy_unpack(struct wal__copy_chunk *chunk,
+                                 struct wal_slice payload)
 {
     struct wal__delta_reader *reader = &chunk->reader;
     const uint8_t *at = payload.data;
@@ -38,7 +68,8 @@ enum wal_status cli_copy_unpack(struct cli_copy_chunk *chunk,
         return WAL_ECORRUPT;
     }
     if (chunk->memory == NULL) {
-        chunk->memory = malloc(2 * (size_t)WAL__DELTA_PART);
+        chunk->memory =
+            wal__heap_alloc(chunk_heap(chunk), 2 * (size_t)WAL__DELTA_PART);
     }
     if (chunk->memory == NULL) {
         return WAL_ENOMEM;
@@ -46,11 +77,12 @@ enum wal_status cli_copy_unpack(struct cli_copy_chunk *chunk,
     chunk->number = header.number;
     chunk->is_last = header.is_last;
     at += WAL__DELTA_HEADER;
-    status = expand(at, header.steps_stored, chunk->memory, header.steps);
+    status = expand(chunk_heap(chunk), at, header.steps_stored, chunk->memory,
+                    header.steps);
     at += header.steps_stored;
     if (status == WAL_OK) {
-        status = expand(at, header.text_stored, chunk->memory + WAL__DELTA_PART,
-                        header.text);
+        status = expand(chunk_heap(chunk), at, header.text_stored,
+                        chunk->memory + WAL__DELTA_PART, header.text);
     }
     at += header.text_stored;
     if (status != WAL_OK) {
@@ -66,9 +98,9 @@ enum wal_status cli_copy_unpack(struct cli_copy_chunk *chunk,
     return WAL_OK;
 }
 
-void cli_copy_chunk_deinit(struct cli_copy_chunk *chunk)
+void wal__copy_chunk_deinit(struct wal__copy_chunk *chunk)
 {
-    free(chunk->memory);
+    wal__heap_free(chunk_heap(chunk), chunk->memory);
     chunk->memory = NULL;
 }
 
@@ -88,15 +120,15 @@ static bool is_line(struct wal__delta_reader *reader)
     return true;
 }
 
-bool cli_copy_is_valid(struct wal_slice payload)
+bool wal__copy_is_valid(struct wal_slice payload)
 {
-    struct cli_copy_chunk chunk = {.memory = NULL};
-    bool is_valid = cli_copy_unpack(&chunk, payload) == WAL_OK;
+    struct wal__copy_chunk chunk = {.memory = NULL};
+    bool is_valid = wal__copy_unpack(&chunk, payload) == WAL_OK;
 
     while (is_valid && chunk.reader.checks.size > 0) {
         is_valid = is_line(&chunk.reader);
     }
-    cli_copy_chunk_deinit(&chunk);
+    wal__copy_chunk_deinit(&chunk);
     return is_valid;
 }
 
@@ -125,9 +157,9 @@ static void put_bytes(const void *from, size_t from_size, uint8_t *bytes,
     *size += from_size;
 }
 
-enum wal_status cli_copy_pack(const struct wal__delta_chunk *chunk,
-                              uint32_t number, bool is_last, uint8_t *bytes,
-                              size_t *size)
+enum wal_status wal__copy_pack(const struct wal__delta_chunk *chunk,
+                               uint32_t number, bool is_last, uint8_t *bytes,
+                               size_t *size)
 {
     struct wal__delta_header header = {
         .number = number,

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Files and trees that are damaged, by the seed that is printed (AGENTWAL_SEED
+sets it, AGENTWAL_LONG lets many more be tried): they come out as the same
+bytes, another import adds nothing, and what is written of them for any client
+is whole: it is taken for that client's, and nothing in it is damaged.
+"""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = os.path.join(HERE, "..", "golden", "model")
+TOOLS = os.environ["WALBIN"]
+FILES, FILES_LONG = 60, 1500
+TREES, TREES_LONG = 6, 150
+TEXTS = [b"null", b"[]", b"{}", b'"x"', b"1e999", b'"\\ud800"', b"\r", b"\n",
+         b"\xff", b"\0" * 512, b"{", b"]", b'"', b"\xef\xbb\xbf", b" ",
+         b'"00000001"', b'"type"', b'"session"', b'"id"', b"-", b"\\",
+         b'{"type":"session","version":3,"id":"pi"}\n', b"\n\n",
+         b'"2026-01-02T03:04:05.678Z"', b"[" * 600]
+
+
+class Chance:
+    """Only random() gives the same numbers in every version of Python."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed).random
+
+    def below(self, limit):
+        return int(self.random() * limit)
+
+    def pick(self, items):
+        return items[self.below(len(items))]
+
+
+def damage(chance, text):
+    for _ in range(1 + chance.below(5)):
+        at = chance.below(len(text) + 1)
+        to = min(len(text), at + 1 + chance.below(chance.pick([2, 40, 2000])))
+        kind = chance.below(7)
+        if kind == 0 and at < len(text):
+            flipped = text[at] ^ 1 << chance.below(8)
+            text = text[:at] + bytes([flipped]) + text[at + 1:]
+        elif kind == 1:
+            text = text[:at] + text[to:]
+        elif kind == 2:
+            text = text[:at] + chance.pick(TEXTS) + text[at:]
+        elif kind == 3:
+            text = text[:at] + chance.pick(TEXTS) + text[to:]
+        elif kind == 4:
+            there = chance.below(len(text) + 1)
+            text = text[:there] + text[at:to] + text[there:]
+        elif kind == 5:
+            lines = text.split(b"\n")
+            line = lines.pop(chance.below(len(lines)))
+            lines.insert(chance.below(len(lines) + 1), line)
+            text = b"\n".join(lines)
+        elif chance.below(4) == 0:
+            text = text[:at]
+    return text
+
+
+def files_of(root):
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, root)] = file.read()
+    return found
+
+
+def make(chance, folder, count):
+    """Damaged copies of the files with every feature."""
+    sound = [text for name, text in sorted(files_of(MODEL).items())
+             if "/" not in name]
+    os.makedirs(folder)
+    for number in range(count):
+        text = damage(chance, chance.pick(sound))
+        if chance.below(8) == 0:
+            text += chance.pick(sound)
+        with open(os.path.join(folder, "%d.jsonl" % number), "wb") as file:
+            file.write(text)
+
+
+def make_trees(chance, folder, count):
+    trees = [name for name in sorted(os.listdir(MODEL))
+             if os.path.isdir(os.path.join(MODEL, name))]
+    for number in range(count):
+        tree = os.path.join(folder, "tree%d" % number)
+        shutil.copytree(os.path.join(MODEL, chance.pick(trees)), tree)
+        paths = sorted(files_of(tree))
+        for _ in range(1 + chance.below(4)):
+            path = os.path.join(tree, chance.pick(paths))
+            if os.path.exists(path) and chance.below(4) == 0:
+                os.unlink(path)
+            elif os.path.exists(path):
+                with open(path, "rb") as file:
+                    text = file.read()
+                with open(path, "wb") as file:
+                    file.write(damage(chance, text))
+
+
+def run(tool, *arguments):
+    done = subprocess.run([os.path.join(TOOLS, tool), *arguments],
+                          capture_output=True, check=False)
+    if done.returncode != 0:
+        sys.exit("%s %s: exit code %d\n%s" % (
+            tool, arguments, done.returncode,
+            done.stderr.decode(errors="replace")[-2000:]))
+    return [json.loads(line) for line in done.stdout.splitlines()] \
+        if "--json" in arguments else []
+
+
+def keep(folder):
+    """What failed stays to be looked at."""
+    place = os.path.join(os.environ.get("AGENTWAL_BUILD", "."),
+                         "failed-walconv_mutated")
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place)
+    return place
+
+
+def check_source(work, folder, store):
+    run("walconv", "import", "--json", store, folder)
+    again = run("walconv", "import", "--json", store, folder)
+    for row in again:
+        assert row.get("appended", 0) + row.get("changed", 0) == 0, row
+    out = os.path.join(work, "out")
+    run("walconv", "export", "--json", "--dialect", "source", store, out)
+    before, after = files_of(folder), files_of(out)
+    assert before.keys() == after.keys(), before.keys() ^ after.keys()
+    for name, text in before.items():
+        assert text == after[name], name
+    run("walcheck", store)
+
+
+def check_dialect(work, dialect, store):
+    out = os.path.join(work, dialect)
+    again = os.path.join(work, "s-" + dialect)
+    rows = run("walconv", "export", "--json", "--dialect", dialect, store, out)
+    paths = [row["path"] for row in rows]
+    assert len(paths) == len(set(paths)), "two sessions of one path"
+    for row in run("walconv", "export", "--json", "--dialect", dialect, store,
+                   out):
+        assert row["added"] == 0, row
+    run("walctl", "init", again)
+    for row in run("walconv", "import", "--json", again, out):
+        # A line goes out as it came in where it can.
+        assert all(d["reason"] in ("a key stands there twice",
+                                   "another header")
+                   for d in row["damaged"]), row
+        assert row["dialect"] == dialect or row["lines"] == 0, row
+
+
+def main():
+    seed = int(os.environ.get("AGENTWAL_SEED") or 1)
+    is_long = os.environ.get("AGENTWAL_LONG")
+    chance = Chance(seed)
+    print("AGENTWAL_SEED=%d" % seed)
+    with tempfile.TemporaryDirectory() as work:
+        folder, store = os.path.join(work, "in"), os.path.join(work, "store")
+        make(chance, folder, FILES_LONG if is_long else FILES)
+        make_trees(chance, folder, TREES_LONG if is_long else TREES)
+        run("walctl", "init", store)
+        try:
+            check_source(work, folder, store)
+            for row in run("walconv", "dialects", "--json"):
+                if row["export"] and row["name"] != "source":
+                    check_dialect(work, row["name"], store)
+        except (AssertionError, SystemExit, ValueError):
+            print("kept:", keep(folder), file=sys.stderr)
+            raise
+
+
+if __name__ == "__main__":
+    main()

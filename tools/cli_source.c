@@ -162,6 +162,11 @@ bool cli_line_is_whole(const struct wal_entry *entry)
     return meta_is(entry, "whole", WAL__JSON_TRUE);
 }
 
+bool cli_line_is_of_view(const struct wal_entry *entry)
+{
+    return meta_is(entry, "view", WAL__JSON_STRING);
+}
+
 size_t cli_line_before(const struct wal_entry *entry, bool is_open,
                        char bytes[CLI_BEFORE_SIZE])
 {
@@ -287,7 +292,8 @@ static enum wal_status next_line(struct cli_lines *lines,
         if (status == WAL_OK && entry->sequence < lines->copy.begin) {
             continue;
         }
-        if (status != WAL_OK || (entry->flags & WAL_ENTRY_LINE) != 0) {
+        if (status != WAL_OK || ((entry->flags & WAL_ENTRY_LINE) != 0 &&
+                                 !cli_line_is_of_view(entry))) {
             return status;
         }
         lines->natives++;

@@ -96,6 +96,9 @@ enum wal_status cli_lines_check(struct cli_lines *lines,
                                 const struct wal_entry *entry,
                                 struct wal_error *error);
 
+/* Whether the line came in behind a view, and is none of the source's file. */
+bool cli_line_is_of_view(const struct wal_entry *entry);
+
 /* What an entry's meta says. */
 bool cli_line_has_newline(const struct wal_entry *entry);
 bool cli_line_is_whole(const struct wal_entry *entry);

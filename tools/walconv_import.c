@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tools/walconv.h"
+#include "tools/walconv_adopt.h"
 #include "tools/walconv_origin.h"
 #include "tools/walconv_tree.h"
 
@@ -76,6 +77,10 @@ static int import_path(const struct walconv_import *import, const char *name,
     fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return cli_error(import->cli, CLI_FAILED, name, "%s", strerror(errno));
+    }
+    if (walconv_adopt(import, fd, name, &code)) {
+        close(fd);
+        return code;
     }
     if (may_wait && waits(import, fd)) {
         *has_waited = true;

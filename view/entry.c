@@ -9,6 +9,7 @@
 
 #include "format/jsonl/json_out.h"
 #include "format/jsonl/json_scan.h"
+#include "format/jsonl/json_value.h"
 
 static bool is_true(const struct wal_entry *entry, const char *key)
 {
@@ -19,6 +20,26 @@ static bool is_true(const struct wal_entry *entry, const char *key)
            value.kind == WAL__JSON_TRUE;
 }
 
+/* The dialect of the view that the line was written behind. */
+static void set_view(const struct wal_entry *entry, struct wal__line_meta *meta)
+{
+    struct wal__json_token value;
+    char name[32];
+    size_t size = 0;
+
+    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "view",
+                       &value) != WAL__JSON_OK ||
+        value.kind != WAL__JSON_STRING) {
+        return;
+    }
+    meta->is_of_view = true;
+    if (wal__json_unescape(value.span, (uint8_t *)name, sizeof(name) - 1, &size,
+                           NULL) == WAL__JSON_OK) {
+        name[size] = '\0';
+        meta->view = wal__dialect_find(name);
+    }
+}
+
 struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
 {
     struct wal__line_meta meta = {.is_whole = false};
@@ -26,6 +47,7 @@ struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
     if (entry->meta.size > 0) {
         meta.is_whole = is_true(entry, "whole");
         meta.is_inexact = is_true(entry, "inexact");
+        set_view(entry, &meta);
     }
     return meta;
 }

@@ -7,12 +7,14 @@
 #define AGENTWAL_VIEW_ENTRY_H
 
 #include "agentwal.h"
-#include "format/jsonl/arena.h"
+#include "format/jsonl/dialect.h"
 
 /* What the meta of a line that was imported says (SPEC.md 10.2). */
 struct wal__line_meta {
     bool is_whole;   /* a piece of a file that is not made of lines */
     bool is_inexact; /* not JSON, blank, or its ids are not those of the log */
+    bool is_of_view; /* it was written behind a view, */
+    const struct wal__dialect *view; /* of this dialect; null: not known */
 };
 
 struct wal__line_meta wal__entry_meta(const struct wal_entry *entry);

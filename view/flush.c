@@ -6,17 +6,10 @@
  *
  * Threads: one thread at a time per view.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/base/error.h"
-#include "format/jsonl/model_table.h"
-#include "view/view.h"
+#include "view/hold.h"
 
 #define ATTEMPTS 16 /* at a look at the log while nobody appends */
 
@@ -26,8 +19,7 @@ struct flushing {
     struct wal__json_span head; /* of the log, if it is durable */
     struct wal__reach reach;
     struct wal__position next;
-    char state[WAL__VIEW_NAME_SIZE];
-    int lock;
+    struct wal__hold hold;
 };
 
 /* ---------------------------------------------------------------- log --- */
@@ -170,84 +162,6 @@ static enum wal_status survey(struct flushing *flushing,
 
 /* -------------------------------------------------------------- state --- */
 
-/* One flush of the view at a time, of all processes. */
-static enum wal_status lock(struct flushing *flushing, struct wal_error *error)
-{
-    struct wal_view *view = flushing->view;
-    struct wal__json_span key = {(const uint8_t *)view->key, strlen(view->key)};
-    struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    const char *name = NULL;
-    enum wal_status status =
-        wal__place_directory(&view->env, view->root, WAL__VIEW_FOLDER "/lock",
-                             true, &view->files.folder, &name, error);
-    int answer = -1;
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    byte.l_start = (off_t)(wal__model_hash(0, key) >> 2);
-    flushing->lock = openat(view->files.folder, name,
-                            O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (flushing->lock >= 0) {
-        do {
-            answer = fcntl(flushing->lock, F_OFD_SETLKW, &byte);
-        } while (answer != 0 && errno == EINTR);
-    }
-    return answer == 0 ? WAL_OK
-                       : wal__place_fail(error, WAL__VIEW_FOLDER "/lock");
-}
-
-/* Removes what a flush that was cut short has left beside. */
-static void clear(struct wal_view *view)
-{
-    char name[WAL__VIEW_NAME_SIZE];
-
-    for (unsigned i = 0; i < 10; i++) {
-        snprintf(name, sizeof(name), "%s.%u.tmp", view->key, i);
-        wal__place_remove(&view->env, view->files.folder, name);
-    }
-}
-
-static void forget(struct wal_view *view)
-{
-    wal__convert_deinit(&view->convert);
-    wal__view_files_forget(&view->files);
-    view->position = (struct wal__position){.is_known = false};
-}
-
-/* Takes the state from disk, unless it is the one that was left there. */
-static enum wal_status load(struct flushing *flushing, struct wal_error *error)
-{
-    struct wal_view *view = flushing->view;
-    struct stat stat;
-    struct wal__stamp stamp;
-
-    if (view->position.is_known && fstatat(view->files.folder, flushing->state,
-                                           &stat, AT_SYMLINK_NOFOLLOW) == 0) {
-        stamp.size = (uint64_t)stat.st_size;
-        stamp.inode = (uint64_t)stat.st_ino;
-        stamp.mtime_ns =
-            (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec;
-        if (wal__stamp_equal(&stamp, &view->state)) {
-            return WAL_OK;
-        }
-    }
-    forget(view);
-    clear(view);
-    return wal__state_read(flushing->state, &view->subject, &view->files,
-                           &view->position, &view->state, error);
-}
-
-static enum wal_status save(struct flushing *flushing,
-                            const struct wal__position *position,
-                            bool is_durable, struct wal_error *error)
-{
-    struct wal_view *view = flushing->view;
-
-    return wal__state_write(flushing->state, &view->subject, &view->files,
-                            position, is_durable, &view->state, error);
-}
-
 /* A file is about to be appended to: whatever comes behind what it has is the
  * view's, also where this flush is cut short. */
 static enum wal_status before_append(void *ctx, struct wal_error *error)
@@ -259,7 +173,7 @@ static enum wal_status before_append(void *ctx, struct wal_error *error)
     open.is_known = true;
     open.is_open = true;
     view->files.is_told = view->files.is_tail;
-    return save(flushing, &open, view->files.is_tail, error);
+    return wal__hold_save(&flushing->hold, &open, view->files.is_tail, error);
 }
 
 /* ---------------------------------------------------------------- runs --- */
@@ -470,13 +384,13 @@ static enum wal_status commit(struct flushing *flushing,
         return WAL_OK;
     }
     if (status == WAL_OK && is_first) {
-        status = save(flushing, &flushing->next, true, error);
+        status = wal__hold_save(&flushing->hold, &flushing->next, true, error);
     }
     if (status == WAL_OK) {
         status = wal__view_files_commit(files, error);
     }
     if (status == WAL_OK && is_last) {
-        status = save(flushing, &flushing->next, false, error);
+        status = wal__hold_save(&flushing->hold, &flushing->next, false, error);
     }
     return status;
 }
@@ -526,26 +440,21 @@ static void end(struct flushing *flushing, enum wal_status status)
 
     wal__view_files_end(&view->files);
     if (status != WAL_OK) {
-        forget(view);
+        wal__view_forget(view);
     }
     if (view->convert.is_spent || view->root == NULL) {
         wal__convert_deinit(&view->convert);
     }
     wal__known_deinit(&flushing->known);
-    if (flushing->lock >= 0) {
-        close(flushing->lock);
-    }
-    if (view->files.folder >= 0) {
-        close(view->files.folder);
-        view->files.folder = -1;
-    }
+    wal__hold_end(&flushing->hold);
 }
 
 enum wal_status wal__view_flush(struct wal_view *view,
                                 struct wal_view_report *report,
                                 struct wal_error *error)
 {
-    struct flushing flushing = {.view = view, .lock = -1};
+    struct flushing flushing = {.view = view,
+                                .hold = {.view = view, .lock = -1}};
     enum wal_status status = WAL_OK;
 
     if (view->is_off) {
@@ -554,16 +463,12 @@ enum wal_status wal__view_flush(struct wal_view *view,
         }
         return WAL_OK;
     }
-    snprintf(flushing.state, sizeof(flushing.state), "%s.json", view->key);
     view->files.owner.before_append = before_append;
     view->files.owner.ctx = &flushing;
     if (view->root != NULL) {
-        status = lock(&flushing, error);
-        if (status == WAL_OK) {
-            status = load(&flushing, error);
-        }
+        status = wal__hold_take(&flushing.hold, error);
     } else {
-        forget(view);
+        wal__view_forget(view);
     }
     if (status == WAL_OK) {
         status = flush_locked(&flushing, error);

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "format/jsonl/json_value.h"
+#include "format/jsonl/model_read.h"
 #include "view/documents.h"
 #include "view/entry.h"
 #include "view/source.h"
@@ -93,9 +94,57 @@ static void give_gone(struct wal__items *items, const struct wal_entry *entry)
     (void)wal__model_give(&items->entries, &gone);
 }
 
+static bool drop(void *ctx, struct wal__model_item *item)
+{
+    (void)ctx;
+    (void)item;
+    return true;
+}
+
+/* Such a reader stands behind the header of a file. */
+static void begin_view(struct wal__items *items,
+                       struct wal__model_reader *reader,
+                       const struct wal__dialect *dialect)
+{
+    const char *header = dialect->reading->header;
+    struct wal__model_line line = {.id = wal__model_literal("\"header\"")};
+
+    begin_reader(items, reader, dialect);
+    if (header != NULL) {
+        line.text =
+            (struct wal__json_span){(const uint8_t *)header, strlen(header)};
+        reader->sink = drop;
+        (void)dialect->reading->line(reader, &line);
+        reader->sink = take;
+    }
+}
+
+/* The reader of a line; null: of a dialect that is not read. */
+static struct wal__model_reader *reader_of(struct wal__items *items,
+                                           const struct wal__line_meta *meta)
+{
+    if (!meta->is_of_view || meta->view == items->dialect) {
+        return &items->lines;
+    }
+    if (meta->view == NULL || meta->view->reading == NULL ||
+        meta->view->reading->line == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < WAL__ITEMS_VIEWS; i++) {
+        if (items->views[i].dialect == NULL) {
+            begin_view(items, &items->views[i], meta->view);
+        }
+        if (items->views[i].dialect == meta->view) {
+            return &items->views[i];
+        }
+    }
+    return NULL;
+}
+
 static void read_line(struct wal__items *items, const struct wal_entry *entry)
 {
-    struct wal__model_reader *reader = &items->lines;
+    const struct wal__line_meta meta = wal__entry_meta(entry);
+    struct wal__model_reader *reader = reader_of(items, &meta);
     struct wal__model_line line = {.stream = entry->stream};
     struct wal__line read;
 
@@ -105,8 +154,8 @@ static void read_line(struct wal__items *items, const struct wal_entry *entry)
         give_gone(items, entry);
         return;
     }
-    if (reader->dialect->reading->line == NULL ||
-        wal__entry_meta(entry).is_whole ||
+    if (reader == NULL || reader->dialect->reading->line == NULL ||
+        meta.is_whole ||
         reader->dialect->read(line.text.data, line.text.size, &read, NULL) !=
             WAL__JSON_OK) {
         items->damaged++;
@@ -287,17 +336,27 @@ enum wal_status wal__items_take(struct wal__items *items,
                : status;
 }
 
+/* Gives what waited in a reader. */
+static void finish_reader(struct wal__items *items,
+                          struct wal__model_reader *reader)
+{
+    const struct wal__dialect *dialect = reader->dialect;
+
+    if (dialect != NULL && dialect->reading->finish != NULL &&
+        !items->has_stopped &&
+        dialect->reading->finish(reader) != WAL__JSON_OK &&
+        !items->has_stopped) {
+        items->damaged++;
+    }
+}
+
 enum wal_status wal__items_finish(struct wal__items *items,
                                   struct wal_error *error)
 {
-    struct wal__model_reader *readers[] = {&items->lines, &items->entries};
-
-    for (size_t i = 0; i < 2 && !items->has_stopped; i++) {
-        const struct wal__dialect_reading *from = readers[i]->dialect->reading;
-        if (from->finish != NULL && from->finish(readers[i]) != WAL__JSON_OK &&
-            !items->has_stopped) {
-            items->damaged++;
-        }
+    finish_reader(items, &items->lines);
+    finish_reader(items, &items->entries);
+    for (size_t i = 0; i < WAL__ITEMS_VIEWS; i++) {
+        finish_reader(items, &items->views[i]);
     }
     if (items->keep.has_failed || items->scratch.has_failed) {
         items->status = WAL_ENOMEM;

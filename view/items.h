@@ -2,10 +2,10 @@
  * items.h - a session of a store as items of the neutral model.
  *
  * A line that was imported is read by the dialect that the session's source
- * names; an entry that was appended by the dialect `entries`. Ids and parents
- * are those of the log, or, in a copy of another session's file, those of that
- * file (own_ids.h). Reading goes on where it ended, as the session grows; not
- * that of a copy.
+ * names; one that came in behind a view by that of the view; an entry that was
+ * appended by the dialect `entries`. Ids and parents are those of the log, or, in
+ * a copy of another session's file, those of that file (own_ids.h). Reading goes
+ * on where it ended, as the session grows; not that of a copy.
  *
  * Invariant: memory does not grow with the session, but for what the dialects
  * keep, and for a copy's ids.
@@ -19,6 +19,10 @@
 #include "format/jsonl/dialect.h"
 #include "view/arenas.h"
 #include "view/own_ids.h"
+
+enum {
+    WAL__ITEMS_VIEWS = 8 /* dialects that views of a session were taken in of */
+};
 
 /* The caller sets the first nine fields and zeroes the others. Stays where it
  * is as long as it is used. */
@@ -45,9 +49,11 @@ struct wal__items {
     uint64_t taken[2]; /* entries of each stream */
     struct wal__heap_arena keep;
     struct wal__heap_arena scratch;
-    struct wal__own_ids ids;          /* of a copy */
-    struct wal__model_reader lines;   /* imported */
-    struct wal__model_reader entries; /* appended */
+    struct wal__own_ids ids;                          /* of a copy */
+    struct wal__model_reader lines;                   /* imported */
+    struct wal__model_reader entries;                 /* appended */
+    struct wal__model_reader views[WAL__ITEMS_VIEWS]; /* came in behind one;
+                                                       * begun when needed */
     enum wal_status status; /* no memory, from where it cannot be answered */
 };
 

@@ -169,6 +169,19 @@ static enum wal_status begin_replace(struct wal__line_file *file,
     return status == WAL_OK ? copy_beginning(file, error) : status;
 }
 
+/* Whether somebody else is writing a line behind what the view left: that it
+ * begins as the view's next one does is chance. */
+static bool is_being_written(const struct wal__line_file *file)
+{
+    const struct wal__left *left = &file->left;
+    char last = '\n';
+
+    return left->is_known && !left->is_open &&
+           file->at.size > left->digest.size &&
+           pread(file->there, &last, 1, (off_t)file->at.size - 1) == 1 &&
+           last != '\n';
+}
+
 /* From the end of what is there on. */
 static enum wal_status begin_append(struct wal__line_file *file,
                                     struct wal_error *error)
@@ -182,7 +195,7 @@ static enum wal_status begin_append(struct wal__line_file *file,
     }
     if (fstat(file->out, &stat) != 0 ||
         (uint64_t)stat.st_ino != file->stamp.inode ||
-        (uint64_t)stat.st_size != file->at.size) {
+        (uint64_t)stat.st_size != file->at.size || is_being_written(file)) {
         return changed(file, "was written to by somebody else", error);
     }
     file->mode = WAL__LINES_APPEND;

@@ -353,19 +353,25 @@ static enum wal_status read_files(struct wal__view_files *files,
     return status;
 }
 
-static bool is_of(const struct wal__json_member *members,
-                  const struct wal__subject *subject)
+static bool is_of_store(const struct wal__json_member *members,
+                        const uint8_t store[16])
 {
     uint64_t version = 0;
     char uuid[33];
 
     for (size_t i = 0; i < 16; i++) {
-        snprintf(uuid + 2 * i, 3, "%02x", subject->store[i]);
+        snprintf(uuid + 2 * i, 3, "%02x", store[i]);
     }
     return read_number(&members[S_VERSION].value, &version) &&
            version == STATE_VERSION &&
            members[S_STORE].value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(members[S_STORE].value.span, uuid) &&
+           wal__json_string_is(members[S_STORE].value.span, uuid);
+}
+
+static bool is_of(const struct wal__json_member *members,
+                  const struct wal__subject *subject)
+{
+    return is_of_store(members, subject->store) &&
            members[S_SESSION].value.kind == WAL__JSON_STRING &&
            wal__json_string_equals(members[S_SESSION].value.span,
                                    subject->session.data,
@@ -455,38 +461,119 @@ static bool load(int fd, uint8_t *data, size_t size)
     return at == size;
 }
 
+/* Reads a state's file, to be freed; *data is null where there is none. */
+static enum wal_status read_state(const struct wal__view_env *env, int folder,
+                                  const char *name, uint8_t **data,
+                                  struct wal__stamp *stamp,
+                                  struct wal_error *error)
+{
+    int fd = -1;
+
+    *data = NULL;
+    if (wal__place_open(folder, name, &fd, stamp, NULL) != WAL_OK) {
+        return WAL_OK;
+    }
+    if (stamp->size <= STATE_MAX) {
+        *data = wal__heap_alloc(env->heap, (size_t)stamp->size + 1);
+        if (*data == NULL) {
+            close(fd);
+            return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        }
+        if (!load(fd, *data, (size_t)stamp->size)) {
+            wal__heap_free(env->heap, *data);
+            *data = NULL;
+        }
+    }
+    close(fd);
+    return WAL_OK;
+}
+
 enum wal_status
 wal__state_read(const char *name, const struct wal__subject *subject,
                 struct wal__view_files *files, struct wal__position *position,
                 struct wal__stamp *stamp, struct wal_error *error)
 {
     enum wal_status status;
-    uint8_t *data;
-    int fd = -1;
+    uint8_t *data = NULL;
 
     *position = (struct wal__position){.is_known = false};
     *stamp = (struct wal__stamp){.size = 0};
-    status = wal__place_open(files->folder, name, &fd, stamp, NULL);
-    if (status != WAL_OK || stamp->size > STATE_MAX) {
-        if (status == WAL_OK) {
-            close(fd);
-        }
-        return WAL_OK;
+    status = read_state(files->env, files->folder, name, &data, stamp, error);
+    if (status != WAL_OK || data == NULL) {
+        return status;
     }
-    data = wal__heap_alloc(files->env->heap, (size_t)stamp->size + 1);
-    if (data == NULL) {
-        close(fd);
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
-    status = load(fd, data, (size_t)stamp->size)
-                 ? decode(data, (size_t)stamp->size, subject, files, position)
-                 : WAL_ECORRUPT;
+    status = decode(data, (size_t)stamp->size, subject, files, position);
     wal__heap_free(files->env->heap, data);
-    close(fd);
     if (status == WAL_ECORRUPT) {
         wal__view_files_forget(files);
         return WAL_OK;
     }
     return status == WAL_OK ? WAL_OK
                             : wal__fail(error, status, 0, NULL, 0, "no memory");
+}
+
+/* -------------------------------------------------------------- finding --- */
+
+static bool copy_text(const struct wal__json_member *member, char *text,
+                      size_t room)
+{
+    size_t size = 0;
+
+    if (member->value.kind != WAL__JSON_STRING ||
+        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size,
+                           NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    text[size] = '\0';
+    return true;
+}
+
+static bool has_file(struct wal__json_span array, const char *path)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    wal__model_values(&scan, array);
+    while (wal__model_values_next(&scan, &value)) {
+        struct wal__json_member members[] = {{.key = "path"},
+                                             {.key = "document"}};
+        if (wal__model_members(value.span, members, 2, NULL) == WAL__JSON_OK &&
+            members[0].value.kind == WAL__JSON_STRING &&
+            wal__json_string_is(members[0].value.span, path)) {
+            return !wal__model_true(&members[1]);
+        }
+    }
+    return false;
+}
+
+enum wal_status wal__state_find(const struct wal__view_env *env, int folder,
+                                const char *name, const uint8_t store[16],
+                                const char *path, struct wal_view_place *place,
+                                bool *is_found, struct wal_error *error)
+{
+    struct wal__json_member members[S_COUNT];
+    struct wal__stamp stamp = {.size = 0};
+    struct wal__json_span text;
+    uint8_t *data = NULL;
+    enum wal_status status =
+        read_state(env, folder, name, &data, &stamp, error);
+
+    *is_found = false;
+    if (status != WAL_OK || data == NULL) {
+        return status;
+    }
+    text = (struct wal__json_span){data, (size_t)stamp.size};
+    for (size_t i = 0; i < S_COUNT; i++) {
+        members[i] = (struct wal__json_member){.key = keys[i]};
+    }
+    *is_found =
+        is_whole(text.data, text.size) &&
+        wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
+        is_of_store(members, store) &&
+        has_file(members[S_FILES].value.span, path) &&
+        copy_text(&members[S_SESSION], place->session,
+                  sizeof(place->session)) &&
+        copy_text(&members[S_DIALECT], place->dialect, sizeof(place->dialect));
+    wal__heap_free(env->heap, data);
+    return WAL_OK;
 }

@@ -43,6 +43,14 @@ wal__state_read(const char *name, const struct wal__subject *subject,
                 struct wal__view_files *files, struct wal__position *position,
                 struct wal__stamp *stamp, struct wal_error *error) WAL_MUST_USE;
 
+/* Whether it is a state of that store and has that file, of lines; *place then
+ * says whose view that is, but for the root. */
+enum wal_status wal__state_find(const struct wal__view_env *env, int folder,
+                                const char *name, const uint8_t store[16],
+                                const char *path, struct wal_view_place *place,
+                                bool *is_found,
+                                struct wal_error *error) WAL_MUST_USE;
+
 /* Writes it, with the files as they are left once they are committed, or of an
  * open position as they are now. With `is_durable` it is on stable storage. */
 enum wal_status wal__state_write(const char *name,

@@ -137,12 +137,15 @@ static enum wal_status put_line(struct writing *writing,
     return status;
 }
 
-static bool is_exact(const struct wal_entry *entry,
-                     const struct wal__line_meta *meta)
+static bool is_exact(const struct wal__verbatim *verbatim,
+                     const struct wal_entry *entry)
 {
+    struct wal__line_meta meta = wal__entry_meta(entry);
+
     return (entry->flags & WAL_ENTRY_LINE) != 0 &&
-           (entry->flags & WAL_ENTRY_REDACTED) == 0 && !meta->is_inexact &&
-           !meta->is_whole;
+           (entry->flags & WAL_ENTRY_REDACTED) == 0 && !meta.is_inexact &&
+           !meta.is_whole &&
+           (!meta.is_of_view || meta.view == verbatim->dialect);
 }
 
 /* Writes an entry, if it can go out as it stands. */
@@ -150,9 +153,7 @@ static enum wal_status take(struct writing *writing,
                             const struct wal_entry *entry, bool *exact,
                             struct wal_error *error)
 {
-    struct wal__line_meta meta = wal__entry_meta(entry);
-
-    *exact = is_exact(entry, &meta);
+    *exact = is_exact(writing->verbatim, entry);
     return *exact ? put_line(writing, entry, error) : WAL_OK;
 }
 
@@ -173,8 +174,7 @@ static enum wal_status look(const struct wal__verbatim *verbatim,
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         status = wal_iter_next(iter, &entry, error);
         if (status == WAL_OK) {
-            struct wal__line_meta meta = wal__entry_meta(&entry);
-            *exact = is_exact(&entry, &meta);
+            *exact = is_exact(verbatim, &entry);
         } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
             *exact = false;
             status = WAL_OK;

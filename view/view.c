@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "format/jsonl/model_table.h"
+#include "view/adopt.h"
 
 const char *wal_view_dialect(uint32_t index)
 {
@@ -236,6 +237,42 @@ enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
     return WAL_END;
 }
 
+enum wal_status wal_view_import(struct wal_view *view,
+                                struct wal_view_import_report *report,
+                                struct wal_error *error)
+{
+    if (view == NULL || (view->root == NULL && !view->is_off) ||
+        (report != NULL && report->struct_size != sizeof(*report))) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "no view that has a root, or no report of this "
+                         "version");
+    }
+    if (view->is_off) {
+        if (report != NULL) {
+            *report =
+                (struct wal_view_import_report){.struct_size = sizeof(*report)};
+        }
+        return WAL_OK;
+    }
+    return wal__view_adopt(view, report, error);
+}
+
+enum wal_status wal_view_odd(const struct wal_view *view, uint32_t index,
+                             uint64_t *offset, const char **reason,
+                             struct wal_error *error)
+{
+    if (view == NULL || offset == NULL || reason == NULL) {
+        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
+                         "no view, or no place for what is odd");
+    }
+    if (index >= view->odd_count) {
+        return WAL_END;
+    }
+    *offset = view->odd[index].offset;
+    *reason = view->odd[index].reason;
+    return WAL_OK;
+}
+
 void wal_view_close(struct wal_view *view)
 {
     if (view == NULL) {
@@ -244,6 +281,7 @@ void wal_view_close(struct wal_view *view)
     wal__convert_deinit(&view->convert);
     wal__view_files_deinit(&view->files);
     wal_session_close(view->session);
+    wal__heap_free(view->env.heap, view->odd);
     wal__heap_free(view->env.heap, view->root);
     wal__heap_free(view->env.heap, view->path);
     wal__heap_free(view->env.heap, view->id);

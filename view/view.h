@@ -13,6 +13,12 @@
 #include "view/state.h"
 #include "view/verbatim.h"
 
+/* What an import of the view found odd about a line. */
+struct wal__view_odd {
+    uint64_t offset; /* of the line in the file */
+    const char *reason;
+};
+
 struct wal_view {
     struct wal__view_env env;
     struct wal_store *store;
@@ -27,6 +33,9 @@ struct wal_view {
     struct wal__position position;
     struct wal__stamp state; /* of the state's file, as it was left */
     struct wal__convert convert;
+    struct wal__view_odd *odd; /* of the last import */
+    uint32_t odd_count;
+    uint32_t odd_capacity;
     bool is_off;    /* persistence is: no file is touched */
     bool is_parsed; /* for tests: never verbatim */
 };

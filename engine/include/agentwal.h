@@ -1335,6 +1335,62 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_view_loss(const struct wal_view *view, uint32_t index, const char **name,
               uint64_t *count, struct wal_error *error);
 
+/* What an import of a view did. The library fills it. */
+struct wal_view_import_report {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t lines;      /* whole ones behind what the view knew of its file */
+    uint64_t appended;   /* that became entries */
+    uint64_t duplicates; /* that the session had from there already */
+    uint64_t damaged;    /* that are not JSON; they are entries all the same */
+    uint64_t unknown;    /* whose parent is not known: they are under the last
+                          * entry that the view wrote */
+};
+
+/*
+ * Takes what another program wrote behind the main file of the view into the
+ * session: each whole line is an entry with WAL_ENTRY_LINE, under the entry
+ * that it names, durable when the call returns. The head moves to lines that
+ * go on behind it; where the session went on too, they are a branch beside
+ * that. A last line without its newline waits. The file is only read; the next
+ * flush may append to it or replace it, and loses nothing. A second import
+ * adds nothing, also after a crash.
+ *
+ * report may be null, else set its struct_size. Errors: WAL_ECHANGED when the
+ * file was not only appended to: nothing was taken; WAL_ENOTFOUND when it is
+ * not there, or the view was never written or has no file of lines; WAL_EBUSY
+ * when a flush was cut short: flush it first; WAL_EINVAL for a view with put;
+ * and those of wal_append and wal_iter_open. SPEC.md, Views.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_import(struct wal_view *view, struct wal_view_import_report *report,
+                struct wal_error *error);
+
+/* What the last import found odd: where the line begins in the file, and why,
+ * constant and terminated by NUL; from index 0 on, WAL_END behind the last. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_view_odd(const struct wal_view *view, uint32_t index, uint64_t *offset,
+             const char **reason, struct wal_error *error);
+
+/* Whose view a file is. The library fills it; texts are terminated by NUL. */
+struct wal_view_place {
+    uint32_t struct_size;
+    uint32_t reserved;
+    char session[256];
+    char dialect[32];
+    char root[4096];
+};
+
+/*
+ * Finds the view of a session of this store that the file is the main one of,
+ * by what views keep in the directories above it, eight at most. Set
+ * place->struct_size. WAL_ENOTFOUND: there is none, or no such file.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_view_find(struct wal_store *store,
+                                                   struct wal_slice path,
+                                                   struct wal_view_place *place,
+                                                   struct wal_error *error);
+
 /* Frees the view; its files stay. Null is accepted. */
 WAL_API void wal_view_close(struct wal_view *view);
 

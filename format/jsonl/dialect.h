@@ -106,6 +106,10 @@ struct wal__dialect_reading {
 
     /* Gives what waited for a line that did not come; may be null. */
     enum wal__json_status (*finish)(struct wal__model_reader *reader);
+
+    /* A header without which lines that are written today are read as older
+     * ones; null where there is no difference. */
+    const char *header;
 };
 
 /* From the model to a dialect. Functions answer false when there is no memory

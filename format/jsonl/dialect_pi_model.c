@@ -495,4 +495,7 @@ static enum wal__json_status pi_line(struct wal__model_reader *reader,
     return WAL__JSON_OK;
 }
 
-const struct wal__dialect_reading wal__reading_pi = {.line = pi_line};
+const struct wal__dialect_reading wal__reading_pi = {
+    .line = pi_line,
+    .header = "{\"type\":\"session\",\"version\":3}",
+};

@@ -40,6 +40,16 @@ static bool make(struct wal__model_writer *writer,
     return made->data != NULL;
 }
 
+static bool tell(const struct wal__model_writer *writer,
+                 struct wal__json_span item, struct wal__json_span written,
+                 bool is_part)
+{
+    const struct wal__model_listener *listener = writer->listener;
+
+    return listener == NULL || item.size == 0 || written.size == 0 ||
+           listener->told(listener->ctx, item, written, is_part);
+}
+
 /* Whether no item has the id; then this one does. */
 static bool claim(struct wal__model_writer *writer, struct wal__json_span id,
                   bool *is_free)
@@ -127,7 +137,9 @@ bool wal__model_piece_id(struct wal__model_writer *writer,
         }
         if (is_free) {
             *id = wal__arena_copy(writer->scratch, span);
-            return id->data != NULL;
+            return id->data != NULL &&
+                   tell(writer, writer->head.size > 0 ? writer->head : item->id,
+                        *id, false);
         }
     }
     return false;
@@ -327,7 +339,8 @@ static bool give(void *ctx, struct wal__model_item *item)
     }
     writer->rest = out.raw.size > 0 ? item->rest : 0;
     writer->items++;
-    if (!to->item(writer, &out) || writer->out.has_failed) {
+    if (!tell(writer, item->id, out.id, false) || !to->item(writer, &out) ||
+        writer->out.has_failed) {
         return false;
     }
     move_tip(writer, item, out.id, out.parent);
@@ -342,7 +355,8 @@ static bool joined(void *ctx, struct wal__json_span id,
 
     return kept.data != NULL &&
            wal__model_table_put(&writer->parts, wal__model_string_hash(0, id),
-                                kept);
+                                kept) &&
+           tell(writer, id, to, true);
 }
 
 static bool put(void *ctx, const void *data, size_t size)
@@ -382,7 +396,7 @@ bool wal__model_write_item(struct wal__model_writer *writer,
     if (writer->rest > 0) {
         writer->rest--;
         move_tip(writer, item, item->id, item->parent);
-        return keep_id(writer, item);
+        return keep_id(writer, item) && tell(writer, item->id, item->id, false);
     }
     if (!wal__model_fit(&fitted, to->carries, writer->dialect, spare,
                         writer->losses)) {
@@ -437,6 +451,7 @@ bool wal__model_write_end(struct wal__model_writer *writer,
         !wal__model_written_id(writer, head, &written)) {
         return false;
     }
+    writer->head = head;
     if (written.size > 0 && to->head != NULL &&
         (written.size != writer->tip_size ||
          memcmp(written.data, writer->tip, written.size) != 0) &&

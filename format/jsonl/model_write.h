@@ -18,13 +18,25 @@
 #include "format/jsonl/model_merge.h"
 #include "format/jsonl/model_table.h"
 
-/* The owner sets the first five fields and zeroes the others. */
+/* Is told ids that go out, and of which item each is; what was told last
+ * holds. An item that became a part of another one is told with that one's id,
+ * and `is_part`. */
+struct wal__model_listener {
+    void *ctx;
+    bool (*told)(void *ctx, struct wal__json_span item,
+                 struct wal__json_span written, bool is_part);
+};
+
+/* The owner sets the first five fields, a listener if it wants one, and zeroes
+ * the others. */
 struct wal__model_writer {
     const struct wal__dialect *dialect;
     const struct wal__model_session *session;
     const struct wal__model_output *output;
     struct wal__arena *keep;    /* lives as long as the writer */
     struct wal__arena *scratch; /* may be taken back while the writer is idle */
+    const struct wal__model_listener *listener; /* or null */
+    struct wal__json_span head; /* the item that a row behind all is about */
     struct wal__json_out out;   /* to the output; for the dialect */
     void *state;                /* the dialect's own, in `keep` */
     uint64_t losses[WAL__FEATURE_COUNT];

@@ -262,6 +262,8 @@ static void use_views(struct wal_store *store, struct wal_session *session)
                                              .put = count_bytes,
                                              .ctx = &bytes};
     struct wal_view_report report = {.struct_size = sizeof(report)};
+    struct wal_view_import_report taken = {.struct_size = sizeof(taken)};
+    struct wal_view_place place = {.struct_size = sizeof(place)};
     struct wal_view *view = NULL;
     const char *name = NULL;
     uint64_t count = 0;
@@ -277,6 +279,13 @@ static void use_views(struct wal_store *store, struct wal_session *session)
     if (status != WAL_OK && status != WAL_END) {
         exit(1);
     }
+    /* A path is looked up on disk where the store can have views. */
+    EXPECT(
+        gone == WAL_OK ? WAL_EINVAL : WAL_ENOTFOUND,
+        wal_view_find(store, text(gone == WAL_OK ? "" : "v"), &place, &error));
+    EXPECT(gone == WAL_OK ? WAL_EINVAL : WAL_OK,
+           wal_view_import(view, &taken, &error));
+    EXPECT(WAL_END, wal_view_odd(view, 0, &count, &name, &error));
     wal_view_close(view);
 }
 

@@ -580,6 +580,19 @@ def check_views(wal, store, session, folder):
     count = ctypes.c_uint64()
     wal.call("wal_view_loss", view, ctypes.c_uint32(99), by_ref(loss),
              by_ref(count), status="WAL_END")
+    place = wal.new("wal_view_place")
+    wal.call("wal_view_find", store, wal.slice(path.value.decode()),
+             by_ref(place))
+    same(place.dialect, b"entries", "the dialect of a view")
+    with open(path.value, "ab") as file:
+        file.write(b"of somebody else\n")
+    taken = wal.new("wal_view_import_report")
+    offset = ctypes.c_uint64()
+    wal.call("wal_view_import", view, by_ref(taken))
+    same((taken.appended, taken.damaged), (1, 1), "lines of somebody else")
+    wal.call("wal_view_odd", view, ctypes.c_uint32(0), by_ref(offset),
+             by_ref(loss))
+    same(loss.value, b"is not JSON", "what is odd")
     wal.free("wal_view_close", view)
 
     @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p,

@@ -117,6 +117,7 @@ void wal__view_files_begin(struct wal__view_files *files, bool goes_on)
     for (uint32_t i = 0; i < files->count; i++) {
         struct wal__view_file *file = files->items[i];
         wal__line_file_begin(&file->lines, goes_on);
+        file->lines.folder = files->folder;
         file->is_chosen = goes_on && !file->is_provisional;
         file->is_provisional = false;
         file->has_data = false;

@@ -3,6 +3,7 @@
  */
 #include "tests/lib/view_kit.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <utime.h>
 
@@ -246,6 +247,38 @@ static void test_view__answer_that_goes_on_is_one_message(void **state)
                          i == 0 ? WAL_VIEW_REPLACED : 0);
         view_kit_expect_whole(store, session, "pi", "root");
     }
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* What is being written lies in the view's own folder, whatever else has the
+ * descriptor that this one had before. */
+static void test_view__folder_is_that_of_the_flush(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 3);
+    struct wal_view *view = view_kit_open(store, session, "pi", "root");
+    int taken[8];
+
+    view_kit_row(session, 4, 3, "begins");
+    (void)view_kit_flush(view);
+    for (unsigned i = 0; i < 8; i++) {
+        taken[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    view_kit_line(session, 100, 4,
+                  "{\"uuid\":\"00000064-0000-4000-8000-000000000064\","
+                  "\"parentUuid\":\"00000004-0000-4000-8000-000000000004\","
+                  "\"type\":\"assistant\",\"message\":{\"role\":"
+                  "\"assistant\",\"id\":\"msg_1\",\"content\":[{\"type\":"
+                  "\"text\",\"text\":\"goes on\"}]}}",
+                  NULL);
+    assert_int_equal(view_kit_flush(view).flags, WAL_VIEW_REPLACED);
+    for (unsigned i = 0; i < 8; i++) {
+        close(taken[i]);
+    }
+    view_kit_expect_whole(store, session, "pi", "root");
     wal_view_close(view);
     wal_session_close(session);
     kit_close(store);
@@ -812,6 +845,7 @@ int main(void)
         KIT_TEST(test_view__what_is_no_line_ends_verbatim),
         KIT_TEST(test_view__last_line_without_newline_gets_one),
         KIT_TEST(test_view__answer_that_goes_on_is_one_message),
+        KIT_TEST(test_view__folder_is_that_of_the_flush),
         KIT_TEST(test_view__file_with_lines_of_others_is_left),
         KIT_TEST(test_view__file_with_other_content_is_left),
         KIT_TEST(test_view__file_cut_short_is_completed),

@@ -44,7 +44,7 @@ static bool is_bare_fork(struct wal_session *session, bool *is_fork,
     *is_fork = wal_session_status(session, &info, NULL) == WAL_OK &&
                (info.flags & WAL_SESSION_FORK) != 0;
     if (!*is_fork || info.entries != info.inherited ||
-        cli_copy_look(session, &is_copy, &is_whole, NULL) != WAL_OK) {
+        wal__copy_look(session, &is_copy, &is_whole, NULL) != WAL_OK) {
         return false;
     }
     clock_gettime(CLOCK_REALTIME, &now);

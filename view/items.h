@@ -3,9 +3,9 @@
  *
  * A line that was imported is read by the dialect that the session's source
  * names; one that came in behind a view by that of the view; an entry that was
- * appended by the dialect `entries`. Ids and parents are those of the log, or, in
- * a copy of another session's file, those of that file (own_ids.h). Reading goes
- * on where it ended, as the session grows; not that of a copy.
+ * appended by the dialect `entries`. Ids and parents are those of the log, or,
+ * in a copy of another session's file, those of that file (own_ids.h). Reading
+ * goes on where it ended, as the session grows; not that of a copy.
  *
  * Invariant: memory does not grow with the session, but for what the dialects
  * keep, and for a copy's ids.

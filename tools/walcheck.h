@@ -327,6 +327,9 @@ bool check_segment_pass(const struct check_segment *segment,
 /* Reads it all: facts, records, damages. */
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);
+/* Whether there is a frame now where the scan found the end: another process
+ * appends. */
+bool check_segment_went_on(const struct check_segment *segment);
 void check_segment_deinit(struct check_segment *segment);
 /* A SESSION payload in the layout that the segment's version has. */
 enum wal__fmt check_session_decode(const struct check_segment *segment,

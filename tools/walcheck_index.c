@@ -181,9 +181,11 @@ static bool fits(const struct checked *checked,
           (header->chain != facts->chain ||
            header->commit_offset != facts->commit_offset ||
            header->epoch != facts->epoch)))) {
-        complain(checked, header->end < facts->end
-                              ? "the index is from before the log's end"
-                              : "the index ends where the log does not");
+        if (header->end < facts->end) {
+            complain(checked, "the index is from before the log's end");
+        } else if (!check_segment_went_on(segment)) {
+            complain(checked, "the index ends where the log does not");
+        }
         return false;
     }
     return true;

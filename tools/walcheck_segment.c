@@ -485,3 +485,22 @@ void check_segment_deinit(struct check_segment *segment)
     check_damages_deinit(&segment->damages);
     free(segment);
 }
+
+bool check_segment_went_on(const struct check_segment *segment)
+{
+    const uint8_t *bytes = NULL;
+    struct wal__frame frame;
+    struct check_file file;
+    bool went_on;
+
+    if (check_file_open(&file, segment->path) != 0) {
+        return false;
+    }
+    bytes = check_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
+    went_on = bytes != NULL &&
+              wal__frame_decode(bytes, file.size - segment->facts->end,
+                                segment->header.salt, segment->facts->end,
+                                &frame) == WAL__FMT_OK;
+    check_file_close(&file);
+    return went_on;
+}

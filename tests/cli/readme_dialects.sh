@@ -7,7 +7,7 @@ walconv dialects --json | python3 -c '
 import json, sys
 
 rows = [json.loads(line) for line in sys.stdin]
-rows = [row for row in rows if row["carries"]]
+rows = [row for row in rows if row["export"] and row["carries"]]
 print("| carried |", *(" %s |" % row["name"] for row in rows), sep="")
 print("|---|", *(":-:|" for row in rows), sep="")
 for what in rows[0]["carries"]:

@@ -56,10 +56,7 @@ static void write_block(struct wal__json_out *out,
         write_thinking(out, block);
         break;
     case WAL__BLOCK_TOOL_CALL:
-        wal__json_out_name(out, "type", "tool_use");
-        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__content_write_arguments(out, "input", block->arguments);
+        wal__content_write_call(out, block, "tool_use", "input");
         break;
     case WAL__BLOCK_IMAGE:
         write_image(out, block);

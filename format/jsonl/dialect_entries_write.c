@@ -9,6 +9,7 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include "format/jsonl/model_content.h"
 #include "format/jsonl/model_path.h"
 #include "format/jsonl/model_read.h"
 #include "format/jsonl/model_time.h"
@@ -107,13 +108,7 @@ static void write_block(struct wal__json_out *out,
         wal__json_out_member(out, "text", block->text);
         break;
     case WAL__BLOCK_THINKING:
-        wal__json_out_name(out, "type", "thinking");
-        wal__json_out_member(out, "thinking",
-                             wal__model_or(block->text, "\"\""));
-        wal__json_out_optional(out, "thinkingSignature", block->signature);
-        if (block->is_redacted) {
-            wal__json_out_flag(out, "redacted", true);
-        }
+        wal__content_write_thinking(out, block, "thinkingSignature");
         break;
     case WAL__BLOCK_TOOL_CALL:
         wal__json_out_name(out, "type", "toolCall");

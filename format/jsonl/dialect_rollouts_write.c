@@ -82,19 +82,10 @@ static void write_block(struct wal__json_out *out,
         wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
         break;
     case WAL__BLOCK_THINKING:
-        wal__json_out_name(out, "type", "thinking");
-        wal__json_out_member(out, "thinking",
-                             wal__model_or(block->text, "\"\""));
-        wal__json_out_optional(out, "thinking_signature", block->signature);
-        if (block->is_redacted) {
-            wal__json_out_flag(out, "redacted", true);
-        }
+        wal__content_write_thinking(out, block, "thinking_signature");
         break;
     case WAL__BLOCK_TOOL_CALL:
-        wal__json_out_name(out, "type", "toolCall");
-        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-        wal__content_write_arguments(out, "arguments", block->arguments);
+        wal__content_write_call(out, block, "toolCall", "arguments");
         break;
     case WAL__BLOCK_IMAGE:
         wal__json_out_name(out, "type", "image");

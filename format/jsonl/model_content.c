@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/jsonl/dialect.h"
+#include "format/jsonl/model_write.h"
 
 #define ALONE "walconvArguments" /* of arguments that are no object */
 
@@ -158,6 +159,28 @@ void wal__content_write_arguments(struct wal__json_out *out, const char *key,
         wal__json_out_member(out, ALONE, arguments);
     }
     wal__json_out_close(out, '}');
+}
+
+void wal__content_write_thinking(struct wal__json_out *out,
+                                 const struct wal__model_block *block,
+                                 const char *signature)
+{
+    wal__json_out_name(out, "type", "thinking");
+    wal__json_out_member(out, "thinking", wal__model_or(block->text, "\"\""));
+    wal__json_out_optional(out, signature, block->signature);
+    if (block->is_redacted) {
+        wal__json_out_flag(out, "redacted", true);
+    }
+}
+
+void wal__content_write_call(struct wal__json_out *out,
+                             const struct wal__model_block *block,
+                             const char *type, const char *arguments)
+{
+    wal__json_out_name(out, "type", type);
+    wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
+    wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+    wal__content_write_arguments(out, arguments, block->arguments);
 }
 
 struct wal__json_span wal__content_arguments(struct wal__json_span object)

@@ -32,6 +32,15 @@ void wal__content_write_arguments(struct wal__json_out *out, const char *key,
                                   struct wal__json_span arguments);
 struct wal__json_span wal__content_arguments(struct wal__json_span object);
 
+/* The members of blocks, in an object that is open: of thinking, its signature
+ * under a key; of a call of a tool, of that type, its arguments under a key. */
+void wal__content_write_thinking(struct wal__json_out *out,
+                                 const struct wal__model_block *block,
+                                 const char *signature);
+void wal__content_write_call(struct wal__json_out *out,
+                             const struct wal__model_block *block,
+                             const char *type, const char *arguments);
+
 /* The items of a message: results of tools, and what stands between them. */
 struct wal__content_pieces {
     struct wal__arena *arena;

@@ -9,6 +9,8 @@
 #include "tools/walconv_file.h"
 
 #define YOUNG_MS 2000 /* within which who made a session works in it */
+#define NAP_NS   10000000
+#define NAPS_MAX 200 /* that long, whatever the clock says */
 
 enum wal_status walconv_open_source(struct wal_store *store, const char *source,
                                     struct wal_session **session,
@@ -61,13 +63,13 @@ static enum wal_status match_source(const struct walconv_file *file,
                                     struct cli_match *match,
                                     struct wal_error *error)
 {
-    const struct timespec nap = {.tv_nsec = 10000000};
+    const struct timespec nap = {.tv_nsec = NAP_NS};
     struct wal_store *store = file->import->store;
     bool is_young = true;
     bool is_fork = false;
     enum wal_status status;
 
-    for (;;) {
+    for (unsigned naps = 0;; naps++) {
         status = cli_source_match(store, session, 0, file->fd, match, error);
         if (status != WAL_OK || match->is_prefix) {
             return status;
@@ -77,7 +79,7 @@ static enum wal_status match_source(const struct walconv_file *file,
         }
         cli_match_deinit(match);
         *match = (struct cli_match){.is_prefix = true};
-        if (!is_young) {
+        if (!is_young || naps == NAPS_MAX) {
             return WAL_OK;
         }
         nanosleep(&nap, NULL);

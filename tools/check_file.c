@@ -53,11 +53,6 @@ void check_file_close(struct check_file *file)
     *file = (struct check_file){.fd = -1};
 }
 
-void check_file_forget(struct check_file *file)
-{
-    file->length = 0;
-}
-
 /* Moves the window to `offset`, keeping what it holds from there on. */
 static void slide(struct check_file *file, uint64_t offset)
 {

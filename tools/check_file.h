@@ -41,7 +41,4 @@ void check_file_close(struct check_file *file);
  * read. For struct wal__scan_source; ctx is the file. */
 const uint8_t *check_file_fetch(void *ctx, uint64_t offset, uint64_t size);
 
-/* Drops what was read: the next fetch sees the file as it is then. */
-void check_file_forget(struct check_file *file);
-
 #endif

@@ -487,16 +487,6 @@ bool wal__view_files_are_left(struct wal__view_files *files, bool documents_too)
     return true;
 }
 
-bool wal__view_files_have_changed(const struct wal__view_files *files)
-{
-    bool has = files->has_replaced;
-
-    for (uint32_t i = 0; i < files->count; i++) {
-        has |= !files->items[i]->is_chosen || files->items[i]->lines.out >= 0;
-    }
-    return has;
-}
-
 struct wal__left wal__view_files_left(const struct wal__view_file *file)
 {
     struct wal__left left = file->lines.left;

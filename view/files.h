@@ -89,9 +89,6 @@ void wal__view_files_end(struct wal__view_files *files);
 bool wal__view_files_are_left(struct wal__view_files *files,
                               bool documents_too);
 
-/* Whether a run changed, or will change, any file. */
-bool wal__view_files_have_changed(const struct wal__view_files *files);
-
 /* How a file is left once it is committed. */
 struct wal__left wal__view_files_left(const struct wal__view_file *file);
 

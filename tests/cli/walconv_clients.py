@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 sys.dont_write_bytecode = True
 import clients  # noqa: E402
+from tree_files import files_of  # noqa: E402
 
 TOOLS = os.environ["WALBIN"]
 MODEL = os.path.join(HERE, "..", "golden", "model")
@@ -27,16 +28,6 @@ def run(tool, *arguments):
         sys.exit("%s %s: exit code %d\n%s" % (
             tool, arguments, done.returncode, done.stderr.decode()[-2000:]))
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def files_of(root):
-    found = {}
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, root)] = file.read()
-    return found
 
 
 def export(store, session, dialect):

@@ -9,6 +9,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "lib"))
+sys.dont_write_bytecode = True
+from tree_files import files_of  # noqa: E402
+
 TOOLS = os.environ["WALBIN"]
 DEEP = 100000
 TIME = b'"timestamp":"2026-01-02T03:04:05.678Z"'
@@ -165,17 +170,6 @@ def agrees(found, wanted):
         for f, (line, offset, reason) in zip(found, wanted))
 
 
-def files_of(root):
-    found = {}
-    for folder, folders, names in os.walk(os.fsencode(root)):
-        folders[:] = [f for f in folders if f != b".agentwal"]
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, os.fsencode(root))] = file.read()
-    return found
-
-
 def rows_of(done):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -230,7 +224,7 @@ def check_text(folder, store, rows):
 def check_out(work, folder, store):
     out = os.path.join(work, "out")
     walconv("export", "--dialect", "source", store, out)
-    before, after = files_of(folder), files_of(out)
+    before, after = files_of(os.fsencode(folder)), files_of(os.fsencode(out))
     assert before.keys() == after.keys()
     for name, text in before.items():
         assert text == after[name], name
@@ -241,7 +235,7 @@ def check_out(work, folder, store):
             continue
         out = os.path.join(work, dialect["name"])
         walconv("export", "--json", "--dialect", dialect["name"], store, out)
-        for name, text in files_of(out).items():
+        for name, text in files_of(os.fsencode(out)).items():
             for line in text.splitlines() if name.endswith(b"l") else [text]:
                 json.loads(line)
 

@@ -11,6 +11,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "lib"))
+sys.dont_write_bytecode = True
+from tree_files import files_of  # noqa: E402
+
 TOOLS = os.environ["WALBIN"]
 SOON = 0.1   # seconds, where nothing else runs
 LATE = 20.0  # by when all must be there whatever else runs
@@ -76,17 +81,6 @@ def wait_for(path, text):
 def path_of(dialect, store, out, session):
     done = run("walconv", "path", "--dialect", dialect, store, out, session)
     return done.stdout.decode().rstrip("\n")
-
-
-def files_of(root):
-    found = {}
-    for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if f != ".agentwal"]
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, root)] = file.read()
-    return found
 
 
 def expect_whole(dialect, store, out, work):

@@ -14,6 +14,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "lib"))
+sys.dont_write_bytecode = True
+from tree_files import files_of  # noqa: E402
+
 TOOLS = os.environ["WALBIN"]
 LATE = 30.0  # seconds, by when all must be there whatever else runs
 LONG = "AGENTWAL_LONG" in os.environ
@@ -88,17 +93,6 @@ def holds(path, text):
 def path_of(dialect, store, out, session):
     return run("walconv", "path", "--dialect", dialect, store, out,
                session).decode().rstrip("\n")
-
-
-def files_of(root):
-    found = {}
-    for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if f != ".agentwal"]
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, root)] = file.read()
-    return found
 
 
 def expect_whole(follow, dialect, store, out):

@@ -12,6 +12,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "lib"))
+sys.dont_write_bytecode = True
+from tree_files import files_of  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = os.path.join(HERE, "..", "golden", "model")
 TOOLS = os.environ["WALBIN"]
@@ -62,16 +67,6 @@ def damage(chance, text):
         elif chance.below(4) == 0:
             text = text[:at]
     return text
-
-
-def files_of(root):
-    found = {}
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, root)] = file.read()
-    return found
 
 
 def make(chance, folder, count):

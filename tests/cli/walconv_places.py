@@ -13,6 +13,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "lib"))
+sys.dont_write_bytecode = True
+from tree_files import files_of  # noqa: E402
+
 TOOLS = os.environ["WALBIN"]
 DIALECTS = ("source", "pi", "claude", "codex", "rollouts", "entries", "sdk",
             "spec11", "opencode")
@@ -44,19 +49,6 @@ def rows_of(done):
 def put(path, text):
     with open(path, "wb") as file:
         file.write(text)
-
-
-def files_of(root):
-    found = {}
-    for folder, folders, names in os.walk(os.fsencode(root)):
-        folders[:] = [f for f in folders if f != b".agentwal"]
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                with open(path, "rb") as file:
-                    found[os.path.relpath(path, os.fsencode(root))] = \
-                        file.read()
-    return found
 
 
 def no_control(text):
@@ -101,7 +93,7 @@ def check_names(work):
     done = run("walconv", "export", "--dialect", "source", store, out)
     no_control(done.stdout)
     no_control(done.stderr)
-    assert files_of(folder) == files_of(out)
+    assert files_of(os.fsencode(folder)) == files_of(os.fsencode(out))
     run("walconv", "import", "--", store, "-none", code=3)
     for name in (b"-rf", b"two\nlines.jsonl"):
         done = run("walconv", "import", "--json", "--",
@@ -159,7 +151,7 @@ def check_many(work):
     assert all(r["appended"] == 0 for r in rows_of(done))
     out = os.path.join(work, "o-many")
     run("walconv", "export", "--dialect", "source", store, out)
-    assert files_of(folder) == files_of(out)
+    assert files_of(os.fsencode(folder)) == files_of(os.fsencode(out))
 
 
 def check_change(work):
@@ -195,7 +187,8 @@ def check_change(work):
     run("walcheck", store)
     done = run("walconv", "export", "--dialect", "source", "--json", store,
                os.path.join(work, "o-mov"))
-    texts = [t for n, t in files_of(os.path.join(work, "o-mov")).items()
+    moved = os.fsencode(os.path.join(work, "o-mov"))
+    texts = [t for n, t in files_of(moved).items()
              if n.endswith(b"b.jsonl")]
     assert whole in texts
     # What was read of a version that is no more is the beginning of one.
@@ -318,14 +311,14 @@ def check_room(work, store):
                    "big", store, out, code=3, preexec_fn=limit)
         assert b"File too large" in done.stderr, (dialect, done.stderr)
         no_temporaries(out)
-        for text in files_of(out).values():
+        for text in files_of(os.fsencode(out)).values():
             assert text == b"" or len(text) < 100000, dialect
         run("walconv", "export", "--dialect", dialect, "--session", "big",
             store, out)
         fresh = os.path.join(work, "fresh-" + dialect)
         run("walconv", "export", "--dialect", dialect, "--session", "big",
             store, fresh)
-        assert files_of(out) == files_of(fresh), dialect
+        assert files_of(os.fsencode(out)) == files_of(os.fsencode(fresh)), dialect
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [os.path.join(TOOLS, "walconv"), "export", "--stdout", "--dialect",

@@ -12,6 +12,7 @@
 #include "tools/cli.h"
 #include "tools/cli_ids.h"
 #include "tools/walconv_copy_walk.h"
+#include "tools/walconv_touch.h"
 
 #define LITTLE_LINES 64 /* of a session that is no copy yet */
 
@@ -41,23 +42,6 @@ static enum wal_status has_copy_alone(struct wal_session *session, bool *answer,
                : status;
 }
 
-/* Whether it has no heads but that of the conversation. */
-static bool has_one_head(struct wal_session *session)
-{
-    struct wal_head head = {.struct_size = sizeof(head)};
-    struct wal_heads *heads = NULL;
-    unsigned count = 0;
-
-    if (wal_heads_open(session, &heads, NULL) != WAL_OK) {
-        return false;
-    }
-    while (wal_heads_next(heads, &head, NULL) == WAL_OK) {
-        count++;
-    }
-    wal_heads_close(heads);
-    return count <= 1;
-}
-
 /* The same for a session that is no copy yet. */
 static bool is_little(const struct cli_match *match)
 {
@@ -76,10 +60,14 @@ static enum wal_status find_state(struct wal_session *session,
     struct wal__copy copy;
     bool is_copy = false;
     bool is_whole = false;
+    bool is_touched = false;
     uint64_t begin = 0;
-    enum wal_status status = wal_session_status(session, &info, error);
+    enum wal_status status = walconv_is_touched(session, &is_touched, error);
 
-    if (status != WAL_OK || info.documents > 0 || !has_one_head(session)) {
+    if (status == WAL_OK) {
+        status = wal_session_status(session, &info, error);
+    }
+    if (status != WAL_OK || is_touched) {
         return status;
     }
     if ((info.flags & WAL_SESSION_FORK) == 0) {

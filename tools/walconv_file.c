@@ -20,6 +20,7 @@
 
 #include "tools/cli_ids.h"
 #include "tools/walconv_file.h"
+#include "tools/walconv_touch.h"
 
 #define ID_TRIES        9 /* ids made of one name, before the source's hash */
 #define REPLACED_SIZE   ((uint64_t)64 << 20) /* of a file without lines */
@@ -285,9 +286,14 @@ static enum wal_status has_more(const struct walconv_file *file, bool *has_more,
                                 struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    enum wal_status status = wal_session_status(file->session, &info, error);
+    bool is_touched = false;
+    enum wal_status status =
+        walconv_is_touched(file->session, &is_touched, error);
 
-    *has_more = file->lines.match.natives > 0 || info.documents > 0 ||
+    if (status == WAL_OK) {
+        status = wal_session_status(file->session, &info, error);
+    }
+    *has_more = is_touched || file->lines.match.natives > 0 ||
                 (info.flags & WAL_SESSION_FORK) != 0;
     return status;
 }

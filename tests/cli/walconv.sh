@@ -244,6 +244,23 @@ EOF
         cmp - "$work/lines-$redacted/out/s.jsonl"
 done
 
+# The first bytes of a file made a session; what was said of it since stays,
+# also when the whole file says that it is another one.
+example=$(dirname "${BASH_SOURCE[0]}")/../../tools/example/session.jsonl
+mkdir "$work/grown"
+head -c 40 "$example" >"$work/grown/s.jsonl"
+walctl init "$work/grown/store"
+code 0 walconv import --json "$work/grown/store" "$work/grown/s.jsonl"
+grown=$(python3 -c 'import json, sys
+print(json.load(sys.stdin)["sessionId"])' <"$work/stdout")
+walctl meta "$work/grown/store" "$grown" --merge '{"mine":"x"}' >/dev/null
+cp "$example" "$work/grown/s.jsonl"
+code 0 walconv import "$work/grown/store" "$work/grown/s.jsonl"
+walctl meta "$work/grown/store" "$grown" | json 'rows[0]["mine"] == "x"'
+same 1 "$(walctl list --json "$work/grown/store" | wc -l)" "sessions of a file"
+walconv export --dialect source "$work/grown/store" "$work/grown/out" >/dev/null
+cmp "$work/grown/s.jsonl" "$work/grown/out/s.jsonl"
+
 # Exit codes.
 code 3 walconv import "$store" "$work/none"
 code 3 walconv import "$work/none" "$in"

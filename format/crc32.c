@@ -1,12 +1,14 @@
 /*
  * crc32.c - checksums and the hash of ids (SPEC.md 2.3 Frame seed, 2.11).
  *
- * Invariant: the bytes on disk do not depend on which library computes the
- * CRC; both compute the same function. Threads: any.
+ * Invariant: the bytes on disk do not depend on who computes the CRC, a library
+ * or the processor: all compute the same function. Threads: any.
  */
 #include "format/crc32.h"
 
 #include <zlib.h>
+
+#include "format/crc32_fold.h"
 
 #ifdef AGENTWAL_HAVE_LIBDEFLATE
 #include <libdeflate.h>
@@ -28,6 +30,9 @@ uint32_t wal__crc32_zlib(uint32_t crc, const void *data, size_t size)
 
 uint32_t wal__crc32(uint32_t crc, const void *data, size_t size)
 {
+    if (wal__crc32_folds()) {
+        return wal__crc32_fold(crc, data, size);
+    }
 #ifdef AGENTWAL_HAVE_LIBDEFLATE
     if (size == 0) {
         return crc;

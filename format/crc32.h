@@ -1,6 +1,7 @@
 /*
- * crc32.h - CRC-32 as zlib computes it, by libdeflate where it was found at
- * build time (the same polynomial, by carry-less multiplication).
+ * crc32.h - CRC-32 as zlib computes it: by wide carry-less multiplication where
+ * the processor can (crc32_fold.h), else by libdeflate where it was found at
+ * build time.
  */
 #ifndef WAL_FORMAT_CRC32_H
 #define WAL_FORMAT_CRC32_H

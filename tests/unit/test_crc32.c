@@ -14,7 +14,7 @@
 
 enum {
     ALIGNMENT_COUNT = 16,
-    SIZE_COUNT = 400,
+    SIZE_COUNT = 1200,
     LARGE_SIZE = 1 << 20
 };
 

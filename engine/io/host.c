@@ -9,12 +9,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -119,10 +122,42 @@ void wal__host_boot_id(void *ctx, uint8_t out[16])
     }
 }
 
+/* Every public call asks for the process's id, and a system call takes longer
+ * than some of them. The kernel empties the page it is kept in for a child,
+ * however that was made. */
+static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
+static _Atomic uint32_t *kept; /* 0: not asked for yet; null: never kept */
+
+static void keep_process_id(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED) {
+        return;
+    }
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        (void)munmap(page, size);
+        return;
+    }
+    kept = page;
+}
+
 uint32_t wal__host_process_id(void *ctx)
 {
+    uint32_t id;
+
     (void)ctx;
-    return (uint32_t)getpid();
+    if (pthread_once(&kept_once, keep_process_id) != 0 || kept == NULL) {
+        return (uint32_t)getpid();
+    }
+    id = atomic_load_explicit(kept, memory_order_relaxed);
+    if (id == 0) {
+        id = (uint32_t)getpid();
+        atomic_store_explicit(kept, id, memory_order_relaxed);
+    }
+    return id;
 }
 
 /* The start of field `number` (from 3 on) of /proc/PID/stat, or null. */

@@ -260,6 +260,35 @@ static void test_io_posix__a_process_has_one_start(void **state)
     assert_true(io->process_start(NULL, INT32_MAX) == 0);
 }
 
+/* Neither fork() nor what it calls in the child has a part in this. */
+static pid_t make_child(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static void test_io_posix__a_child_has_an_id_of_its_own(void **state)
+{
+    (void)state;
+    uint32_t self = io->process_id(NULL);
+    pid_t child;
+    int how;
+
+    assert_int_equal(self, getpid());
+    child = make_child();
+    assert_true(child >= 0);
+    if (child == 0) {
+        uint32_t id = io->process_id(NULL);
+
+        _exit(id == (uint32_t)syscall(SYS_getpid) && id != self &&
+                      id == io->process_id(NULL)
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_int_equal(io->process_id(NULL), self);
+}
+
 static void test_io_posix__a_zombie_and_a_dead_process_are_none(void **state)
 {
     (void)state;
@@ -473,6 +502,7 @@ int main(void)
         TEST(test_io_posix__boot_id_is_the_systems),
         TEST(test_io_posix__files_leave_the_standard_streams_alone),
         TEST(test_io_posix__a_process_has_one_start),
+        TEST(test_io_posix__a_child_has_an_id_of_its_own),
         TEST(test_io_posix__a_stopped_process_is_told),
         TEST(test_io_posix__a_zombie_and_a_dead_process_are_none),
         TEST(test_io_posix__a_process_lives_as_long_as_a_thread),

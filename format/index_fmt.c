@@ -263,40 +263,35 @@ static void get_numbers(const uint8_t *at, struct wal__summary *summary)
 static void get_texts(const uint8_t *at, const uint8_t *text,
                       struct wal__summary *summary)
 {
-    summary->id = wal__take_text(&text, at[SUMMARY_ID_SIZE]);
-    summary->head_id = wal__take_text(&text, at[SUMMARY_HEAD_SIZE]);
-    summary->parent_id = wal__take_text(&text, at[SUMMARY_PARENT_SIZE]);
-    summary->cwd = wal__take_text(&text, wal__get16(at + SUMMARY_CWD_SIZE));
-    summary->project =
-        wal__take_text(&text, wal__get16(at + SUMMARY_PROJECT_SIZE));
-    summary->title = wal__take_text(&text, wal__get16(at + SUMMARY_TITLE_SIZE));
-    summary->source =
-        wal__take_text(&text, wal__get16(at + SUMMARY_SOURCE_SIZE));
-    summary->first_text = wal__take_text(&text, at[SUMMARY_FIRST_SIZE]);
+    /* A copy, since mapped bytes may change between two looks at them. */
+    uint8_t sizes[SUMMARY_FIRST_SEQUENCE - SUMMARY_ID_SIZE];
+    const uint8_t *wide = sizes + (SUMMARY_CWD_SIZE - SUMMARY_ID_SIZE);
+
+    memcpy(sizes, at + SUMMARY_ID_SIZE, sizeof(sizes));
+    summary->id = wal__take_text(&text, sizes[0]);
+    summary->head_id = wal__take_text(&text, sizes[1]);
+    summary->parent_id = wal__take_text(&text, sizes[2]);
+    summary->cwd = wal__take_text(&text, wal__get16(wide));
+    summary->project = wal__take_text(&text, wal__get16(wide + 2));
+    summary->title = wal__take_text(&text, wal__get16(wide + 4));
+    summary->source = wal__take_text(&text, wal__get16(wide + 6));
+    summary->first_text = wal__take_text(&text, sizes[3]);
 }
 
 enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary)
 {
-    /* A copy, since mapped bytes may change between two looks at them. */
-    uint8_t copy[WAL__SUMMARY_SIZE];
-    struct wal__summary read;
-
-    memcpy(copy, at, sizeof(copy));
-
-    uint32_t offset = wal__get32(copy + SUMMARY_TEXT_OFFSET);
+    uint32_t offset = wal__get32(at + SUMMARY_TEXT_OFFSET);
 
     if (offset >= texts.size) {
         return WAL__FMT_FIELD;
     }
-    get_numbers(copy, &read);
-    get_texts(copy, texts.data + offset, &read);
-    if (wal__summary_text_size(&read) > texts.size - offset ||
-        !wal__summary_is_valid(&read)) {
-        return WAL__FMT_FIELD;
-    }
-    *summary = read;
-    return WAL__FMT_OK;
+    get_numbers(at, summary);
+    get_texts(at, texts.data + offset, summary);
+    return wal__summary_text_size(summary) <= texts.size - offset &&
+                   wal__summary_is_valid(summary)
+               ? WAL__FMT_OK
+               : WAL__FMT_FIELD;
 }
 
 uint32_t wal__summary_number(const uint8_t *at)
@@ -447,7 +442,6 @@ enum wal__fmt wal__index_decode(struct wal__span bytes,
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
                                  struct wal__summary *summary)
 {
-    struct wal__summary read;
     enum wal__fmt fmt;
 
     if (rank >= index->header.session_count) {
@@ -455,16 +449,14 @@ enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
     }
     fmt =
         wal__summary_decode(index->summaries + (size_t)rank * WAL__SUMMARY_SIZE,
-                            index->texts, &read);
+                            index->texts, summary);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
-    if ((uint64_t)read.first_posting + read.posting_count >
-        index->header.posting_count) {
-        return WAL__FMT_FIELD;
-    }
-    *summary = read;
-    return WAL__FMT_OK;
+    return (uint64_t)summary->first_posting + summary->posting_count <=
+                   index->header.posting_count
+               ? WAL__FMT_OK
+               : WAL__FMT_FIELD;
 }
 
 enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,

@@ -84,6 +84,8 @@ bool wal__summary_is_valid(const struct wal__summary *summary);
  * which lies text_offset into the text part. */
 void wal__summary_encode(const struct wal__summary *summary,
                          uint32_t text_offset, uint8_t *out, uint8_t *text);
+/* Whatever fills a summary leaves it undefined on failure: it is large, and a
+ * copy of each takes longer than the checks. */
 enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary);
 /* Single fields of an encoded summary, for searching. */

@@ -62,7 +62,7 @@ enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
 
 /* WAL_ENOTFOUND, or WAL_ECORRUPT when a page of the snapshot is damaged: the
  * caller then rebuilds the catalogue from the log. get answers hidden ones
- * too, find does not. */
+ * too, find does not. *summary is undefined on failure. */
 enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
                                    uint32_t number,
                                    struct wal__summary *summary) WAL_MUST_USE;
@@ -144,8 +144,8 @@ struct wal__catalogue_filter {
  * the place to begin is searched, not walked to. Each next() needs the
  * caller's lock, and gives each session that passed the filter at init once,
  * at its place of init time, which is `place` then, and as it is now; what was
- * deleted since is left out. WAL_END at the end. The filter's texts and the
- * snapshot must outlive the cursor.
+ * deleted since is left out. WAL_END at the end, and *summary is undefined
+ * then. The filter's texts and the snapshot must outlive the cursor.
  */
 struct wal__catalogue_cursor {
     struct wal__catalogue_filter filter;

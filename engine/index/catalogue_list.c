@@ -192,19 +192,18 @@ static enum wal_status next_place(struct wal__catalogue_cursor *cursor,
                                   struct wal__summary *summary)
 {
     struct wal__catalogue_place overlaid = peek_overlay(cursor);
-    struct wal__summary row;
-    enum wal_status status = peek_snapshot(cursor, catalogue, &row);
+    enum wal_status status = peek_snapshot(cursor, catalogue, summary);
     uint32_t slot;
 
     if (status == WAL_OK) {
-        struct wal__catalogue_place place = wal__summary_place(&row);
+        struct wal__catalogue_place place = wal__summary_place(summary);
 
         if (overlaid.number == 0 || wal__place_is_behind(&overlaid, &place)) {
             cursor->snapshot_next++;
             cursor->place = place;
-            *summary = wal__catalogue_slot(catalogue, place.number, &slot)
-                           ? catalogue->slots[slot]->summary
-                           : row;
+            if (wal__catalogue_slot(catalogue, place.number, &slot)) {
+                *summary = catalogue->slots[slot]->summary;
+            }
             return WAL_OK;
         }
     }
@@ -221,14 +220,10 @@ wal__catalogue_cursor_next(struct wal__catalogue_cursor *cursor,
                            const struct wal__catalogue *catalogue,
                            struct wal__summary *summary)
 {
-    struct wal__summary next;
     enum wal_status status;
 
     do {
-        status = next_place(cursor, catalogue, &next);
-    } while (status == WAL_OK && wal__summary_is_hidden(&next));
-    if (status == WAL_OK) {
-        *summary = next;
-    }
+        status = next_place(cursor, catalogue, summary);
+    } while (status == WAL_OK && wal__summary_is_hidden(summary));
     return status;
 }

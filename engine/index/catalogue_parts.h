@@ -61,7 +61,8 @@ enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
 void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
                             uint64_t section, uint64_t item);
 
-/* The summary of a rank below wal__snapshot_count. */
+/* The summary of a rank below wal__snapshot_count; as with all below that give
+ * one, it is undefined on failure. */
 enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
                                   uint32_t rank,
                                   struct wal__summary *summary) WAL_MUST_USE;

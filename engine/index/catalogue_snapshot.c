@@ -196,22 +196,17 @@ enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
         .data = catalogue->bytes + catalogue->layout.texts,
         .size = catalogue->header.text_size,
     };
-    struct wal__summary row;
     const uint8_t *at;
     enum wal_status status = locate_row(catalogue, rank, &at);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__summary_decode(at, texts, &row) != WAL__FMT_OK) {
+    if (wal__summary_decode(at, texts, summary) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    status = verify(catalogue, (uint64_t)(row.id.data - catalogue->bytes),
-                    wal__summary_text_size(&row));
-    if (status == WAL_OK) {
-        *summary = row;
-    }
-    return status;
+    return verify(catalogue, (uint64_t)(summary->id.data - catalogue->bytes),
+                  wal__summary_text_size(summary));
 }
 
 /* ------------------------------------------------------------ searching --- */

@@ -32,6 +32,10 @@ static enum wal_status find_first_text(const struct wal__core *core,
     if (summary->first_sequence == 0) {
         return WAL_OK;
     }
+    if (summary->first_owner == summary->number) {
+        *text = summary->first_text;
+        return WAL_OK;
+    }
     status = wal__catalogue_get(&core->catalogue, summary->first_owner, &owner);
     if (status == WAL_OK && owner.first_sequence == summary->first_sequence) {
         *text = owner.first_text;
@@ -65,7 +69,6 @@ static enum wal_status describe(const struct wal__core *core,
                                 struct wal__buf *texts,
                                 struct wal_session_info *info)
 {
-    uint32_t struct_size = info->struct_size;
     struct wal__span first_text;
     enum wal_status status = find_first_text(core, summary, &first_text);
     size_t size = wal__summary_text_size(summary) + metadata.size;
@@ -78,8 +81,6 @@ static enum wal_status describe(const struct wal__core *core,
     if (wal__buf_reserve(texts, size + first_text.size + 1, &room) != WAL_OK) {
         return WAL_ENOMEM;
     }
-    memset(info, 0, sizeof(*info));
-    info->struct_size = struct_size;
     info->schema_version = summary->schema_version;
     info->number = summary->number;
     info->flags = describe_flags(summary->flags);
@@ -92,6 +93,7 @@ static enum wal_status describe(const struct wal__core *core,
     info->inherited = summary->inherited;
     info->bytes = summary->bytes;
     info->last_sequence = summary->last_sequence;
+    info->metadata_version = 0;
     info->documents = summary->documents;
     return WAL_OK;
 }

@@ -160,12 +160,14 @@ static enum wal_status set_options(struct wal_list *list,
 
 /* -------------------------------------------------------------- lineage --- */
 
-static bool is_seen(const struct wal_list *list, uint32_t number)
+static enum wal_status add_seen(struct wal_list *list, uint32_t number)
 {
-    uint32_t cursor = 0;
-    uint32_t value;
+    enum wal_status status = wal__bits_reserve(&list->seen, number);
 
-    return wal__map_find(&list->seen, number, &cursor, &value);
+    if (status == WAL_OK) {
+        wal__bits_set(&list->seen, number);
+    }
+    return status;
 }
 
 /* What a session comes from; WAL_ENOTFOUND when it comes from none. */
@@ -186,16 +188,16 @@ static enum wal_status gather_lineage(struct wal_list *list,
                                       const struct wal__summary *of)
 {
     struct wal__summary summary = *of;
-    enum wal_status status = wal__map_add(&list->seen, of->number, 0);
+    enum wal_status status = add_seen(list, of->number);
 
     while (status == WAL_OK) {
         struct wal__summary parent;
 
         status = get_parent(list->core, &summary, &parent);
-        if (status != WAL_OK || is_seen(list, parent.number)) {
+        if (status != WAL_OK || wal__bits_has(&list->seen, parent.number)) {
             break;
         }
-        status = wal__map_add(&list->seen, parent.number, 0);
+        status = add_seen(list, parent.number);
         if (status == WAL_OK) {
             status = wal__buf_append(&list->lineage, &parent.number,
                                      sizeof(parent.number));
@@ -304,7 +306,7 @@ static bool was_passed(const struct wal_list *list)
     }
     if (place->sequence > list->last_sequence) {
         return place->number > list->last_session ||
-               is_seen(list, place->number);
+               wal__bits_has(&list->seen, place->number);
     }
     return !wal__place_is_behind(place, &list->place);
 }
@@ -333,9 +335,9 @@ static enum wal_status next_of_all(struct wal_list *list,
 {
     struct wal__core *core = list->core;
     struct wal__summary summary;
-    enum wal_status status = wal__map_reserve(&list->seen, 1);
+    enum wal_status status = WAL_OK;
 
-    if (status == WAL_OK && list->generation != core->generation) {
+    if (list->generation != core->generation) {
         status = begin_again(list);
     }
     if (status == WAL_OK) {
@@ -345,15 +347,19 @@ static enum wal_status next_of_all(struct wal_list *list,
         return status;
     }
     list->failed = summary.number;
-    status = wal__session_describe(core, &summary, &list->texts, info);
+    status = wal__bits_reserve(&list->seen, summary.number);
+    if (status == WAL_OK) {
+        status = wal__session_describe(core, &summary, &list->texts, info);
+    }
     if (status != WAL_OK) {
         return status;
     }
     list->failed = 0;
+    wal__bits_set(&list->seen, summary.number);
     if (list->cursor.place.sequence <= list->last_sequence) {
         list->place = list->cursor.place;
     }
-    return wal__map_add(&list->seen, summary.number, 0);
+    return WAL_OK;
 }
 
 /* ----------------------------------------------------------- the handle --- */
@@ -390,7 +396,7 @@ enum wal_status wal__list_open(struct wal__core *core,
     }
     opened->core = core;
     opened->cursor.heap = core->env.heap;
-    wal__map_init(&opened->seen, core->env.heap);
+    wal__bits_init(&opened->seen, core->env.heap);
     wal__buf_init(&opened->lineage, core->env.heap);
     wal__buf_init(&opened->filter, core->env.heap);
     wal__buf_init(&opened->texts, core->env.heap);
@@ -434,7 +440,7 @@ void wal__list_close(struct wal_list *list)
         return;
     }
     wal__catalogue_cursor_deinit(&list->cursor);
-    wal__map_deinit(&list->seen);
+    wal__bits_deinit(&list->seen);
     wal__buf_deinit(&list->lineage);
     wal__buf_deinit(&list->filter);
     wal__buf_deinit(&list->texts);

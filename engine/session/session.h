@@ -6,6 +6,7 @@
 #ifndef WAL_SESSION_SESSION_H
 #define WAL_SESSION_SESSION_H
 
+#include "engine/base/bits.h"
 #include "engine/io/spill.h"
 #include "engine/session/core.h"
 
@@ -25,7 +26,7 @@ struct wal_list {
     uint32_t last_session;  /* highest number then */
     uint32_t failed;        /* session that could not be told, or 0 */
     struct wal__catalogue_place place; /* of the session given last */
-    struct wal__map seen;              /* numbers of those given */
+    struct wal__bits seen;             /* numbers of those given */
     bool is_lineage;
     struct wal__buf lineage; /* numbers, instead of the cursor */
     size_t lineage_next;

@@ -3,8 +3,8 @@
  * SPEC.md 2.12).
  *
  * Invariant: newest[rank] heads a chain through previous[] that has
- * counts[rank] postings of session numbers[rank], descending. The caller's
- * lock: one writer, or any readers.
+ * counts[rank] postings of session numbers[rank], descending, all of them
+ * behind those of the base. The caller's lock: one writer, or any readers.
  */
 #include "engine/index/tail_index.h"
 
@@ -30,7 +30,6 @@ void wal__tail_index_deinit(struct wal__tail_index *tail)
 
     wal__heap_free(heap, tail->postings);
     wal__heap_free(heap, tail->previous);
-    wal__heap_free(heap, tail->sessions);
     wal__heap_free(heap, tail->numbers);
     wal__heap_free(heap, tail->newest);
     wal__heap_free(heap, tail->counts);
@@ -43,9 +42,10 @@ void wal__tail_index_reset(struct wal__tail_index *tail)
 {
     struct wal__map *map = &tail->by_session;
 
+    memset(&tail->base, 0, sizeof(tail->base));
     tail->count = 0;
-    tail->unordered = 0;
     tail->session_count = 0;
+    tail->shared_count = 0;
     if (map->capacity > 0) {
         memset(map->values, 0, map->capacity * sizeof(*map->values));
     }
@@ -97,8 +97,7 @@ static enum wal_status reserve_postings(struct wal__tail_index *tail,
         return WAL_ENOMEM;
     }
     tail->postings = postings;
-    if (!resize(tail->heap, &tail->previous, capacity) ||
-        !resize(tail->heap, &tail->sessions, capacity)) {
+    if (!resize(tail->heap, &tail->previous, capacity)) {
         return WAL_ENOMEM;
     }
     tail->capacity = capacity;
@@ -139,13 +138,55 @@ enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
     return status;
 }
 
-bool wal__tail_index_rank(const struct wal__tail_index *tail, uint32_t session,
-                          uint32_t *rank)
+/* Sessions are ranked by their first posting behind the base. */
+static bool find_rank(const struct wal__tail_index *tail, uint32_t session,
+                      uint32_t *rank)
 {
     uint32_t cursor = 0;
 
     return wal__map_find(&tail->by_session, session, &cursor, rank);
 }
+
+/* ------------------------------------------------------------- the base --- */
+
+static bool is_in_base(const struct wal__tail_index *tail, uint32_t session)
+{
+    struct wal__summary part;
+
+    return wal__index_find(&tail->base, session, &part) == WAL__FMT_OK;
+}
+
+enum wal_status wal__tail_index_adopt(struct wal__tail_index *tail,
+                                      const struct wal__index *base)
+{
+    uint32_t next = 0;
+    uint32_t last = 0;
+
+    WAL__ASSERT(tail->count == 0 && tail->base.header.session_count == 0);
+    for (uint32_t i = 0; i < base->header.session_count; i++) {
+        struct wal__summary part;
+
+        if (wal__index_summary(base, i, &part) != WAL__FMT_OK ||
+            part.number <= last || part.first_posting != next) {
+            return WAL_ECORRUPT;
+        }
+        last = part.number;
+        next += part.posting_count;
+    }
+    if (next != base->header.posting_count) {
+        return WAL_ECORRUPT;
+    }
+    tail->base = *base;
+    return WAL_OK;
+}
+
+static const uint8_t *base_posting(const struct wal__tail_index *tail,
+                                   uint32_t item)
+{
+    return tail->base.postings + (size_t)item * WAL__POSTING_SIZE;
+}
+
+/* --------------------------------------------------------------- adding --- */
 
 /* Room was reserved. */
 static uint32_t add_session(struct wal__tail_index *tail, uint32_t session)
@@ -158,6 +199,7 @@ static uint32_t add_session(struct wal__tail_index *tail, uint32_t session)
     tail->newest[rank] = 0;
     tail->counts[rank] = 0;
     tail->session_count++;
+    tail->shared_count += is_in_base(tail, session);
     return rank;
 }
 
@@ -171,11 +213,10 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
     if (status != WAL_OK) {
         return status;
     }
-    if (!wal__tail_index_rank(tail, session, &rank)) {
+    if (!find_rank(tail, session, &rank)) {
         rank = add_session(tail, session);
     }
     tail->postings[tail->count] = *posting;
-    tail->sessions[tail->count] = session;
     tail->previous[tail->count] = tail->newest[rank];
     tail->count++;
     tail->newest[rank] = tail->count;
@@ -183,45 +224,84 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
-                                uint64_t offset)
+/* -------------------------------------------------------------- reading --- */
+
+/* The base has its postings session by session. */
+static uint64_t base_before(const struct wal__tail_index *tail, uint64_t offset)
 {
     uint64_t newest = 0;
 
-    for (uint32_t i = tail->count; i > 0; i--) {
-        const struct wal__posting *posting = &tail->postings[i - 1];
+    for (uint32_t i = 0; i < tail->base.header.posting_count; i++) {
+        struct wal__posting posting;
 
-        if (posting->offset < offset && posting->sequence > newest) {
-            newest = posting->sequence;
-            if (i > tail->unordered) {
-                break;
-            }
+        wal__posting_decode(base_posting(tail, i), &posting);
+        if (posting.offset < offset && posting.sequence > newest) {
+            newest = posting.sequence;
         }
     }
     return newest;
 }
 
+uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
+                                uint64_t offset)
+{
+    for (uint32_t i = tail->count; i > 0; i--) {
+        if (tail->postings[i - 1].offset < offset) {
+            return tail->postings[i - 1].sequence;
+        }
+    }
+    return base_before(tail, offset);
+}
+
+/* Where the postings of a session lie. */
+struct share {
+    uint32_t base_first;
+    uint32_t base_count;
+    uint32_t newest; /* + 1, of those behind the base */
+    uint32_t count;
+};
+
+static struct share find_share(const struct wal__tail_index *tail,
+                               uint32_t session)
+{
+    struct share share = {0};
+    struct wal__summary part;
+    uint32_t rank;
+
+    if (wal__index_find(&tail->base, session, &part) == WAL__FMT_OK) {
+        share.base_first = part.first_posting;
+        share.base_count = part.posting_count;
+    }
+    if (find_rank(tail, session, &rank)) {
+        share.newest = tail->newest[rank];
+        share.count = tail->counts[rank];
+    }
+    return share;
+}
+
 enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
                                         uint32_t session, struct wal__buf *out)
 {
-    uint32_t rank;
+    struct share share = find_share(tail, session);
+    size_t count = (size_t)share.base_count + share.count;
+    struct wal__posting posting;
     uint8_t *at;
-
-    if (!wal__tail_index_rank(tail, session, &rank)) {
-        return WAL_OK;
-    }
-
-    size_t size = tail->counts[rank] * sizeof(struct wal__posting);
-    enum wal_status status = wal__buf_reserve(out, size, &at);
+    enum wal_status status =
+        wal__buf_reserve(out, count * sizeof(posting), &at);
 
     if (status != WAL_OK) {
         return status;
     }
-    out->size += size;
-    at += size;
-    for (uint32_t i = tail->newest[rank]; i != 0; i = tail->previous[i - 1]) {
-        at -= sizeof(struct wal__posting);
-        memcpy(at, &tail->postings[i - 1], sizeof(struct wal__posting));
+    out->size += count * sizeof(posting);
+    for (uint32_t i = 0; i < share.base_count; i++) {
+        wal__posting_decode(base_posting(tail, share.base_first + i), &posting);
+        memcpy(at, &posting, sizeof(posting));
+        at += sizeof(posting);
+    }
+    at += share.count * sizeof(posting);
+    for (uint32_t i = share.newest; i != 0; i = tail->previous[i - 1]) {
+        at -= sizeof(posting);
+        memcpy(at, &tail->postings[i - 1], sizeof(posting));
     }
     return WAL_OK;
 }
@@ -230,34 +310,89 @@ bool wal__tail_index_has(const struct wal__tail_index *tail, uint32_t session)
 {
     uint32_t rank;
 
-    return wal__tail_index_rank(tail, session, &rank);
+    return find_rank(tail, session, &rank) || is_in_base(tail, session);
+}
+
+enum wal_status wal__tail_index_sessions(const struct wal__tail_index *tail,
+                                         wal__each_session *each, void *ctx)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0;
+         i < tail->base.header.session_count && status == WAL_OK; i++) {
+        status = each(ctx, wal__summary_number(tail->base.summaries +
+                                               (size_t)i * WAL__SUMMARY_SIZE));
+    }
+    for (uint32_t rank = 0; rank < tail->session_count && status == WAL_OK;
+         rank++) {
+        if (!is_in_base(tail, tail->numbers[rank])) {
+            status = each(ctx, tail->numbers[rank]);
+        }
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------- encoding --- */
+
+static uint32_t all_sessions(const struct wal__tail_index *tail)
+{
+    return tail->base.header.session_count + tail->session_count -
+           tail->shared_count;
+}
+
+static uint32_t all_postings(const struct wal__tail_index *tail)
+{
+    return tail->base.header.posting_count + tail->count;
 }
 
 uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
                                     uint32_t postings, uint32_t sessions,
                                     uint64_t text_bound)
 {
-    return wal__index_size(tail->session_count, tail->count, text_bound) +
+    return wal__index_size(all_sessions(tail), all_postings(tail), text_bound) +
            (uint64_t)sessions * WAL__SUMMARY_SIZE +
            (uint64_t)postings * WAL__POSTING_SIZE;
 }
 
-/* The ranks in the order of session numbers. */
+struct numbers {
+    struct wal__order_item *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+static enum wal_status add_number(void *ctx, uint32_t number)
+{
+    struct numbers *numbers = ctx;
+
+    if (numbers->count == numbers->capacity) {
+        return WAL_ECORRUPT;
+    }
+    numbers->items[numbers->count++] = (struct wal__order_item){.key = number};
+    return WAL_OK;
+}
+
+/* The numbers of all sessions, ascending. */
 static enum wal_status sort_sessions(const struct wal__tail_index *tail,
                                      struct wal__order_item **order)
 {
-    struct wal__order_item *items =
-        wal__heap_resize(tail->heap, NULL, tail->session_count, sizeof(*items));
+    struct numbers numbers = {.capacity = all_sessions(tail)};
+    enum wal_status status;
 
-    if (items == NULL) {
+    numbers.items = wal__heap_resize(tail->heap, NULL, numbers.capacity,
+                                     sizeof(*numbers.items));
+    if (numbers.items == NULL) {
         return WAL_ENOMEM;
     }
-    for (uint32_t rank = 0; rank < tail->session_count; rank++) {
-        items[rank].key = tail->numbers[rank];
-        items[rank].value = rank;
+    status = wal__tail_index_sessions(tail, add_number, &numbers);
+    if (status == WAL_OK && numbers.count != numbers.capacity) {
+        status = WAL_ECORRUPT;
     }
-    wal__order_sort(items, tail->session_count);
-    *order = items;
+    if (status != WAL_OK) {
+        wal__heap_free(tail->heap, numbers.items);
+        return status;
+    }
+    wal__order_sort(numbers.items, numbers.count);
+    *order = numbers.items;
     return WAL_OK;
 }
 
@@ -293,40 +428,50 @@ static enum wal_status encode_summary(struct wal__buf *out,
     return WAL_OK;
 }
 
-static void encode_postings(const struct wal__tail_index *tail, uint32_t rank,
-                            uint8_t *at)
+static void encode_postings(const struct wal__tail_index *tail,
+                            const struct share *share, uint8_t *at)
 {
-    at += (size_t)tail->counts[rank] * WAL__POSTING_SIZE;
-    for (uint32_t i = tail->newest[rank]; i != 0; i = tail->previous[i - 1]) {
+    size_t size = (size_t)share->base_count * WAL__POSTING_SIZE;
+
+    if (size > 0) {
+        memcpy(at, base_posting(tail, share->base_first), size);
+    }
+    at += size + (size_t)share->count * WAL__POSTING_SIZE;
+    for (uint32_t i = share->newest; i != 0; i = tail->previous[i - 1]) {
         at -= WAL__POSTING_SIZE;
         wal__posting_encode(&tail->postings[i - 1], at);
     }
 }
 
 static enum wal_status encode_session(const struct wal__tail_index *tail,
-                                      uint32_t rank,
+                                      uint32_t number,
                                       wal__summary_source *source, void *ctx,
                                       struct places *places,
                                       struct wal__buf *out)
 {
+    struct share share = find_share(tail, number);
+    uint32_t count = share.base_count + share.count;
     struct wal__summary summary;
-    enum wal_status status = source(ctx, tail->numbers[rank], &summary);
+    enum wal_status status = source(ctx, number, &summary);
 
     if (status != WAL_OK) {
         return status;
     }
-    summary.number = tail->numbers[rank];
+    if (count > all_postings(tail) - places->first_posting) {
+        return WAL_ECORRUPT;
+    }
+    summary.number = number;
     summary.first_posting = places->first_posting;
-    summary.posting_count = tail->counts[rank];
+    summary.posting_count = count;
     status = encode_summary(out, places, &summary);
     if (status != WAL_OK) {
         return status;
     }
-    encode_postings(tail, rank,
+    encode_postings(tail, &share,
                     out->data + places->postings +
                         (size_t)places->first_posting * WAL__POSTING_SIZE);
     places->summary += WAL__SUMMARY_SIZE;
-    places->first_posting += tail->counts[rank];
+    places->first_posting += count;
     return WAL_OK;
 }
 
@@ -338,10 +483,12 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
     struct wal__index_header sealed = *header;
     struct wal__order_item *order = NULL;
     uint8_t *at;
-    size_t texts = wal__index_size(tail->session_count, tail->count, 0);
+    uint32_t session_count = all_sessions(tail);
+    uint32_t posting_count = all_postings(tail);
+    size_t texts = wal__index_size(session_count, posting_count, 0);
     struct places places = {
         .summary = WAL__INDEX_HEADER_SIZE,
-        .postings = wal__index_size(tail->session_count, 0, 0),
+        .postings = wal__index_size(session_count, 0, 0),
         .texts = texts,
     };
     enum wal_status status;
@@ -355,15 +502,19 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
         goto done;
     }
     out->size = texts;
-    for (uint32_t i = 0; i < tail->session_count; i++) {
-        status =
-            encode_session(tail, order[i].value, source, ctx, &places, out);
+    for (uint32_t i = 0; i < session_count; i++) {
+        status = encode_session(tail, (uint32_t)order[i].key, source, ctx,
+                                &places, out);
         if (status != WAL_OK) {
             goto done;
         }
     }
-    sealed.session_count = tail->session_count;
-    sealed.posting_count = tail->count;
+    if (places.first_posting != posting_count) {
+        status = WAL_ECORRUPT;
+        goto done;
+    }
+    sealed.session_count = session_count;
+    sealed.posting_count = posting_count;
     sealed.text_size = (uint32_t)(out->size - texts);
     wal__index_seal(&sealed, out->data);
 done:

@@ -1,7 +1,9 @@
 /*
  * tail_index.h - the index of the segment that is being written: its postings
  * in log order, chained per session, until they are encoded as a segment index
- * (SPEC.md 2.12) when the segment ends.
+ * (SPEC.md 2.12) when the segment ends. Of a segment that goes on after an
+ * opening, the encoded index of what it held then stays the beginning: it is
+ * read where it is mapped, and never copied.
  *
  * Invariant: size_bound is never less than what encode will write.
  * The caller's lock: one writer, or any readers.
@@ -15,25 +17,33 @@
 
 struct wal__tail_index {
     const struct wal__heap *heap;
+    struct wal__index base; /* the beginning; without sessions: none */
+    /* What came since. */
     struct wal__posting *postings;
     uint32_t *previous; /* of the same session, + 1; 0: none */
-    uint32_t *sessions; /* number of each posting's session */
     uint32_t count;
     uint32_t capacity;
-    uint32_t unordered; /* of the first, which came session by session */
     struct wal__map by_session; /* number -> rank in the three below */
     uint32_t *numbers;
     uint32_t *newest;
     uint32_t *counts;
     uint32_t session_count;
     uint32_t session_capacity;
+    uint32_t shared_count; /* of these, that the base has postings of too */
 };
 
 void wal__tail_index_init(struct wal__tail_index *tail,
                           const struct wal__heap *heap);
 void wal__tail_index_deinit(struct wal__tail_index *tail);
-/* Empties it, keeping its memory. */
+/* Empties it, keeping its memory; the base is forgotten. */
 void wal__tail_index_reset(struct wal__tail_index *tail);
+
+/* Begins an empty one with an index that was decoded, whose bytes must stay
+ * until reset or deinit. WAL_ECORRUPT, and nothing changed, when its sessions
+ * do not ascend or their postings do not follow each other. */
+enum wal_status
+wal__tail_index_adopt(struct wal__tail_index *tail,
+                      const struct wal__index *base) WAL_MUST_USE;
 
 /* Room for `postings` more, so that as many adds cannot fail. */
 enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
@@ -51,11 +61,15 @@ uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
 enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
                                         uint32_t session,
                                         struct wal__buf *out) WAL_MUST_USE;
-/* The session's rank: sessions are ranked by their first posting here. */
-bool wal__tail_index_rank(const struct wal__tail_index *tail, uint32_t session,
-                          uint32_t *rank);
 /* Whether the session has a posting here. */
 bool wal__tail_index_has(const struct wal__tail_index *tail, uint32_t session);
+
+/* Calls `each` for the number of every session that has one, once; ends with
+ * the first that does not answer WAL_OK. */
+typedef enum wal_status wal__each_session(void *ctx, uint32_t number);
+enum wal_status wal__tail_index_sessions(const struct wal__tail_index *tail,
+                                         wal__each_session *each,
+                                         void *ctx) WAL_MUST_USE;
 
 /* An upper bound of the encoded size once `postings` more in at most
  * `sessions` further sessions were added; texts are bounded by the largest
@@ -71,7 +85,8 @@ typedef enum wal_status wal__summary_source(void *ctx, uint32_t number,
                                             struct wal__summary *summary);
 
 /* Encodes the whole index into out (cleared first). header's counts are set
- * here; the rest comes from the caller. */
+ * here; the rest comes from the caller. WAL_ECORRUPT when the base is not what
+ * it was when it was adopted. */
 enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
                                        const struct wal__index_header *header,
                                        wal__summary_source *source, void *ctx,

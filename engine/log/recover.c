@@ -31,6 +31,7 @@ static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
         size = QUICK_PROBE;
     }
     wal__window_init(&window, tail);
+    window.ahead = 0;
     bytes = wal__window_fetch(&window, offset, size);
     if (bytes == NULL) {
         status = wal__fail(error, window.status, window.sys_errno, tail->path,

@@ -14,6 +14,7 @@ void wal__window_init(struct wal__window *window, struct wal__segment *segment)
 {
     memset(window, 0, sizeof(*window));
     window->segment = segment;
+    window->ahead = WINDOW_SIZE;
     window->reads = segment->env->no_maps;
 }
 
@@ -34,7 +35,7 @@ static enum wal_status populate(struct wal__window *window, uint64_t from,
     const struct wal__io *io = window->segment->env->io;
     uint64_t capacity = window->segment->header.capacity;
     uint64_t ahead =
-        end + WINDOW_SIZE < capacity ? end + WINDOW_SIZE : capacity;
+        end + window->ahead < capacity ? end + window->ahead : capacity;
     enum wal_status status;
 
     from = from / PAGE_SIZE * PAGE_SIZE;

@@ -12,6 +12,7 @@
 
 struct wal__window {
     struct wal__segment *segment;
+    uint64_t ahead; /* bytes of a map brought along behind those asked for */
     /* From the map: [0, populated) is in memory. */
     const uint8_t *map;
     uint64_t populated;

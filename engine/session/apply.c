@@ -146,18 +146,31 @@ static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
                                       core->tail_texts + texts);
 }
 
+struct ending {
+    struct wal__core *core;
+    uint64_t segment;
+};
+
+static enum wal_status end_in(void *ctx, uint32_t number)
+{
+    const struct ending *ending = ctx;
+
+    return wal__catalogue_set_segment(&ending->core->catalogue, number,
+                                      ending->segment);
+}
+
 /* The sessions of the tail have their newest ended segment in it now. */
 static enum wal_status reset_tail(struct wal__core *core, uint64_t segment)
 {
-    for (uint32_t i = 0; i < core->tail.session_count; i++) {
-        enum wal_status status = wal__catalogue_set_segment(
-            &core->catalogue, core->tail.numbers[i], segment);
+    struct ending ending = {core, segment};
+    enum wal_status status =
+        wal__tail_index_sessions(&core->tail, end_in, &ending);
 
-        if (status != WAL_OK) {
-            return status;
-        }
+    if (status != WAL_OK) {
+        return status;
     }
     wal__tail_index_reset(&core->tail);
+    wal__index_slot_deinit(&core->env, &core->tail_base);
     core->tail_texts = 0;
     return WAL_OK;
 }

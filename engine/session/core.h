@@ -63,7 +63,8 @@ struct wal__core {
     struct wal__index_set indexes;
     /* The segment that is being written. */
     struct wal__tail_index tail;
-    uint64_t tail_texts; /* bound of its summaries' texts */
+    struct wal__index_slot tail_base; /* the file that it began with */
+    uint64_t tail_texts;              /* bound of its summaries' texts */
     /* Sessions in use. */
     struct wal__map branch_map; /* number -> index in branches */
     struct wal__branch_slot **branches;

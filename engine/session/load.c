@@ -19,6 +19,7 @@ void wal__core_unload(struct wal__core *core)
     wal__mapped_file_close(&core->env, &core->snapshot);
     wal__index_set_deinit(&core->indexes);
     wal__tail_index_deinit(&core->tail);
+    wal__index_slot_deinit(&core->env, &core->tail_base);
     core->tail_texts = 0;
     core->snapshot_position = 0;
     core->snapshot_sequence = 0;
@@ -225,35 +226,24 @@ static enum wal_status load_segment(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Copies an index of the tail into the tail's index in memory. */
+/* Begins the tail's index with the file beside it, which is mapped as long as
+ * the tail goes on. */
 static enum wal_status take_tail(struct wal__core *core,
-                                 const struct wal__index *index)
+                                 const struct wal__index_slot *slot)
 {
-    enum wal_status status =
-        wal__tail_index_reserve(&core->tail, index->header.posting_count);
+    const struct wal__index *index = &slot->index;
 
+    core->tail_base = *slot;
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         struct wal__summary summary;
 
-        if (status != WAL_OK ||
-            wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
-            return status != WAL_OK ? status : WAL_ECORRUPT;
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
         }
         core->tail_texts +=
             wal__summary_text_size(&summary) + WAL__SUMMARY_GROWTH_MAX;
-        for (uint32_t p = 0; p < summary.posting_count && status == WAL_OK;
-             p++) {
-            struct wal__posting posting;
-
-            wal__posting_decode(index->postings +
-                                    (size_t)(summary.first_posting + p) *
-                                        WAL__POSTING_SIZE,
-                                &posting);
-            status = wal__tail_index_add(&core->tail, summary.number, &posting);
-        }
     }
-    core->tail.unordered = core->tail.count;
-    return status == WAL_OK ? merge(core, index, 0) : status;
+    return merge(core, index, 0);
 }
 
 /* A tail that is complete is not scanned: its last COMMIT says what end of the
@@ -307,17 +297,18 @@ static enum wal_status load_tail(struct wal__core *core,
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     header = &slot.index.header;
-    if (wal__index_agrees(&core->log, header, &state->pack_durable)) {
-        status = take_tail(core, &slot.index);
-        state->end = header->end;
-        state->known_end = header->end;
-        state->commit_offset = header->commit_offset;
-        state->last_sequence = header->last_sequence;
-        state->epoch = header->epoch;
-        state->chain = header->chain;
+    if (!wal__index_agrees(&core->log, header, &state->pack_durable) ||
+        wal__tail_index_adopt(&core->tail, &slot.index) != WAL_OK) {
+        wal__index_slot_deinit(&core->env, &slot);
+        return WAL_OK;
     }
-    wal__index_slot_deinit(&core->env, &slot);
-    return status;
+    state->end = header->end;
+    state->known_end = header->end;
+    state->commit_offset = header->commit_offset;
+    state->last_sequence = header->last_sequence;
+    state->epoch = header->epoch;
+    state->chain = header->chain;
+    return take_tail(core, &slot);
 }
 
 static enum wal_status load(struct wal__core *core, struct wal_error *error)

@@ -303,8 +303,8 @@ void many_writers(benchmark::State &state, const bench::shape &shape,
     const bool with_peers = &shape == &mixed;
     bench::folder place;
 
-    if (bench::free_bytes(place.path()) < disk_size()) {
-        state.SkipWithError("the disk has no room");
+    if (!bench::has_room(state, "appends of many threads", place,
+                         disk_size())) {
         return;
     }
     contest contest(place, threads, shape, with_peers);

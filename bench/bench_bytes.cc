@@ -64,7 +64,7 @@ void log_bytes(benchmark::State &state, size_t threads, double target)
 
 void setup()
 {
-    int turns = bench::pick(1, 3, 3);
+    int turns = bench::pick(5, 5, 5);
 
     bench::add("bytes/1 writer", turns,
                [](benchmark::State &state) { log_bytes(state, 1, 1.20); });

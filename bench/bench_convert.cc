@@ -318,11 +318,10 @@ void convert(benchmark::State &state)
         {"export of the source", 500, false, {}, {}, {}},
         {"export again, nothing new", 0, false, {}, {}, {}},
         {"export for its client", 500, false, {}, {}, {}},
-        {"the same with 10 lines more", 20, true, {}, {}, {}},
+        {"export for its client, 10 lines more", 20, true, {}, {}, {}},
     };
 
-    if (bench::free_bytes(place.path()) < transcript_size() * 6) {
-        state.SkipWithError("the disk has no room");
+    if (!bench::has_room(state, "converting", place, transcript_size() * 6)) {
         return;
     }
     transcript_init(&made, 1);
@@ -359,8 +358,7 @@ void memory(benchmark::State &state)
     std::string file = place / "transcript.jsonl", line = place / "line.jsonl";
     transcript made;
 
-    if (bench::free_bytes(place.path()) < transcript_size() * 6) {
-        state.SkipWithError("the disk has no room");
+    if (!bench::has_room(state, "converting", place, transcript_size() * 6)) {
         return;
     }
     transcript_init(&made, 1);

@@ -111,9 +111,9 @@ void queued(benchmark::State &state, bool named)
 
 void setup()
 {
-    bench::add("queue/id made", bench::pick(3, 5, 9),
+    bench::add("queue/id made", bench::pick(5, 5, 9),
                [](benchmark::State &state) { queued(state, false); });
-    bench::add("queue/id given", bench::pick(3, 5, 9),
+    bench::add("queue/id given", bench::pick(5, 5, 9),
                [](benchmark::State &state) { queued(state, true); });
 }
 

@@ -24,6 +24,7 @@ namespace
 
 extent scale = extent::normal;
 int answer_file = -1;
+int turns_now = 0;
 
 const char *const scale_flags[] = {"--quick", "--normal", "--long"};
 
@@ -64,6 +65,11 @@ int run_as_child(int argc, char **argv,
 extent asked()
 {
     return scale;
+}
+
+std::string asked_name()
+{
+    return scale_flags[static_cast<int>(scale)] + 2;
 }
 
 double now()
@@ -194,11 +200,19 @@ void die()
 void add(const std::string &name, int turns,
          const std::function<void(benchmark::State &)> &body)
 {
-    benchmark::RegisterBenchmark(
-        name.c_str(), [body](benchmark::State &state) { body(state); })
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [body, turns](benchmark::State &state) {
+                                     turns_now = turns;
+                                     body(state);
+                                 })
         ->UseManualTime()
         ->Iterations(turns)
         ->Unit(benchmark::kMicrosecond);
+}
+
+int current_turns()
+{
+    return turns_now;
 }
 
 int run(int argc, char **argv, void (*setup)(),

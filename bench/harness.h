@@ -33,6 +33,9 @@ enum class extent {
 /* How much the caller asked for: --quick, nothing, --long. */
 extent asked();
 
+/* "quick", "normal" or "long". */
+std::string asked_name();
+
 /* The value for what was asked. */
 template <typename T> T pick(T quick, T normal, T complete)
 {
@@ -258,6 +261,13 @@ void report_sync_ratios(const std::string &question,
 /* A point of a line of a plot, in the units that report.py gives its axes. */
 void plot(const std::string &plot, const std::string &line, double x, double y);
 
+/* Says in the results, beside the rows, what this run does without. */
+void leave_out(const std::string &what, const std::string &why);
+
+/* Looks whether the disk has room; leaves the benchmark out when it has not. */
+bool has_room(benchmark::State &state, const std::string &what,
+              const folder &place, uint64_t bytes);
+
 /* Writes all rows and points, an object of JSON on each line, behind what the
  * file holds; without a path the rows alone, as text, to the output. */
 void write_results(const std::string &path);
@@ -269,9 +279,11 @@ std::string mebibytes(double bytes);
 std::string megabytes_per_second(double rate);
 std::string gigabytes_per_second(double rate);
 
-/* Adds a benchmark that keeps its own time and runs so many turns. */
+/* Adds a benchmark that keeps its own time and runs so many turns: the rows
+ * that it reports say how many. */
 void add(const std::string &name, int turns,
          const std::function<void(benchmark::State &)> &body);
+int current_turns();
 
 /* The main function of each program: reads the arguments, runs a child when
  * it is asked for one, else calls `setup`, runs the benchmarks and prints the

@@ -90,6 +90,20 @@ uint64_t free_bytes(const std::string &path)
     return static_cast<uint64_t>(facts.f_bavail) * facts.f_frsize;
 }
 
+bool has_room(benchmark::State &state, const std::string &what,
+              const folder &place, uint64_t bytes)
+{
+    uint64_t room = free_bytes(place.path());
+
+    if (room < bytes) {
+        leave_out(what, "it needs " + mebibytes(static_cast<double>(bytes)) +
+                            " of disk, there are " +
+                            mebibytes(static_cast<double>(room)));
+        state.SkipWithError("the disk has no room");
+    }
+    return room >= bytes;
+}
+
 std::vector<std::string> names(const std::string &path)
 {
     std::vector<std::string> found;

@@ -19,8 +19,20 @@ struct point {
     double y;
 };
 
-std::vector<row> rows;
+/* A row, and how often what it tells was measured. */
+struct found_row {
+    row what;
+    int turns;
+};
+
+struct omission {
+    std::string what;
+    std::string why;
+};
+
+std::vector<found_row> rows;
 std::vector<point> points;
+std::vector<omission> omissions;
 
 std::string format(const char *pattern, double value)
 {
@@ -60,9 +72,10 @@ std::string or_dash(const std::string &text)
     return text.empty() ? "-" : text;
 }
 
-/* question, measured, against, ratio, target, verdict; by tabs. */
-std::string as_text(const row &row)
+/* question, measured, against, ratio, target, verdict, turns; by tabs. */
+std::string as_text(const found_row &found)
 {
+    const row &row = found.what;
     std::string ratio = std::isnan(row.ratio) ? "" : ratio_text(row, row.ratio);
     std::string target =
         row.sense == wanted::nothing
@@ -71,7 +84,8 @@ std::string as_text(const row &row)
 
     return row.question + "\t" + or_dash(row.measured) + "\t" +
            or_dash(row.against) + "\t" + or_dash(ratio) + "\t" +
-           or_dash(target) + "\t" + or_dash(verdict(row)) + "\n";
+           or_dash(target) + "\t" + or_dash(verdict(row)) + "\t" +
+           std::to_string(found.turns) + "\n";
 }
 
 std::string quoted(const std::string &text)
@@ -92,8 +106,9 @@ std::string number(double value)
     return std::isfinite(value) ? format("%.9g", value) : "null";
 }
 
-std::string as_json(const row &row)
+std::string as_json(const found_row &found)
 {
+    const row &row = found.what;
     bool aims = row.sense != wanted::nothing;
 
     return "{\"question\":" + quoted(row.question) +
@@ -103,7 +118,9 @@ std::string as_json(const row &row)
            ",\"high\":" + number(row.high) + ",\"unit\":" + quoted(row.unit) +
            ",\"sense\":" + quoted(sense_text(row)) +
            ",\"target\":" + (aims ? number(row.target) : "null") +
-           ",\"verdict\":" + quoted(verdict(row)) + "}\n";
+           ",\"verdict\":" + quoted(verdict(row)) +
+           ",\"turns\":" + std::to_string(found.turns) +
+           ",\"run\":" + quoted(asked_name()) + "}\n";
 }
 
 std::string as_json(const point &point)
@@ -111,6 +128,19 @@ std::string as_json(const point &point)
     return "{\"plot\":" + quoted(point.plot) +
            ",\"line\":" + quoted(point.line) + ",\"x\":" + number(point.x) +
            ",\"y\":" + number(point.y) + "}\n";
+}
+
+std::string as_json(const omission &omission)
+{
+    return "{\"left_out\":" + quoted(omission.what) +
+           ",\"why\":" + quoted(omission.why) + "}\n";
+}
+
+template <typename list> void write_each(FILE *file, const list &items)
+{
+    for (const auto &item : items) {
+        fputs(as_json(item).c_str(), file);
+    }
 }
 
 } // namespace
@@ -147,7 +177,7 @@ std::string gigabytes_per_second(double rate)
 
 void report(const row &row)
 {
-    rows.push_back(row);
+    rows.push_back({row, current_turns()});
 }
 
 void report_ratios(const std::string &question, const std::string &measured,
@@ -174,22 +204,27 @@ void plot(const std::string &plot, const std::string &line, double x, double y)
     points.push_back({plot, line, x, y});
 }
 
+void leave_out(const std::string &what, const std::string &why)
+{
+    omissions.push_back({what, why});
+}
+
 void write_results(const std::string &path)
 {
     FILE *file = path.empty() ? stdout : fopen(path.c_str(), "a");
 
     require(file != nullptr, "cannot write " + path);
-    for (const row &row : rows) {
-        fputs((path.empty() ? as_text(row) : as_json(row)).c_str(), file);
-    }
     if (path.empty()) {
-        fflush(file);
+        for (const found_row &row : rows) {
+            fputs(as_text(row).c_str(), file);
+        }
+        require(fflush(file) == 0, "cannot write the results");
         return;
     }
-    for (const point &point : points) {
-        fputs(as_json(point).c_str(), file);
-    }
-    require(fclose(file) == 0, "cannot write " + path);
+    write_each(file, rows);
+    write_each(file, points);
+    write_each(file, omissions);
+    require(ferror(file) == 0 && fclose(file) == 0, "cannot write " + path);
 }
 
 } // namespace bench

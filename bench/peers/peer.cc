@@ -12,6 +12,8 @@ namespace bench
 namespace
 {
 
+[[maybe_unused]] const char absent[] = "its library was not found";
+
 std::vector<peer_kind> collect()
 {
     std::vector<std::vector<peer_kind>> groups = {
@@ -30,6 +32,19 @@ std::vector<peer_kind> collect()
 #endif
     };
     std::vector<peer_kind> all;
+
+#ifndef AGENTWAL_PEER_SQLITE
+    leave_out("SQLite", absent);
+#endif
+#ifndef AGENTWAL_PEER_LMDB
+    leave_out("LMDB", absent);
+#endif
+#ifndef AGENTWAL_PEER_ROCKSDB
+    leave_out("RocksDB", absent);
+#endif
+#ifndef AGENTWAL_PEER_LEVELDB
+    leave_out("LevelDB", absent);
+#endif
 
     for (const std::vector<peer_kind> &group : groups) {
         all.insert(all.end(), group.begin(), group.end());

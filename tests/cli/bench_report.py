@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""bench/report.py shows what the benchmarks found, and refuses what is broken.
+
+Results that are cut short, that contradict themselves, or that name what does
+not exist end it with a message and 1, and change no file.
+"""
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+REPORT = os.path.join(ROOT, "bench", "report.py")
+MARKED = ("before\n<!-- bench/report.py: begin -->\nold\n"
+          "<!-- bench/report.py: end -->\nafter\n")
+
+ROW = {"question": "how fast", "measured": "1500 us", "against": "1000 us",
+       "ratio": 1.5, "low": 1.25, "high": None, "unit": "x", "sense": "<=",
+       "target": 2.0, "verdict": "met", "turns": 5, "run": "quick"}
+MISSED = dict(ROW, question="how slow", ratio=3.0, verdict="missed")
+UNKNOWN = dict(ROW, question="how free", ratio=None, verdict="")
+POINTS = [{"plot": "threads", "line": line, "x": x, "y": y}
+          for line, x, y in (("agentwal", 1, 7000), ("agentwal", 4, 20000),
+                             ("jsonl-open", 1, 5000), ("jsonl-open", 4, None))]
+OMISSION = {"left_out": "LMDB", "why": "its library was not found"}
+GOOD = [ROW, MISSED, UNKNOWN, OMISSION, OMISSION] + POINTS
+
+
+def without(row, name):
+    return {key: value for key, value in row.items() if key != name}
+
+
+BROKEN = {
+    "nothing": [],
+    "points alone": POINTS,
+    "no object": [ROW, 5],
+    "no JSON": [ROW, "{"],
+    "not a number": [ROW, json.dumps(MISSED).replace("3.0", "NaN")],
+    "infinite": [json.dumps(ROW).replace("1.25", "Infinity")],
+    "a member is missing": [without(ROW, "turns")],
+    "a member too many": [dict(ROW, more=1)],
+    "a number as text": [dict(ROW, ratio="1.5")],
+    "a truth as number": [dict(ROW, turns=True)],
+    "no turns": [dict(ROW, turns=0)],
+    "no question": [dict(ROW, question=" ")],
+    "asked twice": [ROW, ROW],
+    "wrong verdict": [dict(ROW, verdict="missed")],
+    "verdict on nothing": [dict(UNKNOWN, verdict="met")],
+    "a target without a sense": [dict(ROW, sense="")],
+    "a sense without a target": [dict(ROW, target=None, verdict="")],
+    "unknown sense": [dict(ROW, sense="<")],
+    "unknown plot": [ROW, dict(POINTS[0], plot="other")],
+    "a point without a place": [ROW, dict(POINTS[0], x=None)],
+    "half an omission": [ROW, {"left_out": "LMDB"}],
+}
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def lines_of(objects):
+    return "".join((each if isinstance(each, str) else json.dumps(each)) + "\n"
+                   for each in objects)
+
+
+def run(*arguments, wanted=0):
+    done = subprocess.run([sys.executable, "-B", REPORT, *arguments],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == wanted, (arguments, done)
+    assert (done.stderr == "") == (wanted == 0), (arguments, done.stderr)
+    assert "Traceback" not in done.stderr, (arguments, done.stderr)
+    return done.stdout if wanted == 0 else done.stderr
+
+
+OUT = ("--json", "out.json", "--markdown", "out.md", "--plots", "plots",
+       "--readme", "readme")
+
+
+def shows_what_was_found():
+    write("good", lines_of(GOOD))
+    write("readme", MARKED)
+    shown = run("good", *OUT, "--fact", "linux=Linux 6", "--fact",
+                "sync_us=95", "--fact", "run=quick")
+    assert "1 met, 1 missed, 1 not measured" in shown, shown
+    assert shown.count("Left out: LMDB: its library") == 1, shown
+    table = read("out.md")
+    assert "| how fast | 1,500 µs | 1,000 µs | 1.50 | ≤ 2.00 | 5 |" in table
+    assert "**≤ 2.00, missed**" in table, table
+    assert "**≤ 2.00, not measured**" in table, table
+    readme = read("readme")
+    assert readme.startswith("before\n<!--") and readme.endswith(
+        "-->\nafter\n") and "old" not in readme and table in readme, readme
+    assert "Linux 6; a small write and its sync took 95 µs" in readme, readme
+    assert os.listdir("plots") == ["threads.svg"]
+    xml.etree.ElementTree.parse("plots/threads.svg")
+
+
+def json_gives_the_same_again():
+    first = [read(path) for path in ("out.json", "out.md", "readme",
+                                     "plots/threads.svg")]
+    run("out.json", *OUT)
+    assert first == [read(path) for path in ("out.json", "out.md", "readme",
+                                             "plots/threads.svg")]
+
+
+def add_keeps_what_was_there():
+    again = dict(MISSED, ratio=1.0, verdict="met", run="long")
+    fresh = dict(ROW, question="how new", run="long")
+    write("more", lines_of([again, fresh, dict(POINTS[0], y=9000)]))
+    run("more", "--json", "out.json", "--add", "--markdown", "out.md",
+        "--fact", "linux=Linux 6", "--fact", "run=long")
+    joined = json.loads(read("out.json"))
+    assert [row["question"] for row in joined["rows"]] == [
+        "how fast", "how slow", "how free", "how new"], joined
+    assert joined["rows"][1] == again and joined["rows"][0] == ROW, joined
+    assert joined["points"][0]["y"] == 9000 and len(joined["points"]) == 4
+    assert joined["facts"]["run"] == "quick", joined
+    table = read("out.md")
+    assert "how new (--long)" in table and "how slow (--long)" in table
+    assert "how fast |" in table, table
+    run("more", "--json", "out.json", "--add", "--fact", "linux=Linux 7",
+        wanted=1)
+    assert json.loads(read("out.json")) == joined
+    run("more", "--add", wanted=2)
+
+
+def refuses_what_is_broken():
+    before = [read(path) for path in ("out.json", "out.md", "readme")]
+    for name, objects in BROKEN.items():
+        write("broken", lines_of(objects))
+        run("broken", *OUT, wanted=1)
+        write("broken.json", json.dumps({"facts": {}, "rows": objects,
+                                         "points": [], "omissions": []}))
+        run("broken.json", *OUT, wanted=1)
+        assert before == [read(path) for path in
+                          ("out.json", "out.md", "readme")], name
+    write("cut", lines_of(GOOD)[:-1])
+    assert "cut short" in run("cut", *OUT, wanted=1)
+    write("cut.json", read("out.json")[:-20])
+    run("cut.json", *OUT, wanted=1)
+    run("none", *OUT, wanted=1)
+    run("none.json", *OUT, wanted=1)
+
+
+def refuses_a_readme_without_marks():
+    for text in ("", MARKED + MARKED, MARKED.replace("end", "und")):
+        write("unmarked", text)
+        run("good", "--readme", "unmarked", wanted=1)
+        assert read("unmarked") == text
+    run("good", "--readme", "nowhere", wanted=1)
+    run("good", "--json", "nowhere/out.json", wanted=1)
+    run("good", "--fact", "nothing", wanted=2)
+
+
+def draws_one_point():
+    write("one", lines_of([ROW, POINTS[0]]))
+    run("one", "--plots", "one-point")
+    xml.etree.ElementTree.parse("one-point/threads.svg")
+    write("none-drawn", lines_of([ROW, POINTS[3]]))
+    run("none-drawn", "--plots", "no-point")
+    assert os.listdir("no-point") == []
+
+
+if __name__ == "__main__":
+    shows_what_was_found()
+    json_gives_the_same_again()
+    add_keeps_what_was_there()
+    refuses_what_is_broken()
+    refuses_a_readme_without_marks()
+    draws_one_point()

@@ -95,8 +95,9 @@ struct wal__committer {
     struct wal__op *first;
     struct wal__op *last;
     _Atomic uint32_t staged;
-    uint32_t queued;     /* of these, WAL_QUEUED */
-    uint32_t last_group; /* in the last group that was built, not queued */
+    uint32_t queued; /* of these, WAL_QUEUED */
+    /* How many the last sync answered: they are about to come again. */
+    _Atomic uint32_t crowd;
     bool building;
     bool stopping;
     bool running;       /* the threads exist */
@@ -104,6 +105,7 @@ struct wal__committer {
     bool unmarked;      /* something was written since the last mark */
     uint64_t busy_ns;   /* when something was last written */
     uint64_t submitted; /* operations that were ever staged */
+    uint64_t taken;     /* of these, those that are being built, or were */
     uint64_t built;     /* of these, those whose turn is over */
     struct wal__news news;
     pthread_t thread;

@@ -43,6 +43,7 @@ struct wal__core {
     struct wal__manifest manifest;
     struct wal__log log;
     struct wal__committer committer;
+    struct wal__op_pool ops;
     struct wal__blobs blobs; /* recovered after the log, which names its end */
     pthread_rwlock_t state;
     uint32_t schema_version; /* that the caller writes; 0: any */

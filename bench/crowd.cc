@@ -4,8 +4,10 @@
 #include "bench/crowd.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <thread>
 
 #include "bench/peers/agentwal.h"
@@ -37,6 +39,45 @@ std::string session_name(size_t number)
 {
     return number_id("s", number);
 }
+
+/* All threads begin at once, when the last of them is there. */
+class gate
+{
+  public:
+    explicit gate(size_t count) : missing(count)
+    {
+    }
+    void pass()
+    {
+        std::unique_lock<std::mutex> hold(mutex);
+
+        if (--missing == 0) {
+            all_there.notify_one();
+        }
+        opened.wait(hold, [this] { return is_open; });
+    }
+    void wait()
+    {
+        std::unique_lock<std::mutex> hold(mutex);
+
+        all_there.wait(hold, [this] { return missing == 0; });
+    }
+    void open()
+    {
+        {
+            std::lock_guard<std::mutex> hold(mutex);
+            is_open = true;
+        }
+        opened.notify_all();
+    }
+
+  private:
+    std::mutex mutex;
+    std::condition_variable all_there;
+    std::condition_variable opened;
+    size_t missing;
+    bool is_open = false;
+};
 
 } // namespace
 
@@ -105,26 +146,32 @@ turn crowd::run(const condition &more, double seconds)
     auto *engine = dynamic_cast<engine_peer *>(store.get());
     wal_store_info before = {}, after = {};
     std::vector<std::thread> threads;
+    gate gate(writers.size());
+    double begin = 0;
     turn total;
 
     if (engine != nullptr) {
         before = engine->status();
     }
-    double sent = sent_bytes();
-    double begin = now();
     for (writer &one : writers) {
-        threads.emplace_back([&one, &more, begin, seconds] {
+        threads.emplace_back([&] {
             one.bytes = 0;
             one.in_time = 0;
             one.times.clear();
-            while (more(one)) {
+            gate.pass();
+            while (more(one, begin)) {
                 append(one, begin + seconds);
             }
         });
     }
+    gate.wait();
+    double sent = sent_bytes();
+    begin = now();
+    gate.open();
     for (std::thread &thread : threads) {
         thread.join();
     }
+    store->flush();
     total.seconds = std::min(seconds, now() - begin);
     total.sent = sent_bytes() - sent;
     if (engine != nullptr) {
@@ -138,16 +185,16 @@ turn crowd::run(const condition &more, double seconds)
 
 turn crowd::run_for(double seconds)
 {
-    double end = now() + seconds;
-
-    return run([end](const writer &) { return now() < end; }, seconds);
+    return run([seconds](const writer &,
+                         double begin) { return now() < begin + seconds; },
+               seconds);
 }
 
 turn crowd::run_bytes(uint64_t bytes)
 {
     uint64_t part = bytes / writers.size();
 
-    return run([part](const writer &one) { return one.bytes < part; },
+    return run([part](const writer &one, double) { return one.bytes < part; },
                std::numeric_limits<double>::infinity());
 }
 

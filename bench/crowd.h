@@ -33,7 +33,8 @@ class crowd
           const std::vector<std::vector<std::string>> &payloads);
 
     /* Appends for so many seconds, or so many bytes of payload in all. What is
-     * acknowledged after the seconds counts as latency, not as rate. */
+     * acknowledged after the seconds counts as latency, not as rate; after so
+     * many bytes the time goes on until all is flushed. */
     turn run_for(double seconds);
     turn run_bytes(uint64_t bytes);
 
@@ -58,7 +59,8 @@ class crowd
         uint64_t in_time = 0;
         std::vector<double> times;
     };
-    using condition = std::function<bool(const writer &)>;
+    /* Whether it goes on, in a turn that began then. */
+    using condition = std::function<bool(const writer &, double begin)>;
 
     turn run(const condition &more, double seconds);
     static void append(writer &one, double end);

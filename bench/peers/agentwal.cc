@@ -13,7 +13,16 @@ namespace
 
 const char *name_of(promise promise)
 {
-    return promise == promise::durable ? "agentwal" : "agentwal-written";
+    return promise == promise::durable   ? "agentwal"
+           : promise == promise::written ? "agentwal-written"
+                                         : "agentwal-queued";
+}
+
+wal_durability durability_of(promise promise)
+{
+    return promise == promise::durable   ? WAL_DURABLE
+           : promise == promise::written ? WAL_WRITTEN
+                                         : WAL_QUEUED;
 }
 
 class engine_session : public peer_session
@@ -46,8 +55,7 @@ class engine_session : public peer_session
 } // namespace
 
 engine_peer::engine_peer(const std::string &path, promise promise)
-    : store(open_store(path)),
-      durability(promise == promise::durable ? WAL_DURABLE : WAL_WRITTEN)
+    : store(open_store(path)), durability(durability_of(promise))
 {
 }
 
@@ -56,6 +64,11 @@ engine_peer::~engine_peer()
     wal_iter_close(iter);
     wal_session_close(reading);
     close_store(store);
+}
+
+void engine_peer::flush()
+{
+    require(wal_flush(store, nullptr) == WAL_OK, "cannot flush");
 }
 
 std::unique_ptr<peer_session> engine_peer::create(const std::string &name)
@@ -93,14 +106,10 @@ uint64_t engine_peer::replay(const std::string &name, const visitor &visit)
     return count;
 }
 
-std::string engine_peer::key(const std::string &, uint64_t number) const
-{
-    return number_id("e", number);
-}
-
-bool engine_peer::read(const std::string &name, const std::string &key,
+bool engine_peer::read(const std::string &name, uint64_t number,
                        const visitor &visit)
 {
+    std::string id = number_id("e", number);
     wal_entry found = {};
 
     if (iter == nullptr || name != reading_name) {
@@ -111,7 +120,7 @@ bool engine_peer::read(const std::string &name, const std::string &key,
         reading_name = name;
     }
     found.struct_size = sizeof(found);
-    if (wal_iter_get(iter, slice(key), &found, nullptr) != WAL_OK) {
+    if (wal_iter_get(iter, slice(id), &found, nullptr) != WAL_OK) {
         return false;
     }
     visit(static_cast<const char *>(found.payload.data), found.payload.size);

@@ -17,10 +17,10 @@ class engine_peer : public peer
     engine_peer(const engine_peer &) = delete;
     engine_peer &operator=(const engine_peer &) = delete;
 
+    void flush() override;
     std::unique_ptr<peer_session> create(const std::string &name) override;
     uint64_t replay(const std::string &name, const visitor &visit) override;
-    std::string key(const std::string &name, uint64_t number) const override;
-    bool read(const std::string &name, const std::string &key,
+    bool read(const std::string &name, uint64_t number,
               const visitor &visit) override;
     wal_store_info status() const;
 

@@ -2,9 +2,19 @@
  * grouped.cc - a group commit in the application: callers leave their entry
  * and sleep; one thread commits all that waits, and wakes them. What comes
  * meanwhile is the next group.
+ *
+ * Sleepers wait on a word of memory, not on a condition: those that are woken
+ * do not queue for its lock, which makes a fifth and more of 64 threads'
+ * acknowledgements.
  */
 #include "bench/peers/peer.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -14,6 +24,28 @@ namespace bench
 
 namespace
 {
+
+/* A number that only grows, and threads that sleep until it is reached. */
+class milestone
+{
+  public:
+    void wait(uint32_t wanted)
+    {
+        for (uint32_t seen; (seen = reached.load()) < wanted;) {
+            syscall(SYS_futex, &reached, FUTEX_WAIT_PRIVATE, seen, nullptr,
+                    nullptr, 0);
+        }
+    }
+    void pass()
+    {
+        reached++;
+        syscall(SYS_futex, &reached, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
+                nullptr, 0);
+    }
+
+  private:
+    std::atomic<uint32_t> reached = {0};
+};
 
 class grouped : public peer
 {
@@ -40,28 +72,25 @@ class grouped : public peer
     {
         return store->replay(name, visit);
     }
-    std::string key(const std::string &name, uint64_t number) const override
-    {
-        return store->key(name, number);
-    }
-
-    bool read(const std::string &name, const std::string &key,
+    bool read(const std::string &name, uint64_t number,
               const visitor &visit) override
     {
-        return store->read(name, key, visit);
+        return store->read(name, number, visit);
     }
 
     void append(const record &record)
     {
         std::unique_lock<std::mutex> hold(mutex);
-        uint64_t group = taken + 1;
+        uint32_t group = taken;
+        bool wake = idle;
 
         waiting.push_back(record);
-        if (idle) {
-            idle = false;
+        idle = false;
+        hold.unlock();
+        if (wake) {
             arrived.notify_one();
         }
-        committed[group % 2].wait(hold, [&] { return done >= group; });
+        committed[group % 2].wait(group / 2 + 1);
     }
 
   private:
@@ -80,23 +109,21 @@ class grouped : public peer
                 return;
             }
             group.swap(waiting);
-            taken++;
+            uint32_t number = taken++;
             hold.unlock();
             store->commit(group);
             group.clear();
+            committed[number % 2].pass();
             hold.lock();
-            done++;
-            committed[done % 2].notify_all();
         }
     }
 
     std::unique_ptr<batch_peer> store;
     std::mutex mutex;
     std::condition_variable arrived;
-    std::condition_variable committed[2]; /* of groups even and odd */
+    milestone committed[2]; /* of groups even and odd */
     std::vector<record> waiting;
-    uint64_t taken = 0; /* groups */
-    uint64_t done = 0;
+    uint32_t taken = 0; /* groups */
     bool idle = false;
     bool closing = false;
     std::thread committer; /* the last member: it uses the others */

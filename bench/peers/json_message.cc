@@ -115,10 +115,10 @@ class message_peer : public peer
         return count;
     }
 
-    bool read(const std::string &, const std::string &key,
+    bool read(const std::string &name, uint64_t number,
               const visitor &visit) override
     {
-        visit_file(path + "/" + key + ".json", visit);
+        visit_file(path + "/" + record_key(name, number) + ".json", visit);
         return true;
     }
 

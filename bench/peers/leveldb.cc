@@ -1,6 +1,6 @@
 /*
  * leveldb.cc - LevelDB: its log synced with each write, by a group commit of its
- * own.
+ * own. Sizes as RocksDB has them; no compression, since reading is measured.
  */
 #include "bench/peers/lsm.h"
 
@@ -29,7 +29,12 @@ struct leveldb_api {
     {
         options *made = leveldb_options_create();
 
+        static leveldb_cache_t *cache = leveldb_cache_create_lru(lsm_cache);
+
         leveldb_options_set_create_if_missing(made, 1);
+        leveldb_options_set_write_buffer_size(made, lsm_buffer);
+        leveldb_options_set_cache(made, cache);
+        leveldb_options_set_compression(made, leveldb_no_compression);
         return made;
     }
     static db *open(options *how, const std::string &path)

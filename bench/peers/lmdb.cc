@@ -44,6 +44,7 @@ class lmdb_peer : public batch_peer
     }
     ~lmdb_peer() override
     {
+        mdb_txn_abort(reading);
         mdb_env_close(env);
     }
     lmdb_peer(const lmdb_peer &) = delete;
@@ -93,24 +94,29 @@ class lmdb_peer : public batch_peer
         return count;
     }
 
-    bool read(const std::string &, const std::string &wanted,
+    bool read(const std::string &name, uint64_t number,
               const visitor &visit) override
     {
+        std::string wanted = record_key(name, number);
         MDB_val key = value(wanted);
         MDB_val data = {};
-        MDB_txn *txn = nullptr;
 
-        check(mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn));
-        int status = mdb_get(txn, entries, &key, &data);
+        if (reading == nullptr) {
+            check(mdb_txn_begin(env, nullptr, MDB_RDONLY, &reading));
+        } else {
+            check(mdb_txn_renew(reading));
+        }
+        int status = mdb_get(reading, entries, &key, &data);
         if (status == MDB_SUCCESS) {
             visit(static_cast<const char *>(data.mv_data), data.mv_size);
         }
-        mdb_txn_abort(txn);
+        mdb_txn_reset(reading);
         return status == MDB_SUCCESS;
     }
 
   private:
     MDB_env *env = nullptr;
+    MDB_txn *reading = nullptr; /* between two reads it is reset */
     MDB_dbi entries = 0;
 };
 

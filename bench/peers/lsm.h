@@ -12,6 +12,9 @@
 namespace bench
 {
 
+const size_t lsm_buffer = 64 << 20; /* of writes, before a table is made */
+const size_t lsm_cache = 256 << 20; /* of blocks that were read */
+
 template <typename api> class lsm_peer : public batch_peer
 {
   public:
@@ -70,10 +73,10 @@ template <typename api> class lsm_peer : public batch_peer
         return count;
     }
 
-    bool read(const std::string &, const std::string &key,
+    bool read(const std::string &name, uint64_t number,
               const visitor &visit) override
     {
-        return api::get(db, reading, key, visit);
+        return api::get(db, reading, record_key(name, number), visit);
     }
 
   private:

@@ -19,7 +19,8 @@ namespace bench
 
 enum class promise {
     durable, /* it survives a power cut */
-    written  /* it survives a killed process */
+    written, /* it survives a killed process */
+    queued   /* the engine alone: none, until flush() */
 };
 
 /* An entry to keep. */
@@ -46,18 +47,20 @@ class peer
   public:
     virtual ~peer() = default;
 
+    /* Has all that was appended be written. */
+    virtual void flush()
+    {
+    }
+
     /* Makes a session. One thread at a time. */
     virtual std::unique_ptr<peer_session> create(const std::string &name) = 0;
 
     /* Gives all payloads of a session in order; how many. One thread. */
     virtual uint64_t replay(const std::string &name, const visitor &visit) = 0;
 
-    /* What the session's entry is called here. */
-    virtual std::string key(const std::string &name, uint64_t number) const;
-
-    /* Gives the payload of one entry by its key; whether it is there. One
-     * thread. Only where the kind says so. */
-    virtual bool read(const std::string &name, const std::string &key,
+    /* Gives the payload of one entry; whether it is there. One thread. Only
+     * where the kind says so. */
+    virtual bool read(const std::string &name, uint64_t number,
                       const visitor &visit);
 };
 

@@ -30,7 +30,7 @@ double index_bytes(const std::string &store)
 
 void log_bytes(benchmark::State &state, size_t threads, double target)
 {
-    const double wanted = bench::pick(16e6, 100e6, 500e6);
+    const double wanted = bench::pick(8e6, 100e6, 500e6);
     std::vector<std::vector<std::string>> payloads =
         bench::crowd_payloads(bench::shapes[0], threads);
     bench::series ratios;

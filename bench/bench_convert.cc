@@ -32,7 +32,7 @@ const int added_lines = 10;
 
 uint64_t transcript_size()
 {
-    return bench::pick<uint64_t>(200000000, 200000000, 2700000000);
+    return bench::pick<uint64_t>(100000000, 200000000, 2700000000);
 }
 
 std::string walconv()
@@ -376,7 +376,7 @@ void memory(benchmark::State &state)
 
 void setup()
 {
-    bench::add("convert", bench::pick(3, 7, 3), convert);
+    bench::add("convert", bench::pick(5, 7, 5), convert);
     bench::add("convert/memory", 1, memory);
 }
 

@@ -3,9 +3,12 @@
  * Forks of a session of a million entries and of one of ten in turns: the time
  * and the bytes of log of each. A durable fork of 10,000 entries is held
  * against a bare write and sync, and against a copy of a session's file. Then
- * the time to load a session up to an entry in its middle.
+ * the time to load a session up to an entry in its middle: the last entries
+ * before it, and all of them.
  */
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "bench/fill.h"
 #include "bench/peers/peer.h"
@@ -14,6 +17,7 @@ namespace
 {
 
 const uint64_t few = 10;
+const size_t id_room = 64; /* of a line: its id is there */
 
 struct forks {
     wal_session *session;
@@ -174,6 +178,85 @@ double load_up_to(wal_session *session, uint64_t count)
     return gone;
 }
 
+/* All entries up to one in the session's middle, as a resumed agent loads
+ * them. */
+double load_all_up_to(wal_session *session, uint64_t count)
+{
+    std::string id = bench::number_id("e", count / 2);
+    wal_iter_options options = {};
+    wal_entry entry = {};
+    wal_iter *iter = nullptr;
+    uint64_t found = 0;
+
+    options.struct_size = sizeof(options);
+    options.up_to = bench::slice(id);
+    entry.struct_size = sizeof(entry);
+    double begin = bench::now();
+    bench::require(wal_iter_open(session, &options, &iter, nullptr) == WAL_OK,
+                   "cannot open an iterator");
+    while (wal_iter_next(iter, &entry, nullptr) == WAL_OK) {
+        found++;
+    }
+    double gone = bench::now() - begin;
+    bench::require(found == count / 2 + 1 && bench::text(entry.id) == id,
+                   "other entries were loaded");
+    wal_iter_close(iter);
+    return gone;
+}
+
+/* The same of a file: its lines, until the id is found. */
+double read_up_to(const std::string &path, uint64_t count)
+{
+    std::string id = bench::record_key("s", count / 2);
+    uint64_t found = 0;
+    bool there = false;
+    double begin = bench::now();
+    bench::mapped_file file(path, false);
+    const char *at = reinterpret_cast<const char *>(file.data());
+    const char *end = at + file.size();
+
+    while (!there && at < end) {
+        const char *stop = static_cast<const char *>(
+            memchr(at, '\n', static_cast<size_t>(end - at)));
+
+        bench::require(stop != nullptr, "a line is cut short");
+        there = memmem(at, std::min(id_room, static_cast<size_t>(stop - at)),
+                       id.data(), id.size()) != nullptr;
+        found++;
+        at = stop + 1;
+    }
+    double gone = bench::now() - begin;
+    bench::require(there && found == count / 2 + 1, "other lines were read");
+    return gone;
+}
+
+void load_whole(benchmark::State &state)
+{
+    const uint64_t count = bench::pick<uint64_t>(20000, 100000, 100000);
+    bench::folder place;
+    wal_store *store = bench::open_store(place / "store");
+    wal_session *session = bench::create_session(store, "s");
+    bench::source source(5);
+    bench::series times, files;
+
+    bench::fill_session(session, 0, count, 0, source);
+    std::string file = make_file(place / "files", count);
+    load_all_up_to(session, count);
+    read_up_to(file, count);
+    for (auto _ : state) {
+        times.add(load_all_up_to(session, count));
+        files.add(read_up_to(file, count));
+        state.SetIterationTime(times.median());
+    }
+    wal_session_close(session);
+    bench::close_store(store);
+    bench::report_ratios(
+        "all entries up to one in the middle of " + std::to_string(count) +
+            ", to finding the lines of a JSONL file",
+        bench::millis(times.median()), bench::millis(files.median()),
+        times.over(files), bench::wanted::nothing, 0);
+}
+
 void load(benchmark::State &state)
 {
     const uint64_t many = bench::pick<uint64_t>(100000, 1000000, 1000000);
@@ -207,6 +290,7 @@ void load(benchmark::State &state)
 void setup()
 {
     bench::add("fork/durable", bench::pick(5, 9, 15), fork_durably);
+    bench::add("fork/load all", bench::pick(7, 15, 15), load_whole);
     bench::add("fork/load", bench::pick(50, 100, 500), load);
     bench::add("fork", bench::pick(50, 100, 500), fork_sessions);
 }

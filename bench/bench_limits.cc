@@ -3,8 +3,10 @@
  * checksums, digests and compression of entries, writes, and syncs: what the
  * other programs hold the engine against.
  */
+#include <fcntl.h>
 #include <lz4.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -87,6 +89,40 @@ void compression(benchmark::State &state)
                    raw / packed, bench::wanted::nothing, 0, "times smaller"});
 }
 
+/* Entries, each by a call of its own, to a new file. */
+void writes(benchmark::State &state)
+{
+    const int rounds = bench::pick(4, 10, 50);
+    std::vector<std::string> entries = make_entries();
+    bench::folder place;
+    bench::series rates;
+
+    for (auto _ : state) {
+        std::string path = place / "new";
+        double bytes = 0;
+        double begin = bench::now();
+        int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+        bench::require(file >= 0, "cannot make " + path);
+        for (int i = 0; i < rounds; i++) {
+            for (const std::string &entry : entries) {
+                bench::require(write(file, entry.data(), entry.size()) ==
+                                   static_cast<ssize_t>(entry.size()),
+                               "a bare write failed");
+                bytes += static_cast<double>(entry.size());
+            }
+        }
+        close(file);
+        double gone = bench::now() - begin;
+        rates.add(bytes / gone);
+        state.SetIterationTime(gone);
+        bench::remove_all(path);
+    }
+    bench::report({"bare limit, write(2) of each entry to a new file",
+                   bench::gigabytes_per_second(rates.median()), "",
+                   std::nan(""), bench::wanted::nothing, 0, ""});
+}
+
 /* A small write and its sync, in turns with the other way to do it. */
 void syncs(benchmark::State &state)
 {
@@ -141,8 +177,14 @@ void setup()
 
         memcpy(out, &sum, sizeof(sum));
     });
+    add("CRC-32 by agentwal", [](const std::string &entry, char *out) {
+        uint32_t sum = bench::own_crc(entry.data(), entry.size());
+
+        memcpy(out, &sum, sizeof(sum));
+    });
     add("SHA-256", digest);
     bench::add("limits/LZ4", bench::pick(5, 9, 9), compression);
+    bench::add("limits/writes", bench::pick(5, 9, 9), writes);
     bench::add("limits/syncs", bench::pick(5, 9, 9), syncs);
 }
 

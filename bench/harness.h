@@ -145,10 +145,12 @@ class mapped_file
     size_t length;
 };
 
-/* The checksum as the library computes it, and as zlib does. */
+/* The checksum of a bare pass: libdeflate's, where it was found, else zlib's.
+ * Beside it that of zlib, and the one that agentwal has of its own. */
 uint32_t library_crc(const void *data, size_t size);
-uint32_t zlib_crc(const void *data, size_t size);
 extern const char *const library_crc_name;
+uint32_t zlib_crc(const void *data, size_t size);
+uint32_t own_crc(const void *data, size_t size);
 
 /* The median time of a small write and its sync in the temporary folder. */
 double sync_cost();

@@ -1,6 +1,6 @@
 /*
  * harness_files.cc - temporary folders, and the bare limits: what a write
- * with its sync, and a checksum, cost without an engine.
+ * with its sync, and a map, cost without an engine.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,16 +9,11 @@
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-
-#ifdef AGENTWAL_HAVE_LIBDEFLATE
-#include <libdeflate.h>
-#endif
 
 #include "bench/harness.h"
 
@@ -246,28 +241,6 @@ size_t mapped_file::size() const
 {
     return length;
 }
-
-uint32_t zlib_crc(const void *data, size_t size)
-{
-    return static_cast<uint32_t>(
-        crc32_z(0, static_cast<const Bytef *>(data), size));
-}
-
-#ifdef AGENTWAL_HAVE_LIBDEFLATE
-const char *const library_crc_name = "libdeflate";
-
-uint32_t library_crc(const void *data, size_t size)
-{
-    return libdeflate_crc32(0, data, size);
-}
-#else
-const char *const library_crc_name = "zlib";
-
-uint32_t library_crc(const void *data, size_t size)
-{
-    return zlib_crc(data, size);
-}
-#endif
 
 double sync_cost()
 {

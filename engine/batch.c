@@ -181,7 +181,6 @@ enum wal_status wal_batch_submit(struct wal_session *session,
                                  struct wal_ticket **ticket,
                                  struct wal_error *error)
 {
-    struct wal_ticket *created;
     struct wal__op *op = NULL;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
@@ -196,19 +195,15 @@ enum wal_status wal_batch_submit(struct wal_session *session,
                          "the batch or the place for the ticket is null, or a "
                          "change expects no version");
     }
-    created = wal__heap_zalloc(session->core->env.heap, sizeof(*created));
-    if (created == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-    }
     status = submit(session, batch, options, true, &op, error);
-    if (status != WAL_OK) {
-        wal__heap_free(session->core->env.heap, created);
-        return status;
+    if (status == WAL_OK) {
+        struct wal__batch *made = op->subject;
+
+        made->ticket.core = session->core;
+        made->ticket.op = op;
+        *ticket = &made->ticket;
     }
-    created->core = session->core;
-    created->op = op;
-    *ticket = created;
-    return WAL_OK;
+    return status;
 }
 
 enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
@@ -243,7 +238,6 @@ void wal_ticket_destroy(struct wal_ticket *ticket)
         wal__news_forget(&ticket->core->committer.news, ticket->op);
     }
     wal__op_release(ticket->op);
-    wal__heap_free(ticket->core->env.heap, ticket);
 }
 
 /* --- one part alone ------------------------------------------------------ */

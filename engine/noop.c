@@ -46,12 +46,14 @@ enum wal_status wal__noop_open(const struct wal__heap *heap,
     opened->core.log.env = &opened->core.env;
     opened->core.committer.log = &opened->core.log;
     wal__news_init(&opened->core.committer.news);
+    wal__op_pool_init(&opened->core.ops, heap, sizeof(struct wal__batch));
     *store = opened;
     return WAL_OK;
 }
 
 void wal__noop_close(struct wal_store *store)
 {
+    wal__op_pool_deinit(&store->core.ops);
     wal__news_deinit(&store->core.committer.news);
     wal__heap_free(store->core.env.heap, store);
 }

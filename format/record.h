@@ -106,6 +106,13 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
 enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
 
+enum {
+    WAL__ENTRY_ID_END = 16 + 255 /* the id ends there, or before */
+};
+
+/* The id from the first bytes of a payload; false when it is not in them. */
+bool wal__entry_record_id(struct wal__span first, struct wal__span *id);
+
 /* Codes of entry types (SPEC.md 2.6, Kinds). */
 enum {
     WAL__KIND_NAMED = 0,

@@ -42,6 +42,7 @@ WAL__FOLLOWS(ENTRY_ZERO, ENTRY_RUN_SIZE, 1);
 WAL__FOLLOWS(ENTRY_META_SIZE, ENTRY_ZERO, 3);
 WAL__FOLLOWS(ENTRY_PAYLOAD_SIZE, ENTRY_META_SIZE, 4);
 WAL__FOLLOWS(ENTRY_TEXTS, ENTRY_PAYLOAD_SIZE, 4);
+WAL__FOLLOWS(WAL__ENTRY_ID_END, ENTRY_TEXTS, UINT8_MAX);
 WAL__FOLLOWS(OUT_SIZE, OUT_DIGEST, 32);
 WAL__FOLLOWS(OUT_EXCERPT, OUT_SIZE, 8);
 
@@ -157,6 +158,22 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     entry->meta = wal__take_text(&at, meta_size);
     take_payload(content, out_of_line, entry);
     return WAL__FMT_OK;
+}
+
+bool wal__entry_record_id(struct wal__span first, struct wal__span *id)
+{
+    size_t size;
+
+    if (first.size < ENTRY_TEXTS) {
+        return false;
+    }
+    size = first.data[ENTRY_ID_SIZE];
+    if (size == 0 || size > first.size - ENTRY_TEXTS) {
+        return false;
+    }
+    id->data = first.data + ENTRY_TEXTS;
+    id->size = size;
+    return true;
 }
 
 /* By code. */

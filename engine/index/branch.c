@@ -15,7 +15,7 @@
 #include "format/frame.h"
 #include "format/record.h"
 
-static_assert(sizeof(struct wal__branch_entry) == 32,
+static_assert(sizeof(struct wal__branch_entry) == 24,
               "what an entry costs in memory");
 
 #define IDS_CAPACITY_MIN UINT32_C(16)
@@ -108,9 +108,14 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
 /* ----------------------------------------------------------------- ids --- */
 
 /*
- * Open addressing with linear probing. The hashes stay in the entries: a slot
- * costs four bytes, and a look-up one entry for each slot that it passes.
+ * Open addressing with linear probing. Half of the hash stays in the slot: a
+ * look-up touches one cache line of the table, and nothing else.
  */
+
+static uint32_t half(uint64_t id_hash)
+{
+    return (uint32_t)(id_hash ^ id_hash >> 32);
+}
 
 static bool ids_hold(uint32_t capacity, uint64_t count)
 {
@@ -118,16 +123,16 @@ static bool ids_hold(uint32_t capacity, uint64_t count)
 }
 
 /* There is a free slot. */
-static void put_id(uint32_t *ids, uint32_t capacity, uint64_t id_hash,
-                   uint32_t ordinal)
+static void put_id(struct wal__branch_id *ids, uint32_t capacity,
+                   const struct wal__branch_id *id)
 {
     uint32_t mask = capacity - 1;
-    uint32_t at = (uint32_t)id_hash & mask;
+    uint32_t at = id->hash & mask;
 
-    while (ids[at] != 0) {
+    while (ids[at].number != 0) {
         at = (at + 1) & mask;
     }
-    ids[at] = ordinal + 1;
+    ids[at] = *id;
 }
 
 static enum wal_status reserve_id(const struct wal__heap *heap,
@@ -144,13 +149,16 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
     }
     capacity = capacity == 0 ? IDS_CAPACITY_MIN : capacity * 2;
 
-    uint32_t *ids = wal__heap_zalloc(heap, capacity * sizeof(*ids));
+    struct wal__branch_id *ids =
+        wal__heap_zalloc(heap, capacity * sizeof(*ids));
 
     if (ids == NULL) {
         return WAL_ENOMEM;
     }
-    for (uint32_t i = 0; i < stream->entry_count; i++) {
-        put_id(ids, capacity, stream->entries[i].id_hash, i);
+    for (uint32_t i = 0; i < stream->id_capacity; i++) {
+        if (stream->ids[i].number != 0) {
+            put_id(ids, capacity, &stream->ids[i]);
+        }
     }
     wal__heap_free(heap, stream->ids);
     stream->ids = ids;
@@ -160,50 +168,47 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
 
 /* The entry with this hash that *skip others come before in the table; counts
  * *skip down for each. */
-static const struct wal__branch_entry *
-find_in_stream(const struct wal__stream *stream, uint64_t id_hash,
-               uint32_t *skip)
+static const struct wal__branch_id *
+find_in_stream(const struct wal__stream *stream, uint32_t hash, uint32_t *skip)
 {
     if (stream->id_capacity == 0) {
         return NULL;
     }
 
     uint32_t mask = stream->id_capacity - 1;
-    uint32_t at = (uint32_t)id_hash & mask;
+    uint32_t at = hash & mask;
 
-    for (; stream->ids[at] != 0; at = (at + 1) & mask) {
-        const struct wal__branch_entry *entry =
-            &stream->entries[stream->ids[at] - 1];
-
-        if (entry->id_hash != id_hash) {
+    for (; stream->ids[at].number != 0; at = (at + 1) & mask) {
+        if (stream->ids[at].hash != hash) {
             continue;
         }
         if (*skip == 0) {
-            return entry;
+            return &stream->ids[at];
         }
         (*skip)--;
     }
     return NULL;
 }
 
-const struct wal__branch_entry *
-wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
-                    uint32_t *cursor, uint32_t *stream)
+bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
+                         uint32_t *cursor, struct wal__branch_hit *hit)
 {
     /* Equal hashes are rare: to begin anew each time costs nothing. */
     uint32_t skip = *cursor;
 
     for (uint32_t i = 0; i < branch->stream_count; i++) {
-        const struct wal__branch_entry *entry =
-            find_in_stream(&branch->streams[i], id_hash, &skip);
+        const struct wal__stream *stream = &branch->streams[i];
+        const struct wal__branch_id *id =
+            find_in_stream(stream, half(id_hash), &skip);
 
-        if (entry != NULL) {
+        if (id != NULL) {
             (*cursor)++;
-            *stream = branch->streams[i].number;
-            return entry;
+            *hit =
+                (struct wal__branch_hit){stream, id->position, id->number - 1};
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 /* -------------------------------------------------------------- adding --- */
@@ -288,14 +293,15 @@ static void append_entry(const struct wal__branch *branch,
     stream->entries[ordinal] = (struct wal__branch_entry){
         .sequence = posting->sequence,
         .position = position,
-        .id_hash = posting->id_hash,
         .run = stream->run_count - 1,
         .kind = posting->kind,
         .flags = posting->flags,
     };
     stream->entry_count++;
     stream->runs[stream->run_count - 1].count++;
-    put_id(stream->ids, stream->id_capacity, posting->id_hash, ordinal);
+    put_id(stream->ids, stream->id_capacity,
+           &(struct wal__branch_id){position, half(posting->id_hash),
+                                    ordinal + 1});
     if (posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
         posting->kind == WAL__KIND_COMPACTION) {
         stream->compactions[stream->compaction_count] = ordinal;

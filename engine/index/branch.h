@@ -18,11 +18,18 @@
 struct wal__branch_entry {
     uint64_t sequence;
     uint64_t position;
-    uint64_t id_hash;
     uint32_t run;
     uint8_t kind;
     uint8_t flags;
     uint16_t reserved;
+};
+
+/* A slot of the table of ids: whoever looks for an entry learns from it where
+ * the record is, so that it is on its way while the rest is looked up. */
+struct wal__branch_id {
+    uint64_t position;
+    uint32_t hash;   /* of id_hash */
+    uint32_t number; /* ordinal + 1; 0: free slot */
 };
 
 struct wal__run {
@@ -47,9 +54,9 @@ struct wal__stream {
     uint32_t *compactions; /* ordinals of compaction entries, ascending */
     uint32_t compaction_count;
     uint32_t compaction_capacity;
-    uint32_t *ids;        /* by id_hash: ordinal + 1; 0: free slot */
-    uint32_t id_capacity; /* a power of two, or 0 */
-    uint64_t head;        /* sequence of the head `main`; 0: none */
+    struct wal__branch_id *ids; /* by hash */
+    uint32_t id_capacity;       /* a power of two, or 0 */
+    uint64_t head;              /* sequence of the head `main`; 0: none */
 };
 
 struct wal__branch {
@@ -94,11 +101,17 @@ const struct wal__stream *wal__branch_stream(const struct wal__branch *branch,
                                              uint32_t stream);
 uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream);
 
-/* Walks own entries with this hash: *cursor 0 first; null at the end. *stream
- * is the number of the entry's stream. */
-const struct wal__branch_entry *
-wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
-                    uint32_t *cursor, uint32_t *stream);
+/* An own entry. */
+struct wal__branch_hit {
+    const struct wal__stream *stream;
+    uint64_t position;
+    uint32_t ordinal;
+};
+
+/* Walks own entries that may have this hash, all that have it among them:
+ * *cursor 0 first; false at the end. */
+bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
+                         uint32_t *cursor, struct wal__branch_hit *hit);
 
 /* Own entry with this sequence in the stream; false when there is none. */
 bool wal__branch_find_sequence(const struct wal__stream *stream,

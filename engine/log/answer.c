@@ -3,6 +3,7 @@
  */
 #include "engine/log/answer.h"
 
+#include <sched.h>
 #include <string.h>
 
 enum {
@@ -45,6 +46,20 @@ void wal__answer_end(struct wal__answer *answer)
 static bool change_state(struct wal__op *op, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong(&op->state, &from, to);
+}
+
+bool wal__answer_look(const struct wal__io *io, const struct wal__op *op,
+                      uint64_t patience_ns)
+{
+    uint64_t until = io->ticks_ns(io->ctx) + patience_ns;
+
+    while (atomic_load(&op->state) != WAL__OP_DONE) {
+        if (io->ticks_ns(io->ctx) >= until) {
+            return false;
+        }
+        sched_yield();
+    }
+    return true;
 }
 
 bool wal__answer_wait(const struct wal__io *io, struct wal__op *op,

@@ -30,6 +30,10 @@ void wal__answer_op(struct wal__answer *answer, struct wal__op *op);
 /* Wakes who sleeps on them. */
 void wal__answer_end(struct wal__answer *answer);
 
+/* Looks for so long whether the operation is answered, and lets others run in
+ * between: for an answer that comes sooner than a sleeper is awake. */
+bool wal__answer_look(const struct wal__io *io, const struct wal__op *op,
+                      uint64_t patience_ns);
 /* Sleeps until the operation is answered: true, or until the time is over. */
 bool wal__answer_wait(const struct wal__io *io, struct wal__op *op,
                       int64_t timeout_ms);

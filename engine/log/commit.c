@@ -12,104 +12,30 @@
 #include "engine/base/error.h"
 #include "engine/log/answer.h"
 #include "engine/log/group.h"
+#include "engine/log/round.h"
 
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
-    SPARE_PAUSE_US = 1000
+    SPARE_PAUSE_US = 1000,
+    FEW = 2,                  /* no crowd: who comes first commits at once */
+    BIT = 8,                  /* of a crowd, built while the others come */
+    GATHER_NS_MAX = 200000,   /* waiting for a crowd to come */
+    PATIENCE_NS_MAX = 1000000 /* looking for an answer, not sleeping */
 };
 
-/* --- answering ---------------------------------------------------------- */
-
-/* Answers those of the list that wait for a sync, or those that do not. */
-static void answer_class(struct wal__committer *committer,
-                         struct wal__op **list, bool durable)
+static bool is_crowded(struct wal__committer *committer)
 {
-    struct wal__op **at = list;
-    struct wal__answer answer;
-    bool submitted = false; /* by callers who do not wait */
-
-    wal__answer_begin(&answer, committer->log->env->io);
-    while (*at != NULL) {
-        struct wal__op *op = *at;
-        bool waits = op->durability == WAL_DURABLE && op->status == WAL_OK;
-
-        if (waits != durable) {
-            at = &op->next;
-            continue;
-        }
-        *at = op->next;
-        op->next = NULL;
-        if (op->status != WAL_OK) {
-            wal__news_settle(&committer->news, op);
-        }
-        if (waits) {
-            atomic_fetch_add(&committer->acknowledged, 1);
-        }
-        submitted |= op->apart;
-        wal__answer_op(&answer, op);
-    }
-    wal__answer_end(&answer);
-    if (submitted) {
-        wal__news_ring(&committer->news);
-    }
+    return committer->running && atomic_load(&committer->crowd) > FEW;
 }
 
-/* What the operations refer to is durable before any record says so: one sync
- * for all, outside of the lease. Those that it fails for are refused. */
-static void secure_list(struct wal__committer *committer, struct wal__op *list)
+/* How long to look for an answer before sleeping: to wake each of a crowd takes
+ * longer than a quick sync. */
+static uint64_t patience(struct wal__committer *committer)
 {
-    struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status = WAL_OK;
-    uint64_t end = 0;
+    uint64_t wanted = 4 * atomic_load(&committer->log->sync_ns);
 
-    for (struct wal__op *op = list; op != NULL; op = op->next) {
-        end = op->pack_end > end ? op->pack_end : end;
-    }
-    if (end != 0) {
-        status = committer->secure(committer->client.ctx, end, &error);
-    }
-    for (struct wal__op *op = list; status != WAL_OK && op != NULL;
-         op = op->next) {
-        if (op->pack_end != 0) {
-            op->status = status;
-            wal__error_copy(&op->error, &error);
-        }
-    }
-}
-
-/* Builds the group, syncs when a member wants it, and answers all. */
-static void commit_list(struct wal__committer *committer, struct wal__op *list)
-{
-    struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status = WAL_OK;
-    uint64_t position = 0;
-
-    secure_list(committer, list);
-    wal__group_build(committer, list);
-    answer_class(committer, &list, false);
-    for (struct wal__op *op = list; op != NULL; op = op->next) {
-        position = op->position > position ? op->position : position;
-    }
-    if (list != NULL) {
-        status = wal__log_sync(committer->log, position, &error);
-        if (status == WAL_ELOCKED) {
-            int32_t holder = error.holder;
-
-            wal__fail(&error, status, 0, NULL, 0,
-                      "process %d holds the sync turn: the entries are "
-                      "written, but whether they are durable is unknown",
-                      (int)holder);
-            error.holder = holder;
-        }
-    }
-    for (struct wal__op *op = list; status != WAL_OK && op != NULL;
-         op = op->next) {
-        op->status = status;
-        wal__error_copy(&op->error, &error);
-    }
-    answer_class(committer, &list, true);
-    answer_class(committer, &list, false);
+    return is_crowded(committer) && wanted < PATIENCE_NS_MAX ? wanted : 0;
 }
 
 /* --- building ----------------------------------------------------------- */
@@ -153,10 +79,25 @@ static struct wal__op *take_staged(struct wal__committer *committer)
 
     committer->first = NULL;
     committer->last = NULL;
-    committer->last_group = committer->staged - committer->queued;
     committer->staged = 0;
     committer->queued = 0;
+    committer->taken = committer->submitted;
+    pthread_cond_broadcast(&committer->quiet); /* the queue has room */
     return list;
+}
+
+/* Waits until so many are staged, or the time is over. The mutex is held, and
+ * left meanwhile. */
+static void gather(struct wal__committer *committer, uint32_t count,
+                   uint64_t until)
+{
+    const struct wal__io *io = committer->log->env->io;
+
+    pthread_mutex_unlock(&committer->mutex);
+    while (committer->staged < count && io->ticks_ns(io->ctx) < until) {
+        sched_yield();
+    }
+    pthread_mutex_lock(&committer->mutex);
 }
 
 static void stage(struct wal__committer *committer, struct wal__op *op)
@@ -173,19 +114,58 @@ static void stage(struct wal__committer *committer, struct wal__op *op)
     committer->queued += op->durability == WAL_QUEUED;
 }
 
-/* Builds what is staged in this thread, the mutex being held. */
-static void run_turn(struct wal__committer *committer)
+/* Builds what is staged, the mutex being held, and left meanwhile. Puts those
+ * that wait for a sync to the end of a list, and gives its new end. */
+static struct wal__op **build_staged(struct wal__committer *committer,
+                                     struct wal__op **end)
 {
     struct wal__op *list = take_staged(committer);
-    uint64_t taken = committer->submitted;
+
+    if (list == NULL) {
+        return end;
+    }
+    pthread_mutex_unlock(&committer->mutex);
+    *end = wal__round_build(committer, list);
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    pthread_mutex_lock(&committer->mutex);
+    return end;
+}
+
+/*
+ * Builds what is staged in this thread and syncs it, the mutex being held, and
+ * left meanwhile. `returning` more are about to come, one after the other: they
+ * are waited for, for half the time that a sync takes at most, and built in
+ * bits meanwhile, so that one sync is for all.
+ */
+static void run_turn(struct wal__committer *committer, uint32_t returning)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t wait = atomic_load(&committer->log->sync_ns);
+    uint64_t until =
+        io->ticks_ns(io->ctx) + (wait < GATHER_NS_MAX ? wait : GATHER_NS_MAX);
+    uint32_t left = committer->staged + returning;
+    struct wal__op *waiting = NULL;
+    struct wal__op **end = &waiting;
 
     committer->building = true;
-    pthread_cond_broadcast(&committer->quiet); /* the queue has room */
+    while (left > 0) {
+        uint32_t staged;
+
+        if (returning > 0) {
+            gather(committer, left < BIT ? left : BIT, until);
+        }
+        staged = committer->staged;
+        end = build_staged(committer, end);
+        left =
+            staged < left && io->ticks_ns(io->ctx) < until ? left - staged : 0;
+    }
     pthread_mutex_unlock(&committer->mutex);
-    commit_list(committer, list);
+    atomic_store(&committer->crowd, wal__round_sync(committer, waiting));
     ask_for_spare(committer);
     pthread_mutex_lock(&committer->mutex);
-    committer->built = taken;
+    committer->built = committer->taken;
     end_turn(committer);
 }
 
@@ -200,7 +180,7 @@ static enum wal_status make_room(struct wal__committer *committer, bool no_wait,
                              committer->queued);
         }
         if (!committer->running) {
-            run_turn(committer);
+            run_turn(committer, 0);
         } else {
             pthread_cond_wait(&committer->quiet, &committer->mutex);
         }
@@ -229,9 +209,10 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     wal__op_retain(op);
     stage(committer, op);
     inside = !queues &&
-             (!committer->running || (committer->staged == 1 && !op->apart));
+             (!committer->running ||
+              (committer->staged == 1 && !op->apart && !is_crowded(committer)));
     if (inside && !committer->building) {
-        run_turn(committer);
+        run_turn(committer, 0);
     } else if (!committer->building) {
         pthread_cond_signal(&committer->work);
     }
@@ -245,9 +226,13 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
     while (!committer->running && atomic_load(&op->state) != WAL__OP_DONE) {
         pthread_mutex_lock(&committer->mutex);
         if (!committer->building && committer->first != NULL) {
-            run_turn(committer);
+            run_turn(committer, 0);
         }
         pthread_mutex_unlock(&committer->mutex);
+    }
+    if (timeout_ms < 0 &&
+        wal__answer_look(committer->log->env->io, op, patience(committer))) {
+        return op->status;
     }
     if (!wal__answer_wait(committer->log->env->io, op, timeout_ms)) {
         return WAL_EBUSY;
@@ -264,7 +249,7 @@ enum wal_status wal__committer_flush(struct wal__committer *committer,
     submitted = committer->submitted;
     while (committer->built < submitted) {
         if (!committer->building) {
-            run_turn(committer);
+            run_turn(committer, 0);
         } else {
             pthread_cond_wait(&committer->quiet, &committer->mutex);
         }
@@ -333,23 +318,6 @@ void wal__committer_notice(struct wal__committer *committer)
 
 /* --- threads ------------------------------------------------------------ */
 
-/* Those that the last group answered are about to come again: waits for as
- * many, beside those that are staged already, for half the time that a sync
- * takes at most. */
-static void gather(struct wal__committer *committer)
-{
-    const struct wal__io *io = committer->log->env->io;
-    uint32_t expected = committer->staged + committer->last_group;
-    uint64_t until =
-        io->ticks_ns(io->ctx) + atomic_load(&committer->log->sync_ns) / 2;
-
-    pthread_mutex_unlock(&committer->mutex);
-    while (committer->staged < expected && io->ticks_ns(io->ctx) < until) {
-        sched_yield();
-    }
-    pthread_mutex_lock(&committer->mutex);
-}
-
 /* Sleeps until there is work, or the mark is due (WAL_END). */
 static bool wait_for_work(struct wal__committer *committer)
 {
@@ -382,11 +350,8 @@ static void *committer_main(void *arg)
     while (!committer->stopping || committer->first != NULL) {
         if (committer->building) {
             pthread_cond_wait(&committer->quiet, &committer->mutex);
-        } else if (committer->first != NULL) {
-            gather(committer);
-            if (!committer->building) {
-                run_turn(committer);
-            }
+        } else if (committer->first != NULL || is_crowded(committer)) {
+            run_turn(committer, committer->crowd);
         } else if (wait_for_work(committer) && !committer->building) {
             committer->building = true;
             committer->unmarked = false;

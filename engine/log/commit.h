@@ -32,6 +32,7 @@ struct wal__op_frame {
 
 struct wal__op {
     struct wal__op *next;
+    struct wal__op_pool *pool;
     const struct wal__heap *heap;
     uint32_t durability; /* enum wal_durability */
     bool apart; /* its caller does not wait: the committer thread does it */
@@ -51,8 +52,6 @@ struct wal__op {
     uint64_t next_sequence; /* for resolve: that of its first frame */
     /* The answer. */
     enum wal_status status;
-    struct wal_error error;
-    struct wal_append_result result;
     uint64_t position; /* end of its group */
     bool written;      /* it has frames in the log */
     bool unheard;      /* nobody asks for the answer: a failure is kept */
@@ -62,12 +61,38 @@ struct wal__op {
     const uint32_t *wake_next[2];
     _Atomic uint32_t state;
     _Atomic uint32_t references;
+    /* Of the answer too. Large: not zeroed, but for what is no text. */
+    struct wal_error error;
+    struct wal_append_result result;
 };
 
-/* An operation with one reference; its subject is so many zeroed bytes that
- * are freed with it, 0: the caller's to set. Null without memory. */
-struct wal__op *wal__op_create(const struct wal__heap *heap,
-                               size_t subject_size);
+enum {
+    WAL__OP_POOL_MAX = 256,      /* operations that are kept */
+    WAL__OP_POOL_ROOM = 4 * 1024 /* bytes of frames that one is kept with */
+};
+
+/* Operations that ended, kept with their memory for those that come: whoever
+ * finds the pool in use goes to the heap instead of waiting. */
+struct wal__op_pool {
+    const struct wal__heap *heap;
+    size_t subject_size;
+    _Atomic bool busy;
+    uint32_t count;
+    struct wal__op *first;
+};
+
+void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
+                       size_t subject_size);
+/* All operations were released. A zeroed pool may be given too. */
+void wal__op_pool_deinit(struct wal__op_pool *pool);
+
+/* An operation with one reference. Its subject is as many bytes as the pool
+ * says, not zeroed, and is freed with it; it may be set to something else.
+ * Null without memory. */
+struct wal__op *wal__op_create(struct wal__op_pool *pool);
+/* Asks the processor for the memory of frames of so many bytes, which will be
+ * added soon. */
+void wal__op_expect(const struct wal__op *op, uint64_t size);
 void wal__op_retain(struct wal__op *op);
 void wal__op_release(struct wal__op *op);
 /* Adds a frame with room for a payload of `size` bytes; *payload points to it
@@ -95,8 +120,9 @@ struct wal__committer {
     struct wal__op *first;
     struct wal__op *last;
     _Atomic uint32_t staged;
-    uint32_t queued;     /* of these, WAL_QUEUED */
-    uint32_t last_group; /* in the last group that was built, not queued */
+    uint32_t queued; /* of these, WAL_QUEUED */
+    /* How many the last sync answered: they are about to come again. */
+    _Atomic uint32_t crowd;
     bool building;
     bool stopping;
     bool running;       /* the threads exist */
@@ -104,6 +130,7 @@ struct wal__committer {
     bool unmarked;      /* something was written since the last mark */
     uint64_t busy_ns;   /* when something was last written */
     uint64_t submitted; /* operations that were ever staged */
+    uint64_t taken;     /* of these, those that are being built, or were */
     uint64_t built;     /* of these, those whose turn is over */
     struct wal__news news;
     pthread_t thread;

@@ -8,6 +8,10 @@
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
 
+enum {
+    LINE = 64
+};
+
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
                    struct wal__control *control, uint32_t stream,
                    const uint8_t uuid[16], uint32_t group_align,
@@ -54,6 +58,15 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id)
     uint32_t low = 0;
     uint32_t high = table == NULL ? 0 : table->count;
 
+    /* Ids have gaps only where segments were dropped. */
+    if (high > 0 && id - table->segments[0]->id < high) {
+        struct wal__segment *guess =
+            table->segments[id - table->segments[0]->id];
+
+        if (guess->id == id) {
+            return guess;
+        }
+    }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
@@ -155,24 +168,6 @@ static enum wal_status read_bytes(const struct wal__segment *segment,
     return WAL_OK;
 }
 
-static enum wal_status locate(struct wal__segment *segment, uint64_t offset,
-                              struct wal__buf *scratch, const uint8_t **bytes,
-                              struct wal_error *error)
-{
-    const uint8_t *map;
-
-    if (segment->env->no_maps) {
-        return read_bytes(segment, offset, scratch, WAL__FRAME_SIZE, bytes,
-                          error);
-    }
-    map = wal__segment_map(segment, error);
-    if (map == NULL) {
-        return WAL_EIO;
-    }
-    *bytes = map + offset;
-    return WAL_OK;
-}
-
 /* A frame of the group being built, or null. Only its builder knows positions
  * at or beyond the end. */
 static const uint8_t *locate_pending(const struct wal__log *log,
@@ -197,52 +192,138 @@ static const uint8_t *locate_pending(const struct wal__log *log,
     return (const uint8_t *)iov->iov_base + at;
 }
 
-enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
-                              struct wal__buf *scratch,
-                              struct wal__frame *frame,
-                              struct wal__span *payload,
-                              struct wal_error *error)
+/* Where a record is, or what was read of it. */
+struct place {
+    struct wal__segment *segment;
+    uint64_t offset;
+    const uint8_t *at;
+    bool is_whole; /* all of it is there, not only what was asked for */
+};
+
+/* Brings in its first bytes, its header at least. */
+static enum wal_status locate(struct wal__log *log, uint64_t position,
+                              uint64_t size, struct wal__buf *scratch,
+                              struct place *place, struct wal_error *error)
 {
     uint64_t offset = wal__position_offset(position);
     struct wal__segment *segment =
         wal__log_segment(log, wal__position_segment(position));
-    const uint8_t *pending = locate_pending(log, position);
-    const uint8_t *at = pending;
-    enum wal_status status = WAL_OK;
-    enum wal__fmt fmt;
+    const uint8_t *map;
 
     if (segment == NULL ||
         offset + WAL__FRAME_SIZE > segment->header.capacity) {
         return wal__fail(error, WAL_ECORRUPT, 0, NULL, offset,
                          "an index names a place that is not in the log");
     }
-    if (pending == NULL) {
-        status = locate(segment, offset, scratch, &at, error);
+    place->segment = segment;
+    place->offset = offset;
+    place->at = locate_pending(log, position);
+    place->is_whole = place->at != NULL || !segment->env->no_maps;
+    if (place->at != NULL) {
+        return WAL_OK;
     }
+    if (!place->is_whole) {
+        if (size > segment->header.capacity - offset) {
+            size = segment->header.capacity - offset;
+        }
+        return read_bytes(segment, offset, scratch, size, &place->at, error);
+    }
+    map = wal__segment_map(segment, error);
+    if (map == NULL) {
+        return WAL_EIO;
+    }
+    place->at = map + offset;
+    return WAL_OK;
+}
+
+static enum wal_status refuse(const struct place *place, enum wal__fmt fmt,
+                              struct wal_error *error)
+{
+    return wal__fail(error, WAL_ECORRUPT, 0, place->segment->path,
+                     place->offset, "a record is damaged: %s",
+                     wal__fmt_text(fmt));
+}
+
+static enum wal__fmt decode(const struct place *place, struct wal__frame *frame)
+{
+    const struct wal__segment_header *header = &place->segment->header;
+
+    return wal__frame_decode(place->at, header->capacity - place->offset,
+                             header->salt, place->offset, frame);
+}
+
+enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
+                              struct wal__buf *scratch,
+                              struct wal__frame *frame,
+                              struct wal__span *payload,
+                              struct wal_error *error)
+{
+    struct place place;
+    enum wal__fmt fmt;
+    enum wal_status status =
+        locate(log, position, WAL__FRAME_SIZE, scratch, &place, error);
+
     if (status != WAL_OK) {
         return status;
     }
-    fmt = wal__frame_decode(at, segment->header.capacity - offset,
-                            segment->header.salt, offset, frame);
-    if (fmt == WAL__FMT_OK) {
-        if (pending == NULL && segment->env->no_maps) {
-            status =
-                read_bytes(segment, offset, scratch,
-                           wal__frame_span(frame->stored_size), &at, error);
-        }
+    fmt = decode(&place, frame);
+    if (fmt == WAL__FMT_OK && !place.is_whole) {
+        status =
+            read_bytes(place.segment, place.offset, scratch,
+                       wal__frame_span(frame->stored_size), &place.at, error);
         if (status != WAL_OK) {
             return status;
         }
-        at += WAL__FRAME_SIZE;
-        fmt = wal__frame_check_data(frame, at);
+    }
+    if (fmt == WAL__FMT_OK) {
+        fmt = wal__frame_check_data(frame, place.at + WAL__FRAME_SIZE);
     }
     if (fmt != WAL__FMT_OK) {
-        return wal__fail(error, WAL_ECORRUPT, 0, segment->path, offset,
-                         "a record is damaged: %s", wal__fmt_text(fmt));
+        return refuse(&place, fmt, error);
     }
-    payload->data = at;
+    payload->data = place.at + WAL__FRAME_SIZE;
     payload->size = frame->stored_size;
     return WAL_OK;
+}
+
+enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
+                              uint32_t size, struct wal__buf *scratch,
+                              struct wal__frame *frame, struct wal__span *first,
+                              struct wal_error *error)
+{
+    struct place place;
+    enum wal__fmt fmt;
+    enum wal_status status =
+        locate(log, position, (uint64_t)WAL__FRAME_SIZE + size, scratch, &place,
+               error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    fmt = decode(&place, frame);
+    if (fmt != WAL__FMT_OK) {
+        return refuse(&place, fmt, error);
+    }
+    first->data = place.at + WAL__FRAME_SIZE;
+    first->size = frame->stored_size < size ? frame->stored_size : size;
+    return WAL_OK;
+}
+
+void wal__log_prefetch(const struct wal__log *log, uint64_t position,
+                       uint64_t size)
+{
+    const struct wal__segment *segment =
+        wal__log_segment(log, wal__position_segment(position));
+    uint64_t offset = wal__position_offset(position);
+    const uint8_t *map;
+
+    if (segment == NULL || offset + size > segment->header.capacity) {
+        return;
+    }
+    map = atomic_load_explicit(&segment->map, memory_order_acquire);
+    for (uint64_t at = 0; map != NULL && at < size; at += LINE) {
+        __builtin_prefetch(map + offset + at);
+    }
 }
 
 enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,

@@ -322,6 +322,17 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__span *payload,
                               struct wal_error *error) WAL_MUST_USE;
 
+/* The same of the header alone: *first is so many bytes of the payload, fewer
+ * when it has no more, and they are not verified. */
+enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
+                              uint32_t size, struct wal__buf *scratch,
+                              struct wal__frame *frame, struct wal__span *first,
+                              struct wal_error *error) WAL_MUST_USE;
+
+/* Says that so many bytes of the record will be read soon. Any thread. */
+void wal__log_prefetch(const struct wal__log *log, uint64_t position,
+                       uint64_t size);
+
 /* The COMMIT at a position; WAL_ECORRUPT when there is none. */
 enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
                                      struct wal__frame *frame,

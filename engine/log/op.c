@@ -1,27 +1,133 @@
 /*
  * op.c - an operation and its frames (SPEC.md 4.3).
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "engine/base/assert.h"
+#include "engine/base/expect.h"
 #include "engine/log/commit.h"
 #include "format/crc32.h"
 
-struct wal__op *wal__op_create(const struct wal__heap *heap,
-                               size_t subject_size)
-{
-    struct wal__op *op = wal__heap_zalloc(heap, sizeof(*op) + subject_size);
+enum {
+    SUBJECT_BEGIN = 512 /* bytes that its owner is about to set */
+};
 
+/* --- operations that ended ---------------------------------------------- */
+
+void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
+                       size_t subject_size)
+{
+    memset(pool, 0, sizeof(*pool));
+    pool->heap = heap;
+    pool->subject_size = subject_size;
+}
+
+static void destroy(struct wal__op *op)
+{
+    wal__buf_deinit(&op->bytes);
+    wal__heap_free(op->heap, op);
+}
+
+void wal__op_pool_deinit(struct wal__op_pool *pool)
+{
+    while (pool->first != NULL) {
+        struct wal__op *op = pool->first;
+
+        pool->first = op->next;
+        destroy(op);
+    }
+    pool->count = 0;
+}
+
+static bool enter(struct wal__op_pool *pool)
+{
+    return !atomic_exchange_explicit(&pool->busy, true, memory_order_acquire);
+}
+
+static void leave(struct wal__op_pool *pool)
+{
+    atomic_store_explicit(&pool->busy, false, memory_order_release);
+}
+
+/* One that is kept, or null. */
+static struct wal__op *take(struct wal__op_pool *pool)
+{
+    struct wal__op *op;
+
+    if (!enter(pool)) {
+        return NULL;
+    }
+    op = pool->first;
+    if (op != NULL) {
+        pool->first = op->next;
+        pool->count--;
+        wal__expect_write(op->next, offsetof(struct wal__op, error));
+        wal__expect_write(op->next + 1, SUBJECT_BEGIN);
+    }
+    leave(pool);
+    return op;
+}
+
+/* Whether the pool keeps it. */
+static bool keep(struct wal__op_pool *pool, struct wal__op *op)
+{
+    bool kept;
+
+    if (op->bytes.capacity > WAL__OP_POOL_ROOM || !enter(pool)) {
+        return false;
+    }
+    kept = pool->count < WAL__OP_POOL_MAX;
+    if (kept) {
+        op->next = pool->first;
+        pool->first = op;
+        pool->count++;
+    }
+    leave(pool);
+    return kept;
+}
+
+/* --- operations --------------------------------------------------------- */
+
+struct wal__op *wal__op_create(struct wal__op_pool *pool)
+{
+    struct wal__op *op = take(pool);
+    struct wal__buf bytes;
+
+    wal__buf_init(&bytes, pool->heap);
+    if (op != NULL) {
+        bytes = op->bytes;
+        bytes.size = 0;
+    } else {
+        op = wal__heap_alloc(pool->heap, sizeof(*op) + pool->subject_size);
+    }
     if (op == NULL) {
         return NULL;
     }
-    op->heap = heap;
-    op->subject = subject_size > 0 ? op + 1 : NULL;
+    memset(op, 0, offsetof(struct wal__op, error));
+    memset(&op->result, 0, offsetof(struct wal_append_result, last_id));
+    op->result.last_id[0] = '\0';
+    op->result.actual_tail[0] = '\0';
+    memset(&op->error, 0, offsetof(struct wal_error, file));
+    op->error.file[0] = '\0';
+    op->error.text[0] = '\0';
+    op->error.actual[0] = '\0';
+    op->pool = pool;
+    op->heap = pool->heap;
+    op->subject = op + 1;
     op->error.struct_size = sizeof(op->error);
     op->result.struct_size = sizeof(op->result);
-    wal__buf_init(&op->bytes, heap);
-    atomic_store(&op->references, 1);
+    op->bytes = bytes;
+    atomic_store_explicit(&op->references, 1, memory_order_relaxed);
     return op;
+}
+
+void wal__op_expect(const struct wal__op *op, uint64_t size)
+{
+    const struct wal__buf *bytes = &op->bytes;
+    size_t room = bytes->capacity - bytes->size;
+
+    wal__expect_write(bytes->data + bytes->size, size < room ? size : room);
 }
 
 void wal__op_retain(struct wal__op *op)
@@ -37,11 +143,12 @@ void wal__op_release(struct wal__op *op)
     if (op->release != NULL) {
         op->release(op);
     }
-    wal__buf_deinit(&op->bytes);
     if (op->frames != &op->first_frame) {
         wal__heap_free(op->heap, op->frames);
     }
-    wal__heap_free(op->heap, op);
+    if (!keep(op->pool, op)) {
+        destroy(op);
+    }
 }
 
 /* The first frame has its room; then doubles it when the count is a power of

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/expect.h"
 #include "engine/session/batch.h"
 #include "engine/session/payload.h"
 #include "engine/session/text.h"
@@ -153,7 +154,8 @@ static enum wal_status check_flags(const struct wal_entry *entry,
 static enum wal_status add_frame(struct wal__op *op,
                                  const struct wal_entry *entry,
                                  const struct wal__entry_record *record,
-                                 uint8_t kind, struct wal_error *error)
+                                 uint64_t id_hash, uint8_t kind,
+                                 struct wal_error *error)
 {
     const struct wal__batch *batch = op->subject;
     uint64_t size = wal__entry_record_size(record);
@@ -172,7 +174,7 @@ static enum wal_status add_frame(struct wal__op *op,
     frame->frame.stream = (uint8_t)entry->stream;
     frame->frame.kind = kind;
     frame->frame.session = batch->session;
-    frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
+    frame->frame.id_hash = id_hash;
     return WAL_OK;
 }
 
@@ -189,6 +191,7 @@ static enum wal_status add_entry(struct wal__op *op,
     enum wal_status status;
     uint8_t kind;
 
+    wal__op_expect(op, entry->payload.size);
     status = check_flags(entry, error);
     if (status == WAL_OK) {
         status = check_texts(&batch->core->env, entry, &record, id, now, error);
@@ -214,7 +217,7 @@ static enum wal_status add_entry(struct wal__op *op,
     status = wal__payload_put(batch->core, kind, &record, &outside,
                               &op->pack_end, error);
     if (status == WAL_OK) {
-        status = add_frame(op, entry, &record, kind, error);
+        status = add_frame(op, entry, &record, item->id_hash, kind, error);
     }
     wal__outside_deinit(&outside);
     return status;
@@ -327,6 +330,10 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
                          COUNT_MAX);
     }
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        if (i + 1 < count) {
+            wal__expect_read(entries[i + 1].payload.data,
+                             entries[i + 1].payload.size);
+        }
         status = add_entry(op, &entries[i], &batch->entries[i], error);
     }
     return status == WAL_OK ? add_redacts(op, error) : status;

@@ -5,9 +5,11 @@
 #include "engine/session/batch.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/expect.h"
 #include "engine/session/text.h"
 #include "format/crc32.h"
 
@@ -43,8 +45,7 @@ struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
 struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
                               uint32_t entry_count)
 {
-    struct wal__op *op =
-        wal__op_create(core->env.heap, sizeof(struct wal__batch));
+    struct wal__op *op = wal__op_create(&core->ops);
     struct wal__batch *batch;
 
     if (op == NULL) {
@@ -53,6 +54,9 @@ struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
     op->release = release;
     op->resolve = wal__batch_resolve;
     batch = op->subject;
+    memset(batch, 0, offsetof(struct wal__batch, expected));
+    batch->expected[0] = '\0';
+    batch->previous_head[0] = '\0';
     batch->core = core;
     batch->session = session;
     batch->entry_count = entry_count;
@@ -382,6 +386,10 @@ enum wal_status wal__batch_create(struct wal_session *session,
 
     if (status != WAL_OK) {
         return status;
+    }
+    if (given->entry_count > 0) {
+        wal__expect_read(given->entries[0].payload.data,
+                         given->entries[0].payload.size);
     }
     created = wal__batch_op(session->core, session->number, given->entry_count);
     if (created == NULL) {

@@ -56,7 +56,6 @@ struct wal__batch {
     bool expect;
     bool migrates; /* whatever schema the session has, and what it lost */
     uint16_t expected_size;
-    uint8_t expected[WAL__ID_MAX];
     struct wal__batch_entry *entries; /* &only_entry, or allocated */
     struct wal__batch_entry only_entry;
     struct wal__batch_redact *redacts;
@@ -74,10 +73,12 @@ struct wal__batch {
     bool outrun;              /* out: it is not the newest any more */
     uint32_t change_frame;    /* valid when `changes` */
     uint64_t expected_version;
-    struct wal__buf texts; /* ids of parents and expected entries */
-    struct wal__map keys;  /* hash of a document's key -> its rank */
-    /* Answers that callers ask for beyond the operation's result. */
-    char previous_head[256]; /* of the last head given */
+    struct wal__buf texts;    /* ids of parents and expected entries */
+    struct wal__map keys;     /* hash of a document's key -> its rank */
+    struct wal_ticket ticket; /* for who asked for one */
+    /* Large: not zeroed. */
+    uint8_t expected[WAL__ID_MAX];
+    char previous_head[256]; /* an answer: of the last head given */
 };
 
 /* The batch as it is decided. */

@@ -8,6 +8,7 @@
 
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
+#include "engine/session/batch.h"
 
 enum {
     DEFAULT_LOCK_TIMEOUT_MS = 500,
@@ -310,6 +311,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
         return status;
     }
     wal__map_init(&core->branch_map, core->env.heap);
+    wal__op_pool_init(&core->ops, core->env.heap, sizeof(struct wal__batch));
     status = prepare(core, options->open.flags, error);
     if (status == WAL_OK) {
         status = check_network(core, options->open.flags, error);
@@ -373,6 +375,7 @@ void wal__core_deinit(struct wal__core *core)
         wal__committer_stop(&core->committer);
         wal__committer_deinit(&core->committer);
     }
+    wal__op_pool_deinit(&core->ops);
     if (core->opened) {
         wal__core_unload(core);
         wal__log_close(&core->log);

@@ -43,6 +43,7 @@ struct wal__core {
     struct wal__manifest manifest;
     struct wal__log log;
     struct wal__committer committer;
+    struct wal__op_pool ops;
     struct wal__blobs blobs; /* recovered after the log, which names its end */
     pthread_rwlock_t state;
     uint32_t schema_version; /* that the caller writes; 0: any */
@@ -207,6 +208,7 @@ struct wal__found {
     uint64_t sequence;
     uint32_t session; /* that owns it */
     uint32_t stream;
+    uint32_t ordinal; /* in the owner's stream */
 };
 
 /* lineage.c: by id in the session and, up to each fork point, in its
@@ -215,6 +217,19 @@ struct wal__found {
 enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
                                   struct wal__span id, struct wal__found *found,
                                   struct wal_error *error) WAL_MUST_USE;
+/* The same, of the session's own entries alone; slot is loaded. State lock for
+ * reading. */
+enum wal_status wal__core_find_own_id(struct wal__core *core,
+                                      const struct wal__branch_slot *slot,
+                                      struct wal__span id,
+                                      struct wal__found *found,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* The id of the entry with this sequence number at the position, verified by
+ * the header of its record and the hash there. In scratch, or in the segment's
+ * map. Any thread. */
+enum wal_status wal__core_read_id(struct wal__core *core, uint64_t position,
+                                  uint64_t sequence, struct wal__buf *scratch,
+                                  struct wal__span *id) WAL_MUST_USE;
 /* By sequence, in the session and its ancestors. */
 enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
                                         uint32_t stream, uint64_t sequence,

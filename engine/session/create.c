@@ -167,7 +167,7 @@ enum wal_status wal__new_session_op(struct wal__core *core,
                                     struct wal_error *error)
 {
     size_t size = wal__session_record_size(record);
-    struct wal__op *created = wal__op_create(core->env.heap, 0);
+    struct wal__op *created = wal__op_create(&core->ops);
     struct wal__op_frame *frame;
     uint8_t *payload;
 
@@ -290,7 +290,7 @@ static enum wal_status commit_bare(struct wal__core *core, uint32_t number,
                                    enum wal__frame_type type,
                                    struct wal_error *error)
 {
-    struct wal__op *op = wal__op_create(core->env.heap, 0);
+    struct wal__op *op = wal__op_create(&core->ops);
     struct wal__op_frame *frame;
     enum wal_status status;
     uint8_t *payload;

@@ -182,10 +182,7 @@ static enum wal_status find_parent(struct wal_iter *iter,
                                    struct parent *parent,
                                    struct wal_error *error)
 {
-    struct wal__entry_record record;
     struct wal__found found = {0};
-    struct wal__frame frame;
-    struct wal__span payload;
     enum wal_status status = wal__core_write_lock(iter->core, error);
 
     if (status != WAL_OK) {
@@ -198,12 +195,8 @@ static enum wal_status find_parent(struct wal_iter *iter,
         return WAL_OK;
     }
     if (status == WAL_OK) {
-        status = wal__log_read(&iter->core->log, found.position,
-                               &iter->other_scratch, &frame, &payload, NULL);
-    }
-    if (status == WAL_OK &&
-        wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
-        parent->id = record.id;
+        status = wal__core_read_id(iter->core, found.position, found.sequence,
+                                   &iter->other_scratch, &parent->id);
     }
     if (status == WAL_ENOMEM) {
         return wal__fail(error, status, 0, NULL, 0, "no memory");
@@ -268,12 +261,12 @@ static void place_payload(const struct wal_iter *iter,
     memcpy(entry->payload_digest, record->digest, WAL_DIGEST_SIZE);
 }
 
-/* Reads the entry's record and gives it. above: the id of the entry above it,
- * when that is known; else null. */
+/* Reads the entry's record and gives it. above: the entry above it, when that
+ * is known; its sequence is the parent's own, where `exact`. */
 static enum wal_status read_entry(struct wal_iter *iter,
                                   const struct wal__iter_item *item,
-                                  const struct wal__span *above,
-                                  struct wal_entry *entry,
+                                  const struct wal__iter_above *above,
+                                  bool exact, struct wal_entry *entry,
                                   struct wal_error *error)
 {
     struct wal__entry_record record;
@@ -301,9 +294,9 @@ static enum wal_status read_entry(struct wal_iter *iter,
     }
     if (frame.parent == 0) {
         parent.none = true;
-    } else if (above != NULL &&
-               (!iter->all || frame.parent == iter->last_sequence)) {
-        parent.id = *above;
+    } else if (above->sequence != 0 &&
+               (!exact || frame.parent == above->sequence)) {
+        parent.id = above->id;
     } else {
         status = find_parent(iter, &frame, &parent, error);
     }
@@ -325,15 +318,15 @@ static enum wal_status read_entry(struct wal_iter *iter,
 /* Keeps the id for the next entry, whose parent this is most often. */
 static void remember(struct wal_iter *iter, const struct wal_entry *entry)
 {
-    iter->last_sequence = entry->sequence;
-    iter->last_id.data = entry->id.data;
-    iter->last_id.size = (size_t)entry->id.size;
+    iter->last.sequence = entry->sequence;
+    iter->last.id.data = entry->id.data;
+    iter->last.id.size = (size_t)entry->id.size;
     if (iter->core->env.no_maps) {
         /* The next read takes this one's bytes away. */
         uint8_t *copy = iter->id_copy[iter->id_turn];
 
-        memcpy(copy, entry->id.data, iter->last_id.size);
-        iter->last_id.data = copy;
+        memcpy(copy, entry->id.data, iter->last.id.size);
+        iter->last.id.data = copy;
         iter->id_turn ^= 1;
     }
 }
@@ -356,64 +349,129 @@ enum wal_status wal__iter_next(struct wal_iter *iter, struct wal_entry *entry,
             return WAL_END; /* the rest was redacted */
         }
     }
-    status = read_entry(iter, &iter->block[iter->block_at],
-                        iter->last_sequence == 0 ? NULL : &iter->last_id, entry,
-                        error);
+    status = read_entry(iter, &iter->block[iter->block_at], &iter->last,
+                        iter->all, entry, error);
     if (status == WAL_ENOMEM) {
         return status;
     }
     step(iter);
-    iter->last_sequence = 0;
+    iter->last.sequence = 0;
     if (status == WAL_OK) {
         remember(iter, entry);
     }
     return status;
 }
 
-/* Where the entry with this id is. State lock for writing. */
-static enum wal_status find_item(struct wal_iter *iter, struct wal__span id,
-                                 struct wal__iter_item *item,
-                                 struct wal_error *error)
+/* --- by id -------------------------------------------------------------- */
+
+/* An entry that was asked for. */
+struct asked {
+    struct wal__iter_item item;
+    bool depth_is_known;
+    /* The parent, when it is the entry before and not hidden; sequence 0: it
+     * has to be looked for. */
+    uint64_t parent;
+    uint64_t parent_position;
+};
+
+/* What the owner's branch says of the entry. Any state lock. */
+static void describe(const struct wal_iter *iter,
+                     const struct wal__branch_slot *slot,
+                     const struct wal__found *found, struct asked *asked)
 {
-    const struct wal__redaction *redaction;
+    const struct wal__stream *stream =
+        wal__branch_stream(&slot->branch, found->stream);
+    const struct wal__branch_entry *entry = &stream->entries[found->ordinal];
+    const struct wal__redaction *redaction =
+        wal__marks_redaction(&slot->marks, found->sequence);
+
+    asked->item.position = found->position;
+    asked->item.sequence = found->sequence;
+    asked->item.depth = wal__branch_depth(stream, found->ordinal);
+    asked->item.redaction = redaction == NULL ? 0 : redaction->position;
+    asked->depth_is_known = wal__branch_knows_depth(stream, found->ordinal);
+    asked->parent = 0;
+    if (found->ordinal > stream->runs[entry->run].first &&
+        !wal__iter_hides(iter, &slot->marks, entry - 1)) {
+        asked->parent = entry[-1].sequence;
+        asked->parent_position = entry[-1].position;
+    }
+}
+
+/* Finds the entry when nothing has to be loaded for it: a shared lock is
+ * enough. WAL_ENOTFOUND otherwise. */
+static enum wal_status find_shared(struct wal_iter *iter, struct wal__span id,
+                                   struct asked *asked, struct wal_error *error)
+{
     struct wal__branch_slot *slot;
     struct wal__found found;
-    enum wal_status status =
-        wal__core_find_id(iter->core, iter->session, id, &found, error);
+    enum wal_status status = wal__core_read_lock(iter->core, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
+    slot = wal__core_loaded(iter->core, iter->session);
+    status = slot != NULL && slot->loaded
+                 ? wal__core_find_own_id(iter->core, slot, id, &found, error)
+                 : WAL_ENOTFOUND;
     if (status == WAL_OK) {
-        status = wal__core_depth(iter->core, found.session, found.stream,
-                                 found.sequence, &item->depth, error);
+        describe(iter, slot, &found, asked);
+        status = asked->depth_is_known ? WAL_OK : WAL_ENOTFOUND;
+    }
+    wal__core_unlock(iter->core);
+    return status;
+}
+
+/* Finds it in the lineage. */
+static enum wal_status find_asked(struct wal_iter *iter, struct wal__span id,
+                                  struct asked *asked, struct wal_error *error)
+{
+    struct wal__core *core = iter->core;
+    struct wal__branch_slot *slot;
+    struct wal__found found;
+    enum wal_status status = wal__core_write_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__core_find_id(core, iter->session, id, &found, error);
+    if (status == WAL_OK) {
+        status = wal__core_branch(core, found.session, &slot, error);
     }
     if (status == WAL_OK) {
-        status = wal__core_branch(iter->core, found.session, &slot, error);
+        describe(iter, slot, &found, asked);
     }
-    if (status == WAL_OK) {
-        redaction = wal__marks_redaction(&slot->marks, found.sequence);
-        item->position = found.position;
-        item->sequence = found.sequence;
-        item->redaction = redaction == NULL ? 0 : redaction->position;
+    if (status == WAL_OK && !asked->depth_is_known) {
+        status = wal__core_depth(core, found.session, found.stream,
+                                 found.sequence, &asked->item.depth, error);
     }
+    wal__core_unlock(core);
     return status;
 }
 
 enum wal_status wal__iter_get(struct wal_iter *iter, struct wal__span id,
                               struct wal_entry *entry, struct wal_error *error)
 {
-    struct wal__iter_item item;
-    enum wal_status status = wal__core_write_lock(iter->core, error);
+    struct wal__iter_above above = {0, {NULL, 0}};
+    struct asked asked;
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
-    }
     wal__buf_deinit(&iter->body);
-    status = find_item(iter, id, &item, error);
-    wal__core_unlock(iter->core);
+    status = find_shared(iter, id, &asked, error);
+    if (status == WAL_ENOTFOUND) {
+        status = find_asked(iter, id, &asked, error);
+    }
     if (status != WAL_OK) {
         return status;
     }
-    if (item.redaction != 0 && (iter->flags & WAL_ITER_REDACTED) == 0) {
-        return wal__iter_refuse(iter, item.redaction, error);
+    if (asked.item.redaction != 0 && (iter->flags & WAL_ITER_REDACTED) == 0) {
+        return wal__iter_refuse(iter, asked.item.redaction, error);
     }
-    return read_entry(iter, &item, NULL, entry, error);
+    /* What redacted it is read into the same scratch. */
+    if (asked.parent != 0 && asked.item.redaction == 0 &&
+        wal__core_read_id(iter->core, asked.parent_position, asked.parent,
+                          &iter->other_scratch, &above.id) == WAL_OK) {
+        above.sequence = asked.parent;
+    }
+    return read_entry(iter, &asked.item, &above, true, entry, error);
 }

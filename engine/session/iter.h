@@ -27,6 +27,12 @@ struct wal__iter_item {
     uint64_t redaction; /* position of what redacted it; 0: nothing did */
 };
 
+/* The entry above another; sequence 0: not known. */
+struct wal__iter_above {
+    uint64_t sequence;
+    struct wal__span id;
+};
+
 struct wal_iter {
     struct wal__core *core;
     uint32_t session;
@@ -43,10 +49,7 @@ struct wal_iter {
     struct wal__iter_item block[WAL__ITER_BLOCK];
     uint32_t block_count;
     uint32_t block_at;
-    /* The entry given before, whose id is most often the parent's; sequence
-     * 0: none. */
-    uint64_t last_sequence;
-    struct wal__span last_id;
+    struct wal__iter_above last;     /* given before, most often the parent */
     uint8_t id_copy[2][WAL__ID_MAX]; /* with WAL_OPEN_PREAD */
     uint32_t id_turn;
     struct wal__buf scratch;
@@ -80,6 +83,11 @@ enum wal_status wal__iter_compacted(struct wal_iter *iter,
 /*
  * iter_hidden.c. Those with a slot or a part need the state lock for writing.
  */
+
+/* Whether this iterator leaves the entry out. Any state lock. */
+bool wal__iter_hides(const struct wal_iter *iter,
+                     const struct wal__marks *marks,
+                     const struct wal__branch_entry *entry);
 
 /* The part's stream; WAL_EPOISONED when it no longer has all of the part. */
 enum wal_status wal__iter_stream(const struct wal_iter *iter,

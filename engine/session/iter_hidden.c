@@ -29,9 +29,9 @@ static bool hides_redacted(const struct wal_iter *iter,
     return (iter->flags & WAL_ITER_REDACTED) == 0 && marks->redaction_count > 0;
 }
 
-static bool is_hidden(const struct wal_iter *iter,
-                      const struct wal__marks *marks,
-                      const struct wal__branch_entry *entry)
+bool wal__iter_hides(const struct wal_iter *iter,
+                     const struct wal__marks *marks,
+                     const struct wal__branch_entry *entry)
 {
     if (hides_deltas(iter, marks) &&
         entry->kind == WAL__KIND_MESSAGE_DELTA_BATCH) {
@@ -131,7 +131,7 @@ static enum wal_status split(const struct wal_iter *iter,
         }
         *count += shown.count;
         while (at < end &&
-               is_hidden(iter, &slot->marks, &stream->entries[at])) {
+               wal__iter_hides(iter, &slot->marks, &stream->entries[at])) {
             at++;
         }
     }
@@ -198,7 +198,7 @@ enum wal_status wal__iter_renew(struct wal_iter *iter, struct wal_error *error)
     iter->redactions = redactions;
     iter->block_count = 0;
     iter->block_at = 0;
-    iter->last_sequence = 0; /* it may be hidden now */
+    iter->last.sequence = 0; /* it may be hidden now */
     return WAL_OK;
 }
 
@@ -208,26 +208,24 @@ enum wal_status wal__iter_renew(struct wal_iter *iter, struct wal_error *error)
  * *sequence is the parent of the run. */
 static bool shown_in_run(const struct wal_iter *iter,
                          const struct wal__branch_slot *slot,
-                         const struct wal__stream *stream,
                          struct wal__found *found, uint64_t *sequence)
 {
-    const struct wal__run *run;
-    uint32_t ordinal;
+    const struct wal__stream *stream =
+        wal__branch_stream(&slot->branch, found->stream);
+    uint32_t ordinal = found->ordinal;
+    const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
 
-    if (!wal__branch_find_sequence(stream, *sequence, &ordinal)) {
-        return true; /* it was found a moment ago */
-    }
-    run = &stream->runs[stream->entries[ordinal].run];
     while (ordinal > run->first &&
-           is_hidden(iter, &slot->marks, &stream->entries[ordinal])) {
+           wal__iter_hides(iter, &slot->marks, &stream->entries[ordinal])) {
         ordinal--;
     }
-    if (is_hidden(iter, &slot->marks, &stream->entries[ordinal])) {
+    if (wal__iter_hides(iter, &slot->marks, &stream->entries[ordinal])) {
         *sequence = run->parent;
         return false;
     }
     found->sequence = stream->entries[ordinal].sequence;
     found->position = stream->entries[ordinal].position;
+    found->ordinal = ordinal;
     return true;
 }
 
@@ -243,9 +241,7 @@ enum wal_status wal__iter_shown(struct wal_iter *iter, uint32_t stream,
         if (status == WAL_OK) {
             status = wal__core_branch(iter->core, found->session, &slot, NULL);
         }
-        if (status != WAL_OK ||
-            shown_in_run(iter, slot, wal__branch_stream(&slot->branch, stream),
-                         found, &sequence)) {
+        if (status != WAL_OK || shown_in_run(iter, slot, found, &sequence)) {
             return status;
         }
     }

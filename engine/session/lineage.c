@@ -12,7 +12,7 @@
 
 /* One session on the way to the root. */
 struct step {
-    struct wal__branch_slot *slot;
+    const struct wal__branch_slot *slot;
     uint32_t number;
     uint64_t limit; /* sequences above it are not seen */
 };
@@ -21,9 +21,13 @@ struct step {
 static enum wal_status begin(struct wal__core *core, uint32_t number,
                              struct step *step, struct wal_error *error)
 {
-    step->number = number;
-    step->limit = UINT64_MAX;
-    return wal__core_branch(core, number, &step->slot, error);
+    struct wal__branch_slot *slot;
+    enum wal_status status = wal__core_branch(core, number, &slot, error);
+
+    if (status == WAL_OK) {
+        *step = (struct step){slot, number, UINT64_MAX};
+    }
+    return status;
 }
 
 /* Goes on to the owner of the fork point; WAL_END at a session that was not
@@ -32,6 +36,7 @@ static enum wal_status ascend(struct wal__core *core, struct step *step,
                               struct wal_error *error)
 {
     uint64_t fork = step->slot->branch.fork_sequence;
+    struct wal__branch_slot *slot;
     struct wal__summary summary;
     enum wal_status status;
 
@@ -48,63 +53,120 @@ static enum wal_status ascend(struct wal__core *core, struct step *step,
     if (fork < step->limit) {
         step->limit = fork;
     }
-    step->number = summary.fork_owner;
-    return wal__core_branch(core, step->number, &step->slot, error);
+    status = wal__core_branch(core, summary.fork_owner, &slot, error);
+    if (status == WAL_OK) {
+        step->number = summary.fork_owner;
+        step->slot = slot;
+    }
+    return status;
 }
 
-/* Whether the entry at `position` has just this id. */
+/* Whether the entry has just this id. It is so without a checksum of the
+ * payload when the bytes are those that are asked for; when they are not, they
+ * may be damaged. */
 static enum wal_status same_id(struct wal__core *core, uint64_t position,
                                struct wal__span id, bool *same,
                                struct wal_error *error)
 {
-    struct wal__entry_record record;
-    struct wal__frame frame;
+    struct wal__span found = {NULL, 0};
     struct wal__span payload;
+    struct wal__frame frame;
     struct wal__buf scratch;
     enum wal_status status;
 
     wal__buf_init(&scratch, core->env.heap);
-    status =
-        wal__log_read(&core->log, position, &scratch, &frame, &payload, error);
+    status = wal__log_peek(&core->log, position, WAL__ENTRY_ID_END, &scratch,
+                           &frame, &payload, error);
     if (status == WAL_OK) {
-        *same = wal__entry_record_decode(payload, &record) == WAL__FMT_OK &&
-                record.id.size == id.size &&
-                memcmp(record.id.data, id.data, id.size) == 0;
+        *same = wal__entry_record_id(payload, &found) &&
+                found.size == id.size &&
+                memcmp(found.data, id.data, id.size) == 0;
+        if (!*same) {
+            status = wal__log_read(&core->log, position, &scratch, &frame,
+                                   &payload, error);
+        }
     }
     wal__buf_deinit(&scratch);
     return status;
 }
+
+enum {
+    /* Bytes to bring in of a record that was found: many are not larger. */
+    READ_AHEAD = 1024,
+    /* Of its parent: header and id. */
+    READ_PARENT = 128
+};
 
 static enum wal_status find_in(struct wal__core *core, const struct step *step,
                                struct wal__span id, uint64_t hash,
                                struct wal__found *found,
                                struct wal_error *error)
 {
-    const struct wal__branch_entry *entry;
+    const struct wal__branch *branch = &step->slot->branch;
+    struct wal__branch_hit hit;
     uint32_t cursor = 0;
-    uint32_t stream = 0;
 
-    while ((entry = wal__branch_find_id(&step->slot->branch, hash, &cursor,
-                                        &stream)) != NULL) {
+    while (wal__branch_find_id(branch, hash, &cursor, &hit)) {
+        const struct wal__branch_entry *entry =
+            &hit.stream->entries[hit.ordinal];
         enum wal_status status;
         bool same = false;
 
+        wal__log_prefetch(&core->log, hit.position, READ_AHEAD);
         if (entry->sequence > step->limit) {
             continue;
         }
-        status = same_id(core, entry->position, id, &same, error);
+        if (hit.ordinal > 0) {
+            /* Most often the parent, whose id is given with the entry. */
+            wal__log_prefetch(&core->log, entry[-1].position, READ_PARENT);
+        }
+        status = same_id(core, hit.position, id, &same, error);
         if (status != WAL_OK) {
             return status;
         }
         if (same) {
-            found->position = entry->position;
-            found->sequence = entry->sequence;
-            found->session = step->number;
-            found->stream = stream;
+            *found =
+                (struct wal__found){hit.position, entry->sequence, step->number,
+                                    hit.stream->number, hit.ordinal};
             return WAL_OK;
         }
     }
     return WAL_ENOTFOUND;
+}
+
+enum wal_status wal__core_find_own_id(struct wal__core *core,
+                                      const struct wal__branch_slot *slot,
+                                      struct wal__span id,
+                                      struct wal__found *found,
+                                      struct wal_error *error)
+{
+    const struct step step = {slot, slot->branch.session, UINT64_MAX};
+
+    return find_in(core, &step, id, wal__id_hash(id.data, id.size), found,
+                   error);
+}
+
+enum wal_status wal__core_read_id(struct wal__core *core, uint64_t position,
+                                  uint64_t sequence, struct wal__buf *scratch,
+                                  struct wal__span *id)
+{
+    struct wal__frame frame;
+    struct wal__span payload;
+    struct wal__span found;
+    enum wal_status status =
+        wal__log_peek(&core->log, position, WAL__ENTRY_ID_END, scratch, &frame,
+                      &payload, NULL);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (frame.type != WAL__FRAME_ENTRY || frame.sequence != sequence ||
+        !wal__entry_record_id(payload, &found) ||
+        wal__id_hash(found.data, found.size) != frame.id_hash) {
+        return WAL_ECORRUPT;
+    }
+    *id = found;
+    return WAL_OK;
 }
 
 enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
@@ -176,6 +238,7 @@ enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
         found->sequence = sequence;
         found->session = step.number;
         found->stream = stream;
+        found->ordinal = ordinal;
     }
     return status;
 }

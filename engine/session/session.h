@@ -34,6 +34,7 @@ struct wal_list {
     struct wal__buf texts;  /* of the session given last */
 };
 
+/* Part of its operation: there as long as that is. */
 struct wal_ticket {
     struct wal__core *core;
     struct wal__op *op;

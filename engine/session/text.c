@@ -32,13 +32,11 @@ void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
     }
 }
 
-/* Writes the last `count` digits of a number. */
-static void put_digits(char *out, int count, int value)
+/* Writes a number below 100. */
+static void put_two(char *out, int value)
 {
-    for (int i = count - 1; i >= 0; i--) {
-        out[i] = (char)('0' + value % 10);
-        value /= 10;
-    }
+    out[0] = (char)('0' + value / 10);
+    out[1] = (char)('0' + value % 10);
 }
 
 /* The date so many days after 1970-01-01. Years are counted from March, in eras
@@ -54,9 +52,11 @@ static void put_date(char *out, int64_t days)
     month = (5 * day + 2) / 153;
     day -= (153 * month + 2) / 5;
     year += month >= 10;
-    put_digits(out, 4, year + (int)(since / 146097) * 400);
-    put_digits(out + 5, 2, month < 10 ? month + 3 : month - 9);
-    put_digits(out + 8, 2, day + 1);
+    year += (int)(since / 146097) * 400;
+    put_two(out, year / 100 % 100);
+    put_two(out + 2, year % 100);
+    put_two(out + 5, month < 10 ? month + 3 : month - 9);
+    put_two(out + 8, day + 1);
 }
 
 /* Without the C library, which reads the time zone's file to tell UTC. */
@@ -69,10 +69,11 @@ void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
     second = (int)(now / 1000 % 86400);
     memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
     put_date(out, now / 86400000);
-    put_digits(out + 11, 2, second / 3600);
-    put_digits(out + 14, 2, second / 60 % 60);
-    put_digits(out + 17, 2, second % 60);
-    put_digits(out + 20, 3, (int)(now % 1000));
+    put_two(out + 11, second / 3600);
+    put_two(out + 14, second / 60 % 60);
+    put_two(out + 17, second % 60);
+    put_two(out + 20, (int)(now % 1000) / 10);
+    out[22] = (char)('0' + now % 10);
 }
 
 bool wal__text_is_utf8(struct wal__span text)

@@ -15,6 +15,13 @@
 #define USE_SSE2 0
 #endif
 
+#if defined(__x86_64__) && !defined(WAL__JSON_PORTABLE)
+#define USE_AVX2 1 /* where the processor has it */
+#include <immintrin.h>
+#else
+#define USE_AVX2 0
+#endif
+
 const char *wal__json_status_text(enum wal__json_status status)
 {
     switch (status) {
@@ -146,8 +153,8 @@ static enum wal__json_status skip_utf8_run(const uint8_t **at,
     return status;
 }
 
-enum wal__json_status wal__json_skip_unescaped(const uint8_t **at,
-                                               const uint8_t *end)
+static inline enum wal__json_status skip_unescaped(const uint8_t **at,
+                                                   const uint8_t *end)
 {
     for (;;) {
         *at = skip_plain(*at, end);
@@ -159,6 +166,12 @@ enum wal__json_status wal__json_skip_unescaped(const uint8_t **at,
             return status;
         }
     }
+}
+
+enum wal__json_status wal__json_skip_unescaped(const uint8_t **at,
+                                               const uint8_t *end)
+{
+    return skip_unescaped(at, end);
 }
 
 static int hex_value(uint8_t byte)
@@ -253,28 +266,11 @@ static enum wal__json_status read_unicode_escape(const uint8_t **at,
     return WAL__JSON_OK;
 }
 
-/* The byte that a backslash and `letter` stand for; 0 when none. */
-static uint8_t escaped_byte(uint8_t letter)
-{
-    switch (letter) {
-    case '"':
-    case '\\':
-    case '/':
-        return letter;
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return 0;
-    }
-}
+/* The byte that a backslash and a letter stand for; 0: none, or \uXXXX. */
+static const uint8_t escaped_bytes[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
 
 enum wal__json_status wal__json_read_escape(const uint8_t **at,
                                             const uint8_t *end,
@@ -288,7 +284,7 @@ enum wal__json_status wal__json_read_escape(const uint8_t **at,
     if (letter == 'u') {
         return read_unicode_escape(at, end, code_point);
     }
-    uint8_t byte = escaped_byte(letter);
+    uint8_t byte = escaped_bytes[letter];
     if (byte == 0) {
         (*at)++;
         return wal__json_unexpected(letter);
@@ -296,6 +292,117 @@ enum wal__json_status wal__json_read_escape(const uint8_t **at,
     *at += 2;
     *code_point = byte;
     return WAL__JSON_OK;
+}
+
+#if USE_AVX2
+enum {
+    BLOCK = 64
+};
+
+/* What stands in a block: bit i for its byte i. */
+struct block {
+    uint64_t quotes;
+    uint64_t backslashes;
+    uint64_t letters; /* these alone make an escape of a backslash before */
+    uint64_t others;  /* neither quote nor backslash nor plain */
+};
+
+__attribute__((target("avx2"))) static inline uint64_t mask(__m256i low,
+                                                            __m256i high)
+{
+    return (uint32_t)_mm256_movemask_epi8(low) |
+           (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
+}
+
+/* Nonzero where a letter stands: bits of what its two halves may be. */
+__attribute__((target("avx2"))) static inline __m256i letters(__m256i bytes)
+{
+    const __m256i lower = _mm256_setr_epi8(
+        0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1, /* twice */
+        0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
+    const __m256i upper = _mm256_setr_epi8(
+        0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, /* twice */
+        0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i above = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
+
+    return _mm256_and_si256(_mm256_shuffle_epi8(lower, bytes),
+                            _mm256_shuffle_epi8(upper, above));
+}
+
+__attribute__((target("avx2"))) static inline void
+read_block(const uint8_t *at, struct block *block)
+{
+    const __m256i quote = _mm256_set1_epi8('"');
+    const __m256i backslash = _mm256_set1_epi8('\\');
+    const __m256i space = _mm256_set1_epi8(' ');
+    const __m256i none = _mm256_setzero_si256();
+    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(at + 32));
+
+    block->quotes =
+        mask(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(high, quote));
+    block->backslashes = mask(_mm256_cmpeq_epi8(low, backslash),
+                              _mm256_cmpeq_epi8(high, backslash));
+    block->letters = mask(_mm256_cmpgt_epi8(letters(low), none),
+                          _mm256_cmpgt_epi8(letters(high), none));
+    /* Signed, so that bytes from 0x80 up count as below space. */
+    block->others =
+        mask(_mm256_cmpgt_epi8(space, low), _mm256_cmpgt_epi8(space, high));
+}
+
+/*
+ * The bytes that a backslash before them makes part of an escape: in each run
+ * of backslashes the second, the fourth, and the byte behind it when its size
+ * is odd. One subtraction walks all runs, as simdjson does it. *carry is 1 when
+ * the first byte is one, and becomes that of the next block.
+ */
+static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
+{
+    const uint64_t odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
+    uint64_t begin = backslashes & ~*carry;
+    uint64_t ends = (((begin << 1) | odd) - begin) ^ odd;
+    uint64_t escaped = ends ^ (backslashes | *carry);
+
+    *carry = (ends & backslashes) >> (BLOCK - 1);
+    return escaped;
+}
+
+__attribute__((target("avx2,bmi"))) static const uint8_t *
+skip_blocks(const uint8_t *at, const uint8_t *end)
+{
+    uint64_t carry = 0;
+
+    for (; end - at >= BLOCK; at += BLOCK) {
+        struct block block;
+        read_block(at, &block);
+        uint64_t escaped = find_escaped(block.backslashes, &carry);
+        uint64_t stops = (block.quotes & ~escaped) | block.others |
+                         (escaped & ~block.letters);
+        if (stops != 0) {
+            unsigned first = (unsigned)__builtin_ctzll(stops);
+            return at + first - (escaped >> first & 1);
+        }
+    }
+    return at - carry;
+}
+#endif
+
+/*
+ * Moves over the plain bytes of a string and its escapes of one letter; stops
+ * at the first other byte, at the backslash of another escape, or at any place
+ * between. Text with code has an escape in every few words, and a branch that
+ * depends on where they are costs more than a block does.
+ */
+static const uint8_t *skip_escaped(const uint8_t *at, const uint8_t *end)
+{
+#if USE_AVX2
+    if (__builtin_cpu_supports("avx2")) {
+        return skip_blocks(at, end);
+    }
+#endif
+    (void)end;
+    return at;
 }
 
 enum wal__json_status
@@ -306,7 +413,7 @@ wal__json_string_scan(const uint8_t **at, const uint8_t *end, bool *has_escapes)
     (*at)++;
     for (;;) {
         uint32_t code_point;
-        enum wal__json_status status = wal__json_skip_unescaped(at, end);
+        enum wal__json_status status = skip_unescaped(at, end);
         if (status != WAL__JSON_OK) {
             return status;
         }
@@ -326,6 +433,7 @@ wal__json_string_scan(const uint8_t **at, const uint8_t *end, bool *has_escapes)
             return status;
         }
         escapes = true;
+        *at = skip_escaped(*at, end);
     }
 }
 

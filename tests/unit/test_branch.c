@@ -260,7 +260,6 @@ static void assert_entries(const struct wal__branch *branch,
 
         assert_int_equal(entry->sequence, posting->sequence);
         assert_int_equal(entry->position, position_of(posting->sequence));
-        assert_int_equal(entry->id_hash, posting->id_hash);
         assert_int_equal(entry->kind, posting->kind);
         assert_int_equal(entry->flags, posting->flags);
         assert_true(
@@ -293,8 +292,7 @@ static void assert_ids(const struct wal__branch *branch,
     uint32_t wanted = 0;
     uint32_t found = 0;
     uint32_t cursor = 0;
-    uint32_t stream;
-    const struct wal__branch_entry *entry;
+    struct wal__branch_hit hit;
 
     for (uint32_t i = 0; i < model->count; i++) {
         if (model->postings[i].type == WAL__FRAME_ENTRY &&
@@ -303,10 +301,13 @@ static void assert_ids(const struct wal__branch *branch,
             wanted++;
         }
     }
-    while ((entry = wal__branch_find_id(branch, id_hash, &cursor, &stream)) !=
-           NULL) {
-        assert_int_equal(entry->id_hash, id_hash);
-        assert_non_null(model_entry(model, stream, entry->sequence));
+    while (wal__branch_find_id(branch, id_hash, &cursor, &hit)) {
+        const struct wal__branch_entry *entry =
+            &hit.stream->entries[hit.ordinal];
+
+        assert_int_equal(entry->position, hit.position);
+        assert_non_null(
+            model_entry(model, hit.stream->number, entry->sequence));
         found_sum += entry->sequence;
         found++;
     }

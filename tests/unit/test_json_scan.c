@@ -311,6 +311,61 @@ static void test_json_scan__stops_are_found_at_every_alignment(void **state)
     }
 }
 
+/* What a byte is behind so many backslashes. */
+static enum wal__json_status expected_behind(size_t backslashes, char byte)
+{
+    if (backslashes % 2 == 1) {
+        return memchr("\"\\/bfnrtu", byte, 9) != NULL ? WAL__JSON_OK
+               : byte == 0                            ? WAL__JSON_NUL_BYTE
+                                                      : WAL__JSON_SYNTAX;
+    }
+    return byte == 0     ? WAL__JSON_NUL_BYTE
+           : byte < 0    ? WAL__JSON_UTF8
+           : byte < ' '  ? WAL__JSON_CONTROL
+           : byte == '"' ? WAL__JSON_TRAILING
+                         : WAL__JSON_OK;
+}
+
+/* A string that begins with an escape: plain bytes, backslashes, the byte, and
+ * what a \u may have behind it. */
+static void check_behind(size_t plain, size_t backslashes, char byte)
+{
+    enum wal__json_status expected = expected_behind(backslashes, byte);
+    size_t place = 3 + plain + backslashes;
+    size_t size = place + 1 + 90;
+    size_t offset = SIZE_MAX;
+    char text[512];
+
+    memset(text, 'b', size);
+    memcpy(text, "\"\\n", 3);
+    memset(text + 3 + plain, '\\', backslashes);
+    text[place] = byte;
+    text[size - 1] = '"';
+    assert_int_equal(validate(text, size, &offset), expected);
+    if (expected != WAL__JSON_OK) {
+        assert_int_equal(offset, place + (expected == WAL__JSON_TRAILING));
+    }
+}
+
+static void test_json_scan__escapes_are_told_at_every_alignment(void **state)
+{
+    static const char bytes[] = "\"/bfnrtuaBN0'.\x01\x1f \x7f\x80\xff";
+
+    (void)state;
+    for (size_t plain = 0; plain < 140; plain++) {
+        for (size_t backslashes = 0; backslashes < 6; backslashes++) {
+            for (size_t i = 0; i < sizeof(bytes); i++) {
+                check_behind(plain, backslashes, bytes[i]);
+            }
+        }
+    }
+    for (size_t backslashes = 6; backslashes < 200; backslashes++) {
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+            check_behind(backslashes % 67, backslashes, bytes[i]);
+        }
+    }
+}
+
 static void test_json_scan__depth_is_bounded(void **state)
 {
     enum {
@@ -450,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_json_scan__raw_nul_is_rejected_everywhere),
         cmocka_unit_test(test_json_scan__every_truncation_is_told_as_such),
         cmocka_unit_test(test_json_scan__stops_are_found_at_every_alignment),
+        cmocka_unit_test(test_json_scan__escapes_are_told_at_every_alignment),
         cmocka_unit_test(test_json_scan__depth_is_bounded),
         cmocka_unit_test(test_json_scan__tokens_carry_kind_depth_and_span),
         cmocka_unit_test(test_json_scan__failure_is_final_and_leaves_the_token),

@@ -4,6 +4,8 @@
  */
 #include "tests/lib/store_kit.h"
 
+#include <fcntl.h>
+
 struct bench {
     struct wal_store *store;
     struct wal_session *session;
@@ -401,6 +403,61 @@ static void test_get__wherever_the_entry_is(void **state)
     end(&bench);
 }
 
+/* Flips a bit of the first place in the log where the text stands. */
+static void flip(const char *text)
+{
+    int fd = open("store/log/0000000000000001.seg", O_RDWR);
+    static uint8_t bytes[1 << 20];
+    uint8_t *found;
+
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    found = memmem(bytes, sizeof(bytes), text, strlen(text));
+    assert_non_null(found);
+    *found ^= 0x10;
+    assert_int_equal(pwrite(fd, found, 1, found - bytes), 1);
+    assert_int_equal(close(fd), 0);
+}
+
+/* The child is whole: of its parent it has the id, when that is. */
+static void assert_child(struct bench *bench, const char *parent)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_iter *iter = NULL;
+
+    assert_int_equal(wal_iter_open(bench->session, NULL, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_iter_get(iter, kit_text("child"), &entry, NULL),
+                     WAL_OK);
+    kit_expect(entry.parent_id, parent);
+    assert_int_equal(wal_iter_get(iter, kit_text("the-parent"), &entry, NULL),
+                     WAL_ECORRUPT);
+    wal_iter_close(iter);
+}
+
+static void test_get__damage_of_the_parent(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    static const uint32_t flags[] = {0, WAL_OPEN_PREAD};
+
+    kit_append_all(bench.session, "the-parent child");
+    end(&bench);
+    flip("{\"id\":\"the-parent");
+    for (size_t i = 0; i < 2; i++) {
+        bench.store = kit_open("store", flags[i]);
+        bench.session = kit_session(bench.store, "s");
+        assert_child(&bench, "the-parent");
+        end(&bench);
+    }
+    flip("the-parent");
+    for (size_t i = 0; i < 2; i++) {
+        bench.store = kit_open("store", flags[i]);
+        bench.session = kit_session(bench.store, "s");
+        assert_child(&bench, "");
+        end(&bench);
+    }
+}
+
 static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
 {
     (void)state;
@@ -508,6 +565,7 @@ int main(void)
         KIT_TEST(test_compaction__beside_the_branch_does_not_count),
         KIT_TEST(test_durable__stops_at_the_durable_end),
         KIT_TEST(test_get__wherever_the_entry_is),
+        KIT_TEST(test_get__damage_of_the_parent),
         KIT_TEST(test_iter__sees_what_was_there_when_it_was_opened),
         KIT_TEST(test_iter__slices_hold_as_long_as_is_said),
         KIT_TEST(test_iter__wrong_use_is_refused),

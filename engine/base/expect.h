@@ -1,0 +1,53 @@
+/*
+ * expect.h - bytes that are about to be used, told to the processor: what the
+ * caller made long before, or another thread had last, is not in its caches,
+ * and it comes while something else is done. Any address will do. Any thread.
+ */
+#ifndef WAL_BASE_EXPECT_H
+#define WAL_BASE_EXPECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WAL__EXPECT_LINE = 64, /* of the caches */
+    /* The processor foresees what follows so many bytes itself. */
+    WAL__EXPECT_MAX = 2048
+};
+
+static inline size_t wal__expect_end(uint64_t size)
+{
+    return size < WAL__EXPECT_MAX ? (size_t)size : WAL__EXPECT_MAX;
+}
+
+static inline void wal__expect_read(const void *bytes, uint64_t size)
+{
+    size_t end = wal__expect_end(size);
+
+    for (size_t i = 0; i < end; i += WAL__EXPECT_LINE) {
+        __builtin_prefetch((const uint8_t *)bytes + i, 0);
+    }
+}
+
+/* One line, to be this processor's alone. Compilers give that for x86 only
+ * where every processor of the build has the instruction, which does nothing
+ * where it is not known. */
+static inline void wal__expect_own(const uint8_t *line)
+{
+#ifdef __x86_64__
+    __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+static inline void wal__expect_write(const void *bytes, uint64_t size)
+{
+    size_t end = wal__expect_end(size);
+
+    for (size_t i = 0; i < end; i += WAL__EXPECT_LINE) {
+        wal__expect_own((const uint8_t *)bytes + i);
+    }
+}
+
+#endif

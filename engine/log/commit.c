@@ -18,10 +18,11 @@ enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
     SPARE_PAUSE_US = 1000,
-    FEW = 2,                  /* no crowd: who comes first commits at once */
-    BIT = 8,                  /* of a crowd, built while the others come */
-    GATHER_NS_MAX = 200000,   /* waiting for a crowd to come */
-    PATIENCE_NS_MAX = 1000000 /* looking for an answer, not sleeping */
+    FEW = 2,                 /* no crowd: who comes first commits at once */
+    BIT = 8,                 /* of a crowd, built while the others come */
+    GATHER_NS_MAX = 200000,  /* waiting for a crowd to come */
+    QUICK_SYNC_NS = 1000000, /* or less: who waits does not sleep at once */
+    PATIENCE_NS = 2000000    /* but looks for an answer for so long */
 };
 
 static bool is_crowded(struct wal__committer *committer)
@@ -33,9 +34,9 @@ static bool is_crowded(struct wal__committer *committer)
  * longer than a quick sync. */
 static uint64_t patience(struct wal__committer *committer)
 {
-    uint64_t wanted = 4 * atomic_load(&committer->log->sync_ns);
+    bool is_quick = atomic_load(&committer->log->sync_ns) < QUICK_SYNC_NS;
 
-    return is_crowded(committer) && wanted < PATIENCE_NS_MAX ? wanted : 0;
+    return is_crowded(committer) && is_quick ? PATIENCE_NS : 0;
 }
 
 /* --- building ----------------------------------------------------------- */

@@ -31,11 +31,19 @@ static bool holds(uint32_t capacity, uint64_t count)
     return count <= capacity / 4 * UINT64_C(3);
 }
 
+/* Where a walk begins. Numbers that follow each other, which are hashes too,
+ * must not lie side by side: a walk for one that is not there would pass them
+ * all. */
+static uint32_t home(uint64_t hash, uint32_t mask)
+{
+    return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+}
+
 /* `stored` is a value + 1. There is a free slot. */
 static void put(struct wal__map *map, uint64_t hash, uint32_t stored)
 {
     uint32_t mask = map->capacity - 1;
-    uint32_t at = (uint32_t)hash & mask;
+    uint32_t at = home(hash, mask);
 
     while (map->values[at] != 0) {
         at = (at + 1) & mask;
@@ -110,7 +118,7 @@ bool wal__map_find(const struct wal__map *map, uint64_t hash, uint32_t *cursor,
     }
 
     uint32_t mask = map->capacity - 1;
-    uint32_t at = (*cursor == 0 ? (uint32_t)hash : *cursor) & mask;
+    uint32_t at = *cursor == 0 ? home(hash, mask) : *cursor & mask;
 
     /* The cursor is the position found last, + 1: where to go on. */
     while (map->values[at] != 0) {

@@ -206,11 +206,20 @@ static void count_hidden(struct wal__catalogue *catalogue, bool was_hidden,
     catalogue->hidden_count -= was_hidden;
 }
 
+/* What a slot keeps of its own, whatever summary is put in it. */
+static void settle_slot(struct wal__overlay_slot *slot, uint64_t id_hash)
+{
+    slot->summary.id_hash = id_hash;
+    slot->summary.first_posting = 0;
+    slot->summary.posting_count = 0;
+}
+
 static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
                                const struct wal__summary *summary)
 {
     struct wal__overlay_slot *old = catalogue->slots[at];
     const uint8_t *head = old->summary.head_id.data;
+    uint64_t id_hash = old->summary.id_hash;
     bool was_hidden = wal__summary_is_hidden(&old->summary);
     struct wal__overlay_slot *slot;
     enum wal_status status = check_change(catalogue, &old->summary, summary);
@@ -226,6 +235,7 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
         }
         old->summary = *summary;
         old->summary.head_id.data = to;
+        settle_slot(old, id_hash);
         count_hidden(catalogue, was_hidden, summary);
         return WAL_OK;
     }
@@ -233,6 +243,7 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
     if (slot == NULL) {
         return WAL_ENOMEM;
     }
+    settle_slot(slot, id_hash);
     catalogue->slot_bytes += slot_size(slot);
     catalogue->slot_bytes -= slot_size(old);
     catalogue->slots[at] = slot;
@@ -289,6 +300,7 @@ static enum wal_status reserve_slot(struct wal__catalogue *catalogue)
 static enum wal_status insert(struct wal__catalogue *catalogue,
                               const struct wal__summary *summary)
 {
+    uint64_t id_hash = wal__id_hash(summary->id.data, summary->id.size);
     uint32_t at = catalogue->slot_count;
     struct wal__overlay_slot *slot;
     bool is_new;
@@ -306,9 +318,10 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
     if (slot == NULL) {
         return WAL_ENOMEM;
     }
+    settle_slot(slot, id_hash);
     status = wal__map_add(&catalogue->by_number, summary->number, at);
     WAL__ASSERT(status == WAL_OK);
-    status = wal__map_add(&catalogue->by_id, summary->id_hash, at);
+    status = wal__map_add(&catalogue->by_id, id_hash, at);
     WAL__ASSERT(status == WAL_OK);
     catalogue->slots[at] = slot;
     catalogue->slot_count++;
@@ -325,7 +338,6 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
 enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
                                    const struct wal__summary *summary)
 {
-    struct wal__summary next = *summary;
     uint32_t slot;
 
     if (!wal__summary_is_valid(summary) ||
@@ -333,14 +345,9 @@ enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
          !wal__span_equal(summary->id, wal__store_id))) {
         return WAL_ECORRUPT;
     }
-    next.first_posting = 0;
-    next.posting_count = 0;
-    if (wal__catalogue_slot(catalogue, next.number, &slot)) {
-        next.id_hash = catalogue->slots[slot]->summary.id_hash;
-        return replace(catalogue, slot, &next);
-    }
-    next.id_hash = wal__id_hash(next.id.data, next.id.size);
-    return insert(catalogue, &next);
+    return wal__catalogue_slot(catalogue, summary->number, &slot)
+               ? replace(catalogue, slot, summary)
+               : insert(catalogue, summary);
 }
 
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,

@@ -280,12 +280,14 @@ static enum wal_status begin(struct change *change)
 enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
                                      const struct wal__applied *record)
 {
-    struct change change = {.catalogue = catalogue, .record = record};
+    struct change change;
     enum wal_status status;
 
     if (!concerns_session(record->frame)) {
         return WAL_OK;
     }
+    change.catalogue = catalogue;
+    change.record = record;
     status = begin(&change);
     if (status == WAL_OK) {
         status = apply_type(&change);

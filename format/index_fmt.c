@@ -304,6 +304,11 @@ uint64_t wal__summary_id_hash(const uint8_t *at)
     return wal__get64(at + SUMMARY_ID_HASH);
 }
 
+uint32_t wal__summary_text_offset(const uint8_t *at)
+{
+    return wal__get32(at + SUMMARY_TEXT_OFFSET);
+}
+
 void wal__posting_encode(const struct wal__posting *posting, uint8_t *out)
 {
     wal__put32(out + POSTING_OFFSET, posting->offset);

@@ -91,6 +91,7 @@ enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
 /* Single fields of an encoded summary, for searching. */
 uint32_t wal__summary_number(const uint8_t *at);
 uint64_t wal__summary_id_hash(const uint8_t *at);
+uint32_t wal__summary_text_offset(const uint8_t *at);
 void wal__posting_encode(const struct wal__posting *posting, uint8_t *out);
 void wal__posting_decode(const uint8_t *at, struct wal__posting *posting);
 

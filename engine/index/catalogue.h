@@ -8,7 +8,7 @@
  * by no id, in no list. Of the others no two have the same id.
  *
  * The caller's lock: one writer, or any readers. Spans in summaries hold while
- * that lock is held.
+ * that lock is held; the texts of one lie together, the id's first.
  */
 #ifndef WAL_INDEX_CATALOGUE_H
 #define WAL_INDEX_CATALOGUE_H

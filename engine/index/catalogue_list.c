@@ -12,10 +12,8 @@
 #include "engine/index/catalogue_parts.h"
 #include "format/crc32.h"
 
-/* Sessions that are brought near before their turn. */
-enum {
-    AHEAD = 12
-};
+/* No slot of the overlay: behind all. */
+#define NO_SLOT UINT32_MAX
 
 static bool passes(struct wal__span filter, struct wal__span text)
 {
@@ -127,22 +125,12 @@ static bool is_beyond_cwd(const struct wal__catalogue_cursor *cursor,
            wal__id_hash(row->cwd.data, row->cwd.size) != cursor->cwd_hash;
 }
 
-static bool was_overlaid(const struct wal__catalogue_cursor *cursor,
-                         const struct wal__catalogue *catalogue,
-                         uint32_t number)
-{
-    uint32_t slot;
-
-    return cursor->slot_count > 0 &&
-           wal__catalogue_slot(catalogue, number, &slot) &&
-           slot < cursor->slot_count;
-}
-
 /* The newest session of the snapshot that is still to be given, which
- * snapshot_next is left at; WAL_END when there is none. */
+ * snapshot_next is left at; WAL_END when there is none. *slot: of the overlay,
+ * that it came to since init, or NO_SLOT. */
 static enum wal_status peek_snapshot(struct wal__catalogue_cursor *cursor,
                                      const struct wal__catalogue *catalogue,
-                                     struct wal__summary *row)
+                                     struct wal__summary *row, uint32_t *slot)
 {
     uint64_t section = cursor->filter.cwd.size > 0
                            ? catalogue->layout.by_cwd
@@ -154,8 +142,7 @@ static enum wal_status peek_snapshot(struct wal__catalogue_cursor *cursor,
         enum wal_status status = wal__snapshot_rank(
             catalogue, section, cursor->snapshot_next, &rank);
 
-        wal__snapshot_prefetch(catalogue, section,
-                               (uint64_t)cursor->snapshot_next + AHEAD);
+        wal__snapshot_prefetch(catalogue, section, cursor->snapshot_next);
         if (status == WAL_OK) {
             status = wal__snapshot_row(catalogue, rank, row);
         }
@@ -164,8 +151,12 @@ static enum wal_status peek_snapshot(struct wal__catalogue_cursor *cursor,
         }
         if (is_beyond_cwd(cursor, row)) {
             cursor->snapshot_end = cursor->snapshot_next;
-        } else if (matches(&cursor->filter, row) &&
-                   !was_overlaid(cursor, catalogue, row->number)) {
+            break;
+        }
+        if (!wal__catalogue_slot(catalogue, row->number, slot)) {
+            *slot = NO_SLOT;
+        }
+        if (*slot >= cursor->slot_count && matches(&cursor->filter, row)) {
             return WAL_OK;
         }
     }
@@ -192,8 +183,8 @@ static enum wal_status next_place(struct wal__catalogue_cursor *cursor,
                                   struct wal__summary *summary)
 {
     struct wal__catalogue_place overlaid = peek_overlay(cursor);
-    enum wal_status status = peek_snapshot(cursor, catalogue, summary);
     uint32_t slot;
+    enum wal_status status = peek_snapshot(cursor, catalogue, summary, &slot);
 
     if (status == WAL_OK) {
         struct wal__catalogue_place place = wal__summary_place(summary);
@@ -201,7 +192,7 @@ static enum wal_status next_place(struct wal__catalogue_cursor *cursor,
         if (overlaid.number == 0 || wal__place_is_behind(&overlaid, &place)) {
             cursor->snapshot_next++;
             cursor->place = place;
-            if (wal__catalogue_slot(catalogue, place.number, &slot)) {
+            if (slot != NO_SLOT) {
                 *summary = catalogue->slots[slot]->summary;
             }
             return WAL_OK;

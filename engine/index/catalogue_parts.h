@@ -55,9 +55,9 @@ enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
                                    uint64_t section, uint32_t item,
                                    uint32_t *rank) WAL_MUST_USE;
 
-/* Has the summary of an item brought near, while others are worked on: in the
- * order of a section each lies elsewhere, and memory is what takes the time.
- * Any item. */
+/* Has the summaries of some items behind this one brought near, while it is
+ * worked on, and the texts of some that came so: in the order of a section each
+ * lies elsewhere, and memory is what takes the time. Any item. */
 void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
                             uint64_t section, uint64_t item);
 

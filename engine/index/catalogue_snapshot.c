@@ -16,7 +16,10 @@
 enum {
     PAGE = WAL__CATALOGUE_PAGE,
     CACHE_LINE = 64,
-    BITS = 8
+    BITS = 8,
+    /* Items ahead whose summary is brought near, and then its texts. */
+    AHEAD_SUMMARY = 16,
+    AHEAD_TEXTS = 8
 };
 
 /* ------------------------------------------------------------ verifying --- */
@@ -154,23 +157,39 @@ enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
     return WAL_OK;
 }
 
+/* Where the summary of an item is, as far as its rank is right: nothing is
+ * verified, since a wrong guess is only that. Null when it cannot be. */
+static const uint8_t *guess_row(const struct wal__catalogue *catalogue,
+                                uint64_t section, uint64_t item)
+{
+    uint64_t rank;
+
+    if (item >= catalogue->header.session_count) {
+        return NULL;
+    }
+    rank = wal__get32(catalogue->bytes + section + item * sizeof(uint32_t));
+    return rank < catalogue->header.session_count
+               ? catalogue->bytes + catalogue->layout.summaries +
+                     rank * WAL__SUMMARY_SIZE
+               : NULL;
+}
+
 void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
                             uint64_t section, uint64_t item)
 {
-    if (item >= catalogue->header.session_count) {
-        return;
+    const uint8_t *far = guess_row(catalogue, section, item + AHEAD_SUMMARY);
+    const uint8_t *near = guess_row(catalogue, section, item + AHEAD_TEXTS);
+
+    for (size_t at = 0; far != NULL && at < WAL__SUMMARY_SIZE;
+         at += CACHE_LINE) {
+        __builtin_prefetch(far + at);
     }
+    if (near != NULL) {
+        uint64_t offset = wal__summary_text_offset(near);
 
-    /* Not verified: a wrong rank is only a wrong guess. */
-    uint64_t rank =
-        wal__get32(catalogue->bytes + section + item * sizeof(uint32_t));
-
-    if (rank < catalogue->header.session_count) {
-        const uint8_t *at = catalogue->bytes + catalogue->layout.summaries +
-                            rank * WAL__SUMMARY_SIZE;
-
-        for (size_t line = 0; line < WAL__SUMMARY_SIZE; line += CACHE_LINE) {
-            __builtin_prefetch(at + line);
+        if (offset < catalogue->header.text_size) {
+            __builtin_prefetch(catalogue->bytes + catalogue->layout.texts +
+                               offset);
         }
     }
 }

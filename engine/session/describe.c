@@ -50,16 +50,30 @@ static uint32_t describe_flags(uint32_t flags)
            ((flags & WAL__SUMMARY_DELETED) != 0 ? WAL_SESSION_DELETED : 0);
 }
 
-static void keep_texts(const struct wal__summary *summary,
+/* A text of a summary where they all were copied to. */
+static struct wal_slice moved(const struct wal__summary *summary,
+                              struct wal__span text, const uint8_t *to)
+{
+    size_t offset = text.size > 0 ? (size_t)(text.data - summary->id.data) : 0;
+
+    return (struct wal_slice){to + offset, text.size};
+}
+
+/* They lie together in the catalogue. */
+static void keep_texts(const struct wal__summary *summary, size_t size,
                        struct wal__buf *texts, struct wal_session_info *info)
 {
-    info->id = keep(texts, summary->id);
-    info->cwd = keep(texts, summary->cwd);
-    info->project = keep(texts, summary->project);
-    info->title = keep(texts, summary->title);
-    info->parent_id = keep(texts, summary->parent_id);
-    info->head = keep(texts, summary->head_id);
-    info->source = keep(texts, summary->source);
+    const uint8_t *to = texts->data + texts->size;
+
+    memcpy(texts->data + texts->size, summary->id.data, size);
+    texts->size += size;
+    info->id = moved(summary, summary->id, to);
+    info->cwd = moved(summary, summary->cwd, to);
+    info->project = moved(summary, summary->project, to);
+    info->title = moved(summary, summary->title, to);
+    info->parent_id = moved(summary, summary->parent_id, to);
+    info->head = moved(summary, summary->head_id, to);
+    info->source = moved(summary, summary->source, to);
 }
 
 /* Metadata are those of the SESSION record, or empty. */
@@ -71,22 +85,25 @@ static enum wal_status describe(const struct wal__core *core,
 {
     struct wal__span first_text;
     enum wal_status status = find_first_text(core, summary, &first_text);
-    size_t size = wal__summary_text_size(summary) + metadata.size;
+    size_t size = wal__summary_text_size(summary);
     uint8_t *room;
 
     if (status != WAL_OK) {
         return status;
     }
     texts->size = 0;
-    if (wal__buf_reserve(texts, size + first_text.size + 1, &room) != WAL_OK) {
+    if (wal__buf_reserve(texts, size + metadata.size + first_text.size,
+                         &room) != WAL_OK) {
         return WAL_ENOMEM;
     }
     info->schema_version = summary->schema_version;
     info->number = summary->number;
     info->flags = describe_flags(summary->flags);
-    keep_texts(summary, texts, info);
+    keep_texts(summary, size, texts, info);
     info->metadata = keep(texts, metadata);
-    info->first_text = keep(texts, first_text);
+    info->first_text = first_text.data == summary->first_text.data
+                           ? moved(summary, first_text, info->id.data)
+                           : keep(texts, first_text);
     info->created_ms = summary->created_ms;
     info->updated_ms = summary->updated_ms;
     info->entries = summary->entries + summary->inherited;

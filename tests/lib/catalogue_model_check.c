@@ -21,12 +21,32 @@ bool model_is_text(struct wal__span span, const char *text)
            (span.size == 0 || memcmp(span.data, text, span.size) == 0);
 }
 
+/* What the catalogue gives has its texts in one piece, the id's first. */
+static bool lie_together(const struct wal__summary *summary)
+{
+    const struct wal__span texts[] = {
+        summary->head_id,    summary->parent_id, summary->cwd,
+        summary->project,    summary->title,     summary->source,
+        summary->first_text,
+    };
+    const uint8_t *begin = summary->id.data;
+    const uint8_t *end = begin + wal__summary_text_size(summary);
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].size > 0 && (texts[i].data < begin + summary->id.size ||
+                                  texts[i].data + texts[i].size > end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool model_is_same(const struct wal__summary *summary,
                    const struct model_session *session)
 {
     const struct wal__summary *wanted = &session->numbers;
 
-    return summary->number == wanted->number &&
+    return lie_together(summary) && summary->number == wanted->number &&
            summary->flags == wanted->flags &&
            summary->session_position == wanted->session_position &&
            summary->fork_sequence == wanted->fork_sequence &&

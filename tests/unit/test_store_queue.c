@@ -485,9 +485,13 @@ static void test_failure__stays_until_it_is_told(void **state)
 {
     (void)state;
 
-    kit_append(session, "a", NULL);
+    /* Both are queued before the first is answered. */
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("a", 0), WAL_OK);
+    await_held();
     assert_int_equal(queue("b", WAL_APPEND_EXPECT), WAL_OK);
     assert_int_equal(queue("c", 0), WAL_OK);
+    hold(&disk.holds_writes, false);
     while (status_now().queue_status == WAL_OK) {
         pause_ms(1);
     }

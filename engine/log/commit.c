@@ -405,7 +405,10 @@ static enum wal_status start_threads(struct wal__committer *committer)
         pthread_join(committer->thread, NULL);
         return WAL_ENOMEM;
     }
+    /* The threads ask for it under the mutex. */
+    pthread_mutex_lock(&committer->mutex);
     committer->running = true;
+    pthread_mutex_unlock(&committer->mutex);
     return WAL_OK;
 }
 

@@ -347,6 +347,7 @@ enum wal_status wal__noop_submit(struct wal_session *session,
         status = make_op(session, batch, options, op, error);
     }
     if (status == WAL_OK) {
+        wal__op_clear(*op);
         (*op)->durability = WAL_DURABLE;
         (*op)->result.appended = batch->entry_count;
         atomic_store(&(*op)->state, WAL__OP_DONE);

@@ -61,7 +61,8 @@ struct wal__op {
     const uint32_t *wake_next[2];
     _Atomic uint32_t state;
     _Atomic uint32_t references;
-    /* Of the answer too. Large: not zeroed, but for what is no text. */
+    /* Of the answer too. Large: their texts are set by who decides, so that
+     * submitting does not touch them. */
     struct wal_error error;
     struct wal_append_result result;
 };
@@ -93,6 +94,8 @@ struct wal__op *wal__op_create(struct wal__op_pool *pool);
 /* Asks the processor for the memory of frames of so many bytes, which will be
  * added soon. */
 void wal__op_expect(const struct wal__op *op, uint64_t size);
+/* Empties the texts of the answer, before it is decided. */
+void wal__op_clear(struct wal__op *op);
 void wal__op_retain(struct wal__op *op);
 void wal__op_release(struct wal__op *op);
 /* Adds a frame with room for a payload of `size` bytes; *payload points to it

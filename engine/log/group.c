@@ -132,6 +132,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
             continue;
         }
         op->next_sequence = group.next_sequence;
+        wal__op_clear(op);
         op->status = op->resolve(committer->client.ctx, op);
         if (op->status == WAL_OK) {
             status = add_op(committer, &group, &sessions, op);

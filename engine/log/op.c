@@ -10,7 +10,8 @@
 #include "format/crc32.h"
 
 enum {
-    SUBJECT_BEGIN = 512 /* bytes that its owner is about to set */
+    SUBJECT_BEGIN = 256, /* bytes that are about to be set */
+    RESULT_BEGIN = 64
 };
 
 /* --- operations that ended ---------------------------------------------- */
@@ -50,6 +51,16 @@ static void leave(struct wal__op_pool *pool)
     atomic_store_explicit(&pool->busy, false, memory_order_release);
 }
 
+/* Of the operation that is taken next. */
+static void expect(struct wal__op *op)
+{
+    if (op != NULL) {
+        wal__expect_write(op, offsetof(struct wal__op, error.file));
+        wal__expect_write(&op->result, RESULT_BEGIN);
+        wal__expect_write(op + 1, SUBJECT_BEGIN);
+    }
+}
+
 /* One that is kept, or null. */
 static struct wal__op *take(struct wal__op_pool *pool)
 {
@@ -62,8 +73,7 @@ static struct wal__op *take(struct wal__op_pool *pool)
     if (op != NULL) {
         pool->first = op->next;
         pool->count--;
-        wal__expect_write(op->next, offsetof(struct wal__op, error));
-        wal__expect_write(op->next + 1, SUBJECT_BEGIN);
+        expect(op->next);
     }
     leave(pool);
     return op;
@@ -104,14 +114,9 @@ struct wal__op *wal__op_create(struct wal__op_pool *pool)
     if (op == NULL) {
         return NULL;
     }
-    memset(op, 0, offsetof(struct wal__op, error));
+    memset(op, 0, offsetof(struct wal__op, error.file));
     memset(&op->result, 0, offsetof(struct wal_append_result, last_id));
     op->result.last_id[0] = '\0';
-    op->result.actual_tail[0] = '\0';
-    memset(&op->error, 0, offsetof(struct wal_error, file));
-    op->error.file[0] = '\0';
-    op->error.text[0] = '\0';
-    op->error.actual[0] = '\0';
     op->pool = pool;
     op->heap = pool->heap;
     op->subject = op + 1;
@@ -127,7 +132,17 @@ void wal__op_expect(const struct wal__op *op, uint64_t size)
     const struct wal__buf *bytes = &op->bytes;
     size_t room = bytes->capacity - bytes->size;
 
-    wal__expect_write(bytes->data + bytes->size, size < room ? size : room);
+    if (room > 0) {
+        wal__expect_write(bytes->data + bytes->size, size < room ? size : room);
+    }
+}
+
+void wal__op_clear(struct wal__op *op)
+{
+    op->error.file[0] = '\0';
+    op->error.text[0] = '\0';
+    op->error.actual[0] = '\0';
+    op->result.actual_tail[0] = '\0';
 }
 
 void wal__op_retain(struct wal__op *op)

@@ -55,8 +55,6 @@ struct wal__op *wal__batch_op(struct wal__core *core, uint32_t session,
     op->resolve = wal__batch_resolve;
     batch = op->subject;
     memset(batch, 0, offsetof(struct wal__batch, expected));
-    batch->expected[0] = '\0';
-    batch->previous_head[0] = '\0';
     batch->core = core;
     batch->session = session;
     batch->entry_count = entry_count;
@@ -327,6 +325,7 @@ static enum wal_status reserve_parts(struct wal__batch *batch,
     if (given->head_count > 0) {
         batch->heads =
             wal__heap_zalloc(heap, given->head_count * sizeof(batch->heads[0]));
+        batch->previous_head[0] = '\0';
     }
     if ((given->document_count > 0 && batch->docs == NULL) ||
         (given->head_count > 0 && batch->heads == NULL)) {

@@ -33,26 +33,30 @@ void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
 }
 
 /* Writes a number below 100. */
-static void put_two(char *out, int value)
+static void put_two(char *out, uint32_t value)
 {
-    out[0] = (char)('0' + value / 10);
-    out[1] = (char)('0' + value % 10);
+    static const char digits[] = "00010203040506070809101112131415161718192021"
+                                 "22232425262728293031323334353637383940414243"
+                                 "44454647484950515253545556575859606162636465"
+                                 "66676869707172737475767778798081828384858687"
+                                 "888990919293949596979899";
+
+    memcpy(out, digits + (size_t)value * 2, 2);
 }
 
 /* The date so many days after 1970-01-01. Years are counted from March, in eras
  * of 400, so that a leap day is the last of its year. */
-static void put_date(char *out, int64_t days)
+static void put_date(char *out, uint32_t days)
 {
-    int64_t since = days + 719468; /* 0000-03-01 */
-    int day = (int)(since % 146097);
-    int year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-    int month;
+    uint32_t since = days + 719468; /* 0000-03-01 */
+    uint32_t day = since % 146097;
+    uint32_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    uint32_t month;
 
     day -= 365 * year + year / 4 - year / 100;
     month = (5 * day + 2) / 153;
     day -= (153 * month + 2) / 5;
-    year += month >= 10;
-    year += (int)(since / 146097) * 400;
+    year += since / 146097 * 400 + (month >= 10);
     put_two(out, year / 100 % 100);
     put_two(out + 2, year % 100);
     put_two(out + 5, month < 10 ? month + 3 : month - 9);
@@ -62,18 +66,37 @@ static void put_date(char *out, int64_t days)
 /* Without the C library, which reads the time zone's file to tell UTC. */
 void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
 {
+    const uint32_t day_ms = 86400000;
     int64_t now = env->io->now_ms(env->io->ctx);
-    int second;
+    uint64_t ms = now < 0 ? 0 : (uint64_t)now;
+    uint32_t left = (uint32_t)(ms % day_ms);
 
-    now = now < 0 ? 0 : now;
-    second = (int)(now / 1000 % 86400);
     memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
-    put_date(out, now / 86400000);
-    put_two(out + 11, second / 3600);
-    put_two(out + 14, second / 60 % 60);
-    put_two(out + 17, second % 60);
-    put_two(out + 20, (int)(now % 1000) / 10);
-    out[22] = (char)('0' + now % 10);
+    put_date(out, (uint32_t)(ms / day_ms));
+    put_two(out + 11, left / 3600000);
+    put_two(out + 14, left / 60000 % 60);
+    put_two(out + 17, left / 1000 % 60);
+    put_two(out + 20, left / 10 % 100);
+    out[22] = (char)('0' + left % 10);
+}
+
+/* Most texts are short and ASCII. */
+static bool is_ascii(struct wal__span text)
+{
+    const uint64_t high = UINT64_C(0x8080808080808080);
+    uint64_t seen = 0;
+    size_t at = 0;
+
+    for (; at + sizeof(seen) <= text.size; at += sizeof(seen)) {
+        uint64_t word;
+
+        memcpy(&word, text.data + at, sizeof(word));
+        seen |= word;
+    }
+    for (; at < text.size; at++) {
+        seen |= text.data[at];
+    }
+    return (seen & high) == 0;
 }
 
 bool wal__text_is_utf8(struct wal__span text)
@@ -81,7 +104,7 @@ bool wal__text_is_utf8(struct wal__span text)
     struct wal__json_span span = {text.data, text.size};
     size_t size;
 
-    return text.size == 0 ||
+    return is_ascii(text) ||
            wal__json_escaped_size(span, &size) == WAL__JSON_OK;
 }
 
@@ -100,7 +123,11 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
                                 const char *what, struct wal__span *span,
                                 struct wal_error *error)
 {
-    if (slice.size > 0 && slice.data == NULL) {
+    if (slice.size == 0) {
+        *span = (struct wal__span){slice.data, 0};
+        return WAL_OK;
+    }
+    if (slice.data == NULL) {
         return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
                          "the %s has a size but no address", what);
     }

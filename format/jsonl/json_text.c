@@ -368,23 +368,45 @@ static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
     return escaped;
 }
 
+/* The first place of a block that skip_blocks does not pass, or BLOCK. */
+static inline size_t find_stop(const struct block *block, uint64_t *carry)
+{
+    uint64_t escaped = find_escaped(block->backslashes, carry);
+    uint64_t stops = (block->quotes & ~escaped) | block->others |
+                     (escaped & ~block->letters);
+
+    if (stops == 0) {
+        return BLOCK;
+    }
+    unsigned first = (unsigned)__builtin_ctzll(stops);
+    return first - (escaped >> first & 1);
+}
+
 __attribute__((target("avx2,bmi"))) static const uint8_t *
 skip_blocks(const uint8_t *at, const uint8_t *end)
 {
+    const uint8_t *begin = at;
     uint64_t carry = 0;
+    struct block block;
 
     for (; end - at >= BLOCK; at += BLOCK) {
-        struct block block;
         read_block(at, &block);
-        uint64_t escaped = find_escaped(block.backslashes, &carry);
-        uint64_t stops = (block.quotes & ~escaped) | block.others |
-                         (escaped & ~block.letters);
-        if (stops != 0) {
-            unsigned first = (unsigned)__builtin_ctzll(stops);
-            return at + first - (escaped >> first & 1);
+        size_t stop = find_stop(&block, &carry);
+        if (stop != BLOCK) {
+            return at + stop;
         }
     }
-    return at - carry;
+    if (at == begin || at == end) {
+        return at - carry;
+    }
+    /* What is left is the end of the last block of all. */
+    unsigned passed = (unsigned)(BLOCK - (end - at));
+    read_block(end - BLOCK, &block);
+    block.quotes >>= passed;
+    block.backslashes >>= passed;
+    block.letters >>= passed;
+    block.others = block.others >> passed | UINT64_C(1) << (BLOCK - passed);
+    return at + find_stop(&block, &carry);
 }
 #endif
 
@@ -410,7 +432,13 @@ wal__json_string_scan(const uint8_t **at, const uint8_t *end, bool *has_escapes)
 {
     bool escapes = false;
 
-    (*at)++;
+    /* Most strings are short, and plain to their end. */
+    *at = skip_plain_blocks(*at + 1, end);
+    if (*at < end && **at == '"') {
+        (*at)++;
+        *has_escapes = false;
+        return WAL__JSON_OK;
+    }
     for (;;) {
         uint32_t code_point;
         enum wal__json_status status = skip_unescaped(at, end);

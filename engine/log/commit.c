@@ -12,17 +12,20 @@
 #include "engine/base/error.h"
 #include "engine/log/answer.h"
 #include "engine/log/group.h"
+#include "engine/log/help.h"
 #include "engine/log/round.h"
 
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
-    SPARE_PAUSE_US = 1000,
     FEW = 2,                 /* no crowd: who comes first commits at once */
     BIT = 8,                 /* of a crowd, built while the others come */
     GATHER_NS_MAX = 200000,  /* waiting for a crowd to come */
     QUICK_SYNC_NS = 1000000, /* or less: who waits does not sleep at once */
-    PATIENCE_NS = 2000000    /* but looks for an answer for so long */
+    PATIENCE_NS = 2000000,   /* but looks for an answer for so long */
+    AWAKE_MAX = 4,           /* callers who may be called to build next */
+    AWAKE_NS = 50000,
+    ROUNDS_MAX = 16 /* groups in one turn for those who are awake */
 };
 
 static bool is_crowded(struct wal__committer *committer)
@@ -41,33 +44,34 @@ static uint64_t patience(struct wal__committer *committer)
 
 /* --- building ----------------------------------------------------------- */
 
-/* Whether a spare is wanted; seen by who builds, made by the spare thread. */
-static void ask_for_spare(struct wal__committer *committer)
+/* The first that is staged whose caller stays awake, when nothing that is
+ * staged waits for a device. */
+static struct wal__op *find_awake(const struct wal__committer *committer)
 {
-    struct wal__spare_job job;
+    struct wal__op *op = committer->first;
 
-    if (!wal__log_wants_spare(committer->log, &job)) {
-        return;
+    if (atomic_load(&committer->awake) == 0 || committer->durable > 0) {
+        return NULL;
     }
-    pthread_mutex_lock(&committer->spare_mutex);
-    if (committer->spare_tail != committer->log->tail->id) {
-        committer->spare_tail = committer->log->tail->id;
-        committer->spare_job = job;
-        committer->spare_wanted = true;
-        pthread_cond_signal(&committer->spare_work);
+    while (op != NULL && atomic_load(&op->awake) != WAL__OP_AWAKE) {
+        op = op->next;
     }
-    pthread_mutex_unlock(&committer->spare_mutex);
+    return op;
 }
 
-/* Ends a turn of building, the mutex being held. */
+/* Ends a turn of building, the mutex being held: a caller that is awake builds
+ * what came meanwhile, else the thread. */
 static void end_turn(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
+    struct wal__op *next = find_awake(committer);
 
-    committer->building = false;
     committer->busy_ns = io->ticks_ns(io->ctx);
-    if (committer->first != NULL ||
-        (committer->unmarked && committer->resting)) {
+    committer->building = next != NULL;
+    if (next != NULL) {
+        atomic_store(&next->awake, WAL__OP_CALLED);
+    } else if (committer->first != NULL ||
+               (committer->unmarked && committer->resting)) {
         pthread_cond_signal(&committer->work);
     }
     pthread_cond_broadcast(&committer->quiet);
@@ -82,6 +86,10 @@ static struct wal__op *take_staged(struct wal__committer *committer)
     committer->last = NULL;
     committer->staged = 0;
     committer->queued = 0;
+    committer->lingers = committer->durable == 0 &&
+                         atomic_load(&committer->crowd) == 0 &&
+                         atomic_load(&committer->awake) > 0;
+    committer->durable = 0;
     committer->taken = committer->submitted;
     pthread_cond_broadcast(&committer->quiet); /* the queue has room */
     return list;
@@ -113,6 +121,7 @@ static void stage(struct wal__committer *committer, struct wal__op *op)
     committer->staged++;
     committer->submitted++;
     committer->queued += op->durability == WAL_QUEUED;
+    committer->durable += op->durability == WAL_DURABLE;
 }
 
 /* Builds what is staged, the mutex being held, and left meanwhile. Puts those
@@ -130,8 +139,23 @@ static struct wal__op **build_staged(struct wal__committer *committer,
     while (*end != NULL) {
         end = &(*end)->next;
     }
+    if (committer->staged == 0) {
+        wal__log_end_lease(committer->log);
+    }
     pthread_mutex_lock(&committer->mutex);
     return end;
+}
+
+/* Builds, after a group that no sync is for, what came meanwhile of callers
+ * that stay awake: to another processor all that a group touches would be new.
+ * The lease is kept for it. */
+static void build_rounds(struct wal__committer *committer, struct wal__op **end)
+{
+    for (int i = 0;
+         i < ROUNDS_MAX && committer->log->passed_on && committer->durable == 0;
+         i++) {
+        end = build_staged(committer, end);
+    }
 }
 
 /*
@@ -162,9 +186,11 @@ static void run_turn(struct wal__committer *committer, uint32_t returning)
         left =
             staged < left && io->ticks_ns(io->ctx) < until ? left - staged : 0;
     }
+    build_rounds(committer, end);
     pthread_mutex_unlock(&committer->mutex);
+    wal__log_end_lease(committer->log);
     atomic_store(&committer->crowd, wal__round_sync(committer, waiting));
-    ask_for_spare(committer);
+    wal__help_ask(committer);
     pthread_mutex_lock(&committer->mutex);
     committer->built = committer->taken;
     end_turn(committer);
@@ -187,6 +213,17 @@ static enum wal_status make_room(struct wal__committer *committer, bool no_wait,
         }
     }
     return WAL_OK;
+}
+
+/* Whose caller waits for no device, while somebody builds, is answered soon, or
+ * builds next; the mutex is held. */
+static void keep_awake(struct wal__committer *committer, struct wal__op *op)
+{
+    if (op->durability == WAL_WRITTEN && !op->apart && committer->running &&
+        atomic_load(&committer->awake) < AWAKE_MAX) {
+        atomic_store(&op->awake, WAL__OP_AWAKE);
+        atomic_fetch_add(&committer->awake, 1);
+    }
 }
 
 enum wal_status wal__committer_submit(struct wal__committer *committer,
@@ -216,9 +253,51 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
         run_turn(committer, 0);
     } else if (!committer->building) {
         pthread_cond_signal(&committer->work);
+    } else {
+        keep_awake(committer, op);
     }
     pthread_mutex_unlock(&committer->mutex);
     return WAL_OK;
+}
+
+/* Builds because the last builder said so, the mutex being held. */
+static void lead(struct wal__committer *committer)
+{
+    if (committer->durable == 0) {
+        run_turn(committer, 0);
+        return;
+    }
+    /* Not to wait for the sync of others. */
+    committer->building = false;
+    pthread_cond_signal(&committer->work);
+    pthread_cond_broadcast(&committer->quiet);
+}
+
+/* Whether the caller of an operation is neither answered nor called. */
+static bool must_wait(struct wal__op *op)
+{
+    return atomic_load(&op->state) != WAL__OP_DONE &&
+           atomic_load(&op->awake) == WAL__OP_AWAKE;
+}
+
+/* Who builds waits for no device, so that the answer, or the call to build what
+ * came meanwhile, comes soon. */
+static void stay_awake(struct wal__committer *committer, struct wal__op *op)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t until = io->ticks_ns(io->ctx) + AWAKE_NS;
+
+    while (must_wait(op) && io->ticks_ns(io->ctx) < until) {
+        sched_yield();
+    }
+    if (atomic_load(&op->state) != WAL__OP_DONE) {
+        pthread_mutex_lock(&committer->mutex);
+        if (atomic_exchange(&op->awake, 0) == WAL__OP_CALLED) {
+            lead(committer);
+        }
+        pthread_mutex_unlock(&committer->mutex);
+    }
+    atomic_fetch_sub(&committer->awake, 1);
 }
 
 enum wal_status wal__committer_wait(struct wal__committer *committer,
@@ -230,6 +309,9 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
             run_turn(committer, 0);
         }
         pthread_mutex_unlock(&committer->mutex);
+    }
+    if (atomic_load(&op->awake) != 0) {
+        stay_awake(committer, op);
     }
     if (timeout_ms < 0 &&
         wal__answer_look(committer->log->env->io, op, patience(committer))) {
@@ -367,37 +449,14 @@ static void *committer_main(void *arg)
     return NULL;
 }
 
-static void *spare_main(void *arg)
-{
-    struct wal__committer *committer = arg;
-
-    pthread_setname_np(pthread_self(), "wal-spare");
-    pthread_mutex_lock(&committer->spare_mutex);
-    while (!committer->stopping) {
-        struct wal__spare_job job = committer->spare_job;
-
-        if (!committer->spare_wanted) {
-            pthread_cond_wait(&committer->spare_work, &committer->spare_mutex);
-            continue;
-        }
-        committer->spare_wanted = false;
-        pthread_mutex_unlock(&committer->spare_mutex);
-        /* Without a spare the rotation makes one, and reports why not. */
-        (void)!wal__log_make_spare(committer->log, &job, SPARE_PAUSE_US, NULL);
-        pthread_mutex_lock(&committer->spare_mutex);
-    }
-    pthread_mutex_unlock(&committer->spare_mutex);
-    return NULL;
-}
-
 static enum wal_status start_threads(struct wal__committer *committer)
 {
     if (pthread_create(&committer->thread, NULL, committer_main, committer) !=
         0) {
         return WAL_ENOMEM;
     }
-    if (pthread_create(&committer->spare_thread, NULL, spare_main, committer) !=
-        0) {
+    if (pthread_create(&committer->spare_thread, NULL, wal__help_main,
+                       committer) != 0) {
         pthread_mutex_lock(&committer->mutex);
         committer->stopping = true;
         pthread_cond_signal(&committer->work);

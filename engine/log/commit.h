@@ -23,6 +23,12 @@ enum wal__op_state {
     WAL__OP_DONE = 2     /* status and results are set */
 };
 
+/* Of the caller of an operation that is staged. */
+enum wal__op_awake {
+    WAL__OP_AWAKE = 1, /* it looks again and again, and may be called */
+    WAL__OP_CALLED = 2 /* it builds next, what is staged then */
+};
+
 /* One frame of an operation, encoded but for its header. */
 struct wal__op_frame {
     struct wal__frame frame;
@@ -60,6 +66,7 @@ struct wal__op {
     /* States of others whose sleepers are to be woken by this one's. */
     const uint32_t *wake_next[2];
     _Atomic uint32_t state;
+    _Atomic uint32_t awake; /* enum wal__op_awake */
     _Atomic uint32_t references;
     /* Of the answer too. Large: their texts are set by who decides, so that
      * submitting does not touch them. */
@@ -123,12 +130,15 @@ struct wal__committer {
     struct wal__op *first;
     struct wal__op *last;
     _Atomic uint32_t staged;
-    uint32_t queued; /* of these, WAL_QUEUED */
+    uint32_t queued;        /* of these, WAL_QUEUED */
+    uint32_t durable;       /* of these, WAL_DURABLE */
+    _Atomic uint32_t awake; /* callers that stay awake for the next builder */
     /* How many the last sync answered: they are about to come again. */
     _Atomic uint32_t crowd;
     bool building;
     bool stopping;
     bool running;       /* the threads exist */
+    bool lingers;       /* what follows this group will be built at once */
     bool resting;       /* the thread sleeps without a time to wake */
     bool unmarked;      /* something was written since the last mark */
     uint64_t busy_ns;   /* when something was last written */
@@ -137,13 +147,14 @@ struct wal__committer {
     uint64_t built;     /* of these, those whose turn is over */
     struct wal__news news;
     pthread_t thread;
-    /* Spares are made beside, by a thread of their own. */
+    /* Help comes from a thread of its own (help.h). */
     pthread_t spare_thread;
     pthread_mutex_t spare_mutex;
     pthread_cond_t spare_work;
     struct wal__spare_job spare_job;
     uint64_t spare_tail; /* segment for which one was asked last */
     bool spare_wanted;
+    bool sync_wanted;
     _Atomic uint64_t acknowledged;
 };
 

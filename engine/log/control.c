@@ -13,7 +13,7 @@
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
 
 enum {
-    CONTROL_VERSION = 5,
+    CONTROL_VERSION = 6,
     LOOK_AGAIN_NS = 5000000
 };
 
@@ -533,6 +533,12 @@ enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
                                   uint32_t stream, struct wal_error *error)
 {
     return wal__control_lock_unless(control, byte, stream, UINT64_MAX, error);
+}
+
+bool wal__control_wanted(struct wal__control *control, uint64_t byte,
+                         uint32_t stream)
+{
+    return atomic_load(&bell_of(control, byte, stream)->waiters) != 0;
 }
 
 void wal__control_unlock(struct wal__control *control, uint64_t byte,

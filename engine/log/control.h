@@ -51,6 +51,7 @@ struct wal__control_stream {
     _Atomic uint64_t rotate;  /* id of a segment that takes no more */
     _Atomic uint64_t indexed; /* id of a tail whose index stands beside it */
     _Atomic uint64_t epoch;   /* of the last process that joined */
+    _Atomic uint64_t builder; /* epoch of who had the lease last */
     _Atomic uint32_t poison;  /* a write or sync failed */
     _Atomic uint32_t holder;  /* process id of the lease's holder, or 0 */
     _Atomic uint64_t holder_start;
@@ -172,6 +173,9 @@ enum wal_status wal__control_lock_unless(struct wal__control *control,
 enum wal_status wal__control_lock_free(struct wal__control *control,
                                        uint64_t byte, uint32_t stream,
                                        int *err) WAL_MUST_USE;
+/* Whether somebody waits for a lock that this process holds. */
+bool wal__control_wanted(struct wal__control *control, uint64_t byte,
+                         uint32_t stream);
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t stream);
 

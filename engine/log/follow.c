@@ -223,7 +223,8 @@ static enum wal_status end_is_zero(struct wal__log *log, bool *zero,
     return WAL_OK;
 }
 
-enum wal_status wal__log_inherit(struct wal__log *log, struct wal_error *error)
+static enum wal_status look_behind(struct wal__log *log,
+                                   struct wal_error *error)
 {
     struct wal__scan_start start;
     enum wal_status status;
@@ -255,4 +256,18 @@ enum wal_status wal__log_inherit(struct wal__log *log, struct wal_error *error)
     atomic_store(&log->shared->written, atomic_load(&log->end));
     wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
     return WAL_OK;
+}
+
+enum wal_status wal__log_inherit(struct wal__log *log, struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (atomic_load(&log->shared->builder) == log->epoch) {
+        return WAL_OK; /* nobody has built since this process did */
+    }
+    status = look_behind(log, error);
+    if (status == WAL_OK) {
+        atomic_store(&log->shared->builder, log->epoch);
+    }
+    return status;
 }

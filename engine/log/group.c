@@ -209,7 +209,11 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         }
     }
     answer_all(first, NULL, status, &error);
-    wal__turn_end(log, &committer->client);
+    if (status == WAL_OK && committer->lingers) {
+        wal__turn_pass_on(log, &committer->client);
+    } else {
+        wal__turn_end(log, &committer->client);
+    }
 }
 
 enum wal_status wal__group_mark(struct wal__committer *committer,

@@ -92,6 +92,7 @@ struct wal__log {
     /* The group being built: its records are applied before they are written,
      * and deciding the next operation may read them. Of its builder alone. */
     const struct wal__group *pending;
+    bool passed_on; /* the lease is held for whose turn is next */
     /* What recovery found. */
     bool must_rotate;
     bool stale; /* what was applied and what is written differ: load again */
@@ -174,6 +175,10 @@ enum wal_status wal__log_inherit(struct wal__log *log,
 enum wal_status wal__log_lease(struct wal__log *log,
                                struct wal_error *error) WAL_MUST_USE;
 void wal__log_release(struct wal__log *log);
+/* The same, when another thread of the process takes it at once; it is freed
+ * all the same when another process waits for it. */
+void wal__log_pass_on(struct wal__log *log);
+void wal__log_end_lease(struct wal__log *log);
 
 /* What a group may need at most. */
 struct wal__demand {
@@ -236,6 +241,11 @@ enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
  * is at it. WAL_EPOISONED when a sync failed. sync.c */
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
+
+/* Whether so much is written and not synced that it should be; and that done,
+ * while who writes goes on. A failure poisons the stream. sync.c */
+bool wal__log_lags(const struct wal__log *log);
+void wal__log_write_behind(struct wal__log *log);
 
 /* A group of the log that is kept names this durable end of the blob stream. */
 void wal__log_name_pack(struct wal__log *log, uint64_t position);
@@ -302,10 +312,12 @@ struct wal__spare_job {
     uint64_t capacity;
 };
 
-/* Whether the tail is half full and no spare is known; by who builds. */
+/* Whether a quarter of the tail is full, and no spare is known; by who
+ * builds. */
 bool wal__log_wants_spare(const struct wal__log *log,
                           struct wal__spare_job *job);
-/* Makes it, slowly when pause_us is not 0. Any thread, one at a time. */
+/* Makes it; with pauses, as long as the tail does not fill too fast, when
+ * pause_us is not 0. Any thread, one at a time. spare.c */
 enum wal_status wal__log_make_spare(struct wal__log *log,
                                     const struct wal__spare_job *job,
                                     uint32_t pause_us,

@@ -1,200 +1,22 @@
 /*
- * rotate.c - from one segment to the next, and the spares made ahead for that
- * (SPEC.md 3.5).
+ * rotate.c - from one segment to the next (SPEC.md 3.5).
  *
  * Invariant: whatever can run out (disk, memory) is taken before the first
  * byte is written; a write that fails after that poisons the store.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/assert.h"
 #include "engine/base/error.h"
-#include "engine/log/log.h"
+#include "engine/log/spare.h"
 #include "format/crc32.h"
 
 enum {
-    SEGMENT_FIRST = 1024 * 1024,
-    SEGMENT_GROWN = 32 * 1024 * 1024,
     MARK_ROOM = 4096 + 256, /* a mark's COMMIT, aligned */
     SEAL_ROOM =
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
 };
-
-/* --- the next segment --------------------------------------------------- */
-
-/* Whether a file of that id can be begun; else it must be made. */
-static bool spare_usable(struct wal__log *log, uint64_t id, uint64_t capacity)
-{
-    struct wal__segment *spare = NULL;
-    bool usable;
-
-    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          &spare, NULL) != WAL_OK) {
-        return false;
-    }
-    usable = !spare->linked && spare->header.version == WAL__FORMAT_VERSION &&
-             spare->header.capacity >= capacity &&
-             spare->header.group_align == log->group_align;
-    if (usable) {
-        struct wal__window window;
-        const uint8_t *bytes;
-
-        wal__window_init(&window, spare);
-        bytes = wal__window_fetch(&window, WAL__SEGMENT_HEADER_SIZE,
-                                  WAL__SEGMENT_HEADER_SIZE);
-        usable = bytes != NULL && bytes[0] == 0 &&
-                 memcmp(bytes, bytes + 1, WAL__SEGMENT_HEADER_SIZE - 1) == 0;
-        wal__window_deinit(&window);
-    }
-    wal__segment_close(spare);
-    return usable;
-}
-
-static uint64_t next_id(const struct wal__log *log)
-{
-    uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
-
-    return (log->highest_id > tail ? log->highest_id : tail) + 1;
-}
-
-/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. Large
- * groups of blobs come one after the other. */
-static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
-{
-    uint64_t capacity = SEGMENT_FIRST;
-    uint64_t others = log->stream == WAL__STREAM_PACK ? 3 * needed : 0;
-
-    if (log->tail != NULL && log->tail->header.capacity >= SEGMENT_FIRST) {
-        capacity = log->tail->header.capacity * 2;
-    }
-    while (capacity < needed + others && capacity < SEGMENT_GROWN) {
-        capacity *= 2;
-    }
-    while (capacity < needed) {
-        capacity *= 2;
-    }
-    if (capacity > SEGMENT_GROWN && needed <= SEGMENT_GROWN) {
-        capacity = SEGMENT_GROWN;
-    }
-    return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
-}
-
-static void fill_header(const struct wal__log *log, uint64_t id,
-                        struct wal__segment_header *header)
-{
-    const struct wal__io *io = log->env->io;
-
-    memset(header, 0, sizeof(*header));
-    header->version = WAL__FORMAT_VERSION;
-    memcpy(header->uuid, log->uuid, sizeof(header->uuid));
-    header->id = id;
-    header->class = log->class;
-    header->group_align = log->group_align;
-    header->created_ms = io->now_ms(io->ctx);
-    io->random(io->ctx, &header->salt, sizeof(header->salt));
-}
-
-static enum wal_status make_segment(struct wal__log *log, uint64_t id,
-                                    uint64_t capacity, uint64_t zeroed,
-                                    uint32_t pause_us, struct wal_error *error)
-{
-    struct wal__segment_header header;
-
-    fill_header(log, id, &header);
-    header.capacity = capacity;
-    return wal__segment_make(log->env, log->directory, &header, zeroed,
-                             pause_us, &log->shared->hurry, error);
-}
-
-enum wal_status wal__log_settle_names(const struct wal__log *log,
-                                      struct wal_error *error)
-{
-    const struct wal__io *io = log->env->io;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-    int err = 0;
-
-    wal__segment_path(log->env, log->directory, 0, path);
-    *strrchr(path, '/') = '\0';
-    status = io->sync_directory(io->ctx, path, &err);
-    if (status != WAL_OK) {
-        return wal__fail(error, status, err, path, 0,
-                         "cannot make the name of a segment durable");
-    }
-    return WAL_OK;
-}
-
-enum wal_status wal__log_lock_spares(struct wal__log *log,
-                                     struct wal_error *error)
-{
-    enum wal_status status;
-
-    pthread_mutex_lock(&log->spare_mutex);
-    status = wal__control_lock(log->control, WAL__LOCK_SPARE + log->stream,
-                               log->stream, error);
-    if (status != WAL_OK) {
-        pthread_mutex_unlock(&log->spare_mutex);
-    }
-    return status;
-}
-
-void wal__log_unlock_spares(struct wal__log *log)
-{
-    wal__control_unlock(log->control, WAL__LOCK_SPARE + log->stream,
-                        log->stream);
-    pthread_mutex_unlock(&log->spare_mutex);
-}
-
-/*
- * Gives a spare that was found its name anew, and makes that durable. Who named
- * it may have died after a sync of the directory that failed, and one that
- * succeeds later says nothing of a name that was lost then. Whoever dies in
- * between leaves what the next attempt makes again.
- */
-static enum wal_status rename_spare(const struct wal__log *log, uint64_t id,
-                                    struct wal_error *error)
-{
-    const struct wal__io *io = log->env->io;
-    char path[WAL__PATH_MAX];
-    char temporary[WAL__PATH_MAX + 8];
-    enum wal_status status;
-    int err = 0;
-
-    wal__segment_path(log->env, log->directory, id, path);
-    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
-    status = io->rename(io->ctx, path, temporary, &err);
-    if (status == WAL_OK) {
-        status = io->rename(io->ctx, temporary, path, &err);
-    }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, err, path, 0,
-                         "cannot give a spare its name");
-    }
-    return wal__log_settle_names(log, error);
-}
-
-/* The spare that stands ready, or one made now: only a little of it is
- * zeroed, since a writer waits. The id is in *id. */
-static enum wal_status obtain_spare(struct wal__log *log, uint64_t needed,
-                                    uint64_t *id, struct wal_error *error)
-{
-    uint64_t tail = log->tail == NULL ? 0 : log->tail->id;
-    enum wal_status status;
-
-    if (log->highest_id > tail && spare_usable(log, log->highest_id, needed)) {
-        *id = log->highest_id;
-        status = rename_spare(log, *id, error);
-    } else {
-        uint64_t capacity = next_capacity(log, needed);
-        uint64_t zeroed = capacity < SEGMENT_FIRST ? capacity : SEGMENT_FIRST;
-
-        *id = next_id(log);
-        status = make_segment(log, *id, capacity, zeroed, 0, error);
-    }
-    return status;
-}
 
 void wal__log_index_header(const struct wal__log *log,
                            struct wal__index_header *header)
@@ -416,7 +238,7 @@ static enum wal_status advance(struct wal__log *log, uint64_t needed,
     seal = ended != NULL && !log->must_rotate &&
            atomic_load(&log->shared->rotate) != ended->id;
     wal__buf_init(&index, log->env->heap);
-    status = obtain_spare(log, needed, &id, error);
+    status = wal__log_obtain_spare(log, needed, &id, error);
     if (status == WAL_OK) {
         status = wal__segment_open(log->env, log->directory, id, log->uuid,
                                    log->class, &segment, error);
@@ -511,15 +333,6 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     return rotate(log, needed, error);
 }
 
-void wal__log_next_header(const struct wal__log *log,
-                          struct wal__segment_header *header)
-{
-    uint64_t live = wal__log_newest(log);
-    uint64_t id = next_id(log);
-
-    fill_header(log, id > live ? id : live + 1, header);
-}
-
 enum wal_status wal__log_install(struct wal__log *log,
                                  struct wal__segment_header *header,
                                  const struct wal__buf *body,
@@ -529,7 +342,7 @@ enum wal_status wal__log_install(struct wal__log *log,
     uint64_t needed = WAL__SEGMENT_HEADER_SIZE + room(log, body->size, bound);
     enum wal_status status;
 
-    header->capacity = next_capacity(log, needed);
+    header->capacity = wal__log_next_capacity(log, needed);
     if (needed > WAL__SEGMENT_MAX) {
         return wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
                          "what a failed sync left takes %" PRIu64
@@ -540,37 +353,5 @@ enum wal_status wal__log_install(struct wal__log *log,
     status = wal__segment_install(log->env, log->directory, header, body->data,
                                   body->size, error);
     log->highest_id = header->id;
-    return status;
-}
-
-/* --- spares ------------------------------------------------------------- */
-
-bool wal__log_wants_spare(const struct wal__log *log,
-                          struct wal__spare_job *job)
-{
-    if (log->tail == NULL || log->tail->sealed ||
-        log->highest_id > log->tail->id ||
-        atomic_load(&log->tail->end) <= log->tail->header.capacity / 2) {
-        return false;
-    }
-    job->id = next_id(log);
-    job->capacity = next_capacity(log, 0);
-    return true;
-}
-
-enum wal_status wal__log_make_spare(struct wal__log *log,
-                                    const struct wal__spare_job *job,
-                                    uint32_t pause_us, struct wal_error *error)
-{
-    enum wal_status status = wal__log_lock_spares(log, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (wal__log_newest(log) < job->id && !spare_usable(log, job->id, 0)) {
-        status = make_segment(log, job->id, job->capacity, job->capacity,
-                              pause_us, error);
-    }
-    wal__log_unlock_spares(log);
     return status;
 }

@@ -13,11 +13,13 @@
 #include "format/frame.h"
 
 enum {
+    FILL_PIECE = 32 * 1024,
     FILL_STEP = 256 * 1024,
-    HEAD_SIZE = 16384 /* header and, nearly always, the whole OPEN */
+    FILL_SYNC = 2 * 1024 * 1024, /* zeros that one sync may have to write */
+    HEAD_SIZE = 16384            /* header and, nearly always, the whole OPEN */
 };
 
-static const uint8_t zeros[FILL_STEP];
+static const uint8_t zeros[FILL_PIECE];
 
 void wal__segment_path(const struct wal__env *env, const char *directory,
                        uint64_t id, char out[WAL__PATH_MAX])
@@ -291,30 +293,62 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
     return at;
 }
 
-/* Writes zeros behind the header, in steps with pauses, so that the disk
- * keeps serving the syncs of writers. */
-static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
-                            uint64_t size, uint32_t pause_us,
-                            const _Atomic uint32_t *hurry, int *err)
+static void rest(const struct wal__env *env, const struct wal__pacer *pacer)
 {
     static const uint32_t never;
+
+    env->io->wait(env->io->ctx, &never, 0, (uint64_t)pacer->pause_us * 1000);
+}
+
+/* The next piece of zeros. Each becomes one folio of the page cache: larger
+ * ones make every write to them slower. */
+static enum wal_status put_zeros(const struct wal__env *env,
+                                 struct wal__file *file, uint64_t *offset,
+                                 uint64_t end, int *err)
+{
+    struct iovec iov = {(void *)(uintptr_t)zeros,
+                        FILL_PIECE - *offset % FILL_PIECE};
+    enum wal_status status;
+
+    if (iov.iov_len > end - *offset) {
+        iov.iov_len = (size_t)(end - *offset);
+    }
+    status = wal__io_write_full(env->io, file, &iov, 1, *offset, err);
+    *offset += iov.iov_len;
+    return status;
+}
+
+/* Writes zeros behind the header in steps, as fast as the pacer says, so that
+ * the disk keeps serving the syncs of writers. */
+static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
+                            uint64_t size, const struct wal__pacer *pacer,
+                            int *err)
+{
     uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
+    uint64_t synced = offset;
     enum wal_status status = WAL_OK;
 
     while (offset < size && status == WAL_OK) {
-        struct iovec iov = {(void *)(uintptr_t)zeros, FILL_STEP};
+        enum wal__pace pace = WAL__PACE_GO;
+        uint64_t end = offset + FILL_STEP - offset % FILL_STEP;
 
-        if (hurry != NULL && atomic_load(hurry) != 0) {
+        if (pacer != NULL) {
+            pace = pacer->next(pacer->ctx, offset);
+        }
+        if (pace == WAL__PACE_STOP) {
             break;
         }
-        if (iov.iov_len > size - offset) {
-            iov.iov_len = (size_t)(size - offset);
+        end = end < size ? end : size;
+        while (offset < end && status == WAL_OK) {
+            status = put_zeros(env, file, &offset, end, err);
         }
-        status = wal__io_write_full(env->io, file, &iov, 1, offset, err);
-        offset += iov.iov_len;
-        if (status == WAL_OK && pause_us != 0) {
+        if (status == WAL_OK && pacer != NULL &&
+            (pace == WAL__PACE_REST || offset - synced >= FILL_SYNC)) {
             status = env->io->sync(env->io->ctx, file, err);
-            env->io->wait(env->io->ctx, &never, 0, (uint64_t)pause_us * 1000);
+            synced = offset;
+        }
+        if (pace == WAL__PACE_REST) {
+            rest(env, pacer);
         }
     }
     return status;
@@ -324,8 +358,7 @@ static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
 struct body {
     const uint8_t *data; /* null: zeros */
     uint64_t size;
-    uint32_t pause_us; /* between steps of zeros; 0: none */
-    const _Atomic uint32_t *hurry;
+    const struct wal__pacer *pacer;
 };
 
 static enum wal_status put_body(const struct wal__env *env,
@@ -335,7 +368,7 @@ static enum wal_status put_body(const struct wal__env *env,
     struct iovec iov = {(void *)(uintptr_t)body->data, (size_t)body->size};
 
     if (body->data == NULL) {
-        return fill(env, file, body->size, body->pause_us, body->hurry, err);
+        return fill(env, file, body->size, body->pacer, err);
     }
     return wal__io_write_full(env->io, file, &iov, 1, WAL__SEGMENT_HEADER_SIZE,
                               err);
@@ -415,14 +448,12 @@ static enum wal_status make_named(const struct wal__env *env,
     return WAL_OK;
 }
 
-enum wal_status wal__segment_make(const struct wal__env *env,
-                                  const char *directory,
-                                  const struct wal__segment_header *header,
-                                  uint64_t zeroed, uint32_t pause_us,
-                                  const _Atomic uint32_t *hurry,
-                                  struct wal_error *error)
+enum wal_status
+wal__segment_make(const struct wal__env *env, const char *directory,
+                  const struct wal__segment_header *header, uint64_t zeroed,
+                  const struct wal__pacer *pacer, struct wal_error *error)
 {
-    const struct body zeros_only = {NULL, zeroed, pause_us, hurry};
+    const struct body zeros_only = {NULL, zeroed, pacer};
     char path[WAL__PATH_MAX];
     bool named = false;
     int ignored;
@@ -443,7 +474,7 @@ enum wal_status wal__segment_install(const struct wal__env *env,
                                      const uint8_t *data, uint64_t size,
                                      struct wal_error *error)
 {
-    const struct body body = {data, size, 0, NULL};
+    const struct body body = {data, size, NULL};
     bool named = false;
 
     /* One that has its name is left: whoever finds it may go by it. */

@@ -50,17 +50,30 @@ enum wal_status wal__segment_open(const struct wal__env *env,
                                   struct wal__segment **segment,
                                   struct wal_error *error) WAL_MUST_USE;
 
+/* How fast zeros are written, asked before each step of them. */
+enum wal__pace {
+    WAL__PACE_GO,
+    WAL__PACE_REST, /* sync, and leave the disk to others for a while */
+    WAL__PACE_STOP  /* no more of them */
+};
+
+struct wal__pacer {
+    enum wal__pace (*next)(void *ctx, uint64_t zeroed);
+    void *ctx;
+    uint32_t pause_us;
+};
+
 /*
  * Makes a spare: a file of its full size with its header, synced, the
- * directory too. An unusable file of that name is removed first. `zeroed`
- * bytes behind the header are written, the rest is only reserved; `hurry` may
- * end the writing early (null: never). Durable on return.
+ * directory too. An unusable file of that name is removed first. The
+ * first `zeroed` bytes are written, or as many of them as the pacer wants
+ * (null: all at once), the rest is only reserved. Durable on return.
  */
 enum wal_status wal__segment_make(const struct wal__env *env,
                                   const char *directory,
                                   const struct wal__segment_header *header,
-                                  uint64_t zeroed, uint32_t pause_us,
-                                  const _Atomic uint32_t *hurry,
+                                  uint64_t zeroed,
+                                  const struct wal__pacer *pacer,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Makes a segment whose content is complete: `size` bytes behind its header,

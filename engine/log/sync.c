@@ -11,6 +11,11 @@
 #include "engine/base/error.h"
 #include "engine/log/log.h"
 
+enum {
+    WRITE_BEHIND = 4 * 1024 * 1024,
+    SYNC_SMALL = 1024 * 1024 /* what syncs usually have to write */
+};
+
 void wal__log_poison(struct wal__log *log)
 {
     atomic_store(&log->shared->poison, 1);
@@ -91,7 +96,7 @@ static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
 {
     struct wal__control_stream *shared = log->shared;
     const struct wal__io *io = log->env->io;
-    uint64_t begin, written;
+    uint64_t begin, written, durable;
     enum wal_status status;
     int err = 0;
 
@@ -103,8 +108,11 @@ static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
     begin = io->ticks_ns(io->ctx);
     atomic_store(&shared->syncing, log->control->process_id);
     written = atomic_load(&shared->written);
+    durable = atomic_load(&shared->durable);
     status = sync_written(log, written, &err);
-    atomic_store(&log->sync_ns, io->ticks_ns(io->ctx) - begin);
+    if (written - durable < SYNC_SMALL) {
+        atomic_store(&log->sync_ns, io->ticks_ns(io->ctx) - begin);
+    }
     if (status == WAL_OK) {
         wal__log_set_durable(log, written);
     } else {
@@ -159,11 +167,31 @@ done:
     return status;
 }
 
+bool wal__log_lags(const struct wal__log *log)
+{
+    uint64_t written = atomic_load(&log->shared->written);
+    uint64_t durable = atomic_load(&log->shared->durable);
+
+    return wal__position_segment(written) == wal__position_segment(durable) &&
+           written >= durable + WRITE_BEHIND;
+}
+
+void wal__log_write_behind(struct wal__log *log)
+{
+    if (wal__log_lags(log) && wal__log_check_poison(log, NULL) == WAL_OK) {
+        (void)!wal__log_sync(log, atomic_load(&log->shared->written), NULL);
+    }
+}
+
 enum wal_status wal__log_lease(struct wal__log *log, struct wal_error *error)
 {
-    enum wal_status status = wal__control_lock(
-        log->control, WAL__LOCK_LEASE + log->stream, log->stream, error);
+    enum wal_status status = WAL_OK;
 
+    if (!log->passed_on) {
+        status = wal__control_lock(log->control, WAL__LOCK_LEASE + log->stream,
+                                   log->stream, error);
+    }
+    log->passed_on = false;
     if (status == WAL_OK) {
         status = wal__control_check_often(log->control, error);
         if (status != WAL_OK) {
@@ -177,4 +205,21 @@ void wal__log_release(struct wal__log *log)
 {
     wal__control_unlock(log->control, WAL__LOCK_LEASE + log->stream,
                         log->stream);
+}
+
+void wal__log_pass_on(struct wal__log *log)
+{
+    log->passed_on = !wal__control_wanted(
+        log->control, WAL__LOCK_LEASE + log->stream, log->stream);
+    if (!log->passed_on) {
+        wal__log_release(log);
+    }
+}
+
+void wal__log_end_lease(struct wal__log *log)
+{
+    if (log->passed_on) {
+        log->passed_on = false;
+        wal__log_release(log);
+    }
 }

@@ -72,6 +72,13 @@ void wal__turn_end(struct wal__log *log, const struct wal__turn_client *client)
     wal__log_release(log);
 }
 
+void wal__turn_pass_on(struct wal__log *log,
+                       const struct wal__turn_client *client)
+{
+    client->unlock(client->ctx);
+    wal__log_pass_on(log);
+}
+
 /* The index beside the tail is removed before anything is appended. */
 static enum wal_status unindex(struct wal__log *log, struct wal_error *error)
 {

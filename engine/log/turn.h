@@ -28,6 +28,11 @@ enum wal_status wal__turn_begin(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
 void wal__turn_end(struct wal__log *log, const struct wal__turn_client *client);
 
+/* Ends it, and leaves the lease to this process's next turn, which follows at
+ * once, unless another process waits for it. */
+void wal__turn_pass_on(struct wal__log *log,
+                       const struct wal__turn_client *client);
+
 /* Makes room for a group. The index beside the tail is removed before. */
 enum wal_status wal__turn_reserve(struct wal__log *log,
                                   const struct wal__demand *demand,

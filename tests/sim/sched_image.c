@@ -80,8 +80,8 @@ static void shorten(void)
     status = env.io->unlink(env.io->ctx, SCHED_ROOT "/log/0000000000000001.seg",
                             &err);
     WAL__ASSERT(status == WAL_OK);
-    status = wal__segment_make(&env, "log", &header, SHORT_CAPACITY, 0, NULL,
-                               &error);
+    status =
+        wal__segment_make(&env, "log", &header, SHORT_CAPACITY, NULL, &error);
     WAL__ASSERT(status == WAL_OK);
     make_open();
 }

@@ -1,0 +1,21 @@
+/*
+ * spare.h - the segment that comes next (SPEC.md 3.5); for rotate.c.
+ *
+ * Who may call: who holds the lease and the lock of spares.
+ */
+#ifndef WAL_LOG_SPARE_H
+#define WAL_LOG_SPARE_H
+
+#include "engine/log/log.h"
+
+/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. Large
+ * groups of blobs come one after the other. */
+uint64_t wal__log_next_capacity(const struct wal__log *log, uint64_t needed);
+
+/* The spare that stands ready, or one made now, without zeros, since a writer
+ * waits. The id is in *id. */
+enum wal_status wal__log_obtain_spare(struct wal__log *log, uint64_t needed,
+                                      uint64_t *id,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -25,7 +25,8 @@ enum {
     PATIENCE_NS = 2000000,   /* but looks for an answer for so long */
     AWAKE_MAX = 4,           /* callers who may be called to build next */
     AWAKE_NS = 50000,
-    ROUNDS_MAX = 16 /* groups in one turn for those who are awake */
+    ROUNDS_MAX = 64, /* groups in one turn for those who are awake */
+    AGAIN_NS = 3000  /* until the next of them comes */
 };
 
 static bool is_crowded(struct wal__committer *committer)
@@ -124,6 +125,21 @@ static void stage(struct wal__committer *committer, struct wal__op *op)
     committer->durable += op->durability == WAL_DURABLE;
 }
 
+/* Those whom no sync keeps come again at once: the lease is kept for the first
+ * of them. */
+static void await_one(struct wal__committer *committer)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t until = io->ticks_ns(io->ctx) + AGAIN_NS;
+
+    while (committer->staged == 0 && io->ticks_ns(io->ctx) < until) {
+        sched_yield();
+    }
+    if (committer->staged == 0) {
+        wal__log_end_lease(committer->log);
+    }
+}
+
 /* Builds what is staged, the mutex being held, and left meanwhile. Puts those
  * that wait for a sync to the end of a list, and gives its new end. */
 static struct wal__op **build_staged(struct wal__committer *committer,
@@ -139,8 +155,8 @@ static struct wal__op **build_staged(struct wal__committer *committer,
     while (*end != NULL) {
         end = &(*end)->next;
     }
-    if (committer->staged == 0) {
-        wal__log_end_lease(committer->log);
+    if (committer->log->passed_on) {
+        await_one(committer);
     }
     pthread_mutex_lock(&committer->mutex);
     return end;

@@ -106,10 +106,14 @@ uint64_t engine_peer::replay(const std::string &name, const visitor &visit)
     return count;
 }
 
-bool engine_peer::read(const std::string &name, uint64_t number,
+std::string engine_peer::key(const std::string &, uint64_t number) const
+{
+    return number_id("e", number);
+}
+
+bool engine_peer::read(const std::string &name, const std::string &key,
                        const visitor &visit)
 {
-    std::string id = number_id("e", number);
     wal_entry found = {};
 
     if (iter == nullptr || name != reading_name) {
@@ -120,7 +124,7 @@ bool engine_peer::read(const std::string &name, uint64_t number,
         reading_name = name;
     }
     found.struct_size = sizeof(found);
-    if (wal_iter_get(iter, slice(id), &found, nullptr) != WAL_OK) {
+    if (wal_iter_get(iter, slice(key), &found, nullptr) != WAL_OK) {
         return false;
     }
     visit(static_cast<const char *>(found.payload.data), found.payload.size);

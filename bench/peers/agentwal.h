@@ -20,7 +20,8 @@ class engine_peer : public peer
     void flush() override;
     std::unique_ptr<peer_session> create(const std::string &name) override;
     uint64_t replay(const std::string &name, const visitor &visit) override;
-    bool read(const std::string &name, uint64_t number,
+    std::string key(const std::string &name, uint64_t number) const override;
+    bool read(const std::string &name, const std::string &key,
               const visitor &visit) override;
     wal_store_info status() const;
 

@@ -72,10 +72,15 @@ class grouped : public peer
     {
         return store->replay(name, visit);
     }
-    bool read(const std::string &name, uint64_t number,
+    std::string key(const std::string &name, uint64_t number) const override
+    {
+        return store->key(name, number);
+    }
+
+    bool read(const std::string &name, const std::string &key,
               const visitor &visit) override
     {
-        return store->read(name, number, visit);
+        return store->read(name, key, visit);
     }
 
     void append(const record &record)

@@ -115,10 +115,10 @@ class message_peer : public peer
         return count;
     }
 
-    bool read(const std::string &name, uint64_t number,
+    bool read(const std::string &, const std::string &key,
               const visitor &visit) override
     {
-        visit_file(path + "/" + record_key(name, number) + ".json", visit);
+        visit_file(path + "/" + key + ".json", visit);
         return true;
     }
 

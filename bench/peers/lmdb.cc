@@ -94,10 +94,9 @@ class lmdb_peer : public batch_peer
         return count;
     }
 
-    bool read(const std::string &name, uint64_t number,
+    bool read(const std::string &, const std::string &wanted,
               const visitor &visit) override
     {
-        std::string wanted = record_key(name, number);
         MDB_val key = value(wanted);
         MDB_val data = {};
 

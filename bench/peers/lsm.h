@@ -73,10 +73,10 @@ template <typename api> class lsm_peer : public batch_peer
         return count;
     }
 
-    bool read(const std::string &name, uint64_t number,
+    bool read(const std::string &, const std::string &key,
               const visitor &visit) override
     {
-        return api::get(db, reading, record_key(name, number), visit);
+        return api::get(db, reading, key, visit);
     }
 
   private:

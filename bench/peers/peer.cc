@@ -54,7 +54,12 @@ std::vector<peer_kind> collect()
 
 } // namespace
 
-bool peer::read(const std::string &, uint64_t, const visitor &)
+std::string peer::key(const std::string &name, uint64_t number) const
+{
+    return record_key(name, number);
+}
+
+bool peer::read(const std::string &, const std::string &, const visitor &)
 {
     return false;
 }

@@ -58,9 +58,12 @@ class peer
     /* Gives all payloads of a session in order; how many. One thread. */
     virtual uint64_t replay(const std::string &name, const visitor &visit) = 0;
 
-    /* Gives the payload of one entry; whether it is there. One thread. Only
-     * where the kind says so. */
-    virtual bool read(const std::string &name, uint64_t number,
+    /* What the session's entry is called here. */
+    virtual std::string key(const std::string &name, uint64_t number) const;
+
+    /* Gives the payload of one entry by its key; whether it is there. One
+     * thread. Only where the kind says so. */
+    virtual bool read(const std::string &name, const std::string &key,
                       const visitor &visit);
 };
 

@@ -156,10 +156,10 @@ class sqlite_peer : public batch_peer
     {
         return own.scan(name, visit);
     }
-    bool read(const std::string &name, uint64_t number,
+    bool read(const std::string &, const std::string &key,
               const visitor &visit) override
     {
-        return own.get(record_key(name, number), visit);
+        return own.get(key, visit);
     }
 
   private:

@@ -221,7 +221,7 @@ struct outcome {
 outcome measure(const crowd &crowd, size_t shape, const std::string &place,
                 int round)
 {
-    const double duration = bench::pick(0.15, 1.0, 5.0);
+    const double duration = bench::pick(0.1, 0.5, 5.0);
     bench::folder own;
     std::string signal = own / "start";
     start start(signal);

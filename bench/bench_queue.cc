@@ -62,7 +62,7 @@ wal_store *open_slow(const std::string &path)
 
 void queued(benchmark::State &state, bool named)
 {
-    const int rounds = bench::pick(10, 20, 100);
+    const int rounds = bench::pick(6, 20, 100);
     bench::folder place;
     bench::source source(20260101);
     const std::string payload = source.message(size);

@@ -210,8 +210,8 @@ void open_store(benchmark::State &state, const store_size &size)
         {"clean close", closed, 0, {}, {}, {}, {}, {}}};
     std::string file = place / "pass";
 
-    if (!bench::has_room(state, std::string("opening a store of ") + size.name,
-                         place, size.bytes + size.bytes / 10 + (1 << 29))) {
+    if (!bench::has_room(state, std::string("open, ") + size.name, place,
+                         size.bytes + size.bytes / 10 + (1 << 29))) {
         return;
     }
     {
@@ -258,7 +258,7 @@ void setup()
         const store_size &size = sizes[i];
 
         if (i >= count) {
-            bench::leave_out(std::string("opening a store of ") + size.name,
+            bench::leave_out(std::string("open, ") + size.name,
                              i == 1 ? "not with --quick" : "only with --long");
             continue;
         }

@@ -158,6 +158,11 @@ def join(old, new):
         fresh = {key(kind, each): each for each in new[kind]}
         joined[kind] = [fresh.pop(key(kind, each), each) for each in old[kind]]
         joined[kind] += fresh.values()
+    # What begins the question of a row is no longer left out.
+    joined["omissions"] = [
+        each for each in joined["omissions"]
+        if not any(row["question"].startswith(each["left_out"])
+                   for row in joined["rows"])]
     return joined
 
 

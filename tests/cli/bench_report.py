@@ -131,6 +131,10 @@ def add_keeps_what_was_there():
         wanted=1)
     assert json.loads(read("out.json")) == joined
     run("more", "--add", wanted=2)
+    write("late", lines_of([dict(ROW, question="LMDB, after all")]))
+    assert joined["omissions"] == [OMISSION], joined
+    run("late", "--json", "out.json", "--add", "--fact", "linux=Linux 6")
+    assert json.loads(read("out.json"))["omissions"] == []
 
 
 def refuses_what_is_broken():

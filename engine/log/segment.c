@@ -15,8 +15,7 @@
 enum {
     FILL_PIECE = 32 * 1024,
     FILL_STEP = 256 * 1024,
-    FILL_SYNC = 2 * 1024 * 1024, /* zeros that one sync may have to write */
-    HEAD_SIZE = 16384            /* header and, nearly always, the whole OPEN */
+    HEAD_SIZE = 16384 /* header and, nearly always, the whole OPEN */
 };
 
 static const uint8_t zeros[FILL_PIECE];
@@ -318,6 +317,19 @@ static enum wal_status put_zeros(const struct wal__env *env,
     return status;
 }
 
+/* Has the disk begin with zeros that are written: a sync of all of them at once
+ * would keep it from the syncs of writers for long. */
+static enum wal_status begin_disk(const struct wal__env *env,
+                                  struct wal__file *file, uint64_t offset,
+                                  uint64_t end, int *err)
+{
+    if (env->io->write_back == NULL) {
+        return env->io->sync(env->io->ctx, file, err);
+    }
+    env->io->write_back(env->io->ctx, file, offset, end - offset);
+    return WAL_OK;
+}
+
 /* Writes zeros behind the header in steps, as fast as the pacer says, so that
  * the disk keeps serving the syncs of writers. */
 static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
@@ -325,11 +337,11 @@ static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
                             int *err)
 {
     uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
-    uint64_t synced = offset;
     enum wal_status status = WAL_OK;
 
     while (offset < size && status == WAL_OK) {
         enum wal__pace pace = WAL__PACE_GO;
+        uint64_t begin = offset;
         uint64_t end = offset + FILL_STEP - offset % FILL_STEP;
 
         if (pacer != NULL) {
@@ -342,10 +354,8 @@ static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
         while (offset < end && status == WAL_OK) {
             status = put_zeros(env, file, &offset, end, err);
         }
-        if (status == WAL_OK && pacer != NULL &&
-            (pace == WAL__PACE_REST || offset - synced >= FILL_SYNC)) {
-            status = env->io->sync(env->io->ctx, file, err);
-            synced = offset;
+        if (status == WAL_OK && pacer != NULL) {
+            status = begin_disk(env, file, begin, offset, err);
         }
         if (pace == WAL__PACE_REST) {
             rest(env, pacer);

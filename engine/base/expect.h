@@ -22,10 +22,11 @@ static inline size_t wal__expect_end(uint64_t size)
 
 static inline void wal__expect_read(const void *bytes, uint64_t size)
 {
+    const uint8_t *line = bytes;
     size_t end = wal__expect_end(size);
 
     for (size_t i = 0; i < end; i += WAL__EXPECT_LINE) {
-        __builtin_prefetch((const uint8_t *)bytes + i, 0);
+        __builtin_prefetch(&line[i], 0);
     }
 }
 

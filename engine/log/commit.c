@@ -177,15 +177,15 @@ static void build_rounds(struct wal__committer *committer, struct wal__op **end)
 /*
  * Builds what is staged in this thread and syncs it, the mutex being held, and
  * left meanwhile. `returning` more are about to come, one after the other: they
- * are waited for, for half the time that a sync takes at most, and built in
- * bits meanwhile, so that one sync is for all.
+ * are waited for, as long as a sync takes at most, and built in bits meanwhile,
+ * so that one sync is for all.
  */
 static void run_turn(struct wal__committer *committer, uint32_t returning)
 {
     const struct wal__io *io = committer->log->env->io;
-    uint64_t wait = atomic_load(&committer->log->sync_ns);
-    uint64_t until =
-        io->ticks_ns(io->ctx) + (wait < GATHER_NS_MAX ? wait : GATHER_NS_MAX);
+    uint64_t sync_ns = atomic_load(&committer->log->sync_ns);
+    uint64_t until = io->ticks_ns(io->ctx) +
+                     (sync_ns < GATHER_NS_MAX ? sync_ns : GATHER_NS_MAX);
     uint32_t left = committer->staged + returning;
     struct wal__op *waiting = NULL;
     struct wal__op **end = &waiting;

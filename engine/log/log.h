@@ -312,8 +312,8 @@ struct wal__spare_job {
     uint64_t capacity;
 };
 
-/* Whether a quarter of the tail is full, and no spare is known; by who
- * builds. */
+/* Whether the tail is so full that a spare should be made, and no spare is
+ * known; by who builds. */
 bool wal__log_wants_spare(const struct wal__log *log,
                           struct wal__spare_job *job);
 /* Makes it; with pauses, as long as the tail does not fill too fast, when

@@ -201,12 +201,19 @@ void wal__log_next_header(const struct wal__log *log,
 
 /* --- spares ------------------------------------------------------------- */
 
+/* How much of a segment is to be full when the next one is begun: those after
+ * the first are of stores that grow, and the sooner, the calmer it is made. */
+static uint64_t begun(uint64_t capacity)
+{
+    return capacity > SEGMENT_FIRST ? capacity / 16 : capacity / 4;
+}
+
 bool wal__log_wants_spare(const struct wal__log *log,
                           struct wal__spare_job *job)
 {
     if (log->tail == NULL || log->tail->sealed ||
         log->highest_id > log->tail->id ||
-        atomic_load(&log->tail->end) <= log->tail->header.capacity / 4) {
+        atomic_load(&log->tail->end) <= begun(log->tail->header.capacity)) {
         return false;
     }
     job->id = next_id(log);
@@ -222,15 +229,16 @@ struct filling {
     uint64_t room; /* behind it in the tail */
 };
 
-/* Whether the zeros get along at least twice as fast as the tail fills. */
+/* Whether the zeros get along faster than the tail fills, by a quarter: what is
+ * left of it when they are there is time enough for their sync. */
 static bool is_ahead(const struct filling *filling, uint64_t zeroed)
 {
     uint64_t written = atomic_load(&filling->log->shared->written);
 
     return wal__position_segment(written) ==
                wal__position_segment(filling->from) &&
-           zeroed * filling->room >=
-               (written - filling->from) * filling->capacity * 2;
+           zeroed * filling->room * 4 >=
+               (written - filling->from) * filling->capacity * 5;
 }
 
 static enum wal__pace next_pace(void *ctx, uint64_t zeroed)

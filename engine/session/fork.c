@@ -349,6 +349,7 @@ static enum wal_status add_compaction(struct making *making,
     frame->frame.kind = WAL__KIND_COMPACTION_SUMMARY;
     frame->frame.id_hash = wal__id_hash(id, sizeof(id));
     memcpy(making->op->result.last_id, id, sizeof(id));
+    making->op->result.last_id[sizeof(id)] = '\0';
     return WAL_OK;
 }
 

@@ -368,8 +368,9 @@ static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
     return escaped;
 }
 
-/* The first place of a block that skip_blocks does not pass, or BLOCK. */
-static inline size_t find_stop(const struct block *block, uint64_t *carry)
+/* The first place of a block that skip_blocks does not pass, or BLOCK; -1: the
+ * backslash before the block. */
+static inline ptrdiff_t find_stop(const struct block *block, uint64_t *carry)
 {
     uint64_t escaped = find_escaped(block->backslashes, carry);
     uint64_t stops = (block->quotes & ~escaped) | block->others |
@@ -378,8 +379,8 @@ static inline size_t find_stop(const struct block *block, uint64_t *carry)
     if (stops == 0) {
         return BLOCK;
     }
-    unsigned first = (unsigned)__builtin_ctzll(stops);
-    return first - (escaped >> first & 1);
+    int first = __builtin_ctzll(stops);
+    return first - (int)(escaped >> first & 1);
 }
 
 __attribute__((target("avx2,bmi"))) static const uint8_t *
@@ -391,13 +392,13 @@ skip_blocks(const uint8_t *at, const uint8_t *end)
 
     for (; end - at >= BLOCK; at += BLOCK) {
         read_block(at, &block);
-        size_t stop = find_stop(&block, &carry);
+        ptrdiff_t stop = find_stop(&block, &carry);
         if (stop != BLOCK) {
             return at + stop;
         }
     }
     if (at == begin || at == end) {
-        return at - carry;
+        return at - (ptrdiff_t)carry;
     }
     /* What is left is the end of the last block of all. */
     unsigned passed = (unsigned)(BLOCK - (end - at));

@@ -289,7 +289,7 @@ static inline void die_at_open(struct workload *w, size_t put)
 {
     const struct sim_fault death = {.call = SIM_PWRITEV,
                                     .path = "log/0000000000000002.seg",
-                                    .after = 5, /* zeros, and the header */
+                                    .after = 1, /* the header */
                                     .effect = SIM_KILL_BEFORE,
                                     .put = put};
 

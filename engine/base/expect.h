@@ -15,15 +15,19 @@ enum {
     WAL__EXPECT_MAX = 2048
 };
 
-static inline size_t wal__expect_end(uint64_t size)
+/* A caller may have given a size without bytes. */
+static inline size_t wal__expect_end(const void *bytes, uint64_t size)
 {
+    if (bytes == NULL) {
+        return 0;
+    }
     return size < WAL__EXPECT_MAX ? (size_t)size : WAL__EXPECT_MAX;
 }
 
 static inline void wal__expect_read(const void *bytes, uint64_t size)
 {
     const uint8_t *line = bytes;
-    size_t end = wal__expect_end(size);
+    size_t end = wal__expect_end(bytes, size);
 
     for (size_t i = 0; i < end; i += WAL__EXPECT_LINE) {
         __builtin_prefetch(&line[i], 0);
@@ -44,7 +48,7 @@ static inline void wal__expect_own(const uint8_t *line)
 
 static inline void wal__expect_write(const void *bytes, uint64_t size)
 {
-    size_t end = wal__expect_end(size);
+    size_t end = wal__expect_end(bytes, size);
 
     for (size_t i = 0; i < end; i += WAL__EXPECT_LINE) {
         wal__expect_own((const uint8_t *)bytes + i);

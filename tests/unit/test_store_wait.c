@@ -426,10 +426,11 @@ static void test_store_wait__killed_waiters_leave_nothing(void **state)
 
     make_store();
     for (int i = 0; i < 5; i++) {
-        pid_t child = fork();
+        pid_t child;
 
-        assert_true(child >= 0);
         atomic_store(&talk->ready, 0);
+        child = fork();
+        assert_true(child >= 0);
         if (child == 0) {
             _exit(watch(talk, 0, 1));
         }

@@ -19,7 +19,7 @@ enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
     FEW = 2,                 /* no crowd: who comes first commits at once */
-    BIT = 8,                 /* of a crowd, built while the others come */
+    BIT = 16,                /* of a crowd, built while the others come */
     GATHER_NS_MAX = 200000,  /* waiting for a crowd to come */
     QUICK_SYNC_NS = 1000000, /* or less: who waits does not sleep at once */
     PATIENCE_NS = 2000000,   /* but looks for an answer for so long */

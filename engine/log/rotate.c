@@ -291,6 +291,10 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
         if (status == WAL_OK) {
             status = advance(log, needed, error);
         }
+        if (status != WAL_OK) {
+            /* A seal may stand behind the end: the next turn looks for it. */
+            atomic_store(&log->shared->builder, 0);
+        }
         wal__log_unlock_spares(log);
     }
     return status;

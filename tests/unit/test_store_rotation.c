@@ -6,6 +6,11 @@
 #include "tests/lib/store_kit.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
+
+#include "engine/base/heap.h"
+#include "engine/log/control.h"
+#include "engine/store.h"
 
 enum {
     SESSIONS = 5,
@@ -345,6 +350,70 @@ static void test_rotation__passes_a_session_that_sleeps(void **state)
     end(&bench);
 }
 
+/* Another process holds the sync turn. */
+static atomic_bool is_held;
+
+static enum wal_status lock_or_not(void *ctx, struct wal__file *file,
+                                   uint64_t offset, enum wal__io_lock mode,
+                                   int *sys_errno)
+{
+    if (is_held && offset == WAL__LOCK_SYNC && mode == WAL__IO_EXCLUSIVE_LOCK) {
+        return WAL_ELOCKED;
+    }
+    return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
+}
+
+static enum wal_status append_sized(struct wal_session *session, const char *id,
+                                    uint32_t size)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_DURABLE};
+    struct wal_entry entry = kit_entry(id, NULL, "");
+    char *payload = malloc(size);
+    enum wal_status status;
+
+    assert_non_null(payload);
+    fill(payload, size, size);
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload = (struct wal_slice){payload, size};
+    status = wal_append(session, &entry, 1, &options, NULL, NULL);
+    free(payload);
+    return status;
+}
+
+/* A segment that was sealed, and whose seal could not be synced, is not written
+ * to again: it would be read up to its seal alone. */
+static void test_rotation__nothing_follows_a_seal(void **state)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE,
+                                       .lock_timeout_ms = 20};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+
+    (void)state;
+    io.lock = lock_or_not;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
+        WAL_OK);
+    session = kit_create(store, "s");
+    for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
+        assert_int_equal(append_sized(session, id, 200 * 1024), WAL_OK);
+    }
+    is_held = true;
+    assert_int_equal(append_sized(session, "large", 240 * 1024), WAL_ELOCKED);
+    is_held = false;
+    assert_int_equal(append_sized(session, "e", 100), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+    store = kit_store();
+    session = kit_session(store, "s");
+    kit_branch(session, "a b c d e");
+    wal_session_close(session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +423,7 @@ int main(void)
         KIT_TEST(test_rotation__of_entries_larger_than_a_segment),
         KIT_TEST(test_rotation__with_thousands_of_sessions),
         KIT_TEST(test_rotation__passes_a_session_that_sleeps),
+        KIT_TEST(test_rotation__nothing_follows_a_seal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

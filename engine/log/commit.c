@@ -34,13 +34,23 @@ static bool is_crowded(struct wal__committer *committer)
     return committer->running && atomic_load(&committer->crowd) > FEW;
 }
 
+/* Whether all others run while this thread yields: one of a real-time class
+ * keeps the kernel's own threads from the sync that is waited for. */
+static bool yields_to_all(void)
+{
+    int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+
+    return policy != SCHED_FIFO && policy != SCHED_RR;
+}
+
 /* How long to look for an answer before sleeping: to wake each of a crowd takes
  * longer than a quick sync. */
 static uint64_t patience(struct wal__committer *committer)
 {
     bool is_quick = atomic_load(&committer->log->sync_ns) < QUICK_SYNC_NS;
 
-    return is_crowded(committer) && is_quick ? PATIENCE_NS : 0;
+    return is_crowded(committer) && is_quick && yields_to_all() ? PATIENCE_NS
+                                                                : 0;
 }
 
 /* --- building ----------------------------------------------------------- */

@@ -17,6 +17,7 @@ namespace
 {
 
 const uint64_t few = 10;
+const uint64_t last = 50;  /* entries that are loaded before one */
 const size_t id_room = 64; /* of a line: its id is there */
 
 struct forks {
@@ -151,36 +152,9 @@ void fork_durably(benchmark::State &state)
 
 /* --- loading up to an entry --------------------------------------------- */
 
-/* Opens the session's branch up to an entry in its middle and reads the last
- * 50 entries before it. */
-double load_up_to(wal_session *session, uint64_t count)
-{
-    std::string id = bench::number_id("e", count / 2);
-    wal_iter_options options = {};
-    wal_entry entry = {};
-    wal_iter *iter = nullptr;
-    uint64_t left = 50;
-
-    options.struct_size = sizeof(options);
-    options.up_to = bench::slice(id);
-    options.skip = count / 2 + 1 - left;
-    entry.struct_size = sizeof(entry);
-    double begin = bench::now();
-    bench::require(wal_iter_open(session, &options, &iter, nullptr) == WAL_OK,
-                   "cannot open an iterator");
-    while (wal_iter_next(iter, &entry, nullptr) == WAL_OK) {
-        left--;
-    }
-    double gone = bench::now() - begin;
-    bench::require(left == 0 && bench::text(entry.id) == id,
-                   "other entries were loaded");
-    wal_iter_close(iter);
-    return gone;
-}
-
-/* All entries up to one in the session's middle, as a resumed agent loads
- * them. */
-double load_all_up_to(wal_session *session, uint64_t count)
+/* Opens the session's branch up to an entry in its middle and reads so many of
+ * the last entries before it; seconds. */
+double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
 {
     std::string id = bench::number_id("e", count / 2);
     wal_iter_options options = {};
@@ -190,6 +164,7 @@ double load_all_up_to(wal_session *session, uint64_t count)
 
     options.struct_size = sizeof(options);
     options.up_to = bench::slice(id);
+    options.skip = count / 2 + 1 - wanted;
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
     bench::require(wal_iter_open(session, &options, &iter, nullptr) == WAL_OK,
@@ -198,10 +173,16 @@ double load_all_up_to(wal_session *session, uint64_t count)
         found++;
     }
     double gone = bench::now() - begin;
-    bench::require(found == count / 2 + 1 && bench::text(entry.id) == id,
+    bench::require(found == wanted && bench::text(entry.id) == id,
                    "other entries were loaded");
     wal_iter_close(iter);
     return gone;
+}
+
+/* All entries up to that one, as a resumed agent loads them. */
+double load_all_up_to(wal_session *session, uint64_t count)
+{
+    return load_up_to(session, count, count / 2 + 1);
 }
 
 /* The same of a file: its lines, until the id is found. */
@@ -270,11 +251,11 @@ void load(benchmark::State &state)
 
     bench::fill_session(longer, 0, many, 200, source);
     bench::fill_session(shorter, 0, other, 200, source);
-    load_up_to(longer, many);
-    load_up_to(shorter, other);
+    load_up_to(longer, many, last);
+    load_up_to(shorter, other, last);
     for (auto _ : state) {
-        times.add(load_up_to(longer, many));
-        bares.add(load_up_to(shorter, other));
+        times.add(load_up_to(longer, many, last));
+        bares.add(load_up_to(shorter, other, last));
         state.SetIterationTime(times.median());
     }
     wal_session_close(longer);

@@ -459,8 +459,7 @@ static void *committer_main(void *arg)
     while (!committer->stopping || committer->first != NULL) {
         if (committer->building) {
             pthread_cond_wait(&committer->quiet, &committer->mutex);
-        } else if (committer->first != NULL ||
-                   atomic_load(&committer->crowd) > FEW) {
+        } else if (committer->first != NULL || is_crowded(committer)) {
             run_turn(committer, committer->crowd);
         } else if (wait_for_work(committer) && !committer->building) {
             committer->building = true;

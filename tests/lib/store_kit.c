@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "engine/base/assert.h"
+#include "tests/lib/xorshift.h"
 
 struct place {
     char path[PATH_MAX];
@@ -290,10 +291,7 @@ struct wal_session_info kit_info(struct wal_session *session)
 
 uint64_t kit_random(uint64_t *state)
 {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545f4914f6cdd1dull;
+    return xorshift_next(state);
 }
 
 uint64_t kit_seed(void)

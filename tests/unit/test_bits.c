@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "engine/base/bits.h"
+#include "tests/lib/xorshift.h"
 
 enum {
     RANGE = 200000,
@@ -21,13 +22,9 @@ enum {
 
 static uint64_t seed = 20240611;
 
-/* xorshift64* */
 static uint64_t next_random(void)
 {
-    seed ^= seed >> 12;
-    seed ^= seed << 25;
-    seed ^= seed >> 27;
-    return seed * UINT64_C(0x2545F4914F6CDD1D);
+    return xorshift_next(&seed);
 }
 
 /* A heap that has nothing to give while it fails. */

@@ -18,16 +18,13 @@
 #include "engine/session/line_count.h"
 #include "format/line_diff.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/xorshift.h"
 
 static uint64_t seed = 20240611;
 
-/* xorshift64* */
 static uint64_t next_random(void)
 {
-    seed ^= seed >> 12;
-    seed ^= seed << 25;
-    seed ^= seed >> 27;
-    return seed * UINT64_C(0x2545F4914F6CDD1D);
+    return xorshift_next(&seed);
 }
 
 static uint32_t below(uint32_t limit)

@@ -13,16 +13,13 @@
 #include <string.h>
 
 #include "engine/base/map.h"
+#include "tests/lib/xorshift.h"
 
 static uint64_t seed = 20240611;
 
-/* xorshift64* */
 static uint64_t next_random(void)
 {
-    seed ^= seed >> 12;
-    seed ^= seed << 25;
-    seed ^= seed >> 27;
-    return seed * UINT64_C(0x2545F4914F6CDD1D);
+    return xorshift_next(&seed);
 }
 
 /* A heap that fails its allocation number `fail_at`, from 1 on. */

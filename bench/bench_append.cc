@@ -5,18 +5,18 @@
  * of its own, against a bare loop that syncs batches of exactly as many
  * entries, and against what agents use instead.
  */
-#include "bench/crowd.h"
 #include "bench/peers/agentwal.h"
+#include "bench/writer_pool.h"
 
 namespace
 {
 
-const size_t crowds[] = {1, 4, 16, 64};
+const size_t writer_counts[] = {1, 4, 16, 64};
 const uint64_t bare_size = 64 << 20;
-const size_t step = 3; /* from who begins a turn to who begins the next */
+const size_t step = 3; /* from who begins a repetition to who begins the next */
 const bench::shape &mixed = bench::shapes[0];
 
-/* What a contest may take of the disk at most. */
+/* What a comparison may take of the disk at most. */
 uint64_t disk_size()
 {
     return bench::pick<uint64_t>(1, 2, 16) << 30;
@@ -41,8 +41,8 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
 {
     const int block = bench::pick(100, 500, 2000);
     bench::folder place;
-    bench::bare_log bare(place / "bare", bare_size);
-    bench::engine_peer store(place / "store", bench::promise::durable);
+    bench::raw_log bare(place / "bare", bare_size);
+    bench::engine_peer store(place / "store", bench::guarantee::durable);
     std::unique_ptr<bench::peer_session> session = store.create("s");
     std::vector<std::string> payloads = bench::make_payloads(shape, 1);
     timed engine, limit;
@@ -91,7 +91,7 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
 /* --- so many writers ---------------------------------------------------- */
 
 /* Batches of so many entries, each batch written and synced at once. */
-double bare_rate(bench::bare_log &bare, double entry_size, size_t count,
+double bare_rate(bench::raw_log &bare, double entry_size, size_t count,
                  double duration)
 {
     auto batch = static_cast<uint64_t>(entry_size * static_cast<double>(count));
@@ -106,36 +106,36 @@ double bare_rate(bench::bare_log &bare, double entry_size, size_t count,
 }
 
 /* The engine, the bare limits and the peers, in turns. */
-struct contest {
+struct comparison {
     size_t threads;
     std::string name;
     std::vector<std::vector<std::string>> payloads;
-    bench::bare_log by_call, by_flag;
-    bench::crowd engine;
-    std::vector<std::unique_ptr<bench::crowd>> peers;
+    bench::raw_log by_call, by_flag;
+    bench::writer_pool engine;
+    std::vector<std::unique_ptr<bench::writer_pool>> peers;
     bench::series calls, flags;
     size_t turns = 0;
 
-    contest(const bench::folder &place, size_t count, const bench::shape &shape,
-            bool with_peers)
+    comparison(const bench::folder &place, size_t count,
+               const bench::shape &shape, bool with_peers)
         : threads(count),
           name("durable append, " + std::to_string(count) +
                (count == 1 ? " thread, " : " threads, ") + shape.name),
-          payloads(bench::crowd_payloads(shape, count)),
+          payloads(bench::writer_payloads(shape, count)),
           by_call(place / "bare", bare_size),
           by_flag(place / "flag", bare_size, bench::synced_by::flag),
-          engine(bench::engine_kind(bench::promise::durable), place / "store",
+          engine(bench::engine_kind(bench::guarantee::durable), place / "store",
                  count, payloads)
     {
         for (const bench::peer_kind &kind : bench::peer_kinds()) {
-            if (with_peers && kind.promise == bench::promise::durable) {
-                peers.push_back(std::make_unique<bench::crowd>(
+            if (with_peers && kind.guarantee == bench::guarantee::durable) {
+                peers.push_back(std::make_unique<bench::writer_pool>(
                     kind, place / kind.name, count, payloads));
             }
         }
     }
 
-    /* Each once, but every turn another begins, and none while the system
+    /* Each once, but every repetition another begins, and none while the system
      * still writes what the one before it left. */
     double run(const bench::folder &place, double duration)
     {
@@ -144,61 +144,64 @@ struct contest {
             [&] { calls.add(bare_rate(by_call, log(), threads, duration)); },
             [&] { flags.add(bare_rate(by_flag, log(), threads, duration)); }};
 
-        for (std::unique_ptr<bench::crowd> &peer : peers) {
+        for (std::unique_ptr<bench::writer_pool> &peer : peers) {
             all.push_back([&] { peer->run_for(duration); });
         }
         for (size_t i = 0; i < all.size(); i++) {
-            bench::settle(place.path());
+            bench::sync_file_system(place.path());
             all[(i + turns * step) % all.size()]();
         }
         turns++;
-        return engine.of(&bench::turn::rate).median();
+        return engine.of(&bench::repetition::rate).median();
     }
 
     /* Bytes that the log grows by for an entry. */
     double log() const
     {
-        return engine.of(&bench::turn::log).median();
+        return engine.of(&bench::repetition::log).median();
     }
 
     void check()
     {
         engine.check();
-        for (std::unique_ptr<bench::crowd> &peer : peers) {
+        for (std::unique_ptr<bench::writer_pool> &peer : peers) {
             peer->check();
         }
     }
 };
 
-std::string latency_text(const bench::crowd &crowd)
+std::string latency_text(const bench::writer_pool &writer_pool)
 {
-    return "p50 " + bench::micros(crowd.of(&bench::turn::p50).median()) +
-           ", p99 " + bench::micros(crowd.of(&bench::turn::p99).median()) +
-           ", max " + bench::millis(crowd.latencies().quantile(1));
+    return "p50 " +
+           bench::micros(writer_pool.of(&bench::repetition::p50).median()) +
+           ", p99 " +
+           bench::micros(writer_pool.of(&bench::repetition::p99).median()) +
+           ", max " + bench::millis(writer_pool.latencies().quantile(1));
 }
 
 /* Bytes to storage for a byte of payload. */
-double stored(const bench::crowd &crowd)
+double write_amplification(const bench::writer_pool &writer_pool)
 {
-    return crowd.sum(&bench::turn::sent) / crowd.sum(&bench::turn::bytes);
+    return writer_pool.sum(&bench::repetition::sent) /
+           writer_pool.sum(&bench::repetition::bytes);
 }
 
 /* What the targets are for so many threads, entries as generated. */
-struct aims {
+struct targets {
     size_t threads;
     double bare, used, grouped;
 };
 
-const aims all_aims[] = {{16, 0.5, 1.8, 1.3}, {64, 0.6, 3.5, 2.0}};
+const targets all_aims[] = {{16, 0.5, 1.8, 1.3}, {64, 0.6, 3.5, 2.0}};
 
-aims aims_of(const contest &contest)
+targets targets_of(const comparison &comparison)
 {
-    for (const aims &each : all_aims) {
-        if (each.threads == contest.threads && !contest.peers.empty()) {
+    for (const targets &each : all_aims) {
+        if (each.threads == comparison.threads && !comparison.peers.empty()) {
             return each;
         }
     }
-    return {contest.threads, 0, 0, 0};
+    return {comparison.threads, 0, 0, 0};
 }
 
 bench::wanted at_least(double target)
@@ -206,66 +209,67 @@ bench::wanted at_least(double target)
     return target > 0 ? bench::wanted::at_least : bench::wanted::nothing;
 }
 
-void report_bare(const contest &contest)
+void report_bare(const comparison &comparison)
 {
-    bench::series rates = contest.engine.of(&bench::turn::rate);
-    double target = aims_of(contest).bare;
+    bench::series rates = comparison.engine.of(&bench::repetition::rate);
+    double target = targets_of(comparison).bare;
     std::string measured = bench::per_second(rates.median());
 
     bench::report_sync_ratios(
-        contest.name + ", to bare batches, fdatasync", measured,
-        bench::per_second(contest.calls.median()), rates.over(contest.calls),
-        at_least(target), target);
+        comparison.name + ", to bare batches, fdatasync", measured,
+        bench::per_second(comparison.calls.median()),
+        rates.over(comparison.calls), at_least(target), target);
     bench::report_sync_ratios(
-        contest.name + ", to bare batches, RWF_DSYNC", measured,
-        bench::per_second(contest.flags.median()), rates.over(contest.flags),
-        bench::wanted::nothing, 0);
-    bench::report({contest.name + ", latency", latency_text(contest.engine), "",
-                   std::nan(""), bench::wanted::nothing, 0, ""});
-    bench::report({contest.name + ", syncs for an acknowledgement", "", "",
-                   contest.engine.of(&bench::turn::syncs).median(),
+        comparison.name + ", to bare batches, RWF_DSYNC", measured,
+        bench::per_second(comparison.flags.median()),
+        rates.over(comparison.flags), bench::wanted::nothing, 0);
+    bench::report({comparison.name + ", latency",
+                   latency_text(comparison.engine), "", std::nan(""),
+                   bench::wanted::nothing, 0, ""});
+    bench::report({comparison.name + ", syncs for an acknowledgement", "", "",
+                   comparison.engine.of(&bench::repetition::syncs).median(),
                    bench::wanted::nothing, 0, "syncs"});
-    bench::report({contest.name + ", bytes to storage for a payload byte", "",
-                   "", stored(contest.engine), bench::wanted::nothing, 0,
-                   "bytes"});
+    bench::report({comparison.name + ", bytes to storage for a payload byte",
+                   "", "", write_amplification(comparison.engine),
+                   bench::wanted::nothing, 0, "bytes"});
 }
 
-void report_rate(const contest &contest, const bench::crowd &peer,
+void report_rate(const comparison &comparison, const bench::writer_pool &peer,
                  const std::string &what, double target)
 {
-    bench::series rates = contest.engine.of(&bench::turn::rate);
-    bench::series others = peer.of(&bench::turn::rate);
+    bench::series rates = comparison.engine.of(&bench::repetition::rate);
+    bench::series others = peer.of(&bench::repetition::rate);
 
     bench::report_sync_ratios(
-        contest.name + ", to " + what, bench::per_second(rates.median()),
+        comparison.name + ", to " + what, bench::per_second(rates.median()),
         peer.kind().name + ": " + bench::per_second(others.median()),
         rates.over(others), at_least(target), target);
 }
 
 /* Not the best peer's: that one may be slower, and fairer. */
-void report_lowest(const contest &contest)
+void report_lowest(const comparison &comparison)
 {
-    bench::series own = contest.engine.of(&bench::turn::p99);
-    const bench::crowd *lowest = nullptr;
-    auto p99 = [](const bench::crowd &crowd) {
-        return crowd.of(&bench::turn::p99).median();
+    bench::series own = comparison.engine.of(&bench::repetition::p99);
+    const bench::writer_pool *lowest = nullptr;
+    auto p99 = [](const bench::writer_pool &writer_pool) {
+        return writer_pool.of(&bench::repetition::p99).median();
     };
 
-    for (const std::unique_ptr<bench::crowd> &peer : contest.peers) {
+    for (const std::unique_ptr<bench::writer_pool> &peer : comparison.peers) {
         if (peer->kind().grouping == bench::grouping::own &&
             (lowest == nullptr || p99(*peer) < p99(*lowest))) {
             lowest = peer.get();
         }
     }
-    bench::series others = lowest->of(&bench::turn::p99);
+    bench::series others = lowest->of(&bench::repetition::p99);
     bench::report_sync_ratios(
-        contest.name + ", p99 to the lowest of the peers as they are used",
+        comparison.name + ", p99 to the lowest of the peers as they are used",
         bench::micros(own.median()),
         lowest->kind().name + ": " + bench::micros(others.median()),
         own.over(others), bench::wanted::nothing, 0);
 }
 
-void report_peers(const contest &contest)
+void report_peers(const comparison &comparison)
 {
     auto used = [](const bench::peer_kind &kind) {
         return kind.grouping == bench::grouping::own;
@@ -273,37 +277,42 @@ void report_peers(const contest &contest)
     auto grouped = [](const bench::peer_kind &kind) {
         return kind.grouping == bench::grouping::application;
     };
-    const bench::crowd *best_used = bench::best(contest.peers, used);
-    const bench::crowd *best_grouped = bench::best(contest.peers, grouped);
-    bench::series slow = contest.engine.of(&bench::turn::p99);
-    aims aims = aims_of(contest);
+    const bench::writer_pool *best_used = bench::best(comparison.peers, used);
+    const bench::writer_pool *best_grouped =
+        bench::best(comparison.peers, grouped);
+    bench::series slow = comparison.engine.of(&bench::repetition::p99);
+    targets targets = targets_of(comparison);
 
-    report_rate(contest, *best_used, "the best peer as it is used", aims.used);
+    report_rate(comparison, *best_used, "the best peer as it is used",
+                targets.used);
     if (best_grouped != nullptr) {
-        report_rate(contest, *best_grouped,
-                    "the best peer grouped by its application", aims.grouped);
+        report_rate(comparison, *best_grouped,
+                    "the best peer grouped by its application",
+                    targets.grouped);
     }
-    bench::series others = best_used->of(&bench::turn::p99);
+    bench::series others = best_used->of(&bench::repetition::p99);
     bench::report_sync_ratios(
-        contest.name + ", p99 to that of the best peer as it is used",
+        comparison.name + ", p99 to that of the best peer as it is used",
         bench::micros(slow.median()),
         best_used->kind().name + ": " + bench::micros(others.median()),
         slow.over(others),
-        contest.threads == 64 ? bench::wanted::at_most : bench::wanted::nothing,
+        comparison.threads == 64 ? bench::wanted::at_most
+                                 : bench::wanted::nothing,
         0.4);
-    report_lowest(contest);
+    report_lowest(comparison);
 }
 
-void report_each(const contest &contest)
+void report_each(const comparison &comparison)
 {
-    bench::series rates = contest.engine.of(&bench::turn::rate);
+    bench::series rates = comparison.engine.of(&bench::repetition::rate);
 
-    for (const std::unique_ptr<bench::crowd> &peer : contest.peers) {
-        bench::series others = peer->of(&bench::turn::rate);
+    for (const std::unique_ptr<bench::writer_pool> &peer : comparison.peers) {
+        bench::series others = peer->of(&bench::repetition::rate);
         char bytes[32];
 
-        snprintf(bytes, sizeof(bytes), ", %.1f x its bytes", stored(*peer));
-        bench::report_sync_ratios(contest.name + ", to " + peer->kind().name,
+        snprintf(bytes, sizeof(bytes), ", %.1f x its bytes",
+                 write_amplification(*peer));
+        bench::report_sync_ratios(comparison.name + ", to " + peer->kind().name,
                                   bench::per_second(rates.median()),
                                   bench::per_second(others.median()) + ", " +
                                       latency_text(*peer) + bytes,
@@ -312,23 +321,23 @@ void report_each(const contest &contest)
     }
 }
 
-void plot(const contest &contest)
+void plot(const comparison &comparison)
 {
-    auto threads = static_cast<double>(contest.threads);
-    std::vector<const bench::crowd *> all = {&contest.engine};
+    auto threads = static_cast<double>(comparison.threads);
+    std::vector<const bench::writer_pool *> all = {&comparison.engine};
 
-    for (const std::unique_ptr<bench::crowd> &peer : contest.peers) {
+    for (const std::unique_ptr<bench::writer_pool> &peer : comparison.peers) {
         all.push_back(peer.get());
     }
-    bench::plot("threads", "bare batches", threads, contest.calls.median());
-    for (const bench::crowd *each : all) {
+    bench::plot("threads", "bare batches", threads, comparison.calls.median());
+    for (const bench::writer_pool *each : all) {
         bench::plot("threads", each->kind().name, threads,
-                    each->of(&bench::turn::rate).median());
+                    each->of(&bench::repetition::rate).median());
     }
-    for (const bench::crowd *each : all) {
+    for (const bench::writer_pool *each : all) {
         for (double part : {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995,
                             0.999, 0.9999}) {
-            if (contest.threads == 64) {
+            if (comparison.threads == 64) {
                 bench::plot("latency", each->kind().name, part,
                             1e3 * each->latencies().quantile(part));
             }
@@ -348,17 +357,17 @@ void many_writers(benchmark::State &state, const bench::shape &shape,
                          disk_size())) {
         return;
     }
-    contest contest(place, threads, shape, with_peers);
+    comparison comparison(place, threads, shape, with_peers);
 
     for (auto _ : state) {
-        state.SetIterationTime(1 / contest.run(place, duration));
+        state.SetIterationTime(1 / comparison.run(place, duration));
     }
-    contest.check();
-    report_bare(contest);
+    comparison.check();
+    report_bare(comparison);
     if (with_peers) {
-        report_peers(contest);
-        report_each(contest);
-        plot(contest);
+        report_peers(comparison);
+        report_each(comparison);
+        plot(comparison);
     }
 }
 
@@ -366,7 +375,7 @@ void setup()
 {
     for (const bench::shape &shape : bench::shapes) {
         /* Shortly, only entries as generated. */
-        if (&shape != &mixed && bench::asked() == bench::extent::quick) {
+        if (&shape != &mixed && bench::asked() == bench::run_length::quick) {
             continue;
         }
         std::string name = shape.name;
@@ -374,7 +383,7 @@ void setup()
         bench::add(
             "append/1 thread, bare sizes/" + name, bench::pick(5, 9, 15),
             [&shape](benchmark::State &state) { one_writer(state, shape); });
-        for (size_t threads : crowds) {
+        for (size_t threads : writer_counts) {
             if (&shape != &mixed && threads < 16) {
                 continue;
             }

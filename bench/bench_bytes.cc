@@ -6,8 +6,8 @@
  */
 #include <sys/stat.h>
 
-#include "bench/crowd.h"
 #include "bench/peers/agentwal.h"
+#include "bench/writer_pool.h"
 
 namespace
 {
@@ -32,23 +32,24 @@ void log_bytes(benchmark::State &state, size_t threads, double target)
 {
     const double wanted = bench::pick(8e6, 100e6, 500e6);
     std::vector<std::vector<std::string>> payloads =
-        bench::crowd_payloads(bench::shapes[0], threads);
+        bench::writer_payloads(bench::shapes[0], threads);
     bench::series ratios;
     double payload = 0, log = 0;
 
     for (auto _ : state) {
         bench::folder place;
         std::string path = place / "store";
-        bench::crowd crowd(bench::engine_kind(bench::promise::durable), path,
-                           threads, payloads);
+        bench::writer_pool writer_pool(
+            bench::engine_kind(bench::guarantee::durable), path, threads,
+            payloads);
         double begin = bench::now();
 
-        while (crowd.sum(&bench::turn::bytes) < wanted) {
-            crowd.run_for(steps);
+        while (writer_pool.sum(&bench::repetition::bytes) < wanted) {
+            writer_pool.run_for(steps);
         }
         state.SetIterationTime(bench::now() - begin);
-        payload = crowd.sum(&bench::turn::bytes);
-        crowd.check();
+        payload = writer_pool.sum(&bench::repetition::bytes);
+        writer_pool.check();
         wal_store *store = bench::open_store(path, WAL_OPEN_READ_ONLY);
         log = static_cast<double>(bench::store_status(store).log_bytes) +
               index_bytes(path);

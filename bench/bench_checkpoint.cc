@@ -80,7 +80,7 @@ class subject
         bench::check(
             wal_rewind(session, bench::slice(id), nullptr, &answer, &error),
             error);
-        bench::check(wal_rewind_status(answer, &info, &error), error);
+        bench::check(wal_rewind_get_info(answer, &info, &error), error);
         bench::require(info.can_rewind == 1, bench::text(info.error));
         wal_rewind_close(answer);
         return info.files_changed;
@@ -98,7 +98,7 @@ class subject
     std::vector<wal_slice> paths;
 };
 
-/* Times, and those of the bare limits, turn by turn. */
+/* Times, and those of the bare limits, repetition by repetition. */
 struct measure {
     bench::series own, bare, strict;
 
@@ -124,8 +124,8 @@ struct state {
     bench::work_tree tree{place / "tree", file_count, tree_bytes};
     std::unique_ptr<subject> engine;
     std::unique_ptr<bench::git_peer> git;
-    std::unique_ptr<bench::copying_peer> copies;
-    int turn = 0;
+    std::unique_ptr<bench::copy_peer> copies;
+    int repetition = 0;
 
     std::string fresh(const std::string &name)
     {
@@ -141,8 +141,8 @@ struct state {
         if (bench::git_peer::is_there()) {
             git = std::make_unique<bench::git_peer>(fresh("git"), tree);
         }
-        copies = std::make_unique<bench::copying_peer>(fresh("copies"), tree);
-        bench::settle(place.path());
+        copies = std::make_unique<bench::copy_peer>(fresh("copies"), tree);
+        bench::sync_file_system(place.path());
     }
 };
 
@@ -171,7 +171,7 @@ void report_peers(const std::string &name, const bench::series &own,
     if (git.count() > 0) {
         report_ratio(name + ", to git add and commit, not synced", own, git, 0);
     } else {
-        bench::leave_out("git", "it was not found");
+        bench::report_skipped("git", "it was not found");
     }
     report_ratio(name + ", to copying each file, not synced", own, copies, 0);
 }
@@ -206,7 +206,7 @@ void first_of_peers()
 void first(benchmark::State &state)
 {
     /* They take most of the time, and are asked again for the next ones. */
-    const bool with_peers = bench::asked() != bench::extent::quick;
+    const bool with_peers = bench::asked() != bench::run_length::quick;
     measure times;
     bench::series git, copies;
 
@@ -216,7 +216,7 @@ void first(benchmark::State &state)
 
         shared->start();
         double own = timed([] { shared->engine->checkpoint("0"); });
-        bench::settle(shared->place.path());
+        bench::sync_file_system(shared->place.path());
         double loop = timed([&] {
             packed = bench::digest_files(shared->tree, shared->tree.files(),
                                          thread_count(), true);
@@ -240,7 +240,7 @@ void first(benchmark::State &state)
     if (with_peers) {
         report_peers(name, times.own, git, copies);
     } else {
-        bench::leave_out("git's first commit", "not with --quick");
+        bench::report_skipped("git's first commit", "not with --quick");
         first_of_peers();
     }
 }
@@ -292,15 +292,15 @@ void next(benchmark::State &state)
     have_first();
     for (auto _ : state) {
         std::vector<std::string> edited = shared->tree.edit(edited_count);
-        std::string id = std::to_string(++shared->turn);
+        std::string id = std::to_string(++shared->repetition);
         double own = 0, bare = 0;
 
         auto ask = [&] {
             own = timed([&] { shared->engine->checkpoint(id); });
         };
         auto limit = [&] { bare = bare_next(edited, true); };
-        shared->turn % 2 == 0 ? ask() : limit();
-        shared->turn % 2 == 0 ? limit() : ask();
+        shared->repetition % 2 == 0 ? ask() : limit();
+        shared->repetition % 2 == 0 ? limit() : ask();
         times.add(own, bare, bare_next(edited, false));
         if (shared->git != nullptr) {
             git.add(timed([] { shared->git->commit(); }));
@@ -318,7 +318,7 @@ void next(benchmark::State &state)
 
     double pack = static_cast<double>(shared->engine->status().pack_bytes);
     std::string held =
-        "pack, " + std::to_string(shared->turn + 1) + " checkpoints";
+        "pack, " + std::to_string(shared->repetition + 1) + " checkpoints";
     uint64_t own_files = bench::count_files(shared->place / "store/pack");
     auto against = [&](const std::string &what, uint64_t disk, uint64_t files,
                        double target) {
@@ -360,8 +360,8 @@ void rewind(benchmark::State &state)
     have_first();
     std::vector<std::string> edited = shared->tree.edit(edited_count);
     std::vector<std::string> contents;
-    std::string before = std::to_string(shared->turn);
-    std::string after = std::to_string(++shared->turn);
+    std::string before = std::to_string(shared->repetition);
+    std::string after = std::to_string(++shared->repetition);
     bool back = true;
     measure times;
 
@@ -376,13 +376,13 @@ void rewind(benchmark::State &state)
     }
     write_files(edited, contents);
     for (auto _ : state) {
-        bench::settle(shared->place.path());
+        bench::sync_file_system(shared->place.path());
         double own = timed([&] {
             bench::require(shared->engine->rewind(back ? before : after) ==
                                edited_count,
                            "other files were changed");
         });
-        bench::settle(shared->place.path());
+        bench::sync_file_system(shared->place.path());
         double bare = timed([&] { write_files(edited, contents); });
         times.add(own, bare, bare);
         state.SetIterationTime(own);

@@ -58,7 +58,7 @@ struct run {
 };
 
 /* The processor that all is measured on: the last one there is. */
-void stay_on_one()
+void pin_to_cpu()
 {
     cpu_set_t set;
     int last = 0;
@@ -85,7 +85,7 @@ pid_t start(const std::vector<std::string> &words)
     if (pid == 0) {
         int nothing = open("/dev/null", O_WRONLY);
 
-        stay_on_one();
+        pin_to_cpu();
         dup2(nothing, STDOUT_FILENO);
         execv(argv[0], argv.data());
         _exit(127);
@@ -194,7 +194,7 @@ void copy(const bench::arguments &given)
     int out = open(given[1].c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     ssize_t got;
 
-    stay_on_one();
+    pin_to_cpu();
     bench::require(in >= 0 && out >= 0, "cannot copy");
     while ((got = read(in, bytes.data(), bytes.size())) > 0) {
         bench::require(write(out, bytes.data(), static_cast<size_t>(got)) ==
@@ -214,7 +214,7 @@ void compare(const bench::arguments &given)
     off_t at = 0;
     ssize_t got;
 
-    stay_on_one();
+    pin_to_cpu();
     bench::require(file >= 0, "cannot read");
     while ((got = pread(file, one.data(), piece, at)) > 0) {
         bench::require(
@@ -243,7 +243,7 @@ struct question {
     }
 };
 
-void tell(const question &question, uint64_t bytes)
+void report_row(const question &question, uint64_t bytes)
 {
     double megabytes = static_cast<double>(bytes) * 1e-6;
     double time = question.times.median();
@@ -262,16 +262,16 @@ void tell(const question &question, uint64_t bytes)
                    question.target, question.is_time ? "ms" : "MB/s"});
 }
 
-void tell_memory(const std::string &name, double peak)
+void report_memory(const std::string &name, double peak)
 {
     bench::report({"convert, " + name + ", anonymous memory",
                    bench::mebibytes(peak), "", peak / 1048576,
                    bench::wanted::at_most, 64, "MiB"});
 }
 
-/* One turn in a folder of its own. */
-void turn(const bench::folder &place, const std::string &file, transcript made,
-          std::vector<question> &questions)
+/* One repetition in a folder of its own. */
+void repetition(const bench::folder &place, const std::string &file,
+                transcript made, std::vector<question> &questions)
 {
     std::string store = place / "store", out = place / "out";
     std::string copied = place / "copied", grown = place / "grown.jsonl";
@@ -282,7 +282,7 @@ void turn(const bench::folder &place, const std::string &file, transcript made,
     bench::remove_all(copied);
     bench::copy_file(file, grown);
     bench::close_store(bench::open_store(store));
-    bench::settle(place.path());
+    bench::sync_file_system(place.path());
 
     double bare = bench::run_child("copy", {file, copied})[0];
     questions[0].add(import(store, grown), bare);
@@ -290,7 +290,7 @@ void turn(const bench::folder &place, const std::string &file, transcript made,
     questions[1].add(import(store, grown), read);
     add_rows(grown, &made, UINT64_MAX, added_lines);
     questions[2].add(import(store, grown), read);
-    bench::settle(place.path());
+    bench::sync_file_system(place.path());
     bench::remove_all(copied);
     bare = bench::run_child("copy", {file, copied})[0];
     questions[3].add(export_as("source", store, out), bare);
@@ -298,11 +298,11 @@ void turn(const bench::folder &place, const std::string &file, transcript made,
     bench::require(std::filesystem::file_size(out + "/grown.jsonl") > bytes,
                    "not all came out");
     bench::remove_all(out);
-    bench::settle(place.path());
+    bench::sync_file_system(place.path());
     questions[5].add(export_as("claude", store, out), bare);
     add_rows(grown, &made, UINT64_MAX, added_lines);
     import(store, grown);
-    bench::settle(place.path());
+    bench::sync_file_system(place.path());
     questions[6].add(export_as("claude", store, out), read);
 }
 
@@ -329,11 +329,11 @@ void convert(benchmark::State &state)
     for (auto _ : state) {
         double begin = bench::now();
 
-        turn(place, file, made, questions);
+        repetition(place, file, made, questions);
         state.SetIterationTime(bench::now() - begin);
     }
     for (const question &question : questions) {
-        tell(question, std::filesystem::file_size(file));
+        report_row(question, std::filesystem::file_size(file));
     }
 }
 
@@ -346,10 +346,10 @@ void watch(const bench::folder &place, const std::string &name,
     bench::remove_all(store);
     bench::remove_all(out);
     bench::close_store(bench::open_store(store));
-    tell_memory("import of " + name, import(store, file, true).peak);
-    tell_memory("import again of " + name, import(store, file, true).peak);
-    tell_memory("export of " + name,
-                export_as("source", store, out, true).peak);
+    report_memory("import of " + name, import(store, file, true).peak);
+    report_memory("import again of " + name, import(store, file, true).peak);
+    report_memory("export of " + name,
+                  export_as("source", store, out, true).peak);
 }
 
 void memory(benchmark::State &state)

@@ -174,7 +174,7 @@ void wait(benchmark::State &state)
 {
     bench::folder folder;
     std::string path = folder / "store";
-    std::vector<double> used(static_cast<size_t>(bench::current_turns()));
+    std::vector<double> used(static_cast<size_t>(bench::current_repetitions()));
     std::vector<std::thread> children;
     bench::series times;
 
@@ -187,11 +187,11 @@ void wait(benchmark::State &state)
     for (std::thread &child : children) {
         child.join();
     }
-    size_t turn = 0;
+    size_t repetition = 0;
     for (auto _ : state) {
-        times.add(used[turn]);
-        state.SetIterationTime(used[turn]);
-        turn++;
+        times.add(used[repetition]);
+        state.SetIterationTime(used[repetition]);
+        repetition++;
     }
     bench::report({"processor time of 2 s of waiting",
                    bench::micros(times.median()), "", times.median() * 1e3,

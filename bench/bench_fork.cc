@@ -114,7 +114,7 @@ void fork_durably(benchmark::State &state)
     const uint64_t count = 10000;
     const int block = bench::pick(20, 50, 200);
     bench::folder place;
-    bench::bare_log bare(place / "bare", 16 << 20);
+    bench::raw_log bare(place / "bare", 16 << 20);
     wal_store *store = bench::open_store(place / "store");
     bench::source source(5);
     forks whole = {bench::create_session(store, "s"), {}, {}};
@@ -157,9 +157,9 @@ void fork_durably(benchmark::State &state)
 double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
 {
     std::string id = bench::number_id("e", count / 2);
-    wal_iter_options options = {};
+    wal_entry_cursor_options options = {};
     wal_entry entry = {};
-    wal_iter *iter = nullptr;
+    wal_entry_cursor *iter = nullptr;
     uint64_t found = 0;
 
     options.struct_size = sizeof(options);
@@ -167,15 +167,16 @@ double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
     options.skip = count / 2 + 1 - wanted;
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    bench::require(wal_iter_open(session, &options, &iter, nullptr) == WAL_OK,
+    bench::require(wal_entry_cursor_open(session, &options, &iter, nullptr) ==
+                       WAL_OK,
                    "cannot open an iterator");
-    while (wal_iter_next(iter, &entry, nullptr) == WAL_OK) {
+    while (wal_entry_cursor_next(iter, &entry, nullptr) == WAL_OK) {
         found++;
     }
     double gone = bench::now() - begin;
     bench::require(found == wanted && bench::text(entry.id) == id,
                    "other entries were loaded");
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
     return gone;
 }
 

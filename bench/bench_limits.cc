@@ -128,8 +128,8 @@ void syncs(benchmark::State &state)
 {
     const int count = bench::pick(100, 300, 1000);
     bench::folder place;
-    bench::bare_log calls(place / "calls", 16 << 20);
-    bench::bare_log flags(place / "flags", 16 << 20, bench::synced_by::flag);
+    bench::raw_log calls(place / "calls", 16 << 20);
+    bench::raw_log flags(place / "flags", 16 << 20, bench::synced_by::flag);
     bench::series by_call, by_flag;
 
     for (auto _ : state) {
@@ -168,7 +168,7 @@ void setup()
     });
     add(std::string("CRC-32 by ") + bench::library_crc_name,
         [](const std::string &entry, char *out) {
-            uint32_t sum = bench::library_crc(entry.data(), entry.size());
+            uint32_t sum = bench::system_crc(entry.data(), entry.size());
 
             memcpy(out, &sum, sizeof(sum));
         });

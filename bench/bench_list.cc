@@ -58,16 +58,18 @@ double anonymous()
 uint64_t list(wal_store *store, uint64_t count)
 {
     wal_session_info info = {};
-    wal_list *list = nullptr;
+    wal_session_cursor *list = nullptr;
     uint64_t found = 0;
 
     info.struct_size = sizeof(info);
-    bench::require(wal_list_open(store, nullptr, &list, nullptr) == WAL_OK,
+    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) ==
+                       WAL_OK,
                    "cannot list");
-    while (found < count && wal_list_next(list, &info, nullptr) == WAL_OK) {
+    while (found < count &&
+           wal_session_cursor_next(list, &info, nullptr) == WAL_OK) {
         found++;
     }
-    wal_list_close(list);
+    wal_session_cursor_close(list);
     return found;
 }
 
@@ -79,19 +81,19 @@ std::vector<wal_session *> use_sessions(wal_store *store, uint64_t count)
     for (uint64_t i = 0; i < in_use; i++) {
         wal_session *session = bench::open_session(
             store, bench::number_id("s", i * (count / in_use)));
-        wal_iter *iter = nullptr;
+        wal_entry_cursor *iter = nullptr;
         wal_entry entry = {};
         uint64_t found = 0;
 
         entry.struct_size = sizeof(entry);
-        bench::require(wal_iter_open(session, nullptr, &iter, nullptr) ==
-                           WAL_OK,
-                       "cannot open an iterator");
-        while (wal_iter_next(iter, &entry, nullptr) == WAL_OK) {
+        bench::require(
+            wal_entry_cursor_open(session, nullptr, &iter, nullptr) == WAL_OK,
+            "cannot open an iterator");
+        while (wal_entry_cursor_next(iter, &entry, nullptr) == WAL_OK) {
             found++;
         }
         bench::require(found >= entries, "a session lost entries");
-        wal_iter_close(iter);
+        wal_entry_cursor_close(iter);
         sessions.push_back(session);
     }
     return sessions;
@@ -143,7 +145,7 @@ void open_and_list(const bench::arguments &given)
     uint64_t all = list(store, UINT64_MAX);
     times[3] = bench::now();
     wal_status status =
-        wal_session_latest(store, bench::slice(folder), &latest, nullptr);
+        wal_session_open_latest(store, bench::slice(folder), &latest, nullptr);
     times[4] = bench::now();
     bench::require(newest == page && all == count && status == WAL_OK,
                    "sessions are missing");
@@ -336,11 +338,11 @@ void setup()
 {
     std::vector<uint64_t> counts = {aimed / 100, aimed / 10, aimed};
 
-    if (bench::asked() == bench::extent::complete) {
+    if (bench::asked() == bench::run_length::complete) {
         counts.push_back(10 * aimed);
     } else {
-        bench::leave_out(std::to_string(10 * aimed) + " sessions",
-                         "only with --long");
+        bench::report_skipped(std::to_string(10 * aimed) + " sessions",
+                              "only with --long");
     }
     for (uint64_t count : counts) {
         bench::add(

@@ -112,7 +112,7 @@ class killed_store
         for (const std::string &name : changing(path)) {
             bench::copy_file(path + "/" + name, kept + "/" + name);
         }
-        bench::settle(path);
+        bench::sync_file_system(path);
     }
 
     void put_back()
@@ -127,7 +127,7 @@ class killed_store
         for (const std::string &name : changing(kept)) {
             bench::copy_file(kept + "/" + name, path + "/" + name);
         }
-        bench::settle(path);
+        bench::sync_file_system(path);
     }
 
     void drop_indexes()
@@ -215,7 +215,7 @@ void open_store(benchmark::State &state, const store_size &size)
         return;
     }
     {
-        bench::bare_log bare(file, pass_size);
+        bench::raw_log bare(file, pass_size);
     }
     killed_store store(place, size.bytes);
     for (auto _ : state) {
@@ -224,7 +224,7 @@ void open_store(benchmark::State &state, const store_size &size)
             measure.prepare(store);
             std::vector<double> told =
                 bench::run_child("open_killed", {store.path});
-            double bare = pass_time(file, bench::library_crc);
+            double bare = pass_time(file, bench::system_crc);
 
             bench::require(told.size() == 3, "opening told nothing");
             measure.times.add(told[0]);
@@ -258,8 +258,9 @@ void setup()
         const store_size &size = sizes[i];
 
         if (i >= count) {
-            bench::leave_out(std::string("open, ") + size.name,
-                             i == 1 ? "not with --quick" : "only with --long");
+            bench::report_skipped(std::string("open, ") + size.name,
+                                  i == 1 ? "not with --quick"
+                                         : "only with --long");
             continue;
         }
         bench::add(

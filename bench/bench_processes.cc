@@ -25,15 +25,15 @@ const double patience = 60; /* seconds until a process gives up */
 const double lead = 0.01;   /* seconds from the shot to the start */
 
 /* So many processes with so many threads each. */
-struct crowd {
+struct process_load {
     const char *child; /* what each process does */
     int processes;
     int threads;
 };
 
-const crowd one_process = {"store", 1, 32};
-const crowd eight_by_four = {"store", 8, 4};
-const crowd files_by_four = {"files", 8, 4};
+const process_load one_process = {"store", 1, 32};
+const process_load eight_by_four = {"store", 8, 4};
+const process_load files_by_four = {"files", 8, 4};
 
 /* --- one start for all --------------------------------------------------- */
 
@@ -62,7 +62,7 @@ class start
     start &operator=(const start &) = delete;
 
     /* For the parent: all begin when so many are ready. */
-    void fire(int processes)
+    void release(int processes)
     {
         while (page->ready != processes) {
             std::this_thread::sleep_for(glance);
@@ -217,33 +217,33 @@ struct outcome {
     double syncs = 0;  /* for one, too */
 };
 
-/* All processes of the crowd at once, for a while. */
-outcome measure(const crowd &crowd, size_t shape, const std::string &place,
-                int round)
+/* All processes of the process_load at once, for a while. */
+outcome measure(const process_load &process_load, size_t shape,
+                const std::string &place, int round)
 {
     const double duration = bench::pick(0.1, 0.5, 5.0);
     bench::folder own;
     std::string signal = own / "start";
     start start(signal);
     std::vector<std::vector<double>> answers(
-        static_cast<size_t>(crowd.processes));
+        static_cast<size_t>(process_load.processes));
     std::vector<std::thread> threads;
     outcome total;
 
-    for (int i = 0; i < crowd.processes; i++) {
-        std::string name = std::string(crowd.child) + "-" +
-                           std::to_string(crowd.processes) + "x" +
-                           std::to_string(crowd.threads) + "-" +
+    for (int i = 0; i < process_load.processes; i++) {
+        std::string name = std::string(process_load.child) + "-" +
+                           std::to_string(process_load.processes) + "x" +
+                           std::to_string(process_load.threads) + "-" +
                            std::to_string(round) + "-" + std::to_string(i);
 
         threads.emplace_back([&, i, name] {
             answers[static_cast<size_t>(i)] = bench::run_child(
-                crowd.child,
-                {place, signal, name, std::to_string(crowd.threads),
+                process_load.child,
+                {place, signal, name, std::to_string(process_load.threads),
                  std::to_string(shape), std::to_string(duration)});
         });
     }
-    start.fire(crowd.processes);
+    start.release(process_load.processes);
     for (std::thread &thread : threads) {
         thread.join();
     }

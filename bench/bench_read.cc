@@ -119,7 +119,7 @@ struct reader {
     std::string path;
     bench::series first, second, one, rare;
 
-    void turn()
+    void repetition()
     {
         std::vector<double> told =
             bench::run_child("read_all", {kind->name, path});
@@ -136,7 +136,7 @@ struct reader {
 std::vector<reader> make_readers(const bench::folder &place)
 {
     std::vector<reader> all;
-    std::string engine = bench::engine_kind(bench::promise::written).name;
+    std::string engine = bench::engine_kind(bench::guarantee::written).name;
 
     all.push_back({&bench::find_kind(engine), place / engine, {}, {}, {}, {}});
     for (const bench::peer_kind &kind : bench::peer_kinds()) {
@@ -149,7 +149,7 @@ std::vector<reader> make_readers(const bench::folder &place)
     for (const reader &each : all) {
         bench::run_child("fill", {each.kind->name, each.path});
     }
-    bench::settle(place.path());
+    bench::sync_file_system(place.path());
     return all;
 }
 
@@ -194,7 +194,7 @@ void read(benchmark::State &state)
 
     for (auto _ : state) {
         for (reader &each : all) {
-            each.turn();
+            each.repetition();
         }
         state.SetIterationTime(1 / engine.first.median());
     }

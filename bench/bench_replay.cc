@@ -49,21 +49,22 @@ size_t populate_maps(const std::string &path)
     return populated;
 }
 
-wal_iter *open_iter(wal_session *session)
+wal_entry_cursor *open_iter(wal_session *session)
 {
-    wal_iter *iter = nullptr;
+    wal_entry_cursor *iter = nullptr;
 
-    bench::require(wal_iter_open(session, nullptr, &iter, nullptr) == WAL_OK,
+    bench::require(wal_entry_cursor_open(session, nullptr, &iter, nullptr) ==
+                       WAL_OK,
                    "cannot open an iterator");
     return iter;
 }
 
-wal_status get(wal_iter *iter, uint64_t number, wal_entry *entry)
+wal_status get(wal_entry_cursor *iter, uint64_t number, wal_entry *entry)
 {
     std::string id = bench::number_id("e", number);
 
     entry->struct_size = sizeof(*entry);
-    return wal_iter_get(iter, bench::slice(id), entry, nullptr);
+    return wal_entry_cursor_get(iter, bench::slice(id), entry, nullptr);
 }
 
 /* --- children ----------------------------------------------------------- */
@@ -83,20 +84,20 @@ void fill(const bench::arguments &given)
 /* Reads to the end; seconds. */
 double pass(wal_session *session)
 {
-    wal_iter *iter = open_iter(session);
+    wal_entry_cursor *iter = open_iter(session);
     wal_entry entry = {};
     uint64_t count = 0;
     wal_status status;
 
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    while ((status = wal_iter_next(iter, &entry, nullptr)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(iter, &entry, nullptr)) == WAL_OK) {
         count++;
     }
     double gone = bench::now() - begin;
     bench::require(status == WAL_END && count == entry_count(),
                    "the replay is not whole");
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
     return gone;
 }
 
@@ -104,14 +105,14 @@ double pass(wal_session *session)
  * and brings all of the maps in. */
 void populate(wal_session *session, const std::string &path)
 {
-    wal_iter *iter = open_iter(session);
+    wal_entry_cursor *iter = open_iter(session);
     wal_entry entry = {};
 
     for (uint64_t i = 0; i < entry_count(); i += 100) {
         bench::require(get(iter, i, &entry) == WAL_OK, "no entry");
     }
     bench::require(populate_maps(path + "/log") > 0, "no maps");
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
 }
 
 /* PATH populate|fresh: replays twice; seconds of both, bytes of the log. */
@@ -161,7 +162,7 @@ void bare_pass(const bench::arguments &given)
     bool populate = given[1] == "populate";
     uint64_t bytes = std::stoull(given[0]);
     std::vector<std::string> paths(given.begin() + 2, given.end());
-    double linked = pass_over(paths, bytes, populate, bench::library_crc);
+    double linked = pass_over(paths, bytes, populate, bench::system_crc);
 
     bench::answer({linked, pass_over(paths, bytes, populate, bench::own_crc)});
 }
@@ -175,7 +176,7 @@ void replay_session(benchmark::State &state, const char *how, double target)
     bench::series rates, again, bares, owns;
 
     bench::run_child("fill", {path});
-    bench::settle(place.path());
+    bench::sync_file_system(place.path());
     for (auto _ : state) {
         std::vector<double> told = bench::run_child("replay", {path, how});
         bench::arguments given = {

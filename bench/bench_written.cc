@@ -11,7 +11,7 @@
 #include <cstring>
 #include <thread>
 
-#include "bench/crowd.h"
+#include "bench/writer_pool.h"
 
 namespace
 {
@@ -67,28 +67,28 @@ double peer_burst(const bench::peer_kind &kind,
                   bool check)
 {
     bench::folder place;
-    bench::crowd crowd(kind, place / "store", threads, payloads);
-    double rate = crowd.run_bytes(burst).throughput;
+    bench::writer_pool writer_pool(kind, place / "store", threads, payloads);
+    double rate = writer_pool.run_bytes(burst).throughput;
 
     if (check) {
-        crowd.check();
+        writer_pool.check();
     }
     return rate;
 }
 
-struct contestant {
+struct candidate {
     const bench::peer_kind *kind;
     bench::series rates;
 };
 
-/* All that promise no more than the engine does here; shortly, the files. */
-std::vector<contestant> contestants()
+/* All that guarantee no more than the engine does here; shortly, the files. */
+std::vector<candidate> candidates()
 {
-    std::vector<contestant> all;
+    std::vector<candidate> all;
 
     for (const bench::peer_kind &kind : bench::peer_kinds()) {
-        if (kind.promise == bench::promise::written &&
-            (bench::asked() != bench::extent::quick ||
+        if (kind.guarantee == bench::guarantee::written &&
+            (bench::asked() != bench::run_length::quick ||
              kind.name == "jsonl-open-written" ||
              kind.name == "jsonl-shared-written")) {
             all.push_back({&kind, {}});
@@ -100,27 +100,27 @@ std::vector<contestant> contestants()
 void bursts(benchmark::State &state)
 {
     std::vector<std::vector<std::string>> payloads =
-        bench::crowd_payloads(bench::shapes[0], threads);
+        bench::writer_payloads(bench::shapes[0], threads);
     bench::folder place;
-    bench::crowd engine(bench::engine_kind(bench::promise::written),
-                        place / "store", threads, payloads);
-    bench::crowd queue(bench::engine_kind(bench::promise::queued),
-                       place / "queue", threads, payloads);
-    std::vector<contestant> peers = contestants();
+    bench::writer_pool engine(bench::engine_kind(bench::guarantee::written),
+                              place / "store", threads, payloads);
+    bench::writer_pool queue(bench::engine_kind(bench::guarantee::queued),
+                             place / "queue", threads, payloads);
+    std::vector<candidate> peers = candidates();
     bench::series rates, queued, bares;
     bool first = true;
 
     engine.run_bytes(burst);
     queue.run_bytes(burst);
     for (auto _ : state) {
-        bench::settle(place.path());
+        bench::sync_file_system(place.path());
         rates.add(engine.run_bytes(burst).throughput);
-        bench::settle(place.path());
+        bench::sync_file_system(place.path());
         queued.add(queue.run_bytes(burst).throughput);
-        bench::settle(place.path());
+        bench::sync_file_system(place.path());
         bares.add(bare_burst(payloads));
-        for (contestant &peer : peers) {
-            bench::settle(place.path());
+        for (candidate &peer : peers) {
+            bench::sync_file_system(place.path());
             peer.rates.add(peer_burst(*peer.kind, payloads, first));
         }
         first = false;
@@ -139,7 +139,7 @@ void bursts(benchmark::State &state)
                          bench::megabytes_per_second(queued.median()),
                          bench::megabytes_per_second(bares.median()),
                          queued.over(bares), bench::wanted::nothing, 0);
-    for (contestant &peer : peers) {
+    for (candidate &peer : peers) {
         bool shared = peer.kind->name == "jsonl-shared-written";
 
         bench::report_ratios(
@@ -153,7 +153,7 @@ void bursts(benchmark::State &state)
 /* --- submitting --------------------------------------------------------- */
 
 /* What a caller hands over has just been made and is not in a cache that its
- * bytes were copied to before: each entry of a turn is another one, of more
+ * bytes were copied to before: each entry of a repetition is another one, of more
  * than the caches hold. */
 const size_t corpus_size = 64 << 20;
 const size_t entry_size = 1024;
@@ -245,7 +245,7 @@ double copy_block(const corpus &corpus, std::pair<size_t, size_t> range)
         const std::string &payload = corpus.payloads[i];
 
         memcpy(&buffer[at], payload.data(), payload.size());
-        sum ^= bench::library_crc(payload.data(), payload.size());
+        sum ^= bench::system_crc(payload.data(), payload.size());
         at += payload.size();
     }
     benchmark::DoNotOptimize(buffer.data());
@@ -264,17 +264,17 @@ void submissions(benchmark::State &state, bool tickets)
     uint64_t count = 0;
 
     for (auto _ : state) {
-        bench::series turn, bare;
+        bench::series repetition, bare;
 
         for (int i = 0; i < blocks; i++) {
-            turn.add(
+            repetition.add(
                 submit_block(session, corpus, corpus.take(), &count, tickets));
             bench::require(wal_flush(store, nullptr) == WAL_OK, "flush");
             bare.add(copy_block(corpus, corpus.take()));
         }
-        times.add(turn.median());
+        times.add(repetition.median());
         bares.add(bare.median());
-        state.SetIterationTime(turn.median());
+        state.SetIterationTime(repetition.median());
     }
     wal_session_close(session);
     bench::close_store(store);

@@ -22,7 +22,7 @@ namespace bench
 namespace
 {
 
-extent scale = extent::normal;
+run_length scale = run_length::normal;
 int answer_file = -1;
 int turns_now = 0;
 
@@ -53,7 +53,7 @@ int run_as_child(int argc, char **argv,
     answer_file = atoi(argv[2]);
     for (int i = 0; i < 3; i++) {
         if (strcmp(argv[4], scale_flags[i]) == 0) {
-            scale = static_cast<extent>(i);
+            scale = static_cast<run_length>(i);
         }
     }
     found->second(arguments(argv + 5, argv + argc));
@@ -62,7 +62,7 @@ int run_as_child(int argc, char **argv,
 
 } // namespace
 
-extent asked()
+run_length asked()
 {
     return scale;
 }
@@ -210,7 +210,7 @@ void add(const std::string &name, int turns,
         ->Unit(benchmark::kMicrosecond);
 }
 
-int current_turns()
+int current_repetitions()
 {
     return turns_now;
 }
@@ -226,9 +226,9 @@ int run(int argc, char **argv, void (*setup)(),
     }
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
-            scale = extent::quick;
+            scale = run_length::quick;
         } else if (strcmp(argv[i], "--long") == 0) {
-            scale = extent::complete;
+            scale = run_length::complete;
         } else if (strcmp(argv[i], "--sync-cost") == 0) {
             printf("%.0f\n", sync_cost() * 1e6);
             return 0;

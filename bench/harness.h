@@ -24,14 +24,14 @@
 namespace bench
 {
 
-enum class extent {
+enum class run_length {
     quick,
     normal,
     complete
 };
 
 /* How much the caller asked for: --quick, nothing, --long. */
-extent asked();
+run_length asked();
 
 /* "quick", "normal" or "long". */
 std::string asked_name();
@@ -39,9 +39,9 @@ std::string asked_name();
 /* The value for what was asked. */
 template <typename T> T pick(T quick, T normal, T complete)
 {
-    return asked() == extent::quick    ? quick
-           : asked() == extent::normal ? normal
-                                       : complete;
+    return asked() == run_length::quick    ? quick
+           : asked() == run_length::normal ? normal
+                                           : complete;
 }
 
 /* Seconds on the monotonic clock. */
@@ -58,7 +58,7 @@ class series
     double quantile(double part) const;
     double median() const;
     size_t count() const;
-    /* Each value by that of the other in the same turn. */
+    /* Each value by that of the other in the same repetition. */
     series over(const series &other) const;
 
   private:
@@ -97,7 +97,7 @@ void copy_file(const std::string &from, const std::string &to);
 void sync_file(const std::string &path);
 
 /* Writes back what is dirty in the file system of path. */
-void settle(const std::string &path);
+void sync_file_system(const std::string &path);
 
 std::string read_file(const std::string &path);
 
@@ -110,14 +110,14 @@ enum class synced_by {
 
 /* A file that was filled with zeros and synced: what an append is held
  * against. Writes go on from the front when the end is reached. */
-class bare_log
+class raw_log
 {
   public:
-    bare_log(const std::string &path, uint64_t size,
-             synced_by way = synced_by::call);
-    ~bare_log();
-    bare_log(const bare_log &) = delete;
-    bare_log &operator=(const bare_log &) = delete;
+    raw_log(const std::string &path, uint64_t size,
+            synced_by way = synced_by::call);
+    ~raw_log();
+    raw_log(const raw_log &) = delete;
+    raw_log &operator=(const raw_log &) = delete;
     /* Writes so many bytes behind the last and syncs them. */
     void append(uint64_t size);
 
@@ -147,7 +147,7 @@ class mapped_file
 
 /* The checksum of a bare pass: libdeflate's, where it was found, else zlib's.
  * Beside it that of zlib, and the one that agentwal has of its own. */
-uint32_t library_crc(const void *data, size_t size);
+uint32_t system_crc(const void *data, size_t size);
 extern const char *const library_crc_name;
 uint32_t zlib_crc(const void *data, size_t size);
 uint32_t own_crc(const void *data, size_t size);
@@ -264,7 +264,7 @@ void report_sync_ratios(const std::string &question,
 void plot(const std::string &plot, const std::string &line, double x, double y);
 
 /* Says in the results, beside the rows, what this run does without. */
-void leave_out(const std::string &what, const std::string &why);
+void report_skipped(const std::string &what, const std::string &why);
 
 /* Looks whether the disk has room; leaves the benchmark out when it has not. */
 bool has_room(benchmark::State &state, const std::string &what,
@@ -285,7 +285,7 @@ std::string gigabytes_per_second(double rate);
  * that it reports say how many. */
 void add(const std::string &name, int turns,
          const std::function<void(benchmark::State &)> &body);
-int current_turns();
+int current_repetitions();
 
 /* The main function of each program: reads the arguments, runs a child when
  * it is asked for one, else calls `setup`, runs the benchmarks and prints the

@@ -233,7 +233,7 @@ wal_store_info store_status(wal_store *store)
     wal_store_info info = {};
 
     info.struct_size = sizeof(info);
-    check(wal_store_status(store, &info, &error), error);
+    check(wal_store_get_info(store, &info, &error), error);
     return info;
 }
 

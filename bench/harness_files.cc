@@ -91,9 +91,10 @@ bool has_room(benchmark::State &state, const std::string &what,
     uint64_t room = free_bytes(place.path());
 
     if (room < bytes) {
-        leave_out(what, "it needs " + mebibytes(static_cast<double>(bytes)) +
-                            " of disk, there are " +
-                            mebibytes(static_cast<double>(room)));
+        report_skipped(what, "it needs " +
+                                 mebibytes(static_cast<double>(bytes)) +
+                                 " of disk, there are " +
+                                 mebibytes(static_cast<double>(room)));
         state.SkipWithError("the disk has no room");
     }
     return room >= bytes;
@@ -166,7 +167,7 @@ void sync_file(const std::string &path)
     close(file);
 }
 
-void settle(const std::string &path)
+void sync_file_system(const std::string &path)
 {
     int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
 
@@ -176,7 +177,7 @@ void settle(const std::string &path)
 
 /* --- bare limits -------------------------------------------------------- */
 
-bare_log::bare_log(const std::string &path, uint64_t size, synced_by how)
+raw_log::raw_log(const std::string &path, uint64_t size, synced_by how)
     : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)), way(how),
       capacity(size), bytes(1 << 20, '\0')
 {
@@ -188,12 +189,12 @@ bare_log::bare_log(const std::string &path, uint64_t size, synced_by how)
     std::fill(bytes.begin(), bytes.end(), 'x');
 }
 
-bare_log::~bare_log()
+raw_log::~raw_log()
 {
     close(file);
 }
 
-void bare_log::append(uint64_t size)
+void raw_log::append(uint64_t size)
 {
     if (size > bytes.size()) {
         bytes.resize(size, 'x');
@@ -248,7 +249,7 @@ double sync_cost()
 
     if (cost == 0) {
         folder place;
-        bare_log log(place / "bare", 4 << 20);
+        raw_log log(place / "bare", 4 << 20);
         series times;
 
         for (int i = 0; i < 300; i++) {

@@ -177,7 +177,7 @@ std::string gigabytes_per_second(double rate)
 
 void report(const row &row)
 {
-    rows.push_back({row, current_turns()});
+    rows.push_back({row, current_repetitions()});
 }
 
 void report_ratios(const std::string &question, const std::string &measured,
@@ -204,7 +204,7 @@ void plot(const std::string &plot, const std::string &line, double x, double y)
     points.push_back({plot, line, x, y});
 }
 
-void leave_out(const std::string &what, const std::string &why)
+void report_skipped(const std::string &what, const std::string &why)
 {
     omissions.push_back({what, why});
 }

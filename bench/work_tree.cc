@@ -195,7 +195,7 @@ work_tree::work_tree(const std::string &path, size_t count, uint64_t bytes)
         write_file(to, read_file(std::string(source_root) + "/" + item.name));
         names.push_back(item.name);
     }
-    settle(root);
+    sync_file_system(root);
 }
 
 const std::string &work_tree::path() const
@@ -338,12 +338,12 @@ uint64_t git_peer::file_count() const
 
 /* --- copies ------------------------------------------------------------- */
 
-copying_peer::copying_peer(const std::string &path, const work_tree &of)
+copy_peer::copy_peer(const std::string &path, const work_tree &of)
     : folder(path), tree(of)
 {
 }
 
-void copying_peer::checkpoint()
+void copy_peer::checkpoint()
 {
     std::string own = folder + "/" + std::to_string(turns++);
     std::string list = "{\"files\":[";
@@ -367,12 +367,12 @@ void copying_peer::checkpoint()
     write_file(own + "/manifest.json", list + "}");
 }
 
-uint64_t copying_peer::disk_bytes() const
+uint64_t copy_peer::disk_bytes() const
 {
     return disk_usage(folder);
 }
 
-uint64_t copying_peer::file_count() const
+uint64_t copy_peer::file_count() const
 {
     return count_files(folder);
 }

@@ -64,10 +64,10 @@ class git_peer
 };
 
 /* A folder for each checkpoint: each file under its digest, and a list. */
-class copying_peer
+class copy_peer
 {
   public:
-    copying_peer(const std::string &path, const work_tree &tree);
+    copy_peer(const std::string &path, const work_tree &tree);
     void checkpoint();
     uint64_t disk_bytes() const;
     uint64_t file_count() const;

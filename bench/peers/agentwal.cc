@@ -11,18 +11,18 @@ namespace bench
 namespace
 {
 
-const char *name_of(promise promise)
+const char *name_of(guarantee guarantee)
 {
-    return promise == promise::durable   ? "agentwal"
-           : promise == promise::written ? "agentwal-written"
-                                         : "agentwal-queued";
+    return guarantee == guarantee::durable   ? "agentwal"
+           : guarantee == guarantee::written ? "agentwal-written"
+                                             : "agentwal-queued";
 }
 
-wal_durability durability_of(promise promise)
+wal_durability durability_of(guarantee guarantee)
 {
-    return promise == promise::durable   ? WAL_DURABLE
-           : promise == promise::written ? WAL_WRITTEN
-                                         : WAL_QUEUED;
+    return guarantee == guarantee::durable   ? WAL_DURABLE
+           : guarantee == guarantee::written ? WAL_WRITTEN
+                                             : WAL_QUEUED;
 }
 
 class engine_session : public peer_session
@@ -54,14 +54,14 @@ class engine_session : public peer_session
 
 } // namespace
 
-engine_peer::engine_peer(const std::string &path, promise promise)
-    : store(open_store(path)), durability(durability_of(promise))
+engine_peer::engine_peer(const std::string &path, guarantee guarantee)
+    : store(open_store(path)), durability(durability_of(guarantee))
 {
 }
 
 engine_peer::~engine_peer()
 {
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
     wal_session_close(reading);
     close_store(store);
 }
@@ -77,11 +77,11 @@ std::unique_ptr<peer_session> engine_peer::create(const std::string &name)
                                             durability);
 }
 
-wal_iter *engine_peer::open_iter(wal_session *session)
+wal_entry_cursor *engine_peer::open_iter(wal_session *session)
 {
-    wal_iter *made = nullptr;
+    wal_entry_cursor *made = nullptr;
 
-    require(wal_iter_open(session, nullptr, &made, nullptr) == WAL_OK,
+    require(wal_entry_cursor_open(session, nullptr, &made, nullptr) == WAL_OK,
             "cannot open an iterator");
     return made;
 }
@@ -89,19 +89,19 @@ wal_iter *engine_peer::open_iter(wal_session *session)
 uint64_t engine_peer::replay(const std::string &name, const visitor &visit)
 {
     wal_session *session = open_session(store, name);
-    wal_iter *all = open_iter(session);
+    wal_entry_cursor *all = open_iter(session);
     wal_entry found = {};
     uint64_t count = 0;
     wal_status status;
 
     found.struct_size = sizeof(found);
-    while ((status = wal_iter_next(all, &found, nullptr)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(all, &found, nullptr)) == WAL_OK) {
         visit(static_cast<const char *>(found.payload.data),
               found.payload.size);
         count++;
     }
     require(status == WAL_END, "an entry cannot be read");
-    wal_iter_close(all);
+    wal_entry_cursor_close(all);
     wal_session_close(session);
     return count;
 }
@@ -117,14 +117,14 @@ bool engine_peer::read(const std::string &name, const std::string &key,
     wal_entry found = {};
 
     if (iter == nullptr || name != reading_name) {
-        wal_iter_close(iter);
+        wal_entry_cursor_close(iter);
         wal_session_close(reading);
         reading = open_session(store, name);
         iter = open_iter(reading);
         reading_name = name;
     }
     found.struct_size = sizeof(found);
-    if (wal_iter_get(iter, slice(key), &found, nullptr) != WAL_OK) {
+    if (wal_entry_cursor_get(iter, slice(key), &found, nullptr) != WAL_OK) {
         return false;
     }
     visit(static_cast<const char *>(found.payload.data), found.payload.size);
@@ -136,19 +136,19 @@ wal_store_info engine_peer::status() const
     return store_status(store);
 }
 
-const peer_kind &engine_kind(promise promise)
+const peer_kind &engine_kind(guarantee guarantee)
 {
-    static std::map<enum promise, peer_kind> kinds;
-    peer_kind &kind = kinds[promise];
+    static std::map<enum guarantee, peer_kind> kinds;
+    peer_kind &kind = kinds[guarantee];
 
     if (kind.name.empty()) {
-        kind = {name_of(promise),
-                promise,
+        kind = {name_of(guarantee),
+                guarantee,
                 grouping::own,
                 true,
                 true,
-                [promise](const std::string &path) {
-                    return std::make_unique<engine_peer>(path, promise);
+                [guarantee](const std::string &path) {
+                    return std::make_unique<engine_peer>(path, guarantee);
                 }};
     }
     return kind;

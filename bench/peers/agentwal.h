@@ -12,7 +12,7 @@ namespace bench
 class engine_peer : public peer
 {
   public:
-    engine_peer(const std::string &path, promise promise);
+    engine_peer(const std::string &path, guarantee guarantee);
     ~engine_peer() override;
     engine_peer(const engine_peer &) = delete;
     engine_peer &operator=(const engine_peer &) = delete;
@@ -26,13 +26,13 @@ class engine_peer : public peer
     wal_store_info status() const;
 
   private:
-    static wal_iter *open_iter(wal_session *session);
+    static wal_entry_cursor *open_iter(wal_session *session);
 
     wal_store *store;
     wal_durability durability;
     std::string reading_name; /* the session that read() is in */
     wal_session *reading = nullptr;
-    wal_iter *iter = nullptr;
+    wal_entry_cursor *iter = nullptr;
 };
 
 } // namespace bench

@@ -40,13 +40,13 @@ class message_session : public peer_session
 {
   public:
     message_session(const std::string &root, const std::string &session,
-                    promise how)
-        : path(root + "/" + session), name(session), promise(how)
+                    guarantee how)
+        : path(root + "/" + session), name(session), guarantee(how)
     {
         make_folder(path);
         folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         require(folder >= 0, "cannot open " + path);
-        if (promise == promise::durable) {
+        if (guarantee == guarantee::durable) {
             sync_file(root);
         }
     }
@@ -68,13 +68,13 @@ class message_session : public peer_session
         require(file >= 0 && write(file, text.data(), text.size()) ==
                                  static_cast<ssize_t>(text.size()),
                 "cannot write " + beside);
-        if (promise == promise::durable) {
+        if (guarantee == guarantee::durable) {
             require(fsync(file) == 0, "cannot sync " + beside);
         }
         close(file);
         require(rename(beside.c_str(), target.c_str()) == 0,
                 "cannot rename " + beside);
-        if (promise == promise::durable) {
+        if (guarantee == guarantee::durable) {
             require(fsync(folder) == 0, "cannot sync " + path);
         }
     }
@@ -82,22 +82,22 @@ class message_session : public peer_session
   private:
     std::string path;
     std::string name;
-    enum promise promise;
+    enum guarantee guarantee;
     int folder;
 };
 
 class message_peer : public peer
 {
   public:
-    message_peer(const std::string &folder, promise how)
-        : path(folder), promise(how)
+    message_peer(const std::string &folder, guarantee how)
+        : path(folder), guarantee(how)
     {
         make_folder(path);
     }
 
     std::unique_ptr<peer_session> create(const std::string &name) override
     {
-        return std::make_unique<message_session>(path, name, promise);
+        return std::make_unique<message_session>(path, name, guarantee);
     }
 
     uint64_t replay(const std::string &name, const visitor &visit) override
@@ -124,18 +124,18 @@ class message_peer : public peer
 
   private:
     std::string path;
-    enum promise promise;
+    enum guarantee guarantee;
 };
 
-peer_kind kind(const char *name, promise promise)
+peer_kind kind(const char *name, guarantee guarantee)
 {
     return {name,
-            promise,
+            guarantee,
             grouping::own,
             false,
             true,
-            [promise](const std::string &path) {
-                return std::make_unique<message_peer>(path, promise);
+            [guarantee](const std::string &path) {
+                return std::make_unique<message_peer>(path, guarantee);
             }};
 }
 
@@ -143,8 +143,8 @@ peer_kind kind(const char *name, promise promise)
 
 std::vector<peer_kind> json_message_kinds()
 {
-    return {kind("json-message", promise::durable),
-            kind("json-message-written", promise::written)};
+    return {kind("json-message", guarantee::durable),
+            kind("json-message-written", guarantee::written)};
 }
 
 } // namespace bench

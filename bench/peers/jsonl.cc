@@ -20,19 +20,19 @@ namespace
 
 const char middle[] = "\",\"type\":\"message\",\"message\":";
 
-struct habits {
+struct file_policy {
     const char *name;
-    enum promise promise;
+    enum guarantee guarantee;
     bool keep_open;
     bool shared; /* one file for all sessions */
 };
 
-const habits all_habits[] = {
-    {"jsonl-open", promise::durable, true, false},
-    {"jsonl-reopen", promise::durable, false, false},
-    {"jsonl-open-written", promise::written, true, false},
-    {"jsonl-reopen-written", promise::written, false, false},
-    {"jsonl-shared-written", promise::written, true, true}};
+const file_policy all_habits[] = {
+    {"jsonl-open", guarantee::durable, true, false},
+    {"jsonl-reopen", guarantee::durable, false, false},
+    {"jsonl-open-written", guarantee::written, true, false},
+    {"jsonl-reopen-written", guarantee::written, false, false},
+    {"jsonl-shared-written", guarantee::written, true, true}};
 
 std::string line_of(const std::string &key, const std::string &payload)
 {
@@ -58,10 +58,11 @@ class jsonl_session : public peer_session
 {
   public:
     jsonl_session(const std::string &file_path, const std::string &session,
-                  const habits &how)
-        : path(file_path), name(session), habits(how), file(open_file(path))
+                  const file_policy &how)
+        : path(file_path), name(session), file_policy(how),
+          file(open_file(path))
     {
-        if (!habits.keep_open) {
+        if (!file_policy.keep_open) {
             close(file);
             file = -1;
         }
@@ -78,15 +79,15 @@ class jsonl_session : public peer_session
     void append(uint64_t number, const std::string &payload) override
     {
         std::string line = line_of(record_key(name, number), payload);
-        int to = habits.keep_open ? file : open_file(path);
+        int to = file_policy.keep_open ? file : open_file(path);
 
         require(write(to, line.data(), line.size()) ==
                     static_cast<ssize_t>(line.size()),
                 "a line was not written");
-        if (habits.promise == promise::durable) {
+        if (file_policy.guarantee == guarantee::durable) {
             require(fdatasync(to) == 0, "a line was not synced");
         }
-        if (!habits.keep_open) {
+        if (!file_policy.keep_open) {
             close(to);
         }
     }
@@ -94,15 +95,15 @@ class jsonl_session : public peer_session
   private:
     std::string path;
     std::string name;
-    const struct habits &habits;
+    const struct file_policy &file_policy;
     int file;
 };
 
 class jsonl_peer : public peer
 {
   public:
-    jsonl_peer(const std::string &folder, const habits &how)
-        : path(folder), habits(how)
+    jsonl_peer(const std::string &folder, const file_policy &how)
+        : path(folder), file_policy(how)
     {
         require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST,
                 "cannot make " + path);
@@ -111,9 +112,9 @@ class jsonl_peer : public peer
     std::unique_ptr<peer_session> create(const std::string &name) override
     {
         auto made =
-            std::make_unique<jsonl_session>(file_of(name), name, habits);
+            std::make_unique<jsonl_session>(file_of(name), name, file_policy);
 
-        if (habits.promise == promise::durable) {
+        if (file_policy.guarantee == guarantee::durable) {
             sync_file(path);
         }
         return made;
@@ -149,11 +150,11 @@ class jsonl_peer : public peer
   private:
     std::string file_of(const std::string &name) const
     {
-        return path + "/" + (habits.shared ? "all" : name) + ".jsonl";
+        return path + "/" + (file_policy.shared ? "all" : name) + ".jsonl";
     }
 
     std::string path;
-    const struct habits &habits;
+    const struct file_policy &file_policy;
 };
 
 } // namespace
@@ -162,8 +163,8 @@ std::vector<peer_kind> jsonl_kinds()
 {
     std::vector<peer_kind> kinds;
 
-    for (const habits &how : all_habits) {
-        kinds.push_back({how.name, how.promise, grouping::own, false, false,
+    for (const file_policy &how : all_habits) {
+        kinds.push_back({how.name, how.guarantee, grouping::own, false, false,
                          [&how](const std::string &path) {
                              return std::make_unique<jsonl_peer>(path, how);
                          }});

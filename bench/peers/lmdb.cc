@@ -28,7 +28,7 @@ MDB_val value(const std::string &text)
 class lmdb_peer : public batch_peer
 {
   public:
-    lmdb_peer(const std::string &path, promise promise)
+    lmdb_peer(const std::string &path, guarantee guarantee)
     {
         MDB_txn *txn = nullptr;
 
@@ -37,7 +37,8 @@ class lmdb_peer : public batch_peer
         check(mdb_env_create(&env));
         check(mdb_env_set_mapsize(env, map_size));
         check(mdb_env_open(env, path.c_str(),
-                           promise == promise::durable ? 0 : MDB_NOSYNC, 0600));
+                           guarantee == guarantee::durable ? 0 : MDB_NOSYNC,
+                           0600));
         check(mdb_txn_begin(env, nullptr, 0, &txn));
         check(mdb_dbi_open(txn, nullptr, 0, &entries));
         check(mdb_txn_commit(txn));
@@ -141,15 +142,15 @@ std::unique_ptr<peer_session> lmdb_peer::create(const std::string &name)
     return std::make_unique<lmdb_session>(*this, name);
 }
 
-peer_kind plain(const char *name, promise promise)
+peer_kind plain(const char *name, guarantee guarantee)
 {
     return {name,
-            promise,
+            guarantee,
             grouping::own,
             false,
             true,
-            [promise](const std::string &path) {
-                return std::make_unique<lmdb_peer>(path, promise);
+            [guarantee](const std::string &path) {
+                return std::make_unique<lmdb_peer>(path, guarantee);
             }};
 }
 
@@ -157,14 +158,14 @@ peer_kind plain(const char *name, promise promise)
 
 std::vector<peer_kind> lmdb_kinds()
 {
-    return {plain("lmdb", promise::durable),
-            {"lmdb-grouped", promise::durable, grouping::application, false,
+    return {plain("lmdb", guarantee::durable),
+            {"lmdb-grouped", guarantee::durable, grouping::application, false,
              true,
              [](const std::string &path) {
                  return make_grouped(
-                     std::make_unique<lmdb_peer>(path, promise::durable));
+                     std::make_unique<lmdb_peer>(path, guarantee::durable));
              }},
-            plain("lmdb-written", promise::written)};
+            plain("lmdb-written", guarantee::written)};
 }
 
 } // namespace bench

@@ -18,9 +18,9 @@ const size_t lsm_cache = 256 << 20; /* of blocks that were read */
 template <typename api> class lsm_peer : public batch_peer
 {
   public:
-    lsm_peer(const std::string &path, promise promise)
+    lsm_peer(const std::string &path, guarantee guarantee)
         : options(api::make_options()), db(api::open(options, path)),
-          writing(api::write_options(promise == promise::durable)),
+          writing(api::write_options(guarantee == guarantee::durable)),
           reading(api::read_options())
     {
     }
@@ -104,26 +104,26 @@ template <typename api> class lsm_peer : public batch_peer
     typename api::reading *reading;
 };
 
-/* A kind for each promise, and one grouped by the application. */
+/* A kind for each guarantee, and one grouped by the application. */
 template <typename api>
 std::vector<peer_kind> lsm_kinds(const std::string &name)
 {
-    auto plain = [](promise promise) {
-        return [promise](const std::string &path) {
-            return std::make_unique<lsm_peer<api>>(path, promise);
+    auto plain = [](guarantee guarantee) {
+        return [guarantee](const std::string &path) {
+            return std::make_unique<lsm_peer<api>>(path, guarantee);
         };
     };
 
-    return {{name, promise::durable, grouping::own, true, true,
-             plain(promise::durable)},
-            {name + "-grouped", promise::durable, grouping::application, true,
+    return {{name, guarantee::durable, grouping::own, true, true,
+             plain(guarantee::durable)},
+            {name + "-grouped", guarantee::durable, grouping::application, true,
              true,
              [](const std::string &path) {
                  return make_grouped(
-                     std::make_unique<lsm_peer<api>>(path, promise::durable));
+                     std::make_unique<lsm_peer<api>>(path, guarantee::durable));
              }},
-            {name + "-written", promise::written, grouping::own, true, true,
-             plain(promise::written)}};
+            {name + "-written", guarantee::written, grouping::own, true, true,
+             plain(guarantee::written)}};
 }
 
 } // namespace bench

@@ -34,16 +34,16 @@ std::vector<peer_kind> collect()
     std::vector<peer_kind> all;
 
 #ifndef AGENTWAL_PEER_SQLITE
-    leave_out("SQLite", absent);
+    report_skipped("SQLite", absent);
 #endif
 #ifndef AGENTWAL_PEER_LMDB
-    leave_out("LMDB", absent);
+    report_skipped("LMDB", absent);
 #endif
 #ifndef AGENTWAL_PEER_ROCKSDB
-    leave_out("RocksDB", absent);
+    report_skipped("RocksDB", absent);
 #endif
 #ifndef AGENTWAL_PEER_LEVELDB
-    leave_out("LevelDB", absent);
+    report_skipped("LevelDB", absent);
 #endif
 
     for (const std::vector<peer_kind> &group : groups) {
@@ -73,7 +73,7 @@ const std::vector<peer_kind> &peer_kinds()
 
 const peer_kind &find_kind(const std::string &name)
 {
-    for (promise each : {promise::durable, promise::written}) {
+    for (guarantee each : {guarantee::durable, guarantee::written}) {
         if (engine_kind(each).name == name) {
             return engine_kind(each);
         }

@@ -7,8 +7,8 @@
  * has done when it returns is what its kind promises. Failures end the
  * program.
  */
-#ifndef AGENTWAL_BENCH_PEER_H
-#define AGENTWAL_BENCH_PEER_H
+#ifndef AGENTWAL_BENCH_PEERS_PEER_H
+#define AGENTWAL_BENCH_PEERS_PEER_H
 
 #include "bench/harness.h"
 
@@ -17,7 +17,7 @@
 namespace bench
 {
 
-enum class promise {
+enum class guarantee {
     durable, /* it survives a power cut */
     written, /* it survives a killed process */
     queued   /* the engine alone: none, until flush() */
@@ -86,7 +86,7 @@ enum class grouping {
 
 struct peer_kind {
     std::string name;
-    enum promise promise;
+    enum guarantee guarantee;
     enum grouping grouping;
     bool verifies;  /* checksums, when it reads */
     bool reads_ids; /* read() works */
@@ -94,7 +94,7 @@ struct peer_kind {
 };
 
 /* The engine. */
-const peer_kind &engine_kind(promise promise);
+const peer_kind &engine_kind(guarantee guarantee);
 
 /* Those that were found when this was built. */
 const std::vector<peer_kind> &peer_kinds();

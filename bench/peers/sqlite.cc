@@ -30,7 +30,7 @@ const char schema[] = "CREATE TABLE IF NOT EXISTS entry (key TEXT PRIMARY KEY,"
 class connection
 {
   public:
-    connection(const std::string &path, promise promise)
+    connection(const std::string &path, guarantee guarantee)
     {
         require(sqlite3_open_v2(path.c_str(), &db,
                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
@@ -40,8 +40,8 @@ class connection
         check(sqlite3_busy_timeout(db, patience_ms));
         run("PRAGMA journal_mode=WAL");
         run("PRAGMA mmap_size=1073741824");
-        run(promise == promise::durable ? "PRAGMA synchronous=FULL"
-                                        : "PRAGMA synchronous=NORMAL");
+        run(guarantee == guarantee::durable ? "PRAGMA synchronous=FULL"
+                                            : "PRAGMA synchronous=NORMAL");
         run(schema);
         insert = prepare("INSERT INTO entry VALUES (?1, ?2)");
     }
@@ -77,7 +77,7 @@ class connection
         bind(select, 1, key);
         status = sqlite3_step(select);
         if (status == SQLITE_ROW) {
-            give(select, visit);
+            visit_row(select, visit);
         }
         check(sqlite3_reset(select));
         return status == SQLITE_ROW;
@@ -95,7 +95,7 @@ class connection
         bind(all, 1, from);
         bind(all, 2, to);
         while (sqlite3_step(all) == SQLITE_ROW) {
-            give(all, visit);
+            visit_row(all, visit);
             count++;
         }
         check(sqlite3_finalize(all));
@@ -116,7 +116,7 @@ class connection
         check(sqlite3_bind_text(statement, place, text.data(),
                                 static_cast<int>(text.size()), SQLITE_STATIC));
     }
-    static void give(sqlite3_stmt *row, const visitor &visit)
+    static void visit_row(sqlite3_stmt *row, const visitor &visit)
     {
         const void *data = sqlite3_column_blob(row, 0);
         int size = sqlite3_column_bytes(row, 0);
@@ -136,8 +136,8 @@ class connection
 class sqlite_peer : public batch_peer
 {
   public:
-    sqlite_peer(const std::string &folder, promise how)
-        : path(folder + ".sqlite"), promise(how), own(path, how)
+    sqlite_peer(const std::string &folder, guarantee how)
+        : path(folder + ".sqlite"), guarantee(how), own(path, how)
     {
     }
     std::unique_ptr<peer_session> create(const std::string &name) override
@@ -167,7 +167,7 @@ class sqlite_peer : public batch_peer
     {
       public:
         session(sqlite_peer &owner, const std::string &text)
-            : store(owner), name(text), own(owner.path, owner.promise)
+            : store(owner), name(text), own(owner.path, owner.guarantee)
         {
         }
         void append(uint64_t number, const std::string &payload) override
@@ -184,20 +184,20 @@ class sqlite_peer : public batch_peer
     };
 
     std::string path;
-    enum promise promise;
+    enum guarantee guarantee;
     connection own;
     std::mutex writing;
 };
 
-peer_kind plain(const char *name, promise promise)
+peer_kind plain(const char *name, guarantee guarantee)
 {
     return {name,
-            promise,
+            guarantee,
             grouping::own,
             false,
             true,
-            [promise](const std::string &path) {
-                return std::make_unique<sqlite_peer>(path, promise);
+            [guarantee](const std::string &path) {
+                return std::make_unique<sqlite_peer>(path, guarantee);
             }};
 }
 
@@ -205,14 +205,14 @@ peer_kind plain(const char *name, promise promise)
 
 std::vector<peer_kind> sqlite_kinds()
 {
-    return {plain("sqlite-full", promise::durable),
-            {"sqlite-full-grouped", promise::durable, grouping::application,
+    return {plain("sqlite-full", guarantee::durable),
+            {"sqlite-full-grouped", guarantee::durable, grouping::application,
              false, true,
              [](const std::string &path) {
                  return make_grouped(
-                     std::make_unique<sqlite_peer>(path, promise::durable));
+                     std::make_unique<sqlite_peer>(path, guarantee::durable));
              }},
-            plain("sqlite-normal", promise::written)};
+            plain("sqlite-normal", guarantee::written)};
 }
 
 } // namespace bench

@@ -2,7 +2,7 @@
  * assert.c - how a broken invariant ends the process (assert.h). No section of
  * SPEC.md. Any thread.
  */
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * buf.h - growing bytes. init/deinit work on the caller's memory; a zeroed
  * struct with a heap is a valid empty one. One thread at a time.
  */
-#ifndef WAL_BASE_BUF_H
-#define WAL_BASE_BUF_H
+#ifndef AGENTWAL_ENGINE_BASE_BUF_H
+#define AGENTWAL_ENGINE_BASE_BUF_H
 
 #include <stdint.h>
 

@@ -35,33 +35,70 @@ void wal__error_copy(struct wal_error *to, const struct wal_error *from)
     }
 }
 
-enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
-                          int sys_errno, const char *file, uint64_t offset,
-                          const char *format, ...)
+static enum wal_status fill(struct wal_error *error, enum wal_status status,
+                            int sys_errno, const char *file, uint64_t offset,
+                            const char *format, va_list arguments)
 {
     if (error == NULL) {
         return status;
     }
 
-    /* Built apart, since file and the arguments may point into *error. */
+    /* A separate struct, since file and the arguments may point into *error. */
     struct wal_error full = {
         .struct_size = sizeof(full),
         .status = status,
         .sys_errno = sys_errno,
         .offset = offset,
     };
-    va_list arguments;
 
     (void)snprintf(full.file, sizeof(full.file), "%s",
                    file == NULL ? "" : file);
-    va_start(arguments, format);
     (void)vsnprintf(full.text, sizeof(full.text), format, arguments);
-    va_end(arguments);
     wal__error_copy(error, &full);
     return status;
 }
 
-void wal__error_actual(struct wal_error *error, const void *text, size_t size)
+enum wal_status wal__fail_at(struct wal_error *error, enum wal_status status,
+                             int sys_errno, const char *file, uint64_t offset,
+                             const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    status = fill(error, status, sys_errno, file, offset, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
+                          const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    status = fill(error, status, 0, NULL, 0, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum wal_status wal__invalid(struct wal_error *error, const char *format, ...)
+{
+    va_list arguments;
+    enum wal_status status;
+
+    va_start(arguments, format);
+    status = fill(error, WAL_EINVAL, 0, NULL, 0, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum wal_status wal__no_memory(struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOMEM, "no memory");
+}
+
+void wal__error_set_actual(struct wal_error *error, const void *text,
+                           size_t size)
 {
     if (error == NULL ||
         error->struct_size <

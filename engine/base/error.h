@@ -2,27 +2,41 @@
  * error.h - filling the caller's struct wal_error. Any thread; the struct
  * belongs to the caller, so nothing is shared.
  */
-#ifndef WAL_BASE_ERROR_H
-#define WAL_BASE_ERROR_H
+#ifndef AGENTWAL_ENGINE_BASE_ERROR_H
+#define AGENTWAL_ENGINE_BASE_ERROR_H
 
 #include "agentwal.h"
 
 /*
- * Fills *error (which may be null) and answers `status`, so that a failure is
- * one line: return wal__fail(error, WAL_EINVAL, 0, path, 0, "what: why").
- * file may be null; it and the arguments may point into *error. Fields beyond
- * error->struct_size are left alone; holder is set to 0, actual to empty.
+ * Each of these fills *error, which may be NULL, and returns the status, so
+ * that a failure is one line: return wal__invalid(error, "iter must not be
+ * NULL"). Arguments may point into *error. Fields beyond error->struct_size
+ * are not written; holder is set to 0, actual to empty.
  */
 enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
-                          int sys_errno, const char *file, uint64_t offset,
                           const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same with the cause in the system and the place: an errno or 0, a path
+ * or NULL, an offset in that file or 0. */
+enum wal_status wal__fail_at(struct wal_error *error, enum wal_status status,
+                             int sys_errno, const char *file, uint64_t offset,
+                             const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+
+/* WAL_EINVAL. */
+enum wal_status wal__invalid(struct wal_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* WAL_ENOMEM. */
+enum wal_status wal__no_memory(struct wal_error *error);
 
 /* Says what is there instead of what was expected, after wal__fail: size bytes
  * of text, terminated here; what is over 255 bytes is cut. error may be null,
  * and is left alone when its struct_size ends before the field. text may be
  * null when size is 0, and may point into *error. */
-void wal__error_actual(struct wal_error *error, const void *text, size_t size);
+void wal__error_set_actual(struct wal_error *error, const void *text,
+                           size_t size);
 
 /* Copies a failure kept for another thread, a whole struct of this version,
  * into the caller's (which may be null). */

@@ -49,8 +49,8 @@ void *wal__heap_resize(const struct wal__heap *heap, void *at, size_t count,
     return heap->resize(heap->ctx, at, bytes == 0 ? 1 : bytes);
 }
 
-void *wal__heap_room(const struct wal__heap *heap, void *items, uint32_t count,
-                     uint32_t *capacity, size_t size)
+void *wal__heap_grow_array(const struct wal__heap *heap, void *items,
+                           uint32_t count, uint32_t *capacity, size_t size)
 {
     uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
 

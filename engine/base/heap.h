@@ -2,8 +2,8 @@
  * heap.h - the only allocator of the engine, so that a test can fail the Nth
  * allocation. Any thread.
  */
-#ifndef WAL_BASE_HEAP_H
-#define WAL_BASE_HEAP_H
+#ifndef AGENTWAL_ENGINE_BASE_HEAP_H
+#define AGENTWAL_ENGINE_BASE_HEAP_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +25,8 @@ void *wal__heap_resize(const struct wal__heap *heap, void *at, size_t count,
 /* The items of an array with room for one more than `count`: moved, and
  * *capacity doubled, when there was none. Null without memory, and then the
  * old ones stand as they were. */
-void *wal__heap_room(const struct wal__heap *heap, void *items, uint32_t count,
-                     uint32_t *capacity, size_t size);
+void *wal__heap_grow_array(const struct wal__heap *heap, void *items,
+                           uint32_t count, uint32_t *capacity, size_t size);
 void wal__heap_free(const struct wal__heap *heap, void *at);
 
 #endif

@@ -35,13 +35,13 @@
     X(WAL_EBADJSON, "A payload is not valid JSON or not UTF-8.")               \
     X(WAL_EDAMAGED, "The session lost entries; accept that before appending.") \
     X(WAL_ENETWORK, "The path is on a network file system.")                   \
-    X(WAL_ESKIPPED, "It depends on an append that was refused.")               \
+    X(WAL_EDEPENDENCY, "It depends on an append that was refused.")            \
     X(WAL_EHEAD, "The head is not where it was expected.")                     \
     X(WAL_ESTALE, "The document or metadata has another version.")             \
     X(WAL_ECALLBACK, "A function of the caller failed.")                       \
     X(WAL_ESCHEMA, "The session has a schema that the caller cannot write.")   \
     X(WAL_ECLAIMED, "Another handle claims the session.")                      \
-    X(WAL_ECROWDED, "There is no room for another claim.")                     \
+    X(WAL_ELIMIT, "There is no room for another claim.")                       \
     X(WAL_ELOCKFILE, "The file LOCK was removed or replaced while in use.")    \
     X(WAL_EREDACTED, "The entry's content was redacted.")                      \
     X(WAL_EOUTSIDE, "The path leaves its root, or leads through a link.")      \

@@ -1,15 +1,16 @@
 /*
  * blob_delta.c - content by that of another chunk: LZ4 blocks that have a
  * window of the base for their dictionary (SPEC.md 2.18). What reads them is in
- * format/chunk_content.c.
+ * format/index/chunk_content.c.
  */
 #include <lz4.h>
 #include <string.h>
 
-#include "engine/blob/blobs_parts.h"
+#include "engine/blob/blob_store.h"
 
 enum {
-    BEFORE = 16 * 1024 /* of a window, before the block's own place. So much
+    WINDOW_LEAD =
+        16 * 1024 /* of a window, before the block's own place. So much
                         * on either side of a block is in reach of LZ4, which
                         * looks back 64 KiB */
 };
@@ -17,14 +18,14 @@ enum {
 /* What one chunk's encoding works with; too large for a stack. */
 struct delta {
     LZ4_stream_t stream;
-    char packed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
+    char compressed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
 };
 
 /* Where the window of a block begins that looks like this place of the base;
  * a place that the base does not have gives one that is empty. */
-static int32_t begin_window(int64_t place)
+static int32_t window_begin(int64_t place)
 {
-    int64_t begin = place - BEFORE;
+    int64_t begin = place - WINDOW_LEAD;
 
     if (begin <= -WAL__CHUNK_WINDOW || begin > WAL__CHUNK_MAX) {
         return WAL__CHUNK_MAX;
@@ -32,9 +33,9 @@ static int32_t begin_window(int64_t place)
     return (int32_t)begin;
 }
 
-/* Packs a block against one window into packed[to]; its size. */
-static uint32_t pack(struct delta *delta, struct wal__span block,
-                     struct wal__span base, int32_t begin, int to)
+/* Packs a block against one window into compressed[to]; its size. */
+static uint32_t compress_block(struct delta *delta, struct wal__span block,
+                               struct wal__span base, int32_t begin, int to)
 {
     struct wal__span window = wal__chunk_window(base, begin);
 
@@ -42,11 +43,11 @@ static uint32_t pack(struct delta *delta, struct wal__span block,
     (void)LZ4_loadDict(&delta->stream, (const char *)window.data,
                        (int)window.size);
     return (uint32_t)LZ4_compress_fast_continue(
-        &delta->stream, (const char *)block.data, delta->packed[to],
-        (int)block.size, (int)sizeof(delta->packed[to]), 1);
+        &delta->stream, (const char *)block.data, delta->compressed[to],
+        (int)block.size, (int)sizeof(delta->compressed[to]), 1);
 }
 
-/* Appends a block, packed or as it is. */
+/* Appends a block, compressed or as it is. */
 static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes,
                                  uint32_t size, int32_t window)
 {
@@ -70,9 +71,9 @@ static enum wal_status encode_block(struct delta *delta,
                                     struct wal__span base, struct wal__buf *out)
 {
     struct wal__span block = {content.data + offset, content.size - offset};
-    int64_t moved = (int64_t)base.size - (int64_t)content.size;
-    int32_t front = begin_window((int64_t)offset);
-    int32_t back = begin_window((int64_t)offset + moved);
+    int64_t shift = (int64_t)base.size - (int64_t)content.size;
+    int32_t front = window_begin((int64_t)offset);
+    int32_t back = window_begin((int64_t)offset + shift);
     int32_t window = front;
     uint32_t size;
     int best = 0;
@@ -80,9 +81,9 @@ static enum wal_status encode_block(struct delta *delta,
     if (block.size > WAL__CHUNK_BLOCK) {
         block.size = WAL__CHUNK_BLOCK;
     }
-    size = pack(delta, block, base, front, 0);
+    size = compress_block(delta, block, base, front, 0);
     if (back != front) {
-        uint32_t other = pack(delta, block, base, back, 1);
+        uint32_t other = compress_block(delta, block, base, back, 1);
 
         if (other < size) {
             size = other;
@@ -93,7 +94,8 @@ static enum wal_status encode_block(struct delta *delta,
     if (size == 0 || size >= block.size) {
         return put_block(out, block.data, (uint32_t)block.size, 0);
     }
-    return put_block(out, (const uint8_t *)delta->packed[best], size, window);
+    return put_block(out, (const uint8_t *)delta->compressed[best], size,
+                     window);
 }
 
 enum wal_status wal__delta_encode(const struct wal__heap *heap,

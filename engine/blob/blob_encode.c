@@ -8,24 +8,19 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/blobs_parts.h"
-#include "format/crc32.h"
+#include "engine/blob/blob_store.h"
+#include "format/bytes/crc32.h"
 
 enum {
-    LZ4_GAIN = 16,  /* LZ4 has to save one part of so many */
-    DELTA_PARTS = 5 /* a delta one more of so many */
+    LZ4_SAVING_DIVISOR = 16, /* LZ4 has to save one part of so many */
+    DELTA_SAVING_DIVISOR = 5 /* a delta one more of so many */
 };
-
-static enum wal_status no_memory(struct wal_error *error)
-{
-    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-}
 
 /* The frame's header, its payload of `size` bytes being in place. */
 static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
                          size_t size)
 {
-    uint64_t span = wal__frame_span((uint32_t)size);
+    uint64_t span = wal__frame_total_size((uint32_t)size);
     uint8_t *payload = out->frame.data + WAL__FRAME_SIZE;
 
     memset(out->frame.data, 0, WAL__FRAME_SIZE);
@@ -44,20 +39,20 @@ static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
 static void encode_plain(struct wal__span content,
                          struct wal__chunk_record *chunk, uint8_t *payload)
 {
-    int limit = (int)(content.size - content.size / LZ4_GAIN) - 1;
+    int limit = (int)(content.size - content.size / LZ4_SAVING_DIVISOR) - 1;
     uint8_t *data;
-    int packed = 0;
+    int compressed_size = 0;
 
     chunk->data = content;
     chunk->encoding = WAL__CHUNK_LZ4;
-    data = payload + wal__chunk_size(chunk) - content.size;
+    data = payload + wal__chunk_record_size(chunk) - content.size;
     if (limit > 0) {
-        packed = LZ4_compress_default((const char *)content.data, (char *)data,
-                                      (int)content.size, limit);
+        compressed_size = LZ4_compress_default(
+            (const char *)content.data, (char *)data, (int)content.size, limit);
     }
-    if (packed > 0) {
+    if (compressed_size > 0) {
         chunk->data.data = data;
-        chunk->data.size = (size_t)packed;
+        chunk->data.size = (size_t)compressed_size;
         return;
     }
     chunk->encoding = WAL__CHUNK_RAW;
@@ -68,14 +63,15 @@ static void encode_plain(struct wal__span content,
 
 /* The content by the base, where that saves enough: chunk and payload then say
  * so. A base that cannot be had is none. */
-static enum wal_status encode_delta(struct wal__blobs *blobs,
+static enum wal_status encode_delta(struct wal__blob_store *blobs,
                                     struct wal__span content,
                                     const struct wal__digest *base,
                                     struct wal__chunk_record *chunk,
                                     uint8_t *payload)
 {
     size_t limit =
-        chunk->data.size - (chunk->data.size + DELTA_PARTS - 1) / DELTA_PARTS;
+        chunk->data.size -
+        (chunk->data.size + DELTA_SAVING_DIVISOR - 1) / DELTA_SAVING_DIVISOR;
     struct wal__buf bytes;
     struct wal__buf delta;
     struct wal__span span;
@@ -95,8 +91,8 @@ static enum wal_status encode_delta(struct wal__blobs *blobs,
             chunk->depth = (uint8_t)(depth + 1);
             chunk->base = *base;
             chunk->data.size = delta.size;
-            memcpy(payload + wal__chunk_size(chunk) - delta.size, delta.data,
-                   delta.size);
+            memcpy(payload + wal__chunk_record_size(chunk) - delta.size,
+                   delta.data, delta.size);
         }
     }
     wal__buf_deinit(&bytes);
@@ -104,7 +100,7 @@ static enum wal_status encode_delta(struct wal__blobs *blobs,
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
-static enum wal_status encode_chunk(struct wal__blobs *blobs,
+static enum wal_status encode_chunk(struct wal__blob_store *blobs,
                                     struct wal__span content,
                                     const struct wal__digest *base,
                                     struct wal__blob_prepared *out)
@@ -118,7 +114,7 @@ static enum wal_status encode_chunk(struct wal__blobs *blobs,
     chunk.encoding = WAL__CHUNK_DELTA;
     chunk.data = content;
     status = wal__buf_reserve(
-        &out->frame, WAL__FRAME_SIZE + wal__chunk_size(&chunk) + 8, &at);
+        &out->frame, WAL__FRAME_SIZE + wal__chunk_record_size(&chunk) + 8, &at);
     if (status != WAL_OK) {
         return status;
     }
@@ -128,57 +124,57 @@ static enum wal_status encode_chunk(struct wal__blobs *blobs,
         status = encode_delta(blobs, content, base, &chunk, at);
     }
     if (status == WAL_OK) {
-        (void)wal__chunk_encode_head(&chunk, at);
-        finish_frame(out, WAL__FRAME_CHUNK, wal__chunk_size(&chunk));
+        (void)wal__chunk_record_encode_head(&chunk, at);
+        finish_frame(out, WAL__FRAME_CHUNK, wal__chunk_record_size(&chunk));
     }
     return status;
 }
 
 /* Whether it is there, and can be read: then out->end says so. */
-static enum wal_status look_up(struct wal__blobs *blobs,
-                               struct wal__blob_prepared *out,
-                               struct wal_error *error)
+static enum wal_status find_existing(struct wal__blob_store *blobs,
+                                     struct wal__blob_prepared *out,
+                                     struct wal_error *error)
 {
     uint64_t position = 0;
     enum wal_status status =
-        wal__blob_check(blobs, &out->digest, &position, error);
+        wal__blob_verify(blobs, &out->digest, &position, error);
 
     if (status == WAL_OK) {
-        out->end = wal__blobs_behind(position);
+        out->end = wal__blob_sync_end(position);
     } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
-        out->damaged = position;
+        out->damaged_position = position;
         status = WAL_OK;
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-enum wal_status wal__chunk_prepare(struct wal__blobs *blobs,
+enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
                                    struct wal__span content,
                                    const struct wal__digest *base,
                                    struct wal__blob_prepared *out,
                                    struct wal_error *error)
 {
-    struct wal__blob_prepared made = {.size = content.size};
+    struct wal__blob_prepared prepared = {.size = content.size};
     enum wal_status status;
 
-    wal__buf_init(&made.frame, blobs->env->heap);
-    if (wal__digest_of(&blobs->digester, content, &made.digest) != WAL_OK) {
-        return no_memory(error);
+    wal__buf_init(&prepared.frame, blobs->env->heap);
+    if (wal__sha256(&blobs->sha256_alg, content, &prepared.digest) != WAL_OK) {
+        return wal__no_memory(error);
     }
-    status = look_up(blobs, &made, error);
-    if (status == WAL_OK && made.end == 0 &&
-        encode_chunk(blobs, content, base, &made) != WAL_OK) {
-        status = no_memory(error);
+    status = find_existing(blobs, &prepared, error);
+    if (status == WAL_OK && prepared.end == 0 &&
+        encode_chunk(blobs, content, base, &prepared) != WAL_OK) {
+        status = wal__no_memory(error);
     }
     if (status != WAL_OK) {
-        wal__blob_prepared_deinit(&made);
+        wal__blob_prepared_deinit(&prepared);
         return status;
     }
-    *out = made;
+    *out = prepared;
     return WAL_OK;
 }
 
-enum wal_status wal__blob_prepare(struct wal__blobs *blobs,
+enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
                                   struct wal__span content,
                                   const struct wal__digest *base,
                                   struct wal__blob_prepared *out,
@@ -193,40 +189,39 @@ enum wal_status wal__blob_prepare(struct wal__blobs *blobs,
         return wal__chunk_prepare(blobs, content, NULL, out, error);
     }
     wal__buf_init(&chunks, blobs->env->heap);
-    status = wal__blob_chunks(blobs, base, &chunks, &size, NULL);
+    status = wal__blob_list_chunks(blobs, base, &chunks, &size, NULL);
     if (status == WAL_OK) {
         memcpy(first.bytes, chunks.data, WAL__DIGEST_SIZE);
     }
     wal__buf_deinit(&chunks);
     if (status == WAL_ENOMEM) {
-        return no_memory(error);
+        return wal__no_memory(error);
     }
     return wal__chunk_prepare(blobs, content, status == WAL_OK ? &first : NULL,
                               out, error);
 }
 
-enum wal_status wal__blob_prepare_list(struct wal__blobs *blobs,
-                                       const struct wal__blob_record *blob,
-                                       struct wal__blob_prepared *out,
-                                       struct wal_error *error)
+enum wal_status wal__blob_prepare_chunk_list(
+    struct wal__blob_store *blobs, const struct wal__blob_record *blob,
+    struct wal__blob_prepared *out, struct wal_error *error)
 {
-    struct wal__blob_prepared made = {.digest = blob->digest,
-                                      .size = blob->size};
-    size_t size = wal__blob_size(blob);
-    enum wal_status status = look_up(blobs, &made, error);
+    struct wal__blob_prepared prepared = {.digest = blob->digest,
+                                          .size = blob->size};
+    size_t size = wal__blob_record_size(blob);
+    enum wal_status status = find_existing(blobs, &prepared, error);
     uint8_t *at;
 
-    wal__buf_init(&made.frame, blobs->env->heap);
-    if (status == WAL_OK && made.end == 0) {
-        if (wal__buf_reserve(&made.frame, WAL__FRAME_SIZE + size + 8, &at) !=
-            WAL_OK) {
-            return no_memory(error);
+    wal__buf_init(&prepared.frame, blobs->env->heap);
+    if (status == WAL_OK && prepared.end == 0) {
+        if (wal__buf_reserve(&prepared.frame, WAL__FRAME_SIZE + size + 8,
+                             &at) != WAL_OK) {
+            return wal__no_memory(error);
         }
-        wal__blob_encode(blob, at + WAL__FRAME_SIZE);
-        finish_frame(&made, WAL__FRAME_BLOB, size);
+        wal__blob_record_encode(blob, at + WAL__FRAME_SIZE);
+        finish_frame(&prepared, WAL__FRAME_BLOB, size);
     }
     if (status == WAL_OK) {
-        *out = made;
+        *out = prepared;
     }
     return status;
 }

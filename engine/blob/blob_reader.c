@@ -8,44 +8,46 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/blobs_parts.h"
+#include "engine/blob/blob_store.h"
 
 #define NO_CHUNK UINT64_MAX
 
 struct wal__blob_reader {
-    struct wal__blobs *blobs;
+    struct wal__blob_store *blobs;
     struct wal__digest digest;
     uint64_t size;
     struct wal__buf chunks; /* digests */
     struct wal__buf content;
-    uint64_t loaded; /* which chunk the content is; NO_CHUNK: none */
-    struct wal__digesting whole;
-    uint64_t digested; /* bytes from the beginning, read one after the other */
+    uint64_t loaded_chunk; /* which chunk the content is; NO_CHUNK: none */
+    struct wal__sha256_ctx whole;
+    /* bytes from the beginning, read one after the other */
+    uint64_t hashed_size;
 };
 
-enum wal_status wal__blob_reader_create(struct wal__blobs *blobs,
+enum wal_status wal__blob_reader_create(struct wal__blob_store *blobs,
                                         const struct wal__digest *digest,
                                         struct wal__blob_reader **reader,
                                         struct wal_error *error)
 {
-    struct wal__blob_reader *made =
-        wal__heap_zalloc(blobs->env->heap, sizeof(*made));
+    struct wal__blob_reader *created =
+        wal__heap_zalloc(blobs->env->heap, sizeof(*created));
     enum wal_status status;
 
-    if (made == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    if (created == NULL) {
+        return wal__no_memory(error);
     }
-    made->blobs = blobs;
-    made->digest = *digest;
-    made->loaded = NO_CHUNK;
-    wal__buf_init(&made->chunks, blobs->env->heap);
-    wal__buf_init(&made->content, blobs->env->heap);
-    status = wal__blob_chunks(blobs, digest, &made->chunks, &made->size, error);
+    created->blobs = blobs;
+    created->digest = *digest;
+    created->loaded_chunk = NO_CHUNK;
+    wal__buf_init(&created->chunks, blobs->env->heap);
+    wal__buf_init(&created->content, blobs->env->heap);
+    status = wal__blob_list_chunks(blobs, digest, &created->chunks,
+                                   &created->size, error);
     if (status != WAL_OK) {
-        wal__blob_reader_destroy(made);
+        wal__blob_reader_destroy(created);
         return status;
     }
-    *reader = made;
+    *reader = created;
     return WAL_OK;
 }
 
@@ -54,7 +56,7 @@ void wal__blob_reader_destroy(struct wal__blob_reader *reader)
     if (reader == NULL) {
         return;
     }
-    wal__digesting_deinit(&reader->whole);
+    wal__sha256_deinit(&reader->whole);
     wal__buf_deinit(&reader->chunks);
     wal__buf_deinit(&reader->content);
     wal__heap_free(reader->blobs->env->heap, reader);
@@ -74,40 +76,41 @@ static uint64_t chunk_size(const struct wal__blob_reader *reader,
     return left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
 }
 
-static enum wal_status load(struct wal__blob_reader *reader, uint64_t number,
-                            struct wal_error *error)
+static enum wal_status load_chunk(struct wal__blob_reader *reader,
+                                  uint64_t number, struct wal_error *error)
 {
     struct wal__digest digest;
     enum wal_status status;
 
-    if (reader->loaded == number) {
+    if (reader->loaded_chunk == number) {
         return WAL_OK;
     }
-    reader->loaded = NO_CHUNK;
+    reader->loaded_chunk = NO_CHUNK;
     memcpy(digest.bytes, reader->chunks.data + number * WAL__DIGEST_SIZE,
            WAL__DIGEST_SIZE);
     status =
         wal__chunk_load(reader->blobs, &digest, &reader->content, NULL, error);
     if (status == WAL_ENOTFOUND) {
-        return wal__blob_damaged(reader->blobs, &reader->digest, 0,
-                                 "a chunk of it is missing", error);
+        return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
+                                        "a chunk of it is missing", error);
     }
     if (status == WAL_OK &&
         reader->content.size != chunk_size(reader, number)) {
-        return wal__blob_damaged(reader->blobs, &reader->digest, 0,
-                                 "a chunk of it has another size", error);
+        return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
+                                        "a chunk of it has another size",
+                                        error);
     }
     if (status == WAL_OK) {
-        reader->loaded = number;
+        reader->loaded_chunk = number;
     }
     return status;
 }
 
 /* What was read goes on from what was read before: the digest of the whole is
- * made on the way, of content of several chunks. */
-static enum wal_status verify_whole(struct wal__blob_reader *reader,
-                                    uint64_t offset, struct wal__span piece,
-                                    struct wal_error *error)
+ * created on the way, of content of several chunks. */
+static enum wal_status verify_content(struct wal__blob_reader *reader,
+                                      uint64_t offset, struct wal__span piece,
+                                      struct wal_error *error)
 {
     struct wal__digest actual;
     enum wal_status status = WAL_OK;
@@ -116,31 +119,31 @@ static enum wal_status verify_whole(struct wal__blob_reader *reader,
         return WAL_OK;
     }
     if (offset == 0) {
-        status = wal__digesting_begin(&reader->blobs->digester, &reader->whole);
-        reader->digested = 0;
-    } else if (offset != reader->digested) {
-        reader->digested = NO_CHUNK;
+        status = wal__sha256_begin(&reader->blobs->sha256_alg, &reader->whole);
+        reader->hashed_size = 0;
+    } else if (offset != reader->hashed_size) {
+        reader->hashed_size = NO_CHUNK;
         return WAL_OK;
     }
     if (status == WAL_OK) {
-        status = wal__digesting_add(&reader->whole, piece);
-        reader->digested += piece.size;
+        status = wal__sha256_update(&reader->whole, piece);
+        reader->hashed_size += piece.size;
     }
-    if (status == WAL_OK && reader->digested == reader->size) {
-        status = wal__digesting_end(&reader->whole, &actual);
-        reader->digested = NO_CHUNK;
+    if (status == WAL_OK && reader->hashed_size == reader->size) {
+        status = wal__sha256_final(&reader->whole, &actual);
+        reader->hashed_size = NO_CHUNK;
         if (status == WAL_OK && !wal__digest_equal(&actual, &reader->digest)) {
-            return wal__blob_damaged(reader->blobs, &reader->digest, 0,
-                                     "its SHA-256 is another", error);
+            return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
+                                            "its SHA-256 is another", error);
         }
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail(error, status, 0, NULL, 0, "no memory");
+    return status == WAL_OK ? WAL_OK : wal__fail(error, status, "no memory");
 }
 
-enum wal_status wal__blob_read(struct wal__blob_reader *reader, uint64_t offset,
-                               void *data, uint64_t size, uint64_t *got,
-                               struct wal_error *error)
+enum wal_status wal__blob_reader_read(struct wal__blob_reader *reader,
+                                      uint64_t offset, void *data,
+                                      uint64_t size, uint64_t *got,
+                                      struct wal_error *error)
 {
     struct wal__span given = {data, 0};
     enum wal_status status = WAL_OK;
@@ -152,21 +155,21 @@ enum wal_status wal__blob_read(struct wal__blob_reader *reader, uint64_t offset,
     }
     while (given.size < size && status == WAL_OK) {
         uint64_t at = offset + given.size;
-        uint64_t inside = at % WAL__CHUNK_MAX;
-        uint64_t part = WAL__CHUNK_MAX - inside;
+        uint64_t chunk_offset = at % WAL__CHUNK_MAX;
+        uint64_t part = WAL__CHUNK_MAX - chunk_offset;
 
         if (part > size - given.size) {
             part = size - given.size;
         }
-        status = load(reader, at / WAL__CHUNK_MAX, error);
+        status = load_chunk(reader, at / WAL__CHUNK_MAX, error);
         if (status == WAL_OK) {
-            memcpy((uint8_t *)data + given.size, reader->content.data + inside,
-                   (size_t)part);
+            memcpy((uint8_t *)data + given.size,
+                   reader->content.data + chunk_offset, (size_t)part);
             given.size += (size_t)part;
         }
     }
     if (status == WAL_OK) {
-        status = verify_whole(reader, offset, given, error);
+        status = verify_content(reader, offset, given, error);
     }
     if (status == WAL_OK) {
         *got = given.size;
@@ -174,7 +177,7 @@ enum wal_status wal__blob_read(struct wal__blob_reader *reader, uint64_t offset,
     return status;
 }
 
-enum wal_status wal__blob_load(struct wal__blobs *blobs,
+enum wal_status wal__blob_load(struct wal__blob_store *blobs,
                                const struct wal__digest *digest,
                                struct wal__buf *out, struct wal_error *error)
 {
@@ -188,9 +191,10 @@ enum wal_status wal__blob_load(struct wal__blobs *blobs,
         return status;
     }
     if (wal__buf_reserve(out, (size_t)reader->size + 1, &at) != WAL_OK) {
-        status = wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        status = wal__no_memory(error);
     } else {
-        status = wal__blob_read(reader, 0, at, reader->size, &got, error);
+        status =
+            wal__blob_reader_read(reader, 0, at, reader->size, &got, error);
     }
     if (status == WAL_OK) {
         out->size += (size_t)got;

@@ -7,52 +7,48 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/blobs_parts.h"
+#include "engine/blob/blob_store.h"
 
 struct wal__blob_writer {
-    struct wal__blobs *blobs;
-    struct wal__digesting whole;
-    struct wal__buf bases;   /* digests of the base's chunks */
-    struct wal__buf chunks;  /* digests of those that were written */
-    struct wal__buf pending; /* the chunk that grows */
+    struct wal__blob_store *blobs;
+    struct wal__sha256_ctx whole;
+    struct wal__buf base_chunks; /* digests of the base's chunks */
+    struct wal__buf chunks;      /* digests of those that were written */
+    struct wal__buf pending;     /* the chunk that grows */
     uint64_t size;
-    struct wal__blob_cost cost;
+    struct wal__blob_put_result result;
     enum wal_status status; /* after a failure there is no going on */
 };
 
-static enum wal_status no_memory(struct wal_error *error)
-{
-    return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
-}
-
-enum wal_status wal__blob_writer_create(struct wal__blobs *blobs,
+enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
                                         const struct wal__digest *base,
                                         struct wal__blob_writer **writer,
                                         struct wal_error *error)
 {
     const struct wal__heap *heap = blobs->env->heap;
-    struct wal__blob_writer *made = wal__heap_zalloc(heap, sizeof(*made));
+    struct wal__blob_writer *created = wal__heap_zalloc(heap, sizeof(*created));
     enum wal_status status;
     uint64_t size;
 
-    if (made == NULL) {
-        return no_memory(error);
+    if (created == NULL) {
+        return wal__no_memory(error);
     }
-    made->blobs = blobs;
-    wal__buf_init(&made->bases, heap);
-    wal__buf_init(&made->chunks, heap);
-    wal__buf_init(&made->pending, heap);
-    status = wal__digesting_begin(&blobs->digester, &made->whole);
+    created->blobs = blobs;
+    wal__buf_init(&created->base_chunks, heap);
+    wal__buf_init(&created->chunks, heap);
+    wal__buf_init(&created->pending, heap);
+    status = wal__sha256_begin(&blobs->sha256_alg, &created->whole);
     if (status == WAL_OK && base != NULL) {
         /* A base that cannot be had is none. */
-        status = wal__blob_chunks(blobs, base, &made->bases, &size, NULL);
+        status = wal__blob_list_chunks(blobs, base, &created->base_chunks,
+                                       &size, NULL);
         status = status == WAL_ENOMEM ? status : WAL_OK;
     }
     if (status != WAL_OK) {
-        wal__blob_writer_destroy(made);
-        return no_memory(error);
+        wal__blob_writer_destroy(created);
+        return wal__no_memory(error);
     }
-    *writer = made;
+    *writer = created;
     return WAL_OK;
 }
 
@@ -61,22 +57,22 @@ void wal__blob_writer_destroy(struct wal__blob_writer *writer)
     if (writer == NULL) {
         return;
     }
-    wal__digesting_deinit(&writer->whole);
-    wal__buf_deinit(&writer->bases);
+    wal__sha256_deinit(&writer->whole);
+    wal__buf_deinit(&writer->base_chunks);
     wal__buf_deinit(&writer->chunks);
     wal__buf_deinit(&writer->pending);
     wal__heap_free(writer->blobs->env->heap, writer);
 }
 
 /* The base's chunk of this number, or null. */
-static const struct wal__digest *base_of(const struct wal__blob_writer *writer,
-                                         size_t number,
-                                         struct wal__digest *digest)
+static const struct wal__digest *
+base_chunk(const struct wal__blob_writer *writer, size_t number,
+           struct wal__digest *digest)
 {
-    if ((number + 1) * WAL__DIGEST_SIZE > writer->bases.size) {
+    if ((number + 1) * WAL__DIGEST_SIZE > writer->base_chunks.size) {
         return NULL;
     }
-    memcpy(digest->bytes, writer->bases.data + number * WAL__DIGEST_SIZE,
+    memcpy(digest->bytes, writer->base_chunks.data + number * WAL__DIGEST_SIZE,
            WAL__DIGEST_SIZE);
     return digest;
 }
@@ -93,23 +89,23 @@ static enum wal_status put_chunk(struct wal__blob_writer *writer,
     enum wal_status status;
 
     if (number == WAL__BLOB_CHUNKS_MAX) {
-        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+        return wal__fail(error, WAL_ETOOBIG,
                          "content may have %d chunks of 1 MiB",
                          (int)WAL__BLOB_CHUNKS_MAX);
     }
     status =
         wal__chunk_prepare(writer->blobs, content,
-                           base_of(writer, number, &base), &prepared, error);
+                           base_chunk(writer, number, &base), &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
     *digest = prepared.digest;
     status =
-        wal__blobs_write(writer->blobs, &prepared, 1, &writer->cost, error);
+        wal__pack_append(writer->blobs, &prepared, 1, &writer->result, error);
     wal__blob_prepared_deinit(&prepared);
     if (status == WAL_OK && wal__buf_append(&writer->chunks, digest->bytes,
                                             WAL__DIGEST_SIZE) != WAL_OK) {
-        status = no_memory(error);
+        status = wal__no_memory(error);
     }
     return status;
 }
@@ -125,13 +121,13 @@ static enum wal_status flush(struct wal__blob_writer *writer,
     return status;
 }
 
-static enum wal_status add(struct wal__blob_writer *writer,
-                           struct wal__span piece, struct wal_error *error)
+static enum wal_status append(struct wal__blob_writer *writer,
+                              struct wal__span piece, struct wal_error *error)
 {
-    enum wal_status status = wal__digesting_add(&writer->whole, piece);
+    enum wal_status status = wal__sha256_update(&writer->whole, piece);
 
     if (status != WAL_OK) {
-        return no_memory(error);
+        return wal__no_memory(error);
     }
     writer->size += piece.size;
     while (piece.size > 0 && status == WAL_OK) {
@@ -144,7 +140,7 @@ static enum wal_status add(struct wal__blob_writer *writer,
         }
         part = part < piece.size ? part : piece.size;
         if (wal__buf_append(&writer->pending, piece.data, part) != WAL_OK) {
-            return no_memory(error);
+            return wal__no_memory(error);
         }
         piece.data += part;
         piece.size -= part;
@@ -152,22 +148,21 @@ static enum wal_status add(struct wal__blob_writer *writer,
     return status;
 }
 
-enum wal_status wal__blob_writer_add(struct wal__blob_writer *writer,
-                                     struct wal__span piece,
-                                     struct wal_error *error)
+enum wal_status wal__blob_writer_append(struct wal__blob_writer *writer,
+                                        struct wal__span piece,
+                                        struct wal_error *error)
 {
     if (writer->status != WAL_OK) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the writer has failed, or was finished");
+        return wal__invalid(error, "the writer has failed, or was finished");
     }
-    writer->status = add(writer, piece, error);
+    writer->status = append(writer, piece, error);
     return writer->status;
 }
 
 /* The list of the chunks, which are there. */
-static enum wal_status put_list(struct wal__blob_writer *writer,
-                                const struct wal__digest *digest,
-                                struct wal_error *error)
+static enum wal_status put_chunk_list(struct wal__blob_writer *writer,
+                                      const struct wal__digest *digest,
+                                      struct wal_error *error)
 {
     struct wal__blob_record blob = {
         .digest = *digest,
@@ -176,30 +171,31 @@ static enum wal_status put_list(struct wal__blob_writer *writer,
         .chunks = writer->chunks.data};
     struct wal__blob_prepared prepared;
     enum wal_status status =
-        wal__blob_prepare_list(writer->blobs, &blob, &prepared, error);
+        wal__blob_prepare_chunk_list(writer->blobs, &blob, &prepared, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__blobs_write(writer->blobs, &prepared, 1, &writer->cost, error);
+        status = wal__pack_append(writer->blobs, &prepared, 1, &writer->result,
+                                  error);
         wal__blob_prepared_deinit(&prepared);
     }
     return status;
 }
 
 /* Adds what putting did: chunks are no contents of their own. */
-static void add_cost(const struct wal__blob_writer *writer,
-                     uint64_t blobs_before, struct wal__blob_cost *cost)
+static void add_result(const struct wal__blob_writer *writer,
+                       uint64_t blobs_before,
+                       struct wal__blob_put_result *result)
 {
-    cost->new_blobs += writer->cost.new_blobs - blobs_before;
-    cost->new_bytes += writer->cost.new_bytes;
-    if (writer->cost.end > cost->end) {
-        cost->end = writer->cost.end;
+    result->new_blobs += writer->result.new_blobs - blobs_before;
+    result->new_bytes += writer->result.new_bytes;
+    if (writer->result.end > result->end) {
+        result->end = writer->result.end;
     }
 }
 
 static enum wal_status finish(struct wal__blob_writer *writer,
                               struct wal__digest *digest,
-                              struct wal__blob_cost *cost,
+                              struct wal__blob_put_result *result,
                               struct wal_error *error)
 {
     struct wal__span rest = {writer->pending.data, writer->pending.size};
@@ -212,15 +208,15 @@ static enum wal_status finish(struct wal__blob_writer *writer,
         status = put_chunk(writer, rest, &whole, error);
     }
     if (status == WAL_OK && !single) {
-        before = writer->cost.new_blobs;
-        status = wal__digesting_end(&writer->whole, &whole);
+        before = writer->result.new_blobs;
+        status = wal__sha256_final(&writer->whole, &whole);
         if (status != WAL_OK) {
-            return no_memory(error);
+            return wal__no_memory(error);
         }
-        status = put_list(writer, &whole, error);
+        status = put_chunk_list(writer, &whole, error);
     }
     if (status == WAL_OK) {
-        add_cost(writer, before, cost);
+        add_result(writer, before, result);
         *digest = whole;
     }
     return status;
@@ -229,16 +225,15 @@ static enum wal_status finish(struct wal__blob_writer *writer,
 enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
                                         struct wal__digest *digest,
                                         uint64_t *size,
-                                        struct wal__blob_cost *cost,
+                                        struct wal__blob_put_result *result,
                                         struct wal_error *error)
 {
     enum wal_status status;
 
     if (writer->status != WAL_OK) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the writer has failed, or was finished");
+        return wal__invalid(error, "the writer has failed, or was finished");
     }
-    status = finish(writer, digest, cost, error);
+    status = finish(writer, digest, result, error);
     writer->status = WAL_EINVAL;
     if (status == WAL_OK) {
         *size = writer->size;
@@ -248,16 +243,16 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
 
 /* Content of one chunk. */
 static enum wal_status
-put_small(struct wal__blobs *blobs, struct wal__span content,
-          const struct wal__digest *base, struct wal__digest *digest,
-          struct wal__blob_cost *cost, struct wal_error *error)
+put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
+              const struct wal__digest *base, struct wal__digest *digest,
+              struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__blob_prepared prepared;
     enum wal_status status =
         wal__blob_prepare(blobs, content, base, &prepared, error);
 
     if (status == WAL_OK) {
-        status = wal__blobs_write(blobs, &prepared, 1, cost, error);
+        status = wal__pack_append(blobs, &prepared, 1, result, error);
         if (status == WAL_OK) {
             *digest = prepared.digest;
         }
@@ -267,30 +262,30 @@ put_small(struct wal__blobs *blobs, struct wal__span content,
 }
 
 /* Whether the whole is there already: then nothing else is done. */
-static enum wal_status find_whole(struct wal__blobs *blobs,
-                                  struct wal__span content,
-                                  struct wal__digest *digest,
-                                  struct wal__blob_cost *cost, bool *there,
-                                  struct wal_error *error)
+static enum wal_status find_content(struct wal__blob_store *blobs,
+                                    struct wal__span content,
+                                    struct wal__digest *digest,
+                                    struct wal__blob_put_result *result,
+                                    bool *there, struct wal_error *error)
 {
     uint64_t position = 0;
     enum wal_status status;
 
-    if (wal__digest_of(&blobs->digester, content, digest) != WAL_OK) {
-        return no_memory(error);
+    if (wal__sha256(&blobs->sha256_alg, content, digest) != WAL_OK) {
+        return wal__no_memory(error);
     }
-    status = wal__blobs_lookup(blobs, digest, &position, error);
+    status = wal__blob_find(blobs, digest, &position, error);
     *there = status == WAL_OK;
-    if (*there && wal__blobs_behind(position) > cost->end) {
-        cost->end = wal__blobs_behind(position);
+    if (*there && wal__blob_sync_end(position) > result->end) {
+        result->end = wal__blob_sync_end(position);
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
 enum wal_status
-wal__blobs_put(struct wal__blobs *blobs, struct wal__span content,
-               const struct wal__digest *base, struct wal__digest *digest,
-               struct wal__blob_cost *cost, struct wal_error *error)
+wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
+              const struct wal__digest *base, struct wal__digest *digest,
+              struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__blob_writer *writer = NULL;
     struct wal__digest whole;
@@ -299,20 +294,20 @@ wal__blobs_put(struct wal__blobs *blobs, struct wal__span content,
     bool there = false;
 
     if (content.size <= WAL__CHUNK_MAX) {
-        return put_small(blobs, content, base, digest, cost, error);
+        return put_one_chunk(blobs, content, base, digest, result, error);
     }
-    status = find_whole(blobs, content, &whole, cost, &there, error);
+    status = find_content(blobs, content, &whole, result, &there, error);
     if (status != WAL_OK) {
         return status;
     }
     if (!there) {
         status = wal__blob_writer_create(blobs, base, &writer, error);
         if (status == WAL_OK) {
-            status = wal__blob_writer_add(writer, content, error);
+            status = wal__blob_writer_append(writer, content, error);
         }
         if (status == WAL_OK) {
             status =
-                wal__blob_writer_finish(writer, &whole, &size, cost, error);
+                wal__blob_writer_finish(writer, &whole, &size, result, error);
         }
         wal__blob_writer_destroy(writer);
     }

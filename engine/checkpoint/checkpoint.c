@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/checkpoint/checkpoint_parts.h"
-#include "engine/checkpoint/reserved.h"
-#include "engine/session/text.h"
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
+#include "engine/checkpoint/checkpoint_document.h"
+#include "engine/checkpoint/reserved_docs.h"
+#include "engine/store/input_text.h"
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
 
-static const struct wal__span switch_key = {(const uint8_t *)"\0checkpointing",
-                                            14};
+static const struct wal__span enabled_key = {(const uint8_t *)"\0checkpointing",
+                                             14};
 
 void wal__checkpoint_init(struct wal__checkpoint *checkpoint,
                           const struct wal__heap *heap)
@@ -36,26 +36,26 @@ void wal__checkpoint_deinit(struct wal__checkpoint *checkpoint)
 struct wal__span wal__checkpoint_key(struct wal__span id,
                                      uint8_t out[WAL__CHECKPOINT_KEY_MAX])
 {
-    struct wal__span key = {out, WAL__CHECKPOINT_PREFIX + id.size};
+    struct wal__span key = {out, WAL__CHECKPOINT_PREFIX_SIZE + id.size};
 
-    memcpy(out, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX);
+    memcpy(out, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE);
     if (id.size > 0) {
-        memcpy(out + WAL__CHECKPOINT_PREFIX, id.data, id.size);
+        memcpy(out + WAL__CHECKPOINT_PREFIX_SIZE, id.data, id.size);
     }
     return key;
 }
 
-enum wal_status wal__checkpoint_set_texts(struct wal__checkpoint *checkpoint,
-                                          struct wal__span id,
-                                          struct wal__span root,
-                                          struct wal_error *error)
+enum wal_status wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
+                                            struct wal__span id,
+                                            struct wal__span root,
+                                            struct wal_error *error)
 {
     uint8_t *at;
 
     checkpoint->texts.size = 0;
     if (wal__buf_reserve(&checkpoint->texts, id.size + root.size + 2, &at) !=
         WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
     memcpy(at, id.data, id.size);
     at[id.size] = 0;
@@ -70,7 +70,7 @@ enum wal_status wal__checkpoint_set_texts(struct wal__checkpoint *checkpoint,
 
 /* --- to JSON ------------------------------------------------------------- */
 
-static void put_hex(struct wal__span bytes, uint8_t *out)
+static void encode_hex(struct wal__span bytes, uint8_t *out)
 {
     static const char digits[] = "0123456789abcdef";
 
@@ -81,7 +81,7 @@ static void put_hex(struct wal__span bytes, uint8_t *out)
 }
 
 /* The root as a text, or where it is not UTF-8 in hexadecimal. */
-static enum wal_status put_root(struct wal__span root, struct wal__buf *out)
+static enum wal_status encode_root(struct wal__span root, struct wal__buf *out)
 {
     const struct wal__json_span text = {root.data, root.size};
     bool plain;
@@ -102,24 +102,24 @@ static enum wal_status put_root(struct wal__span root, struct wal__buf *out)
                    : WAL_EINVAL;
     }
     at[0] = '"';
-    put_hex(root, at + 1);
+    encode_hex(root, at + 1);
     at[size - 1] = '"';
     return WAL_OK;
 }
 
-enum wal_status wal__checkpoint_write(const struct wal__checkpoint *checkpoint,
-                                      struct wal__buf *out)
+enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
+                                       struct wal__buf *out)
 {
     const struct wal__span list = {checkpoint->list.bytes, WAL__DIGEST_SIZE};
     uint8_t hex[2 * WAL__DIGEST_SIZE];
     char text[256];
-    enum wal_status status = put_root(checkpoint->root, out);
+    enum wal_status status = encode_root(checkpoint->root, out);
     int size;
 
     if (status != WAL_OK) {
         return status;
     }
-    put_hex(list, hex);
+    encode_hex(list, hex);
     size = snprintf(text, sizeof(text),
                     ",\"list\":\"%.*s\",\"files\":%" PRIu64
                     ",\"bytes\":%" PRIu64 ",\"newBlobs\":%" PRIu64
@@ -141,7 +141,7 @@ enum {
     NEW_BLOBS,
     NEW_BYTES,
     CREATED,
-    MEMBERS
+    MEMBER_COUNT
 };
 
 static int hex_value(uint8_t digit)
@@ -154,8 +154,8 @@ static int hex_value(uint8_t digit)
 
 /* What a string of hexadecimal digits stands for; false when it is none, or
  * larger than `capacity`. */
-static bool take_hex(const struct wal__json_token *token, uint8_t *out,
-                     size_t capacity, size_t *size)
+static bool decode_hex(const struct wal__json_token *token, uint8_t *out,
+                       size_t capacity, size_t *size)
 {
     size_t digits = token->span.size - 2;
 
@@ -176,7 +176,7 @@ static bool take_hex(const struct wal__json_token *token, uint8_t *out,
     return true;
 }
 
-static bool take_number(const struct wal__json_token *token, uint64_t *number)
+static bool decode_number(const struct wal__json_token *token, uint64_t *number)
 {
     int64_t value;
 
@@ -188,40 +188,41 @@ static bool take_number(const struct wal__json_token *token, uint64_t *number)
     return true;
 }
 
-static bool take_root(const struct wal__json_member *members,
-                      uint8_t out[WAL__PATH_MAX], size_t *size)
+static bool decode_root(const struct wal__json_member *members,
+                        uint8_t out[WAL__PATH_MAX], size_t *size)
 {
     const struct wal__json_token *text = &members[ROOT].value;
     bool has_nul = false;
 
     if (text->kind != WAL__JSON_STRING) {
-        return take_hex(&members[ROOT_HEX].value, out, WAL__PATH_MAX - 1, size);
+        return decode_hex(&members[ROOT_HEX].value, out, WAL__PATH_MAX - 1,
+                          size);
     }
     return wal__json_unescape(text->span, out, WAL__PATH_MAX - 1, size,
                               &has_nul) == WAL__JSON_OK;
 }
 
-static bool take_numbers(const struct wal__json_member *members,
-                         struct wal__checkpoint *checkpoint)
+static bool decode_numbers(const struct wal__json_member *members,
+                           struct wal__checkpoint *checkpoint)
 {
     uint64_t created = 0;
-    bool taken =
-        take_number(&members[FILES].value, &checkpoint->files) &&
-        take_number(&members[BYTES].value, &checkpoint->bytes) &&
-        take_number(&members[NEW_BLOBS].value, &checkpoint->new_blobs) &&
-        take_number(&members[NEW_BYTES].value, &checkpoint->new_bytes) &&
-        take_number(&members[CREATED].value, &created);
+    bool is_valid =
+        decode_number(&members[FILES].value, &checkpoint->files) &&
+        decode_number(&members[BYTES].value, &checkpoint->bytes) &&
+        decode_number(&members[NEW_BLOBS].value, &checkpoint->new_blobs) &&
+        decode_number(&members[NEW_BYTES].value, &checkpoint->new_bytes) &&
+        decode_number(&members[CREATED].value, &created);
 
     checkpoint->created_ms = (int64_t)created;
-    return taken;
+    return is_valid;
 }
 
-enum wal_status wal__checkpoint_read(struct wal__checkpoint *checkpoint,
-                                     struct wal__span id,
-                                     struct wal__span value, uint64_t version,
-                                     struct wal_error *error)
+enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
+                                       struct wal__span id,
+                                       struct wal__span value, uint64_t version,
+                                       struct wal_error *error)
 {
-    struct wal__json_member members[MEMBERS] = {
+    struct wal__json_member members[MEMBER_COUNT] = {
         [ROOT] = {.key = "root"},          [ROOT_HEX] = {.key = "rootHex"},
         [LIST] = {.key = "list"},          [FILES] = {.key = "files"},
         [BYTES] = {.key = "bytes"},        [NEW_BLOBS] = {.key = "newBlobs"},
@@ -233,20 +234,20 @@ enum wal_status wal__checkpoint_read(struct wal__checkpoint *checkpoint,
     enum wal_status status;
     size_t list_size = 0;
 
-    if (wal__json_members(value.data, value.size, members, MEMBERS, NULL) !=
-            WAL__JSON_OK ||
-        !take_root(members, root, &root_span.size) || root_span.size == 0 ||
+    if (wal__json_members(value.data, value.size, members, MEMBER_COUNT,
+                          NULL) != WAL__JSON_OK ||
+        !decode_root(members, root, &root_span.size) || root_span.size == 0 ||
         root[0] != '/' || memchr(root, 0, root_span.size) != NULL ||
-        !take_hex(&members[LIST].value, read.list.bytes, WAL__DIGEST_SIZE,
-                  &list_size) ||
-        list_size != WAL__DIGEST_SIZE || !take_numbers(members, &read)) {
-        return wal__fail(error, WAL_ECORRUPT, 0, NULL, 0,
+        !decode_hex(&members[LIST].value, read.list.bytes, WAL__DIGEST_SIZE,
+                    &list_size) ||
+        list_size != WAL__DIGEST_SIZE || !decode_numbers(members, &read)) {
+        return wal__fail(error, WAL_ECORRUPT,
                          "the document of checkpoint \"%.*s\" does not say "
                          "what a checkpoint's says",
                          (int)id.size, (const char *)id.data);
     }
     read.version = version;
-    status = wal__checkpoint_set_texts(&read, id, root_span, error);
+    status = wal__checkpoint_set_strings(&read, id, root_span, error);
     if (status == WAL_OK) {
         *checkpoint = read;
     }
@@ -255,11 +256,11 @@ enum wal_status wal__checkpoint_read(struct wal__checkpoint *checkpoint,
 
 /* --- one ----------------------------------------------------------------- */
 
-static enum wal_status not_there(struct wal_error *error, struct wal__span id)
+static enum wal_status fail_not_found(struct wal_error *error,
+                                      struct wal__span id)
 {
-    return wal__fail(error, WAL_ENOTFOUND, 0, NULL, 0,
-                     "there is no checkpoint \"%.*s\"", (int)id.size,
-                     (const char *)id.data);
+    return wal__fail(error, WAL_ENOTFOUND, "there is no checkpoint \"%.*s\"",
+                     (int)id.size, (const char *)id.data);
 }
 
 enum wal_status wal__checkpoint_get(struct wal_session *session,
@@ -267,20 +268,20 @@ enum wal_status wal__checkpoint_get(struct wal_session *session,
                                     struct wal__checkpoint *checkpoint,
                                     struct wal_error *error)
 {
-    uint8_t room[WAL__CHECKPOINT_KEY_MAX];
+    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
     struct wal__buf value;
     uint64_t version = 0;
     enum wal_status status;
 
     wal__buf_init(&value, session->core->env.heap);
-    status = wal__reserved_get(session, wal__checkpoint_key(id, room), &value,
-                               &version, error);
+    status = wal__reserved_doc_get(session, wal__checkpoint_key(id, key_buffer),
+                                   &value, &version, error);
     if (status == WAL_OK) {
         const struct wal__span span = {value.data, value.size};
 
-        status = wal__checkpoint_read(checkpoint, id, span, version, error);
+        status = wal__checkpoint_decode(checkpoint, id, span, version, error);
     } else if (status == WAL_ENOTFOUND) {
-        not_there(error, id);
+        fail_not_found(error, id);
     }
     wal__buf_deinit(&value);
     return status;
@@ -304,23 +305,23 @@ enum wal_status wal__checkpoint_delete(struct wal_session *session,
                                        struct wal__span id,
                                        struct wal_error *error)
 {
-    uint8_t room[WAL__CHECKPOINT_KEY_MAX];
-    enum wal_status status =
-        wal__reserved_delete(session, wal__checkpoint_key(id, room), error);
+    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
+    enum wal_status status = wal__reserved_doc_delete(
+        session, wal__checkpoint_key(id, key_buffer), error);
 
-    return status == WAL_ENOTFOUND ? not_there(error, id) : status;
+    return status == WAL_ENOTFOUND ? fail_not_found(error, id) : status;
 }
 
 /* --- on and off ---------------------------------------------------------- */
 
-enum wal_status wal__checkpointing(struct wal_session *session, bool *on,
-                                   struct wal_error *error)
+enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
+                                         struct wal_error *error)
 {
     struct wal__buf value;
     enum wal_status status;
 
     wal__buf_init(&value, session->core->env.heap);
-    status = wal__reserved_get(session, switch_key, &value, NULL, error);
+    status = wal__reserved_doc_get(session, enabled_key, &value, NULL, error);
     if (status == WAL_OK || status == WAL_ENOTFOUND) {
         *on = status == WAL_ENOTFOUND || value.size != 5 ||
               memcmp(value.data, "false", 5) != 0;
@@ -330,19 +331,19 @@ enum wal_status wal__checkpointing(struct wal_session *session, bool *on,
     return status;
 }
 
-enum wal_status wal__checkpointing_set(struct wal_session *session, bool on,
-                                       struct wal_error *error)
+enum wal_status wal__checkpoints_set_enabled(struct wal_session *session,
+                                             bool on, struct wal_error *error)
 {
     const struct wal__span value = {(const uint8_t *)(on ? "true" : "false"),
                                     on ? 4 : 5};
 
-    return wal__reserved_put(session, switch_key, value, WAL__ANY_VERSION, NULL,
-                             error);
+    return wal__reserved_doc_put(session, enabled_key, value,
+                                 WAL__DOC_ANY_VERSION, NULL, error);
 }
 
 /* --- roots --------------------------------------------------------------- */
 
-static enum wal_status take_cwd(struct wal_session *session,
+static enum wal_status copy_cwd(struct wal_session *session,
                                 uint8_t out[WAL__PATH_MAX], size_t *size,
                                 struct wal_error *error)
 {
@@ -363,25 +364,25 @@ static enum wal_status take_cwd(struct wal_session *session,
     return status;
 }
 
-enum wal_status wal__checkpoint_check_root(struct wal_session *session,
-                                           struct wal__span root,
-                                           char out[WAL__PATH_MAX],
-                                           struct wal_error *error)
+enum wal_status wal__checkpoint_normalize_root(struct wal_session *session,
+                                               struct wal__span root,
+                                               char out[WAL__PATH_MAX],
+                                               struct wal_error *error)
 {
     uint8_t cwd[WAL__PATH_MAX];
     enum wal_status status = WAL_OK;
 
     if (root.size == 0 && !session->core->noop) {
         root.data = cwd;
-        status = take_cwd(session, cwd, &root.size, error);
+        status = copy_cwd(session, cwd, &root.size, error);
     }
     if (status != WAL_OK) {
         return status;
     }
     if (root.size == 0) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "no root is given, and the session has no working "
-                         "directory");
+        return wal__invalid(error,
+                            "no root is given, and the session has no working "
+                            "directory");
     }
     while (root.size > 1 && root.size <= WAL__PATH_MAX &&
            root.data[root.size - 1] == '/') {
@@ -389,10 +390,10 @@ enum wal_status wal__checkpoint_check_root(struct wal_session *session,
     }
     if (root.size >= WAL__PATH_MAX || root.data[0] != '/' ||
         memchr(root.data, 0, root.size) != NULL) {
-        return wal__fail(error, WAL_EINVAL, 0, NULL, 0,
-                         "the root must be an absolute path of at most %d "
-                         "bytes, without a zero byte",
-                         WAL__PATH_MAX - 1);
+        return wal__invalid(error,
+                            "the root must be an absolute path of at most %d "
+                            "bytes, without a zero byte",
+                            WAL__PATH_MAX - 1);
     }
     memcpy(out, root.data, root.size);
     out[root.size] = '\0';

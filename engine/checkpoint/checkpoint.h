@@ -5,12 +5,12 @@
  * Invariant: the list and every content in it are durable before the document
  * is submitted.
  */
-#ifndef WAL_CHECKPOINT_CHECKPOINT_H
-#define WAL_CHECKPOINT_CHECKPOINT_H
+#ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_H
+#define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_H
 
-#include "engine/checkpoint/collect.h"
-#include "engine/checkpoint/files.h"
-#include "engine/session/session.h"
+#include "engine/checkpoint/capture.h"
+#include "engine/checkpoint/file_set.h"
+#include "engine/store/session.h"
 
 /* What a checkpoint's document says. */
 struct wal__checkpoint {
@@ -54,27 +54,29 @@ enum wal_status wal__checkpoint_delete(struct wal_session *session,
                                        struct wal_error *error) WAL_MUST_USE;
 
 /* Whether checkpoints are on in the session, and switching them, durably. */
-enum wal_status wal__checkpointing(struct wal_session *session, bool *on,
-                                   struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__checkpointing_set(struct wal_session *session, bool on,
-                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
+                                         struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__checkpoints_set_enabled(struct wal_session *session, bool on,
+                             struct wal_error *error) WAL_MUST_USE;
 
 /* A checkpoint to be made, or added to. */
 struct wal__checkpoint_request {
     struct wal__span id;           /* empty: a UUIDv7 is made */
     struct wal__span root;         /* absolute; empty: the session's cwd */
-    const struct wal_slice *paths; /* as of wal__files_name, */
-    const struct wal_file *told;   /* or if not null as of wal__files_tell */
+    const struct wal_slice *paths; /* as of wal__files_from_paths, */
+    /* or if not null as of wal__files_from_states */
+    const struct wal_file *states;
     uint64_t count;
-    uint32_t threads;   /* as of struct wal__collect */
+    uint32_t threads;   /* as of struct wal__capture */
     int64_t created_ms; /* 0: now */
 };
 
 /* The files that a request names, or tells. *files is empty before. */
 enum wal_status
-wal__checkpoint_name(const struct wal__checkpoint_request *request,
-                     const char *root, struct wal__files *files,
-                     struct wal_error *error) WAL_MUST_USE;
+wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
+                              const char *root, struct wal__files *files,
+                              struct wal_error *error) WAL_MUST_USE;
 
 /*
  * Makes it, durably, or adds to the one of this id: wal_checkpoint_create and
@@ -83,40 +85,41 @@ wal__checkpoint_name(const struct wal__checkpoint_request *request,
  * empty; they take what was recorded.
  */
 enum wal_status
-wal__checkpoint_make(struct wal_session *session,
-                     const struct wal__checkpoint_request *request,
-                     struct wal__checkpoint *made, struct wal__files *files,
-                     struct wal_error *error) WAL_MUST_USE;
+wal__checkpoint_create(struct wal_session *session,
+                       const struct wal__checkpoint_request *request,
+                       struct wal__checkpoint *made, struct wal__files *files,
+                       struct wal_error *error) WAL_MUST_USE;
 
 /* The lists of the session's newest checkpoints of this root, loaded only as
  * far as paths of `wanted` need them: the files of disk are mostly as one of
- * them says. files[WAL__COLLECT_EARLIER] are initialised; *count of them are
+ * them says. files[WAL__CAPTURE_BASELINES] are initialised; *count of them are
  * filled. Lists that are damaged are passed over. */
-enum wal_status
-wal__checkpoint_earlier(struct wal_session *session, struct wal__span root,
-                        const struct wal__files *wanted,
-                        struct wal__files *files, struct wal__digest *newest,
-                        uint32_t *count, struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__checkpoint_load_baselines(
+    struct wal_session *session, struct wal__span root,
+    const struct wal__files *wanted, struct wal__files *files,
+    struct wal__digest *newest, uint32_t *count,
+    struct wal_error *error) WAL_MUST_USE;
 
 /* A root as it may stand in a document: absolute, 1 to 4,095 bytes, no NUL,
  * without slashes at its end; copied to out with a NUL. Empty: the session's
  * cwd. WAL_EINVAL. */
 enum wal_status
-wal__checkpoint_check_root(struct wal_session *session, struct wal__span root,
-                           char out[WAL__PATH_MAX],
-                           struct wal_error *error) WAL_MUST_USE;
+wal__checkpoint_normalize_root(struct wal_session *session,
+                               struct wal__span root, char out[WAL__PATH_MAX],
+                               struct wal_error *error) WAL_MUST_USE;
 
 /* The session's checkpoints, as they are now, oldest first. */
-struct wal_checkpoints;
-enum wal_status wal__checkpoints_open(struct wal_session *session,
-                                      struct wal_checkpoints **checkpoints,
-                                      struct wal_error *error) WAL_MUST_USE;
+struct wal_checkpoint_cursor;
+enum wal_status
+wal__checkpoints_open(struct wal_session *session,
+                      struct wal_checkpoint_cursor **checkpoints,
+                      struct wal_error *error) WAL_MUST_USE;
 /* WAL_END. What it gave before is overwritten. */
-enum wal_status wal__checkpoints_next(struct wal_checkpoints *checkpoints,
+enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
                                       const struct wal__checkpoint **checkpoint,
                                       struct wal_error *error) WAL_MUST_USE;
 const struct wal__core *
-wal__checkpoints_core(const struct wal_checkpoints *checkpoints);
-void wal__checkpoints_close(struct wal_checkpoints *checkpoints);
+wal__checkpoints_core(const struct wal_checkpoint_cursor *checkpoints);
+void wal__checkpoints_close(struct wal_checkpoint_cursor *checkpoints);
 
 #endif

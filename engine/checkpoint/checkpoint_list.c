@@ -8,35 +8,39 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/checkpoint/checkpoint_parts.h"
-#include "engine/session/docs.h"
-#include "engine/session/text.h"
+#include "engine/checkpoint/checkpoint_document.h"
+#include "engine/read/document_reader.h"
+#include "engine/store/input_text.h"
 
 enum {
-    LOOKS = 16 /* checkpoints of other roots, or damaged, that are passed */
+    CHECKPOINTS_TRIED_MAX =
+        16 /* checkpoints of other roots, or damaged, that are passed */
 };
 
 /* A checkpoint that is there. */
 struct item {
-    uint64_t made;    /* sequence of its first version since it was not there */
-    uint64_t changed; /* and of its newest, */
-    size_t rank;      /* which stands here in the reader's items */
+    /* sequence of its first version since it was not there */
+    uint64_t created_sequence;
+    uint64_t newest_sequence; /* and of its newest, */
+    size_t rank;              /* which stands here in the reader's items */
 };
 
-struct wal_checkpoints {
+struct wal_checkpoint_cursor {
     struct wal__core *core;
-    struct wal_docs *docs;
+    struct wal_doc_cursor *docs;
     struct wal__buf items; /* of struct item, in order */
     size_t next;
-    struct wal__checkpoint given;
+    struct wal__checkpoint current;
 };
 
-static int compare_made(const void *left, const void *right)
+static int compare_created(const void *left, const void *right)
 {
     const struct item *a = left;
     const struct item *b = right;
 
-    return a->made < b->made ? -1 : a->made > b->made;
+    return a->created_sequence < b->created_sequence
+               ? -1
+               : a->created_sequence > b->created_sequence;
 }
 
 static int compare_newest(const void *left, const void *right)
@@ -44,18 +48,20 @@ static int compare_newest(const void *left, const void *right)
     const struct item *a = left;
     const struct item *b = right;
 
-    return a->changed > b->changed ? -1 : a->changed < b->changed;
+    return a->newest_sequence > b->newest_sequence
+               ? -1
+               : a->newest_sequence < b->newest_sequence;
 }
 
 /* The versions of one document, newest first, begin at `rank`: takes it when
  * it is there; gives the rank behind them. */
-static enum wal_status take(struct wal_checkpoints *checkpoints, size_t rank,
-                            size_t *end)
+static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
+                                    size_t rank, size_t *end)
 {
     const struct wal__docs_item *items = (void *)checkpoints->docs->items.data;
     size_t count = checkpoints->docs->items.size / sizeof(*items);
     const struct wal__docs_item *newest = &items[rank];
-    struct item item = {.changed = newest->sequence, .rank = rank};
+    struct item item = {.newest_sequence = newest->sequence, .rank = rank};
     bool there = true;
 
     /* Versions of one document share its key. */
@@ -63,7 +69,8 @@ static enum wal_status take(struct wal_checkpoints *checkpoints, size_t rank,
            items[rank].key_size == newest->key_size;
          rank++) {
         there = there && !items[rank].deleted;
-        item.made = there ? items[rank].sequence : item.made;
+        item.created_sequence =
+            there ? items[rank].sequence : item.created_sequence;
     }
     *end = rank;
     /* One whose key cannot be read may be any document. */
@@ -73,7 +80,7 @@ static enum wal_status take(struct wal_checkpoints *checkpoints, size_t rank,
     return wal__buf_append(&checkpoints->items, &item, sizeof(item));
 }
 
-static enum wal_status take_all(struct wal_checkpoints *checkpoints)
+static enum wal_status add_documents(struct wal_checkpoint_cursor *checkpoints)
 {
     size_t count =
         checkpoints->docs->items.size / sizeof(struct wal__docs_item);
@@ -81,46 +88,47 @@ static enum wal_status take_all(struct wal_checkpoints *checkpoints)
     size_t rank = 0;
 
     while (rank < count && status == WAL_OK) {
-        status = take(checkpoints, rank, &rank);
+        status = add_document(checkpoints, rank, &rank);
     }
     return status;
 }
 
 static enum wal_status open_docs(struct wal_session *session,
-                                 struct wal_docs **docs,
+                                 struct wal_doc_cursor **docs,
                                  struct wal_error *error)
 {
-    const struct wal_docs_options options = {
+    const struct wal_doc_cursor_options options = {
         .struct_size = sizeof(options),
-        .flags = WAL_DOCS_HISTORY,
-        .prefix = {wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX}};
+        .flags = WAL_DOC_CURSOR_HISTORY,
+        .prefix = {wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE}};
     enum wal_status status;
 
     do {
         status = wal__docs_open(session->core, session->number, &options, docs,
                                 error);
-    } while (wal__core_distrust(session->core, status));
+    } while (wal__core_invalidate_derived(session->core, status));
     return status;
 }
 
 static enum wal_status open_ordered(struct wal_session *session,
                                     int (*compare)(const void *, const void *),
-                                    struct wal_checkpoints **checkpoints,
+                                    struct wal_checkpoint_cursor **checkpoints,
                                     struct wal_error *error)
 {
     const struct wal__heap *heap = session->core->env.heap;
-    struct wal_checkpoints *opened = wal__heap_zalloc(heap, sizeof(*opened));
+    struct wal_checkpoint_cursor *opened =
+        wal__heap_zalloc(heap, sizeof(*opened));
     enum wal_status status;
 
     if (opened == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
     opened->core = session->core;
     wal__buf_init(&opened->items, heap);
-    wal__checkpoint_init(&opened->given, heap);
+    wal__checkpoint_init(&opened->current, heap);
     status = open_docs(session, &opened->docs, error);
-    if (status == WAL_OK && take_all(opened) != WAL_OK) {
-        status = wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+    if (status == WAL_OK && add_documents(opened) != WAL_OK) {
+        status = wal__no_memory(error);
     }
     if (status != WAL_OK) {
         wal__checkpoints_close(opened);
@@ -134,22 +142,23 @@ static enum wal_status open_ordered(struct wal_session *session,
     return WAL_OK;
 }
 
-enum wal_status wal__checkpoints_open(struct wal_session *session,
-                                      struct wal_checkpoints **checkpoints,
-                                      struct wal_error *error)
+enum wal_status
+wal__checkpoints_open(struct wal_session *session,
+                      struct wal_checkpoint_cursor **checkpoints,
+                      struct wal_error *error)
 {
-    return open_ordered(session, compare_made, checkpoints, error);
+    return open_ordered(session, compare_created, checkpoints, error);
 }
 
 enum wal_status
 wal__checkpoints_open_newest(struct wal_session *session,
-                             struct wal_checkpoints **checkpoints,
+                             struct wal_checkpoint_cursor **checkpoints,
                              struct wal_error *error)
 {
     return open_ordered(session, compare_newest, checkpoints, error);
 }
 
-enum wal_status wal__checkpoints_next(struct wal_checkpoints *checkpoints,
+enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
                                       const struct wal__checkpoint **checkpoint,
                                       struct wal_error *error)
 {
@@ -168,32 +177,32 @@ enum wal_status wal__checkpoints_next(struct wal_checkpoints *checkpoints,
     if (status != WAL_OK) {
         return status;
     }
-    id.data = (const uint8_t *)doc.key.data + WAL__CHECKPOINT_PREFIX;
-    id.size = (size_t)doc.key.size - WAL__CHECKPOINT_PREFIX;
+    id.data = (const uint8_t *)doc.key.data + WAL__CHECKPOINT_PREFIX_SIZE;
+    id.size = (size_t)doc.key.size - WAL__CHECKPOINT_PREFIX_SIZE;
     value.data = doc.value.data;
     value.size = (size_t)doc.value.size;
-    status = wal__checkpoint_read(&checkpoints->given, id, value, doc.version,
-                                  error);
+    status = wal__checkpoint_decode(&checkpoints->current, id, value,
+                                    doc.version, error);
     if (status == WAL_OK) {
-        *checkpoint = &checkpoints->given;
+        *checkpoint = &checkpoints->current;
     }
     return status;
 }
 
 const struct wal__core *
-wal__checkpoints_core(const struct wal_checkpoints *checkpoints)
+wal__checkpoints_core(const struct wal_checkpoint_cursor *checkpoints)
 {
     return checkpoints->core;
 }
 
-void wal__checkpoints_close(struct wal_checkpoints *checkpoints)
+void wal__checkpoints_close(struct wal_checkpoint_cursor *checkpoints)
 {
     if (checkpoints == NULL) {
         return;
     }
     wal__docs_close(checkpoints->docs);
     wal__buf_deinit(&checkpoints->items);
-    wal__checkpoint_deinit(&checkpoints->given);
+    wal__checkpoint_deinit(&checkpoints->current);
     wal__heap_free(checkpoints->core->env.heap, checkpoints);
 }
 
@@ -224,10 +233,11 @@ static uint32_t count_missing(const struct wal__files *wanted,
 }
 
 /* Loads the list of one checkpoint, if it is of the root and sound. */
-static enum wal_status load_one(struct wal_session *session,
-                                const struct wal__checkpoint *checkpoint,
-                                struct wal__span root, struct wal__files *files,
-                                bool *loaded, struct wal_error *error)
+static enum wal_status load_list(struct wal_session *session,
+                                 const struct wal__checkpoint *checkpoint,
+                                 struct wal__span root,
+                                 struct wal__files *files, bool *loaded,
+                                 struct wal_error *error)
 {
     enum wal_status status;
 
@@ -239,20 +249,23 @@ static enum wal_status load_one(struct wal_session *session,
         wal__files_load(files, &session->core->blobs, &checkpoint->list, error);
     *loaded = status == WAL_OK;
     if (*loaded) {
-        wal__files_doubt(files, session->core->env.io);
+        wal__files_invalidate_fresh(files, session->core->env.io);
     }
     return is_damage(status) ? WAL_OK : status;
 }
 
-static enum wal_status
-load_newest(struct wal_session *session, struct wal_checkpoints *checkpoints,
-            struct wal__span root, const struct wal__files *wanted,
-            struct wal__files *files, struct wal__digest *newest,
-            uint32_t *count, struct wal_error *error)
+static enum wal_status load_newest(struct wal_session *session,
+                                   struct wal_checkpoint_cursor *checkpoints,
+                                   struct wal__span root,
+                                   const struct wal__files *wanted,
+                                   struct wal__files *files,
+                                   struct wal__digest *newest, uint32_t *count,
+                                   struct wal_error *error)
 {
     uint32_t filled = 0;
 
-    for (int i = 0; i < LOOKS && filled < WAL__COLLECT_EARLIER; i++) {
+    for (int i = 0;
+         i < CHECKPOINTS_TRIED_MAX && filled < WAL__CAPTURE_BASELINES; i++) {
         const struct wal__checkpoint *checkpoint;
         enum wal_status status =
             wal__checkpoints_next(checkpoints, &checkpoint, error);
@@ -262,8 +275,8 @@ load_newest(struct wal_session *session, struct wal_checkpoints *checkpoints,
             break;
         }
         if (status == WAL_OK) {
-            status = load_one(session, checkpoint, root, &files[filled],
-                              &loaded, error);
+            status = load_list(session, checkpoint, root, &files[filled],
+                               &loaded, error);
         }
         if (status != WAL_OK && !is_damage(status)) {
             return status;
@@ -282,13 +295,12 @@ load_newest(struct wal_session *session, struct wal_checkpoints *checkpoints,
     return WAL_OK;
 }
 
-enum wal_status
-wal__checkpoint_earlier(struct wal_session *session, struct wal__span root,
-                        const struct wal__files *wanted,
-                        struct wal__files *files, struct wal__digest *newest,
-                        uint32_t *count, struct wal_error *error)
+enum wal_status wal__checkpoint_load_baselines(
+    struct wal_session *session, struct wal__span root,
+    const struct wal__files *wanted, struct wal__files *files,
+    struct wal__digest *newest, uint32_t *count, struct wal_error *error)
 {
-    struct wal_checkpoints *checkpoints;
+    struct wal_checkpoint_cursor *checkpoints;
     enum wal_status status =
         wal__checkpoints_open_newest(session, &checkpoints, error);
 

@@ -22,8 +22,8 @@
  *              not terminated. Slices that a call gives back say until when
  *              they hold.
  *   Threads    A struct wal_store and a struct wal_session may be used by any
- *              number of threads at once. A struct wal_iter, wal_list,
- *              wal_ticket and wal_view belongs to one thread at a time.
+ *              number of threads at once. A cursor, a ticket and a view
+ *              belong to one thread at a time.
  *   Processes  Any number of processes may open one store. After fork() the
  *              child's handles answer WAL_EFORKED; it opens its own.
  */
@@ -51,37 +51,37 @@ extern "C" {
  * caller may do about them. The values are part of the ABI. */
 enum wal_status {
     WAL_OK = 0,
-    WAL_END = 1,         /* an iterator has no more */
-    WAL_EINVAL = -1,     /* wrong use: mend the call */
-    WAL_ENOTFOUND = -2,  /* no such session, entry, head or document */
-    WAL_EEXISTS = -3,    /* the id is taken by other content */
-    WAL_ECONFLICT = -4,  /* the expected tail is not the tail */
-    WAL_ETOOBIG = -5,    /* over a limit of SPEC.md, Limits */
-    WAL_ENOSPACE = -6,   /* disk or quota full; nothing was written */
-    WAL_EIO = -7,        /* the system refused a read or write */
-    WAL_ETORN = -8,      /* strict: the tail cannot be decided */
-    WAL_ECORRUPT = -9,   /* acknowledged bytes are damaged */
-    WAL_EVERSION = -10,  /* a newer format, or unknown feature bits */
-    WAL_ELOCKED = -11,   /* another process holds a lock; its id is named */
-    WAL_EPOISONED = -12, /* a write or sync failed; what it held is unknown;
+    WAL_END = 1,           /* an iterator has no more */
+    WAL_EINVAL = -1,       /* wrong use: mend the call */
+    WAL_ENOTFOUND = -2,    /* no such session, entry, head or document */
+    WAL_EEXISTS = -3,      /* the id is taken by other content */
+    WAL_ECONFLICT = -4,    /* the expected tail is not the tail */
+    WAL_ETOOBIG = -5,      /* over a limit of SPEC.md, Limits */
+    WAL_ENOSPACE = -6,     /* disk or quota full; nothing was written */
+    WAL_EIO = -7,          /* the system refused a read or write */
+    WAL_ETORN = -8,        /* strict: the tail cannot be decided */
+    WAL_ECORRUPT = -9,     /* acknowledged bytes are damaged */
+    WAL_EVERSION = -10,    /* a newer format, or unknown feature bits */
+    WAL_ELOCKED = -11,     /* another process holds a lock; its id is named */
+    WAL_EPOISONED = -12,   /* a write or sync failed; what it held is unknown;
                           * reads go on, and the next append heals */
-    WAL_ENOMEM = -13,    /* out of memory; state as before */
-    WAL_EBUSY = -14,     /* the queue is full, or a ticket is pending */
-    WAL_EREADONLY = -15, /* the store was opened, or lies, read-only */
-    WAL_ENOTSTORE = -16, /* the path is not a store */
-    WAL_EFORKED = -17,   /* the handle belongs to the parent process */
-    WAL_ENOPARENT = -18, /* the named parent does not exist */
-    WAL_EBADJSON = -19,  /* a payload is not valid JSON or UTF-8 */
-    WAL_EDAMAGED = -20,  /* the session lost entries; accept that first */
-    WAL_ENETWORK = -21,  /* a network file system, not forced */
-    WAL_ESKIPPED = -22,  /* depends on an append that was refused */
-    WAL_EHEAD = -23,     /* the head is not where it was expected */
-    WAL_ESTALE = -24,    /* document or metadata: another version is there */
-    WAL_ECALLBACK = -25, /* a function of the caller failed */
+    WAL_ENOMEM = -13,      /* out of memory; state as before */
+    WAL_EBUSY = -14,       /* the queue is full, or a ticket is pending */
+    WAL_EREADONLY = -15,   /* the store was opened, or lies, read-only */
+    WAL_ENOTSTORE = -16,   /* the path is not a store */
+    WAL_EFORKED = -17,     /* the handle belongs to the parent process */
+    WAL_ENOPARENT = -18,   /* the named parent does not exist */
+    WAL_EBADJSON = -19,    /* a payload is not valid JSON or UTF-8 */
+    WAL_EDAMAGED = -20,    /* the session lost entries; accept that first */
+    WAL_ENETWORK = -21,    /* a network file system, not forced */
+    WAL_EDEPENDENCY = -22, /* depends on an append that was refused */
+    WAL_EHEAD = -23,       /* the head is not where it was expected */
+    WAL_ESTALE = -24,      /* document or metadata: another version is there */
+    WAL_ECALLBACK = -25,   /* a function of the caller failed */
     WAL_ESCHEMA = -26,   /* the session has a schema the caller cannot write */
     WAL_EREDACTED = -27, /* the entry's content was redacted */
     WAL_ECLAIMED = -28,  /* another handle claims the session; it is named */
-    WAL_ECROWDED = -29,  /* there is no room for another claim */
+    WAL_ELIMIT = -29,    /* there is no room for another claim */
     WAL_ELOCKFILE = -30, /* LOCK was removed or replaced while in use */
     WAL_EOUTSIDE = -31,  /* a path leaves its root, or leads through a link */
     WAL_ECHANGED = -32,  /* a file was changed by somebody else meanwhile */
@@ -122,8 +122,8 @@ WAL_API const char *wal_version(void);
 
 struct wal_store;
 struct wal_session;
-struct wal_iter;
-struct wal_list;
+struct wal_entry_cursor;
+struct wal_session_cursor;
 struct wal_ticket;
 
 enum wal_open_flag {
@@ -227,8 +227,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_sync(struct wal_store *store,
 
 /* Fills *info; set info->struct_size first. Any thread; no I/O but stat. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_store_status(struct wal_store *store, struct wal_store_info *info,
-                 struct wal_error *error);
+wal_store_get_info(struct wal_store *store, struct wal_store_info *info,
+                   struct wal_error *error);
 
 /* Waits until every operation queued on this handle before the call has been
  * written: WAL_WRITTEN for all. Answers the first failure of a queued operation
@@ -258,7 +258,7 @@ wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
                int64_t timeout_ms, struct wal_error *error);
 
 /* What a migration did. */
-struct wal_migration {
+struct wal_migrate_result {
     uint32_t struct_size;
     uint32_t from; /* version before */
     uint32_t to;   /* version after */
@@ -277,7 +277,7 @@ struct wal_migration {
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_store_migrate(const char *path, const struct wal_open_options *options,
-                  struct wal_migration *result, struct wal_error *error);
+                  struct wal_migrate_result *result, struct wal_error *error);
 
 /* Lets the store's own documents be written again after some were lost to
  * damage; as wal_session_accept_damage. */
@@ -323,7 +323,7 @@ struct wal_session_info {
     uint64_t bytes;              /* of its own records in the log */
     uint64_t last_sequence;      /* of its newest record; orders the list */
     uint64_t metadata_version;   /* of metadata and the texts above; 0 from
-                                * wal_list_next */
+                                * wal_session_cursor_next */
     uint64_t documents;          /* its own document records, all versions */
 };
 
@@ -354,33 +354,33 @@ wal_session_open(struct wal_store *store, struct wal_slice id,
 WAL_API void wal_session_close(struct wal_session *session);
 
 /* Fills *info; set info->struct_size first. Slices hold until the next
- * wal_session_status on this handle or its close. */
+ * wal_session_get_info on this handle or its close. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_status(struct wal_session *session, struct wal_session_info *info,
-                   struct wal_error *error);
+wal_session_get_info(struct wal_session *session, struct wal_session_info *info,
+                     struct wal_error *error);
 
 /* Opens the newest session of the directory (empty: of all). WAL_ENOTFOUND
  * when there is none. Any thread. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_latest(struct wal_store *store, struct wal_slice cwd,
-                   struct wal_session **session, struct wal_error *error);
+wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
+                        struct wal_session **session, struct wal_error *error);
 
 /* Which session is resumed; 0 is none of them. */
-enum wal_resume_from {
+enum wal_resume_target {
     WAL_RESUME_ID = 1,    /* the one with options->id */
     WAL_RESUME_LATEST = 2 /* the newest of options->cwd */
 };
 
 /* How it goes on; 0 is none of them: there is no default. */
-enum wal_resume_how {
+enum wal_resume_mode {
     WAL_RESUME_IN_PLACE = 1, /* in the session itself */
     WAL_RESUME_FORK = 2      /* in a fork of it */
 };
 
 struct wal_resume_options {
     uint32_t struct_size;
-    uint32_t from; /* enum wal_resume_from */
-    uint32_t how;  /* enum wal_resume_how */
+    uint32_t from; /* enum wal_resume_target */
+    uint32_t mode; /* enum wal_resume_mode */
     uint32_t reserved;
     struct wal_slice id;  /* WAL_RESUME_ID */
     struct wal_slice cwd; /* WAL_RESUME_LATEST; empty: any */
@@ -392,7 +392,7 @@ struct wal_resume_options {
 
 /*
  * Opens a session to go on with it. *session is a handle on the session, or on
- * its fork; read its branch for the entries, wal_session_status for metadata.
+ * its fork; read its branch for the entries, wal_session_get_info for metadata.
  * Errors: WAL_ENOTFOUND for the session or `at`; WAL_EINVAL without a choice
  * of from and how; those of wal_session_fork and wal_head_move. Any thread.
  */
@@ -456,7 +456,7 @@ wal_session_update(struct wal_session *session, wal_update_fn *fn, void *ctx,
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_migrate(struct wal_session *session, uint32_t to, wal_update_fn *fn,
-                    void *ctx, struct wal_migration *result,
+                    void *ctx, struct wal_migrate_result *result,
                     struct wal_error *error);
 
 /*
@@ -502,49 +502,52 @@ wal_session_unclaim(struct wal_session *session, struct wal_error *error);
 
 /* -------------------------------------------------------------- list --- */
 
-enum wal_list_flag {
-    WAL_LIST_LINEAGE = 1u << 0 /* the ancestors of the session `of`, nearest
+enum wal_session_cursor_flag {
+    WAL_SESSION_CURSOR_LINEAGE =
+        1u << 0 /* the ancestors of the session `of`, nearest
                                 * first, deleted ones too; no filters */
 };
 
-struct wal_list_options {
+struct wal_session_cursor_options {
     uint32_t struct_size;
-    uint32_t flags;           /* enum wal_list_flag */
+    uint32_t flags;           /* enum wal_session_cursor_flag */
     struct wal_slice cwd;     /* only sessions of this directory, or empty */
     struct wal_slice project; /* only sessions of this project, or empty */
     struct wal_slice prefix;  /* only ids that begin so, or empty */
     struct wal_slice source;  /* only this import source, or empty */
     struct wal_slice parent;  /* only children of this session, or empty */
-    struct wal_slice of;      /* with WAL_LIST_LINEAGE: a session's id */
-    struct wal_slice after;   /* go on behind a page: what wal_list_cursor gave,
-                               * with the same filters; or empty */
+    /* with WAL_SESSION_CURSOR_LINEAGE: a session's id */
+    struct wal_slice lineage_of;
+    /* go on behind a page: what wal_session_cursor_encode gave, with the same
+     * filters; or empty */
+    struct wal_slice after;
 };
 
 /* Lists sessions, newest first as of the call, each as it is when it is given;
- * touches no entry.
- * options may be null. Close with wal_list_close. WAL_ENOTFOUND for `of`,
- * WAL_EINVAL for an `after` that is no cursor. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_list_open(struct wal_store *store, const struct wal_list_options *options,
-              struct wal_list **list, struct wal_error *error);
+ * touches no entry. options may be null. Close with wal_session_cursor_close.
+ * WAL_ENOTFOUND for `of`, WAL_EINVAL for an `after` that is no cursor. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_open(
+    struct wal_store *store, const struct wal_session_cursor_options *options,
+    struct wal_session_cursor **list, struct wal_error *error);
 
 /* The next session, or WAL_END. Set info->struct_size first; metadata is left
  * empty. Slices hold until the next call on the list. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_list_next(struct wal_list *list, struct wal_session_info *info,
-              struct wal_error *error);
-WAL_API void wal_list_close(struct wal_list *list);
+wal_session_cursor_next(struct wal_session_cursor *list,
+                        struct wal_session_info *info, struct wal_error *error);
+WAL_API void wal_session_cursor_close(struct wal_session_cursor *list);
 
 enum {
-    WAL_CURSOR_SIZE = 64
+    WAL_CURSOR_TEXT_SIZE = 64
 };
 
 /* A text, terminated by NUL, that stands for the place behind the session
  * given last; it holds in any process and at any time. A session that got a
  * record since is nearer to the front than its page and not seen again. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_list_cursor(struct wal_list *list, char cursor[WAL_CURSOR_SIZE],
-                struct wal_error *error);
+wal_session_cursor_encode(struct wal_session_cursor *list,
+                          char cursor[WAL_CURSOR_TEXT_SIZE],
+                          struct wal_error *error);
 
 /* ------------------------------------------------------------ append --- */
 
@@ -602,7 +605,8 @@ struct wal_entry {
     struct wal_slice payload;   /* JSON of 1 GiB at most; WAL_ENTRY_LINE: any
                                  * bytes, 32 GiB at most. Above 256 KiB it is
                                  * kept as a blob, and comes back here unless
-                                 * WAL_ITER_OUT_OF_LINE leaves it there */
+                                 * WAL_ENTRY_CURSOR_OUT_OF_LINE leaves it there
+                                 * */
     struct wal_slice meta;      /* a JSON object, or empty */
     uint64_t sequence;          /* out: number in the store's log */
     uint64_t depth;             /* out: entries above it on its branch */
@@ -683,7 +687,7 @@ WAL_API void wal_ticket_destroy(struct wal_ticket *ticket);
 
 /* ------------------------------------------------------------- heads --- */
 
-struct wal_heads;
+struct wal_head_cursor;
 
 enum wal_head_flag {
     WAL_HEAD_EXPECT = 1u << 0 /* in: refuse unless the head is at `expected` */
@@ -729,19 +733,19 @@ WAL_API WAL_MUST_USE enum wal_status wal_head_get(struct wal_session *session,
                                                   struct wal_error *error);
 
 /* Lists the heads that point to an entry, `main` first, then by stream and
- * name. Slices of wal_heads_next (set head->struct_size) hold until
- * wal_heads_close. One thread at a time. */
-WAL_API WAL_MUST_USE enum wal_status wal_heads_open(struct wal_session *session,
-                                                    struct wal_heads **heads,
-                                                    struct wal_error *error);
-WAL_API WAL_MUST_USE enum wal_status wal_heads_next(struct wal_heads *heads,
-                                                    struct wal_head *head,
-                                                    struct wal_error *error);
-WAL_API void wal_heads_close(struct wal_heads *heads);
+ * name. Slices of wal_head_cursor_next (set head->struct_size) hold until
+ * wal_head_cursor_close. One thread at a time. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_head_cursor_open(struct wal_session *session,
+                     struct wal_head_cursor **heads, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_head_cursor_next(struct wal_head_cursor *heads, struct wal_head *head,
+                     struct wal_error *error);
+WAL_API void wal_head_cursor_close(struct wal_head_cursor *heads);
 
 /* --------------------------------------------------------- documents --- */
 
-struct wal_docs;
+struct wal_doc_cursor;
 
 enum wal_doc_flag {
     WAL_DOC_EXPECT = 1u << 0, /* in: refuse unless the newest version is
@@ -780,40 +784,42 @@ WAL_API WAL_MUST_USE enum wal_status wal_doc_delete(struct wal_store *store,
                                                     uint64_t *version,
                                                     struct wal_error *error);
 
-enum wal_docs_flag {
-    WAL_DOCS_KEYS = 1u << 0,   /* values are left empty */
-    WAL_DOCS_HISTORY = 1u << 1 /* every version, newest first within a key,
+enum wal_doc_cursor_flag {
+    WAL_DOC_CURSOR_KEYS = 1u << 0, /* values are left empty */
+    WAL_DOC_CURSOR_HISTORY = 1u
+                             << 1 /* every version, newest first within a key,
                                 * deletions too */
 };
 
-struct wal_docs_options {
+struct wal_doc_cursor_options {
     uint32_t struct_size;
-    uint32_t flags;          /* enum wal_docs_flag */
+    uint32_t flags;          /* enum wal_doc_cursor_flag */
     struct wal_slice prefix; /* of keys, or empty */
 };
 
 /*
- * Reads documents of a session, or with session null of the store, in the
- * order of their keys' bytes, as they were at the call. options may be null.
- * Slices of wal_docs_next and wal_docs_get hold until the next call on the
+ * Reads documents of a session, or with session null of the store, in the order
+ * of their keys' bytes, as they were at the call. options may be null. Slices
+ * of wal_doc_cursor_next and wal_doc_cursor_get hold until the next call on the
  * same reader or its close. One thread at a time.
  */
 WAL_API WAL_MUST_USE enum wal_status
-wal_docs_open(struct wal_store *store, struct wal_session *session,
-              const struct wal_docs_options *options, struct wal_docs **docs,
-              struct wal_error *error);
+wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
+                    const struct wal_doc_cursor_options *options,
+                    struct wal_doc_cursor **docs, struct wal_error *error);
 
 /* The next document, or WAL_END. Set doc->struct_size first. */
-WAL_API WAL_MUST_USE enum wal_status wal_docs_next(struct wal_docs *docs,
-                                                   struct wal_doc *doc,
-                                                   struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_doc_cursor_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
+                    struct wal_error *error);
 
 /* One document as it is now, whatever the prefix; with a version, as that
  * version left it. WAL_ENOTFOUND when there is none, or it was deleted. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_docs_get(struct wal_docs *docs, struct wal_slice key, uint64_t version,
-             struct wal_doc *doc, struct wal_error *error);
-WAL_API void wal_docs_close(struct wal_docs *docs);
+wal_doc_cursor_get(struct wal_doc_cursor *docs, struct wal_slice key,
+                   uint64_t version, struct wal_doc *doc,
+                   struct wal_error *error);
+WAL_API void wal_doc_cursor_close(struct wal_doc_cursor *docs);
 
 /* ------------------------------------------------------------- batch --- */
 
@@ -869,7 +875,7 @@ struct wal_compact_options {
  * Records that the entries before first_kept are told by a summary: a durable
  * entry of type `compaction_summary` under the head, in the session itself or
  * with options->into in a fork of it, made in the same batch. Reading with
- * WAL_ITER_SINCE_COMPACTION begins at first_kept. Nothing is destroyed.
+ * WAL_ENTRY_CURSOR_SINCE_COMPACTION begins at first_kept. Nothing is destroyed.
  * *fork is set with options->into only. Errors as wal_append and
  * wal_session_fork; WAL_ENOTFOUND for first_kept.
  */
@@ -925,9 +931,9 @@ WAL_API void wal_blob_close(struct wal_blob *blob);
 
 /* ------------------------------------------------------- checkpoints --- */
 
-struct wal_checkpoint;
-struct wal_checkpoints;
-struct wal_file_changes;
+struct wal_file_cursor;
+struct wal_checkpoint_cursor;
+struct wal_file_change_cursor;
 
 struct wal_checkpoint_options {
     uint32_t struct_size;
@@ -965,7 +971,7 @@ enum wal_checkpoint_flag {
  * last checkpoints is not read again. Where the session has a checkpoint of
  * this id the files are added to it, and a path's first state stands; its root
  * must be the same (WAL_EEXISTS). count may be 0. *checkpoint, if not null,
- * takes a reader of it, as from wal_checkpoint_open; of a session with
+ * takes a reader of it, as from wal_file_cursor_open; of a session with
  * checkpoints off a reader with nothing in it.
  *
  * Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE,
@@ -976,14 +982,14 @@ enum wal_checkpoint_flag {
 WAL_API WAL_MUST_USE enum wal_status wal_checkpoint_create(
     struct wal_session *session, const struct wal_slice *paths, uint64_t count,
     const struct wal_checkpoint_options *options,
-    struct wal_checkpoint **checkpoint, struct wal_error *error);
+    struct wal_file_cursor **checkpoint, struct wal_error *error);
 
 /* Switches checkpoints off or on for a session, durably. While they are off
  * creating one does nothing and rewinding answers that it cannot. They are on
  * in a new session; a fork begins as its source is. Any thread. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_checkpointing(struct wal_session *session, int32_t on,
-                          struct wal_error *error);
+wal_session_set_checkpointing(struct wal_session *session, int32_t on,
+                              struct wal_error *error);
 
 enum wal_file_kind {
     WAL_FILE_ABSENT = 0,
@@ -1018,35 +1024,37 @@ struct wal_file {
 WAL_API WAL_MUST_USE enum wal_status wal_checkpoint_import(
     struct wal_session *session, const struct wal_file *files, uint64_t count,
     const struct wal_checkpoint_options *options,
-    struct wal_checkpoint **checkpoint, struct wal_error *error);
+    struct wal_file_cursor **checkpoint, struct wal_error *error);
 
 /* Reads a checkpoint that the session has, own or shared by a fork: its files
  * in the order of their paths' bytes. WAL_ENOTFOUND. Slices hold until
- * wal_checkpoint_close. One thread at a time. */
+ * wal_file_cursor_close. One thread at a time. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_open(struct wal_session *session, struct wal_slice id,
-                    struct wal_checkpoint **checkpoint,
-                    struct wal_error *error);
+wal_file_cursor_open(struct wal_session *session, struct wal_slice id,
+                     struct wal_file_cursor **checkpoint,
+                     struct wal_error *error);
 /* Set info->struct_size, file->struct_size first. WAL_END behind the last. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_status(const struct wal_checkpoint *checkpoint,
-                      struct wal_checkpoint_info *info,
-                      struct wal_error *error);
+wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
+                        struct wal_checkpoint_info *info,
+                        struct wal_error *error);
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_next(struct wal_checkpoint *checkpoint, struct wal_file *file,
-                    struct wal_error *error);
-WAL_API void wal_checkpoint_close(struct wal_checkpoint *checkpoint);
+wal_file_cursor_next(struct wal_file_cursor *checkpoint, struct wal_file *file,
+                     struct wal_error *error);
+WAL_API void wal_file_cursor_close(struct wal_file_cursor *checkpoint);
 
 /* Lists the checkpoints of a session, oldest first. Slices hold until
- * wal_checkpoints_close. One thread at a time. */
+ * wal_checkpoint_cursor_close. One thread at a time. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoints_open(struct wal_session *session,
-                     struct wal_checkpoints **checkpoints,
-                     struct wal_error *error);
+wal_checkpoint_cursor_open(struct wal_session *session,
+                           struct wal_checkpoint_cursor **checkpoints,
+                           struct wal_error *error);
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoints_next(struct wal_checkpoints *checkpoints,
-                     struct wal_checkpoint_info *info, struct wal_error *error);
-WAL_API void wal_checkpoints_close(struct wal_checkpoints *checkpoints);
+wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
+                           struct wal_checkpoint_info *info,
+                           struct wal_error *error);
+WAL_API void
+wal_checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints);
 
 /* Removes a checkpoint, durably; its contents stay in the store. Forks that
  * share it keep it. WAL_ENOTFOUND. Any thread. */
@@ -1076,7 +1084,7 @@ enum wal_file_change_flag {
 };
 
 /* Sums of a list of changes. */
-struct wal_changes_info {
+struct wal_file_changes_info {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t files;
@@ -1090,20 +1098,25 @@ struct wal_changes_info {
  * disk. WAL_ENOTFOUND, WAL_ECORRUPT. Slices hold until the close. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_checkpoint_diff(struct wal_session *session, struct wal_slice before,
-                    struct wal_slice after, struct wal_file_changes **changes,
+                    struct wal_slice after,
+                    struct wal_file_change_cursor **changes,
                     struct wal_error *error);
 /* A session's changes of files: each path's first state in its checkpoints
  * against its last one there. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_changes(struct wal_session *session,
-                    struct wal_file_changes **changes, struct wal_error *error);
+wal_session_diff(struct wal_session *session,
+                 struct wal_file_change_cursor **changes,
+                 struct wal_error *error);
 WAL_API WAL_MUST_USE enum wal_status
-wal_file_changes_status(const struct wal_file_changes *changes,
-                        struct wal_changes_info *info, struct wal_error *error);
+wal_file_changes_get_info(const struct wal_file_change_cursor *changes,
+                          struct wal_file_changes_info *info,
+                          struct wal_error *error);
 WAL_API WAL_MUST_USE enum wal_status
-wal_file_changes_next(struct wal_file_changes *changes,
-                      struct wal_file_change *change, struct wal_error *error);
-WAL_API void wal_file_changes_close(struct wal_file_changes *changes);
+wal_file_change_cursor_next(struct wal_file_change_cursor *changes,
+                            struct wal_file_change *change,
+                            struct wal_error *error);
+WAL_API void
+wal_file_change_cursor_close(struct wal_file_change_cursor *changes);
 
 /* ------------------------------------------------------------ rewind --- */
 
@@ -1116,9 +1129,9 @@ enum wal_rewind_flag {
 
 struct wal_rewind_options {
     uint32_t struct_size;
-    uint32_t flags;          /* enum wal_rewind_flag */
-    struct wal_slice root;   /* an absolute path; empty: the checkpoint's */
-    struct wal_slice expect; /* checkpoint that holds what the caller last
+    uint32_t flags;            /* enum wal_rewind_flag */
+    struct wal_slice root;     /* an absolute path; empty: the checkpoint's */
+    struct wal_slice expected; /* checkpoint that holds what the caller last
                               * wrote: where files differ from it, nothing is
                               * touched without WAL_REWIND_FORCE; or empty */
 };
@@ -1149,7 +1162,7 @@ struct wal_rewind_info {
  * Answers WAL_OK whenever there is an answer, which *rewind holds: can_rewind,
  * or in status why not: WAL_ENOTFOUND (no such checkpoint, or checkpoints are
  * off), WAL_ECORRUPT (content is damaged or missing; error names the file and
- * its digest), WAL_ECHANGED (files differ from options->expect; listed with
+ * its digest), WAL_ECHANGED (files differ from options->expected; listed with
  * WAL_FILE_CHANGE_ELSEWHERE), WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE,
  * WAL_ETOOBIG (its directory's path leaves no room for a temporary file's),
  * WAL_ENOSPACE or WAL_EIO with the file in the sentence. Where files were left
@@ -1162,8 +1175,8 @@ wal_rewind(struct wal_session *session, struct wal_slice checkpoint,
            struct wal_rewind_answer **rewind, struct wal_error *error);
 /* Slices hold until wal_rewind_close. One thread at a time. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_rewind_status(const struct wal_rewind_answer *rewind,
-                  struct wal_rewind_info *info, struct wal_error *error);
+wal_rewind_get_info(const struct wal_rewind_answer *rewind,
+                    struct wal_rewind_info *info, struct wal_error *error);
 /* The files changed, or that would be; then those changed elsewhere; WAL_END.
  */
 WAL_API WAL_MUST_USE enum wal_status
@@ -1173,32 +1186,34 @@ WAL_API void wal_rewind_close(struct wal_rewind_answer *rewind);
 
 /* -------------------------------------------------------------- read --- */
 
-enum wal_iter_mode {
-    WAL_ITER_BRANCH = 0, /* the path from a root to an entry */
-    WAL_ITER_ALL = 1     /* every own entry in log order, then no others; the
+enum wal_entry_cursor_mode {
+    WAL_ENTRY_CURSOR_BRANCH = 0, /* the path from a root to an entry */
+    WAL_ENTRY_CURSOR_ALL =
+        1 /* every own entry in log order, then no others; the
                           * entries a fork shares come first, in branch order */
 };
 
-enum wal_iter_flag {
-    WAL_ITER_SINCE_COMPACTION = 1u << 0, /* branch: from the last compaction's
+enum wal_entry_cursor_flag {
+    WAL_ENTRY_CURSOR_SINCE_COMPACTION =
+        1u << 0,                           /* branch: from the last compaction's
                                           * first kept entry on */
-    WAL_ITER_DURABLE = 1u << 1,          /* stop at the durable end */
-    WAL_ITER_DELTAS = 1u << 2,           /* with entries of type
+    WAL_ENTRY_CURSOR_DURABLE = 1u << 1,    /* stop at the durable end */
+    WAL_ENTRY_CURSOR_DELTAS = 1u << 2,     /* with entries of type
                                           * message_delta_batch */
-    WAL_ITER_REDACTED = 1u << 3,         /* with redacted entries, flagged
+    WAL_ENTRY_CURSOR_REDACTED = 1u << 3,   /* with redacted entries, flagged
                                           * WAL_ENTRY_REDACTED, and why; else
                                           * they are left out */
-    WAL_ITER_OUT_OF_LINE = 1u << 4       /* payloads that are blobs are left
+    WAL_ENTRY_CURSOR_OUT_OF_LINE = 1u << 4 /* payloads that are blobs are left
                                           * there: WAL_ENTRY_OUT_OF_LINE. Else
                                           * they are brought in line, in memory
                                           * of their size, and hold until the
                                           * next call on the iterator */
 };
 
-struct wal_iter_options {
+struct wal_entry_cursor_options {
     uint32_t struct_size;
-    uint32_t mode;          /* enum wal_iter_mode */
-    uint32_t flags;         /* enum wal_iter_flag */
+    uint32_t mode;          /* enum wal_entry_cursor_mode */
+    uint32_t flags;         /* enum wal_entry_cursor_flag */
     uint32_t stream;        /* 0 conversation, 1 transcript, ... */
     struct wal_slice up_to; /* branch: ends with this entry; empty: the head */
     uint64_t skip;          /* entries left out at the front */
@@ -1210,16 +1225,17 @@ struct wal_iter_options {
  * opened, but obeys redactions at once. options may be null: the branch of the
  * head. An entry whose parent is left out gets the nearest one above that is
  * not as parent_id. Errors: WAL_ENOTFOUND for up_to and head. Close with
- * wal_iter_close.
+ * wal_entry_cursor_close.
  */
 WAL_API WAL_MUST_USE enum wal_status
-wal_iter_open(struct wal_session *session,
-              const struct wal_iter_options *options, struct wal_iter **iter,
-              struct wal_error *error);
+wal_entry_cursor_open(struct wal_session *session,
+                      const struct wal_entry_cursor_options *options,
+                      struct wal_entry_cursor **iter, struct wal_error *error);
 
 /* How many entries the iterator has left; of those that were redacted since
  * the last call on it, the next one knows. */
-WAL_API uint64_t wal_iter_remaining(const struct wal_iter *iter);
+WAL_API uint64_t
+wal_entry_cursor_remaining(const struct wal_entry_cursor *iter);
 
 /*
  * The next entry, its checksum verified, or WAL_END. Set entry->struct_size
@@ -1229,20 +1245,20 @@ WAL_API uint64_t wal_iter_remaining(const struct wal_iter *iter);
  * WAL_ECORRUPT or WAL_EIO concern this entry alone; the next call goes on
  * behind it.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_iter_next(struct wal_iter *iter,
-                                                   struct wal_entry *entry,
-                                                   struct wal_error *error);
-WAL_API void wal_iter_close(struct wal_iter *iter);
+WAL_API WAL_MUST_USE enum wal_status
+wal_entry_cursor_next(struct wal_entry_cursor *iter, struct wal_entry *entry,
+                      struct wal_error *error);
+WAL_API void wal_entry_cursor_close(struct wal_entry_cursor *iter);
 
 /*
- * One entry by its id, own or shared, whatever branch it is on and wherever
- * the iterator stands; the iterator does not move. Slices as in wal_iter_next.
- * WAL_EREDACTED for a redacted one, unless the iterator has WAL_ITER_REDACTED.
+ * One entry by its id, own or shared, whatever branch it is on and wherever the
+ * iterator stands; the iterator does not move. Slices as in
+ * wal_entry_cursor_next. WAL_EREDACTED for a redacted one, unless the iterator
+ * has WAL_ENTRY_CURSOR_REDACTED.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_iter_get(struct wal_iter *iter,
-                                                  struct wal_slice id,
-                                                  struct wal_entry *entry,
-                                                  struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_entry_cursor_get(struct wal_entry_cursor *iter, struct wal_slice id,
+                     struct wal_entry *entry, struct wal_error *error);
 
 /* ------------------------------------------------------------- views --- */
 
@@ -1272,7 +1288,7 @@ enum wal_view_flag {
 };
 
 /* What a flush did. The library fills it. */
-struct wal_view_report {
+struct wal_view_flush_result {
     uint32_t struct_size;
     uint32_t flags;      /* enum wal_view_flag */
     uint64_t lines;      /* that the files did not have */
@@ -1290,9 +1306,9 @@ WAL_API const char *wal_view_dialect(uint32_t index);
  * A view: the session as files of another program, so that what reads JSONL
  * finds it where it looks. No file is touched before wal_view_flush, and with
  * WAL_OPEN_NOOP none is ever. The store must stay open as long as the view is;
- * the session is opened once more (what wal_session_status told of this handle
- * holds no longer). One thread at a time; several views, also of one session
- * and in several processes, may be used at once. WAL_ENOTFOUND: no such
+ * the session is opened once more (what wal_session_get_info told of this
+ * handle holds no longer). One thread at a time; several views, also of one
+ * session and in several processes, may be used at once. WAL_ENOTFOUND: no such
  * dialect. SPEC.md, Views.
  */
 WAL_API WAL_MUST_USE enum wal_status
@@ -1322,10 +1338,10 @@ WAL_API WAL_MUST_USE enum wal_status wal_view_path(struct wal_view *view,
  * file (error->file) holds what is not of this view: it is left as it is, and
  * can be imported; WAL_EOUTSIDE for a path out of the root; WAL_ECALLBACK,
  * WAL_EACCESS, WAL_ENOSPACE, WAL_EIO, and those of wal_sync and
- * wal_iter_open. What was not written then is by the next flush.
+ * wal_entry_cursor_open. What was not written then is by the next flush.
  */
 WAL_API WAL_MUST_USE enum wal_status
-wal_view_flush(struct wal_view *view, struct wal_view_report *report,
+wal_view_flush(struct wal_view *view, struct wal_view_flush_result *report,
                struct wal_error *error);
 
 /* What the dialect could not carry, as of the last flush: a name, constant and
@@ -1336,7 +1352,7 @@ wal_view_loss(const struct wal_view *view, uint32_t index, const char **name,
               uint64_t *count, struct wal_error *error);
 
 /* What an import of a view did. The library fills it. */
-struct wal_view_import_report {
+struct wal_view_import_result {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t lines;      /* whole ones behind what the view knew of its file */
@@ -1360,20 +1376,20 @@ struct wal_view_import_report {
  * file was not only appended to: nothing was taken; WAL_ENOTFOUND when it is
  * not there, or the view was never written or has no file of lines; WAL_EBUSY
  * when a flush was cut short: flush it first; WAL_EINVAL for a view with put;
- * and those of wal_append and wal_iter_open. SPEC.md, Views.
+ * and those of wal_append and wal_entry_cursor_open. SPEC.md, Views.
  */
 WAL_API WAL_MUST_USE enum wal_status
-wal_view_import(struct wal_view *view, struct wal_view_import_report *report,
+wal_view_import(struct wal_view *view, struct wal_view_import_result *report,
                 struct wal_error *error);
 
 /* What the last import found odd: where the line begins in the file, and why,
  * constant and terminated by NUL; from index 0 on, WAL_END behind the last. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_view_odd(const struct wal_view *view, uint32_t index, uint64_t *offset,
-             const char **reason, struct wal_error *error);
+wal_view_issue(const struct wal_view *view, uint32_t index, uint64_t *offset,
+               const char **reason, struct wal_error *error);
 
 /* Whose view a file is. The library fills it; texts are terminated by NUL. */
-struct wal_view_place {
+struct wal_view_info {
     uint32_t struct_size;
     uint32_t reserved;
     char session[256];
@@ -1388,7 +1404,7 @@ struct wal_view_place {
  */
 WAL_API WAL_MUST_USE enum wal_status wal_view_find(struct wal_store *store,
                                                    struct wal_slice path,
-                                                   struct wal_view_place *place,
+                                                   struct wal_view_info *place,
                                                    struct wal_error *error);
 
 /* Frees the view; its files stay. Null is accepted. */

@@ -10,10 +10,10 @@
 
 #include <assert.h>
 
-#include "engine/base/assert.h"
-#include "format/crc32.h"
-#include "format/frame.h"
-#include "format/record.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
 
 static_assert(sizeof(struct wal__branch_entry) == 24,
               "what an entry costs in memory");
@@ -46,11 +46,11 @@ void wal__branch_deinit(struct wal__branch *branch)
 }
 
 void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
-                          uint32_t stream, uint64_t inherited)
+                          uint32_t stream, uint64_t inherited_depth)
 {
     branch->fork_sequence = sequence;
     branch->fork_stream = stream;
-    branch->inherited = inherited;
+    branch->inherited_depth = inherited_depth;
 }
 
 /* ------------------------------------------------------------- streams --- */
@@ -66,7 +66,7 @@ static struct wal__stream *find_stream(const struct wal__branch *branch,
     return NULL;
 }
 
-static uint64_t first_head(const struct wal__branch *branch, uint32_t number)
+static uint64_t initial_head(const struct wal__branch *branch, uint32_t number)
 {
     return number == branch->fork_stream ? branch->fork_sequence : 0;
 }
@@ -87,7 +87,7 @@ static enum wal_status prepare_stream(struct wal__branch *branch,
     *stream = &streams[branch->stream_count];
     **stream = (struct wal__stream){
         .number = number,
-        .head = first_head(branch, number),
+        .head = initial_head(branch, number),
     };
     return WAL_OK;
 }
@@ -102,7 +102,7 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
 {
     const struct wal__stream *found = find_stream(branch, stream);
 
-    return found != NULL ? found->head : first_head(branch, stream);
+    return found != NULL ? found->head : initial_head(branch, stream);
 }
 
 /* ----------------------------------------------------------------- ids --- */
@@ -112,19 +112,19 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
  * look-up touches one cache line of the table, and nothing else.
  */
 
-static uint32_t half(uint64_t id_hash)
+static uint32_t fold_hash(uint64_t id_hash)
 {
     return (uint32_t)(id_hash ^ id_hash >> 32);
 }
 
-static bool ids_hold(uint32_t capacity, uint64_t count)
+static bool ids_fit(uint32_t capacity, uint64_t count)
 {
     return count <= capacity / 4 * UINT64_C(3);
 }
 
 /* There is a free slot. */
-static void put_id(struct wal__branch_id *ids, uint32_t capacity,
-                   const struct wal__branch_id *id)
+static void insert_id(struct wal__branch_id_slot *ids, uint32_t capacity,
+                      const struct wal__branch_id_slot *id)
 {
     uint32_t mask = capacity - 1;
     uint32_t at = id->hash & mask;
@@ -141,7 +141,7 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
     uint64_t needed = (uint64_t)stream->entry_count + 1;
     uint32_t capacity = stream->id_capacity;
 
-    if (ids_hold(capacity, needed)) {
+    if (ids_fit(capacity, needed)) {
         return WAL_OK;
     }
     if (capacity == IDS_CAPACITY_MAX) {
@@ -149,7 +149,7 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
     }
     capacity = capacity == 0 ? IDS_CAPACITY_MIN : capacity * 2;
 
-    struct wal__branch_id *ids =
+    struct wal__branch_id_slot *ids =
         wal__heap_zalloc(heap, capacity * sizeof(*ids));
 
     if (ids == NULL) {
@@ -157,7 +157,7 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
     }
     for (uint32_t i = 0; i < stream->id_capacity; i++) {
         if (stream->ids[i].number != 0) {
-            put_id(ids, capacity, &stream->ids[i]);
+            insert_id(ids, capacity, &stream->ids[i]);
         }
     }
     wal__heap_free(heap, stream->ids);
@@ -168,7 +168,7 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
 
 /* The entry with this hash that *skip others come before in the table; counts
  * *skip down for each. */
-static const struct wal__branch_id *
+static const struct wal__branch_id_slot *
 find_in_stream(const struct wal__stream *stream, uint32_t hash, uint32_t *skip)
 {
     if (stream->id_capacity == 0) {
@@ -198,8 +198,8 @@ bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
 
     for (uint32_t i = 0; i < branch->stream_count; i++) {
         const struct wal__stream *stream = &branch->streams[i];
-        const struct wal__branch_id *id =
-            find_in_stream(stream, half(id_hash), &skip);
+        const struct wal__branch_id_slot *id =
+            find_in_stream(stream, fold_hash(id_hash), &skip);
 
         if (id != NULL) {
             (*cursor)++;
@@ -218,8 +218,8 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
                                      struct wal__stream *stream)
 {
     struct wal__branch_entry *entries =
-        wal__heap_room(heap, stream->entries, stream->entry_count,
-                       &stream->entry_capacity, sizeof(*entries));
+        wal__heap_grow_array(heap, stream->entries, stream->entry_count,
+                             &stream->entry_capacity, sizeof(*entries));
 
     if (entries == NULL) {
         return WAL_ENOMEM;
@@ -227,17 +227,17 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
     stream->entries = entries;
 
     struct wal__run *runs =
-        wal__heap_room(heap, stream->runs, stream->run_count,
-                       &stream->run_capacity, sizeof(*runs));
+        wal__heap_grow_array(heap, stream->runs, stream->run_count,
+                             &stream->run_capacity, sizeof(*runs));
 
     if (runs == NULL) {
         return WAL_ENOMEM;
     }
     stream->runs = runs;
 
-    uint32_t *compactions =
-        wal__heap_room(heap, stream->compactions, stream->compaction_count,
-                       &stream->compaction_capacity, sizeof(*compactions));
+    uint32_t *compactions = wal__heap_grow_array(
+        heap, stream->compactions, stream->compaction_count,
+        &stream->compaction_capacity, sizeof(*compactions));
 
     if (compactions == NULL) {
         return WAL_ENOMEM;
@@ -246,7 +246,7 @@ static enum wal_status reserve_entry(const struct wal__heap *heap,
     return reserve_id(heap, stream);
 }
 
-/* Sets depth and is_known of a run that begins under `parent`. */
+/* Sets depth and is_depth_exact of a run that begins under `parent`. */
 static void set_depth(const struct wal__branch *branch,
                       const struct wal__stream *stream, uint64_t parent,
                       struct wal__run *run)
@@ -254,17 +254,17 @@ static void set_depth(const struct wal__branch *branch,
     uint32_t ordinal;
 
     if (parent == 0) {
-        run->is_known = true;
+        run->is_depth_exact = true;
     } else if (parent == branch->fork_sequence) {
-        run->depth = branch->inherited;
-        run->is_known = stream->number == branch->fork_stream;
+        run->depth = branch->inherited_depth;
+        run->is_depth_exact = stream->number == branch->fork_stream;
     } else if (wal__branch_find_sequence(stream, parent, &ordinal)) {
         run->depth = wal__branch_depth(stream, ordinal) + 1;
-        run->is_known = wal__branch_knows_depth(stream, ordinal);
+        run->is_depth_exact = wal__branch_is_depth_exact(stream, ordinal);
     }
 }
 
-static bool goes_on(const struct wal__stream *stream, uint64_t parent)
+static bool extends_run(const struct wal__stream *stream, uint64_t parent)
 {
     return stream->entry_count > 0 &&
            stream->entries[stream->entry_count - 1].sequence == parent;
@@ -287,7 +287,7 @@ static void append_entry(const struct wal__branch *branch,
 {
     uint32_t ordinal = stream->entry_count;
 
-    if (!goes_on(stream, posting->parent)) {
+    if (!extends_run(stream, posting->parent)) {
         start_run(branch, stream, posting->parent);
     }
     stream->entries[ordinal] = (struct wal__branch_entry){
@@ -299,9 +299,9 @@ static void append_entry(const struct wal__branch *branch,
     };
     stream->entry_count++;
     stream->runs[stream->run_count - 1].count++;
-    put_id(stream->ids, stream->id_capacity,
-           &(struct wal__branch_id){position, half(posting->id_hash),
-                                    ordinal + 1});
+    insert_id(stream->ids, stream->id_capacity,
+              &(struct wal__branch_id_slot){
+                  position, fold_hash(posting->id_hash), ordinal + 1});
     if (posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
         posting->kind == WAL__KIND_COMPACTION) {
         stream->compactions[stream->compaction_count] = ordinal;
@@ -406,17 +406,18 @@ uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal)
     return run->depth + (ordinal - run->first);
 }
 
-bool wal__branch_knows_depth(const struct wal__stream *stream, uint32_t ordinal)
+bool wal__branch_is_depth_exact(const struct wal__stream *stream,
+                                uint32_t ordinal)
 {
     WAL__ASSERT(ordinal < stream->entry_count);
 
-    return stream->runs[stream->entries[ordinal].run].is_known;
+    return stream->runs[stream->entries[ordinal].run].is_depth_exact;
 }
 
 enum wal_status wal__branch_path(const struct wal__branch *branch,
                                  const struct wal__stream *stream,
                                  uint32_t ordinal, struct wal__buf *out,
-                                 uint64_t *rest)
+                                 uint64_t *continuation)
 {
     size_t size = out->size;
     uint64_t parent;
@@ -426,12 +427,11 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
     do {
         const struct wal__run *run =
             &stream->runs[stream->entries[ordinal].run];
-        struct wal__stretch stretch = {
+        struct wal__entry_range range = {
             .first = run->first,
             .count = ordinal - run->first + 1,
         };
-        enum wal_status status =
-            wal__buf_append(out, &stretch, sizeof(stretch));
+        enum wal_status status = wal__buf_append(out, &range, sizeof(range));
 
         if (status != WAL_OK) {
             out->size = size;
@@ -439,19 +439,19 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
         }
         parent = run->parent;
     } while (wal__branch_find_sequence(stream, parent, &ordinal));
-    *rest = parent;
+    *continuation = parent;
     return WAL_OK;
 }
 
-bool wal__branch_compaction(const struct wal__stream *stream,
-                            const struct wal__stretch *stretch,
-                            uint32_t *ordinal)
+bool wal__branch_find_compaction(const struct wal__stream *stream,
+                                 const struct wal__entry_range *range,
+                                 uint32_t *ordinal)
 {
-    uint64_t end = (uint64_t)stretch->first + stretch->count;
+    uint64_t end = (uint64_t)range->first + range->count;
     uint32_t low = 0;
     uint32_t high = stream->compaction_count;
 
-    /* The first compaction at or behind the stretch's end. */
+    /* The first compaction at or behind the range's end. */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
@@ -461,7 +461,7 @@ bool wal__branch_compaction(const struct wal__stream *stream,
             high = middle;
         }
     }
-    if (low == 0 || stream->compactions[low - 1] < stretch->first) {
+    if (low == 0 || stream->compactions[low - 1] < range->first) {
         return false;
     }
     *ordinal = stream->compactions[low - 1];

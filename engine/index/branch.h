@@ -9,11 +9,11 @@
  * order. Entries of other sessions (a fork's past) are named by sequence only.
  * The caller's lock: one writer, or any readers.
  */
-#ifndef WAL_INDEX_BRANCH_H
-#define WAL_INDEX_BRANCH_H
+#ifndef AGENTWAL_ENGINE_INDEX_BRANCH_H
+#define AGENTWAL_ENGINE_INDEX_BRANCH_H
 
 #include "engine/base/buf.h"
-#include "format/index_fmt.h"
+#include "format/index/index_fmt.h"
 
 struct wal__branch_entry {
     uint64_t sequence;
@@ -26,7 +26,7 @@ struct wal__branch_entry {
 
 /* A slot of the table of ids: whoever looks for an entry learns from it where
  * the record is, so that it is on its way while the rest is looked up. */
-struct wal__branch_id {
+struct wal__branch_id_slot {
     uint64_t position;
     uint32_t hash;   /* of id_hash */
     uint32_t number; /* ordinal + 1; 0: free slot */
@@ -39,8 +39,9 @@ struct wal__run {
     uint64_t depth;  /* of the first entry: own entries above it on its path,
                       * plus inherited_depth when the path enters the fork's
                       * past */
-    bool is_known;   /* its path ends at a root or at the fork point, so that
-                      * this is all of its depth */
+    /* its path ends at a root or at the fork point, so that this is all of its
+     * depth */
+    bool is_depth_exact;
 };
 
 struct wal__stream {
@@ -54,9 +55,9 @@ struct wal__stream {
     uint32_t *compactions; /* ordinals of compaction entries, ascending */
     uint32_t compaction_count;
     uint32_t compaction_capacity;
-    struct wal__branch_id *ids; /* by hash */
-    uint32_t id_capacity;       /* a power of two, or 0 */
-    uint64_t head;              /* sequence of the head `main`; 0: none */
+    struct wal__branch_id_slot *ids; /* by hash */
+    uint32_t id_capacity;            /* a power of two, or 0 */
+    uint64_t head;                   /* sequence of the head `main`; 0: none */
 };
 
 struct wal__branch {
@@ -67,8 +68,8 @@ struct wal__branch {
     /* FORK: the fork point in another session; sequence 0: none. */
     uint64_t fork_sequence;
     uint32_t fork_stream;
-    uint64_t inherited;     /* depth that the fork point's child has */
-    uint64_t last_sequence; /* newest record of the session seen */
+    uint64_t inherited_depth; /* depth that the fork point's child has */
+    uint64_t last_sequence;   /* newest record of the session seen */
 };
 
 void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
@@ -78,7 +79,7 @@ void wal__branch_deinit(struct wal__branch *branch);
 /* The fork point; before any entry is added. Every stream's head starts
  * empty but fork_stream's, whose head is the fork point. */
 void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
-                          uint32_t stream, uint64_t inherited);
+                          uint32_t stream, uint64_t inherited_depth);
 
 /*
  * Adds the session's next record, in log order. ENTRY: appended to its stream;
@@ -121,29 +122,29 @@ uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal);
 
 /* Whether that is the entry's depth: false where its path goes on above what
  * the branch has, elsewhere than at the fork point, or has lost an entry. */
-bool wal__branch_knows_depth(const struct wal__stream *stream,
-                             uint32_t ordinal);
+bool wal__branch_is_depth_exact(const struct wal__stream *stream,
+                                uint32_t ordinal);
 
 /* A stretch of own entries on a path. */
-struct wal__stretch {
+struct wal__entry_range {
     uint32_t first;
     uint32_t count;
 };
 
 /*
  * The own part of the path from `ordinal` up: stretches from the newest to the
- * oldest, appended to out (a buf of struct wal__stretch); *rest is the
+ * oldest, appended to out (a buf of struct wal__entry_range); *rest is the
  * sequence where the path goes on in another session, or 0 at a root.
  */
 enum wal_status wal__branch_path(const struct wal__branch *branch,
                                  const struct wal__stream *stream,
                                  uint32_t ordinal, struct wal__buf *out,
-                                 uint64_t *rest) WAL_MUST_USE;
+                                 uint64_t *continuation) WAL_MUST_USE;
 
 /* The newest compaction entry in the stretch; false, and *ordinal untouched,
  * when there is none. For walking a path's stretches. */
-bool wal__branch_compaction(const struct wal__stream *stream,
-                            const struct wal__stretch *stretch,
-                            uint32_t *ordinal);
+bool wal__branch_find_compaction(const struct wal__stream *stream,
+                                 const struct wal__entry_range *range,
+                                 uint32_t *ordinal);
 
 #endif

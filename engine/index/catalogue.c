@@ -11,12 +11,12 @@
 
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "engine/index/catalogue_parts.h"
-#include "format/crc32.h"
+#include "engine/index/catalogue_internal.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
 
 enum {
-    HEAD_ROOM = 36, /* a UUID */
+    HEAD_ID_CAPACITY_MIN = 36, /* a UUID */
     SLOTS_CAPACITY_MIN = 16
 };
 
@@ -32,8 +32,8 @@ void wal__catalogue_init(struct wal__catalogue *catalogue,
                          const struct wal__heap *heap)
 {
     *catalogue = (struct wal__catalogue){.heap = heap};
-    wal__map_init(&catalogue->by_number, heap);
-    wal__map_init(&catalogue->by_id, heap);
+    wal__hashmap_init(&catalogue->by_number, heap);
+    wal__hashmap_init(&catalogue->by_id, heap);
 }
 
 void wal__catalogue_deinit(struct wal__catalogue *catalogue)
@@ -44,8 +44,8 @@ void wal__catalogue_deinit(struct wal__catalogue *catalogue)
         wal__heap_free(heap, catalogue->slots[i]);
     }
     wal__heap_free(heap, catalogue->slots);
-    wal__map_deinit(&catalogue->by_number);
-    wal__map_deinit(&catalogue->by_id);
+    wal__hashmap_deinit(&catalogue->by_number);
+    wal__hashmap_deinit(&catalogue->by_id);
     wal__snapshot_release(catalogue);
     wal__catalogue_init(catalogue, heap);
 }
@@ -63,12 +63,12 @@ uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue)
 
 /* ----------------------------------------------------------- looking up --- */
 
-bool wal__catalogue_slot(const struct wal__catalogue *catalogue,
-                         uint32_t number, uint32_t *slot)
+bool wal__catalogue_find_slot(const struct wal__catalogue *catalogue,
+                              uint32_t number, uint32_t *slot)
 {
     uint32_t cursor = 0;
 
-    return wal__map_find(&catalogue->by_number, number, &cursor, slot);
+    return wal__hashmap_find(&catalogue->by_number, number, &cursor, slot);
 }
 
 enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
@@ -77,7 +77,7 @@ enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
 {
     uint32_t slot;
 
-    if (wal__catalogue_slot(catalogue, number, &slot)) {
+    if (wal__catalogue_find_slot(catalogue, number, &slot)) {
         *summary = catalogue->slots[slot]->summary;
         return WAL_OK;
     }
@@ -92,7 +92,7 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
     uint32_t cursor = 0;
     uint32_t slot;
 
-    while (wal__map_find(&catalogue->by_id, hash, &cursor, &slot)) {
+    while (wal__hashmap_find(&catalogue->by_id, hash, &cursor, &slot)) {
         const struct wal__summary *found = &catalogue->slots[slot]->summary;
 
         if (wal__span_equal(found->id, id) && !wal__summary_is_hidden(found)) {
@@ -105,7 +105,7 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
 
 /* -------------------------------------------------------------- putting --- */
 
-static uint8_t *move_text(struct wal__span *text, uint8_t *at)
+static uint8_t *copy_text(struct wal__span *text, uint8_t *at)
 {
     if (text->size > 0) {
         memcpy(at, text->data, text->size);
@@ -122,8 +122,8 @@ static size_t slot_size(const struct wal__overlay_slot *slot)
 static struct wal__overlay_slot *create_slot(const struct wal__heap *heap,
                                              const struct wal__summary *summary)
 {
-    size_t room = summary->head_id.size < HEAD_ROOM
-                      ? HEAD_ROOM - summary->head_id.size
+    size_t room = summary->head_id.size < HEAD_ID_CAPACITY_MIN
+                      ? HEAD_ID_CAPACITY_MIN - summary->head_id.size
                       : 0;
     size_t capacity = wal__summary_text_size(summary) + room;
     struct wal__overlay_slot *slot =
@@ -135,14 +135,14 @@ static struct wal__overlay_slot *create_slot(const struct wal__heap *heap,
     }
     slot->summary = *summary;
     slot->text_capacity = (uint32_t)capacity;
-    at = move_text(&slot->summary.id, slot->text);
-    at = move_text(&slot->summary.parent_id, at);
-    at = move_text(&slot->summary.cwd, at);
-    at = move_text(&slot->summary.project, at);
-    at = move_text(&slot->summary.title, at);
-    at = move_text(&slot->summary.source, at);
-    at = move_text(&slot->summary.first_text, at);
-    (void)move_text(&slot->summary.head_id, at);
+    at = copy_text(&slot->summary.id, slot->text);
+    at = copy_text(&slot->summary.parent_id, at);
+    at = copy_text(&slot->summary.cwd, at);
+    at = copy_text(&slot->summary.project, at);
+    at = copy_text(&slot->summary.title, at);
+    at = copy_text(&slot->summary.source, at);
+    at = copy_text(&slot->summary.first_text, at);
+    (void)copy_text(&slot->summary.head_id, at);
     return slot;
 }
 
@@ -199,15 +199,16 @@ static enum wal_status check_change(const struct wal__catalogue *catalogue,
     return wal__summary_is_hidden(from) ? check_id(catalogue, to) : WAL_OK;
 }
 
-static void count_hidden(struct wal__catalogue *catalogue, bool was_hidden,
-                         const struct wal__summary *summary)
+static void update_hidden_count(struct wal__catalogue *catalogue,
+                                bool was_hidden,
+                                const struct wal__summary *summary)
 {
     catalogue->hidden_count += wal__summary_is_hidden(summary);
     catalogue->hidden_count -= was_hidden;
 }
 
 /* What a slot keeps of its own, whatever summary is put in it. */
-static void settle_slot(struct wal__overlay_slot *slot, uint64_t id_hash)
+static void reset_slot_fields(struct wal__overlay_slot *slot, uint64_t id_hash)
 {
     slot->summary.id_hash = id_hash;
     slot->summary.first_posting = 0;
@@ -235,19 +236,19 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
         }
         old->summary = *summary;
         old->summary.head_id.data = to;
-        settle_slot(old, id_hash);
-        count_hidden(catalogue, was_hidden, summary);
+        reset_slot_fields(old, id_hash);
+        update_hidden_count(catalogue, was_hidden, summary);
         return WAL_OK;
     }
     slot = create_slot(catalogue->heap, summary);
     if (slot == NULL) {
         return WAL_ENOMEM;
     }
-    settle_slot(slot, id_hash);
+    reset_slot_fields(slot, id_hash);
     catalogue->slot_bytes += slot_size(slot);
     catalogue->slot_bytes -= slot_size(old);
     catalogue->slots[at] = slot;
-    count_hidden(catalogue, was_hidden, summary);
+    update_hidden_count(catalogue, was_hidden, summary);
     wal__heap_free(catalogue->heap, old);
     return WAL_OK;
 }
@@ -275,10 +276,10 @@ static enum wal_status check_new(const struct wal__catalogue *catalogue,
 static enum wal_status reserve_slot(struct wal__catalogue *catalogue)
 {
     uint32_t capacity = catalogue->slot_capacity;
-    enum wal_status status = wal__map_reserve(&catalogue->by_number, 1);
+    enum wal_status status = wal__hashmap_reserve(&catalogue->by_number, 1);
 
     if (status == WAL_OK) {
-        status = wal__map_reserve(&catalogue->by_id, 1);
+        status = wal__hashmap_reserve(&catalogue->by_id, 1);
     }
     if (status != WAL_OK || catalogue->slot_count < capacity) {
         return status;
@@ -318,16 +319,16 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
     if (slot == NULL) {
         return WAL_ENOMEM;
     }
-    settle_slot(slot, id_hash);
-    status = wal__map_add(&catalogue->by_number, summary->number, at);
+    reset_slot_fields(slot, id_hash);
+    status = wal__hashmap_add(&catalogue->by_number, summary->number, at);
     WAL__ASSERT(status == WAL_OK);
-    status = wal__map_add(&catalogue->by_id, id_hash, at);
+    status = wal__hashmap_add(&catalogue->by_id, id_hash, at);
     WAL__ASSERT(status == WAL_OK);
     catalogue->slots[at] = slot;
     catalogue->slot_count++;
     catalogue->slot_bytes += slot_size(slot);
     catalogue->session_count += is_new;
-    count_hidden(catalogue, was_hidden, summary);
+    update_hidden_count(catalogue, was_hidden, summary);
     if (catalogue->last_session < summary->number &&
         summary->number != WAL__STORE_NUMBER) {
         catalogue->last_session = summary->number;
@@ -345,7 +346,7 @@ enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
          !wal__span_equal(summary->id, wal__store_id))) {
         return WAL_ECORRUPT;
     }
-    return wal__catalogue_slot(catalogue, summary->number, &slot)
+    return wal__catalogue_find_slot(catalogue, summary->number, &slot)
                ? replace(catalogue, slot, summary)
                : insert(catalogue, summary);
 }

@@ -10,14 +10,14 @@
  * The caller's lock: one writer, or any readers. Spans in summaries hold while
  * that lock is held; the texts of one lie together, the id's first.
  */
-#ifndef WAL_INDEX_CATALOGUE_H
-#define WAL_INDEX_CATALOGUE_H
+#ifndef AGENTWAL_ENGINE_INDEX_CATALOGUE_H
+#define AGENTWAL_ENGINE_INDEX_CATALOGUE_H
 
 #include "engine/base/buf.h"
-#include "engine/base/map.h"
-#include "engine/index/order.h"
-#include "engine/log/applied.h"
-#include "format/index_fmt.h"
+#include "engine/base/hashmap.h"
+#include "engine/base/heapsort.h"
+#include "engine/log/log_record.h"
+#include "format/index/index_fmt.h"
 
 struct wal__overlay_slot; /* a summary and its texts, in one allocation */
 
@@ -33,8 +33,8 @@ struct wal__catalogue {
     uint32_t slot_count;
     uint32_t slot_capacity;
     uint64_t slot_bytes; /* that the slots take */
-    struct wal__map by_number;
-    struct wal__map by_id;
+    struct wal__hashmap by_number;
+    struct wal__hashmap by_id;
     uint32_t last_session;  /* highest number given out */
     uint32_t session_count; /* in snapshot and overlay together */
     uint32_t hidden_count;  /* of these */
@@ -56,9 +56,10 @@ void wal__catalogue_deinit(struct wal__catalogue *catalogue);
  * header, sizes, page table and uuid. The overlay must be empty. WAL_ECORRUPT
  * when it is no valid snapshot of this store: the catalogue then stays empty.
  */
-enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
-                                     struct wal__span bytes,
-                                     const uint8_t uuid[16]) WAL_MUST_USE;
+enum wal_status
+wal__catalogue_attach_snapshot(struct wal__catalogue *catalogue,
+                               struct wal__span bytes,
+                               const uint8_t uuid[16]) WAL_MUST_USE;
 
 /* WAL_ENOTFOUND, or WAL_ECORRUPT when a page of the snapshot is damaged: the
  * caller then rebuilds the catalogue from the log. get answers hidden ones
@@ -98,7 +99,7 @@ wal__catalogue_put(struct wal__catalogue *catalogue,
  */
 enum wal_status
 wal__catalogue_apply(struct wal__catalogue *catalogue,
-                     const struct wal__applied *record) WAL_MUST_USE;
+                     const struct wal__log_record *record) WAL_MUST_USE;
 
 /* The segment being written has ended: it is the newest that holds records of
  * the session. Errors as wal__catalogue_put. */
@@ -113,19 +114,17 @@ enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
 
 /* A place in the order of lists: descending by last_sequence, then ascending
  * by number. Number 0: none. */
-struct wal__catalogue_place {
+struct wal__list_key {
     uint64_t sequence;
     uint32_t number;
 };
 
 /* Whether a place is strictly behind another; all are behind none. */
-static inline bool
-wal__place_is_behind(const struct wal__catalogue_place *place,
-                     const struct wal__catalogue_place *after)
+static inline bool wal__list_key_is_after(const struct wal__list_key *key,
+                                          const struct wal__list_key *after)
 {
-    return after->number == 0 || place->sequence < after->sequence ||
-           (place->sequence == after->sequence &&
-            place->number > after->number);
+    return after->number == 0 || key->sequence < after->sequence ||
+           (key->sequence == after->sequence && key->number > after->number);
 }
 
 /* What a cursor gives; empty spans do not filter. */
@@ -135,7 +134,7 @@ struct wal__catalogue_filter {
     struct wal__span prefix;
     struct wal__span source;
     struct wal__span parent_id;
-    struct wal__catalogue_place after; /* only what is strictly behind it */
+    struct wal__list_key after; /* only what is strictly behind it */
 };
 
 /*
@@ -147,35 +146,36 @@ struct wal__catalogue_filter {
  * deleted since is left out. WAL_END at the end, and *summary is undefined
  * then. The filter's texts and the snapshot must outlive the cursor.
  */
-struct wal__catalogue_cursor {
+struct wal__catalogue_iter {
     struct wal__catalogue_filter filter;
     uint64_t cwd_hash;
-    struct wal__order_item *overlay; /* last_sequence, ~number */
-    uint32_t overlay_count;          /* that are left */
-    uint32_t slot_count;             /* of the overlay at init */
+    struct wal__heapsort_item *overlay; /* last_sequence, ~number */
+    uint32_t overlay_count;             /* that are left */
+    uint32_t slot_count;                /* of the overlay at init */
     uint32_t snapshot_next;
     uint32_t snapshot_end;
-    struct wal__catalogue_place place; /* of what was given last */
+    struct wal__list_key key; /* of what was given last */
     const struct wal__heap *heap;
 };
-enum wal_status wal__catalogue_cursor_init(
-    struct wal__catalogue_cursor *cursor,
-    const struct wal__catalogue *catalogue,
+enum wal_status wal__catalogue_iter_init(
+    struct wal__catalogue_iter *iter, const struct wal__catalogue *catalogue,
     const struct wal__catalogue_filter *filter) WAL_MUST_USE;
 enum wal_status
-wal__catalogue_cursor_next(struct wal__catalogue_cursor *cursor,
-                           const struct wal__catalogue *catalogue,
-                           struct wal__summary *summary) WAL_MUST_USE;
-void wal__catalogue_cursor_deinit(struct wal__catalogue_cursor *cursor);
+wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
+                         const struct wal__catalogue *catalogue,
+                         struct wal__summary *summary) WAL_MUST_USE;
+void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter);
 
 /* Encodes a whole snapshot file of snapshot and overlay together through
- * `put`, which is called with consecutive bytes, 64 KiB each but the last.
+ * `write`, which is called with consecutive bytes, 64 KiB each but the last.
  * header: position, last_sequence, chain and uuid are the caller's. Heap:
  * about 32 bytes a session while it runs. WAL_ETOOBIG beyond 4 GiB of texts. */
-typedef enum wal_status wal__put(void *ctx, const void *data, size_t size);
+typedef enum wal_status wal__write_callback(void *ctx, const void *data,
+                                            size_t size);
 enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
                                      const struct wal__catalogue_header *header,
-                                     wal__put *put, void *ctx) WAL_MUST_USE;
+                                     wal__write_callback *write,
+                                     void *ctx) WAL_MUST_USE;
 
 /* Bytes of heap that the overlay takes. */
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue);

@@ -8,12 +8,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "engine/index/catalogue_parts.h"
-#include "format/jsonl/first_text.h"
+#include "engine/index/catalogue_internal.h"
+#include "format/model/first_text.h"
 
 /* Own entries among which the first user message is looked for. */
 enum {
-    FIRST_ENTRIES = 64
+    FIRST_TEXT_ENTRIES_MAX = 64
 };
 
 static_assert((int)WAL__FIRST_TEXT_MAX == (int)WAL__SUMMARY_FIRST_MAX,
@@ -22,14 +22,14 @@ static_assert((int)WAL__FIRST_TEXT_MAX == (int)WAL__SUMMARY_FIRST_MAX,
 /* A record, and the summary as it makes it. */
 struct change {
     const struct wal__catalogue *catalogue;
-    const struct wal__applied *record;
+    const struct wal__log_record *record;
     struct wal__summary summary;
     uint8_t first[WAL__FIRST_TEXT_MAX]; /* what summary.first_text may be in */
 };
 
 static enum wal_status apply_session(struct change *change)
 {
-    const struct wal__applied *record = change->record;
+    const struct wal__log_record *record = change->record;
     struct wal__summary *summary = &change->summary;
     struct wal__session_record session;
 
@@ -57,8 +57,9 @@ static enum wal_status apply_session(struct change *change)
 }
 
 /* Another session that a FORK names. */
-static enum wal_status get_other(const struct change *change, uint32_t number,
-                                 struct wal__summary *other)
+static enum wal_status get_fork_session(const struct change *change,
+                                        uint32_t number,
+                                        struct wal__summary *other)
 {
     enum wal_status status;
 
@@ -70,8 +71,9 @@ static enum wal_status get_other(const struct change *change, uint32_t number,
 }
 
 /* What a fork of the conversation begins with. */
-static void inherit(struct change *change, const struct wal__fork_record *fork,
-                    const struct wal__summary *source)
+static void init_from_source(struct change *change,
+                             const struct wal__fork_record *fork,
+                             const struct wal__summary *source)
 {
     struct wal__summary *summary = &change->summary;
     uint64_t point = change->record->frame->parent;
@@ -87,7 +89,7 @@ static void inherit(struct change *change, const struct wal__fork_record *fork,
 
 static enum wal_status apply_fork(struct change *change)
 {
-    const struct wal__applied *record = change->record;
+    const struct wal__log_record *record = change->record;
     struct wal__summary *summary = &change->summary;
     struct wal__fork_record fork;
     struct wal__summary owner;
@@ -97,9 +99,9 @@ static enum wal_status apply_fork(struct change *change)
     if (wal__fork_record_decode(record->payload, &fork) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    status = get_other(change, fork.owner, &owner);
+    status = get_fork_session(change, fork.owner, &owner);
     if (status == WAL_OK) {
-        status = get_other(change, fork.source, &source);
+        status = get_fork_session(change, fork.source, &source);
     }
     if (status != WAL_OK) {
         return status;
@@ -112,13 +114,13 @@ static enum wal_status apply_fork(struct change *change)
     summary->inherited = fork.inherited;
     summary->depth = fork.depth;
     if (fork.stream == 0) {
-        inherit(change, &fork, &source);
+        init_from_source(change, &fork, &source);
     }
     return WAL_OK;
 }
 
-static void find_first(struct change *change,
-                       const struct wal__entry_record *entry)
+static void find_first_text(struct change *change,
+                            const struct wal__entry_record *entry)
 {
     struct wal__summary *summary = &change->summary;
     size_t size;
@@ -135,8 +137,8 @@ static enum wal_status apply_entry(struct change *change)
     const struct wal__frame *frame = change->record->frame;
     struct wal__summary *summary = &change->summary;
     bool moves_head = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0;
-    bool may_be_first =
-        summary->first_sequence == 0 && summary->entries < FIRST_ENTRIES;
+    bool may_be_first = summary->first_sequence == 0 &&
+                        summary->entries < FIRST_TEXT_ENTRIES_MAX;
     struct wal__entry_record entry;
 
     if (frame->stream != 0) {
@@ -155,7 +157,7 @@ static enum wal_status apply_entry(struct change *change)
         summary->head_id = entry.id;
     }
     if (may_be_first) {
-        find_first(change, &entry);
+        find_first_text(change, &entry);
     }
     return WAL_OK;
 }
@@ -219,7 +221,7 @@ static enum wal_status apply_type(struct change *change)
 
 /* Whether the record says anything of a session. Types that a newer library
  * knows may be of none. */
-static bool concerns_session(const struct wal__frame *frame)
+static bool is_session_record(const struct wal__frame *frame)
 {
     switch (frame->type) {
     case WAL__FRAME_SESSION:
@@ -238,7 +240,7 @@ static bool concerns_session(const struct wal__frame *frame)
 }
 
 /* Whether the store itself may have such records: it has documents alone. */
-static bool may_be_of_store(uint8_t type)
+static bool is_store_record(uint8_t type)
 {
     switch (type) {
     case WAL__FRAME_SESSION:
@@ -254,13 +256,13 @@ static bool may_be_of_store(uint8_t type)
 }
 
 /* The summary that a record changes, or a new one. */
-static enum wal_status begin(struct change *change)
+static enum wal_status load_summary(struct change *change)
 {
     const struct wal__frame *frame = change->record->frame;
-    bool of_store = frame->session == WAL__STORE_NUMBER;
+    bool is_store = frame->session == WAL__STORE_NUMBER;
     enum wal_status status;
 
-    if (of_store && !may_be_of_store(frame->type)) {
+    if (is_store && !is_store_record(frame->type)) {
         return WAL_ECORRUPT;
     }
     status =
@@ -268,7 +270,7 @@ static enum wal_status begin(struct change *change)
     if (status != WAL_ENOTFOUND) {
         return status;
     }
-    if (of_store) {
+    if (is_store) {
         wal__store_summary(&change->summary);
         change->summary.created_ms = change->record->clock_ms;
         return WAL_OK;
@@ -278,17 +280,17 @@ static enum wal_status begin(struct change *change)
 }
 
 enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
-                                     const struct wal__applied *record)
+                                     const struct wal__log_record *record)
 {
     struct change change;
     enum wal_status status;
 
-    if (!concerns_session(record->frame)) {
+    if (!is_session_record(record->frame)) {
         return WAL_OK;
     }
     change.catalogue = catalogue;
     change.record = record;
-    status = begin(&change);
+    status = load_summary(&change);
     if (status == WAL_OK) {
         status = apply_type(&change);
     }
@@ -297,7 +299,7 @@ enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
     }
     change.summary.updated_ms = record->clock_ms;
     change.summary.last_sequence = record->frame->sequence;
-    change.summary.bytes += wal__frame_span(record->frame->stored_size);
+    change.summary.bytes += wal__frame_total_size(record->frame->stored_size);
     return wal__catalogue_put(catalogue, &change.summary);
 }
 

@@ -3,29 +3,29 @@
  * (catalogue_parts.h, SPEC.md 2.13).
  *
  * Invariant: nothing is answered from a page before its checksum held once;
- * the checksums themselves were verified whole when the snapshot was adopted.
+ * the checksums themselves were verified whole when the snapshot was attached.
  * The caller's lock: any readers, who may verify the same page at once.
  */
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "engine/index/catalogue_parts.h"
-#include "format/bytes.h"
-#include "format/crc32.h"
+#include "engine/index/catalogue_internal.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
 
 enum {
     PAGE = WAL__CATALOGUE_PAGE,
     CACHE_LINE = 64,
     BITS = 8,
     /* Items ahead whose summary is brought near, and then its texts. */
-    AHEAD_SUMMARY = 16,
-    AHEAD_TEXTS = 8
+    PREFETCH_SUMMARY_DISTANCE = 16,
+    PREFETCH_TEXT_DISTANCE = 8
 };
 
 /* ------------------------------------------------------------ verifying --- */
 
 /* Of page 0 the table covers what its header's own checksum does not. */
-static bool page_is_sound(const struct wal__catalogue *catalogue, uint64_t page)
+static bool is_page_valid(const struct wal__catalogue *catalogue, uint64_t page)
 {
     const uint8_t *table = catalogue->bytes + catalogue->layout.table;
     size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
@@ -45,7 +45,7 @@ static enum wal_status verify_page(const struct wal__catalogue *catalogue,
     if ((__atomic_load_n(byte, __ATOMIC_RELAXED) & bit) != 0) {
         return WAL_OK;
     }
-    if (!page_is_sound(catalogue, page)) {
+    if (!is_page_valid(catalogue, page)) {
         return WAL_ECORRUPT;
     }
     (void)__atomic_fetch_or(byte, bit, __ATOMIC_RELAXED);
@@ -93,33 +93,33 @@ static enum wal_status check_header(struct wal__span bytes,
     return WAL_OK;
 }
 
-enum wal_status wal__catalogue_adopt(struct wal__catalogue *catalogue,
-                                     struct wal__span bytes,
-                                     const uint8_t uuid[16])
+enum wal_status wal__catalogue_attach_snapshot(struct wal__catalogue *catalogue,
+                                               struct wal__span bytes,
+                                               const uint8_t uuid[16])
 {
-    struct wal__catalogue adopted = *catalogue;
+    struct wal__catalogue attached = *catalogue;
     enum wal_status status;
 
     WAL__ASSERT(catalogue->bytes == NULL && catalogue->slot_count == 0);
-    status = check_header(bytes, uuid, &adopted.header, &adopted.layout);
+    status = check_header(bytes, uuid, &attached.header, &attached.layout);
     if (status != WAL_OK) {
         return status;
     }
-    adopted.bytes = bytes.data;
-    adopted.session_count = adopted.header.session_count;
-    adopted.hidden_count = adopted.header.hidden_count;
-    adopted.last_session = adopted.header.last_session;
-    adopted.verified = wal__heap_zalloc(catalogue->heap,
-                                        adopted.layout.table / PAGE / BITS + 1);
-    if (adopted.verified == NULL) {
+    attached.bytes = bytes.data;
+    attached.session_count = attached.header.session_count;
+    attached.hidden_count = attached.header.hidden_count;
+    attached.last_session = attached.header.last_session;
+    attached.verified = wal__heap_zalloc(
+        catalogue->heap, attached.layout.table / PAGE / BITS + 1);
+    if (attached.verified == NULL) {
         return WAL_ENOMEM;
     }
-    status = verify_page(&adopted, 0);
+    status = verify_page(&attached, 0);
     if (status != WAL_OK) {
-        wal__heap_free(catalogue->heap, adopted.verified);
+        wal__heap_free(catalogue->heap, attached.verified);
         return status;
     }
-    *catalogue = adopted;
+    *catalogue = attached;
     return WAL_OK;
 }
 
@@ -159,8 +159,8 @@ enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
 
 /* Where the summary of an item is, as far as its rank is right: nothing is
  * verified, since a wrong guess is only that. Null when it cannot be. */
-static const uint8_t *guess_row(const struct wal__catalogue *catalogue,
-                                uint64_t section, uint64_t item)
+static const uint8_t *row_hint(const struct wal__catalogue *catalogue,
+                               uint64_t section, uint64_t item)
 {
     uint64_t rank;
 
@@ -177,8 +177,10 @@ static const uint8_t *guess_row(const struct wal__catalogue *catalogue,
 void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
                             uint64_t section, uint64_t item)
 {
-    const uint8_t *far = guess_row(catalogue, section, item + AHEAD_SUMMARY);
-    const uint8_t *near = guess_row(catalogue, section, item + AHEAD_TEXTS);
+    const uint8_t *far =
+        row_hint(catalogue, section, item + PREFETCH_SUMMARY_DISTANCE);
+    const uint8_t *near =
+        row_hint(catalogue, section, item + PREFETCH_TEXT_DISTANCE);
 
     for (size_t at = 0; far != NULL && at < WAL__SUMMARY_SIZE;
          at += CACHE_LINE) {
@@ -195,8 +197,8 @@ void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
 }
 
 /* Where the encoded summary is; its texts are not verified yet. */
-static enum wal_status locate_row(const struct wal__catalogue *catalogue,
-                                  uint32_t rank, const uint8_t **at)
+static enum wal_status find_row(const struct wal__catalogue *catalogue,
+                                uint32_t rank, const uint8_t **at)
 {
     uint64_t offset =
         catalogue->layout.summaries + (uint64_t)rank * WAL__SUMMARY_SIZE;
@@ -216,7 +218,7 @@ enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
         .size = catalogue->header.text_size,
     };
     const uint8_t *at;
-    enum wal_status status = locate_row(catalogue, rank, &at);
+    enum wal_status status = find_row(catalogue, rank, &at);
 
     if (status != WAL_OK) {
         return status;
@@ -230,11 +232,11 @@ enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
 
 /* ------------------------------------------------------------ searching --- */
 
-static enum wal_status number_of(const struct wal__catalogue *catalogue,
-                                 uint32_t rank, uint32_t *number)
+static enum wal_status read_number(const struct wal__catalogue *catalogue,
+                                   uint32_t rank, uint32_t *number)
 {
     const uint8_t *at;
-    enum wal_status status = locate_row(catalogue, rank, &at);
+    enum wal_status status = find_row(catalogue, rank, &at);
 
     if (status == WAL_OK) {
         *number = wal__summary_number(at);
@@ -257,7 +259,7 @@ enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
             middle = low + (high - low) / 2;
         }
 
-        enum wal_status status = number_of(catalogue, middle, &found);
+        enum wal_status status = read_number(catalogue, middle, &found);
 
         if (status != WAL_OK) {
             return status;
@@ -276,18 +278,18 @@ enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
 }
 
 /* Whether the session with this rank lies before a key in its section. */
-typedef enum wal_status lies_before(const struct wal__catalogue *catalogue,
+typedef enum wal_status is_before(const struct wal__catalogue *catalogue,
+                                  uint32_t rank,
+                                  const struct wal__snapshot_key *key,
+                                  bool *before);
+
+static enum wal_status id_is_before(const struct wal__catalogue *catalogue,
                                     uint32_t rank,
                                     const struct wal__snapshot_key *key,
-                                    bool *before);
-
-static enum wal_status id_lies_before(const struct wal__catalogue *catalogue,
-                                      uint32_t rank,
-                                      const struct wal__snapshot_key *key,
-                                      bool *before)
+                                    bool *before)
 {
     const uint8_t *at;
-    enum wal_status status = locate_row(catalogue, rank, &at);
+    enum wal_status status = find_row(catalogue, rank, &at);
 
     if (status == WAL_OK) {
         *before = wal__summary_id_hash(at) < key->hash;
@@ -295,43 +297,44 @@ static enum wal_status id_lies_before(const struct wal__catalogue *catalogue,
     return status;
 }
 
-static enum wal_status
-recent_lies_before(const struct wal__catalogue *catalogue, uint32_t rank,
-                   const struct wal__snapshot_key *key, bool *before)
+static enum wal_status recent_is_before(const struct wal__catalogue *catalogue,
+                                        uint32_t rank,
+                                        const struct wal__snapshot_key *key,
+                                        bool *before)
 {
     struct wal__summary row;
     enum wal_status status = wal__snapshot_row(catalogue, rank, &row);
 
     if (status == WAL_OK) {
-        struct wal__catalogue_place place = wal__summary_place(&row);
+        struct wal__list_key row_key = wal__summary_list_key(&row);
 
-        *before = !wal__place_is_behind(&place, &key->after);
+        *before = !wal__list_key_is_after(&row_key, &key->after);
     }
     return status;
 }
 
-static enum wal_status cwd_lies_before(const struct wal__catalogue *catalogue,
-                                       uint32_t rank,
-                                       const struct wal__snapshot_key *key,
-                                       bool *before)
+static enum wal_status cwd_is_before(const struct wal__catalogue *catalogue,
+                                     uint32_t rank,
+                                     const struct wal__snapshot_key *key,
+                                     bool *before)
 {
     struct wal__summary row;
     enum wal_status status = wal__snapshot_row(catalogue, rank, &row);
 
     if (status == WAL_OK) {
         uint64_t hash = wal__id_hash(row.cwd.data, row.cwd.size);
-        struct wal__catalogue_place place = wal__summary_place(&row);
+        struct wal__list_key row_key = wal__summary_list_key(&row);
 
-        *before =
-            hash < key->hash ||
-            (hash == key->hash && !wal__place_is_behind(&place, &key->after));
+        *before = hash < key->hash ||
+                  (hash == key->hash &&
+                   !wal__list_key_is_after(&row_key, &key->after));
     }
     return status;
 }
 
 /* The first item of a section that does not lie before the key. */
 static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
-                                   uint64_t section, lies_before *compare,
+                                   uint64_t section, is_before *compare,
                                    const struct wal__snapshot_key *key,
                                    uint32_t *item)
 {
@@ -365,25 +368,26 @@ enum wal_status
 wal__snapshot_recent_begin(const struct wal__catalogue *catalogue,
                            const struct wal__snapshot_key *key, uint32_t *item)
 {
-    return lower_bound(catalogue, catalogue->layout.by_recent,
-                       recent_lies_before, key, item);
+    return lower_bound(catalogue, catalogue->layout.by_recent, recent_is_before,
+                       key, item);
 }
 
 enum wal_status wal__snapshot_cwd_begin(const struct wal__catalogue *catalogue,
                                         const struct wal__snapshot_key *key,
                                         uint32_t *item)
 {
-    return lower_bound(catalogue, catalogue->layout.by_cwd, cwd_lies_before,
-                       key, item);
+    return lower_bound(catalogue, catalogue->layout.by_cwd, cwd_is_before, key,
+                       item);
 }
 
-static bool is_found(const struct wal__catalogue *catalogue,
-                     const struct wal__summary *row, struct wal__span id)
+static bool is_visible_match(const struct wal__catalogue *catalogue,
+                             const struct wal__summary *row,
+                             struct wal__span id)
 {
     uint32_t slot;
 
     return wal__span_equal(row->id, id) && !wal__summary_is_hidden(row) &&
-           !wal__catalogue_slot(catalogue, row->number, &slot);
+           !wal__catalogue_find_slot(catalogue, row->number, &slot);
 }
 
 enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
@@ -395,7 +399,7 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
     uint32_t item;
     uint32_t rank;
     enum wal_status status =
-        lower_bound(catalogue, section, id_lies_before, &key, &item);
+        lower_bound(catalogue, section, id_is_before, &key, &item);
 
     if (status != WAL_OK) {
         return status;
@@ -413,7 +417,7 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
         if (row.id_hash != key.hash) {
             break;
         }
-        if (is_found(catalogue, &row, id)) {
+        if (is_visible_match(catalogue, &row, id)) {
             *summary = row;
             return WAL_OK;
         }

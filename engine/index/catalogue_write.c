@@ -3,7 +3,7 @@
  * SPEC.md 2.13).
  *
  * The file begins with a checksum over its end, so it is produced twice: once
- * for the checksums of its pages, once for `put`. Both passes give the same
+ * for the checksums of its pages, once for `write`. Both passes give the same
  * bytes, since the caller's lock keeps the catalogue as it is.
  *
  * Invariant: ranks are assigned once, before the first pass. The caller's
@@ -11,10 +11,10 @@
  */
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "engine/index/catalogue_parts.h"
-#include "format/bytes.h"
-#include "format/crc32.h"
+#include "engine/index/catalogue_internal.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
 
 enum {
     PAGE = WAL__CATALOGUE_PAGE,
@@ -37,15 +37,15 @@ struct writer {
     uint8_t *table;           /* the page table, filled by the first pass */
     uint8_t *chunk;           /* what is not flushed yet */
     size_t chunk_size;
-    uint64_t flushed; /* offset of the chunk in the file */
-    wal__put *put;    /* null in the first pass */
+    uint64_t flushed;           /* offset of the chunk in the file */
+    wal__write_callback *write; /* null in the first pass */
     void *ctx;
 };
 
 /* -------------------------------------------------------------- ranking --- */
 
-static enum wal_status fetch(const struct writer *writer, uint32_t rank,
-                             struct wal__summary *summary)
+static enum wal_status read_summary(const struct writer *writer, uint32_t rank,
+                                    struct wal__summary *summary)
 {
     uint32_t source = writer->sources[rank];
 
@@ -57,18 +57,18 @@ static enum wal_status fetch(const struct writer *writer, uint32_t rank,
 }
 
 static void sort_slots(const struct wal__catalogue *catalogue,
-                       struct wal__order_item *items)
+                       struct wal__heapsort_item *items)
 {
     for (uint32_t i = 0; i < catalogue->slot_count; i++) {
         items[i].key = catalogue->slots[i]->summary.number;
         items[i].value = i;
     }
-    wal__order_sort(items, catalogue->slot_count);
+    wal__heapsort_sort(items, catalogue->slot_count);
 }
 
 /* The ranks of snapshot and overlay together, ascending by number. */
 static enum wal_status merge(struct writer *writer,
-                             struct wal__order_item *slots)
+                             struct wal__heapsort_item *slots)
 {
     const struct wal__catalogue *catalogue = writer->catalogue;
     uint32_t last = 0;
@@ -91,7 +91,7 @@ static enum wal_status merge(struct writer *writer,
         for (; slot < catalogue->slot_count && slots[slot].key < last; slot++) {
             writer->sources[count++] = slots[slot].value | OVERLAID;
         }
-        if (!wal__catalogue_slot(catalogue, last, &overlaid)) {
+        if (!wal__catalogue_find_slot(catalogue, last, &overlaid)) {
             writer->sources[count++] = i;
         }
     }
@@ -117,7 +117,7 @@ static uint64_t order_key(int order, const struct wal__summary *summary)
 }
 
 static enum wal_status sort_order(struct writer *writer, int order,
-                                  struct wal__order_item *items)
+                                  struct wal__heapsort_item *items)
 {
     const uint32_t *recent = writer->orders[BY_RECENT];
     uint32_t count = writer->header.session_count;
@@ -125,7 +125,7 @@ static enum wal_status sort_order(struct writer *writer, int order,
     for (uint32_t i = 0; i < count; i++) {
         struct wal__summary summary;
         enum wal_status status =
-            fetch(writer, order == BY_CWD ? recent[i] : i, &summary);
+            read_summary(writer, order == BY_CWD ? recent[i] : i, &summary);
 
         if (status != WAL_OK) {
             return status;
@@ -133,7 +133,7 @@ static enum wal_status sort_order(struct writer *writer, int order,
         items[i].key = order_key(order, &summary);
         items[i].value = i;
     }
-    wal__order_sort(items, count);
+    wal__heapsort_sort(items, count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t value = items[i].value;
 
@@ -146,7 +146,7 @@ static enum wal_status add_text_sizes(struct writer *writer)
 {
     for (uint32_t rank = 0; rank < writer->header.session_count; rank++) {
         struct wal__summary summary;
-        enum wal_status status = fetch(writer, rank, &summary);
+        enum wal_status status = read_summary(writer, rank, &summary);
 
         if (status != WAL_OK) {
             return status;
@@ -159,7 +159,7 @@ static enum wal_status add_text_sizes(struct writer *writer)
 static enum wal_status rank_sessions(struct writer *writer)
 {
     const struct wal__heap *heap = writer->catalogue->heap;
-    struct wal__order_item *items = wal__heap_resize(
+    struct wal__heapsort_item *items = wal__heap_resize(
         heap, NULL, writer->header.session_count, sizeof(*items));
     enum wal_status status;
 
@@ -177,7 +177,7 @@ static enum wal_status rank_sessions(struct writer *writer)
 /* ----------------------------------------------------------- one pass --- */
 
 /* The chunk begins on a page; the table behind the last page has no sums. */
-static void sum_pages(struct writer *writer)
+static void checksum_pages(struct writer *writer)
 {
     for (size_t at = 0; at < writer->chunk_size; at += PAGE) {
         uint64_t page = (writer->flushed + at) / PAGE;
@@ -192,10 +192,10 @@ static enum wal_status flush(struct writer *writer)
 {
     enum wal_status status = WAL_OK;
 
-    if (writer->put == NULL) {
-        sum_pages(writer);
+    if (writer->write == NULL) {
+        checksum_pages(writer);
     } else if (writer->chunk_size > 0) {
-        status = writer->put(writer->ctx, writer->chunk, writer->chunk_size);
+        status = writer->write(writer->ctx, writer->chunk, writer->chunk_size);
     }
     writer->flushed += writer->chunk_size;
     writer->chunk_size = 0;
@@ -259,7 +259,7 @@ static enum wal_status append_part(struct writer *writer, enum part part)
 
     for (uint32_t rank = 0; rank < writer->header.session_count; rank++) {
         struct wal__summary summary;
-        enum wal_status status = fetch(writer, rank, &summary);
+        enum wal_status status = read_summary(writer, rank, &summary);
 
         if (status != WAL_OK) {
             return status;
@@ -319,7 +319,7 @@ static size_t table_size(const struct writer *writer)
     return writer->layout.size - writer->layout.table;
 }
 
-static enum wal_status sum_all(struct writer *writer)
+static enum wal_status checksum_pass(struct writer *writer)
 {
     enum wal_status status;
 
@@ -344,11 +344,12 @@ static enum wal_status sum_all(struct writer *writer)
     return status;
 }
 
-static enum wal_status put_all(struct writer *writer, wal__put *put, void *ctx)
+static enum wal_status write_pass(struct writer *writer,
+                                  wal__write_callback *write, void *ctx)
 {
     enum wal_status status;
 
-    writer->put = put;
+    writer->write = write;
     writer->ctx = ctx;
     writer->flushed = 0;
     status = append_pages(writer);
@@ -379,7 +380,7 @@ static enum wal_status allocate(struct writer *writer)
     return WAL_OK;
 }
 
-static void release(const struct writer *writer)
+static void free_writer(const struct writer *writer)
 {
     const struct wal__heap *heap = writer->catalogue->heap;
 
@@ -393,7 +394,7 @@ static void release(const struct writer *writer)
 
 enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
                                      const struct wal__catalogue_header *header,
-                                     wal__put *put, void *ctx)
+                                     wal__write_callback *write, void *ctx)
 {
     struct writer writer = {.catalogue = catalogue, .header = *header};
     enum wal_status status;
@@ -411,11 +412,11 @@ enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
         status = rank_sessions(&writer);
     }
     if (status == WAL_OK) {
-        status = sum_all(&writer);
+        status = checksum_pass(&writer);
     }
     if (status == WAL_OK) {
-        status = put_all(&writer, put, ctx);
+        status = write_pass(&writer, write, ctx);
     }
-    release(&writer);
+    free_writer(&writer);
     return status;
 }

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-#include "format/frame.h"
+#include "format/segment/frame.h"
 
 void wal__documents_init(struct wal__documents *documents,
                          const struct wal__heap *heap)
 {
     memset(documents, 0, sizeof(*documents));
     documents->heap = heap;
-    wal__map_init(&documents->by_hash, heap);
+    wal__hashmap_init(&documents->by_hash, heap);
 }
 
 void wal__documents_deinit(struct wal__documents *documents)
@@ -27,7 +27,7 @@ void wal__documents_deinit(struct wal__documents *documents)
     }
     wal__heap_free(documents->heap, documents->items);
     wal__heap_free(documents->heap, documents->versions);
-    wal__map_deinit(&documents->by_hash);
+    wal__hashmap_deinit(&documents->by_hash);
     wal__documents_init(documents, documents->heap);
 }
 
@@ -35,16 +35,16 @@ void wal__documents_deinit(struct wal__documents *documents)
 static enum wal_status add_document(struct wal__documents *documents,
                                     uint64_t key_hash)
 {
-    struct wal__document *items =
-        wal__heap_room(documents->heap, documents->items, documents->count,
-                       &documents->capacity, sizeof(*items));
+    struct wal__document *items = wal__heap_grow_array(
+        documents->heap, documents->items, documents->count,
+        &documents->capacity, sizeof(*items));
     enum wal_status status;
 
     if (items == NULL) {
         return WAL_ENOMEM;
     }
     documents->items = items;
-    status = wal__map_add(&documents->by_hash, key_hash, documents->count);
+    status = wal__hashmap_add(&documents->by_hash, key_hash, documents->count);
     if (status != WAL_OK) {
         return status;
     }
@@ -66,9 +66,9 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
         posting->type != WAL__FRAME_DOC_DELETE) {
         return WAL_OK;
     }
-    version = wal__heap_room(documents->heap, documents->versions,
-                             documents->version_count,
-                             &documents->version_capacity, sizeof(*version));
+    version = wal__heap_grow_array(
+        documents->heap, documents->versions, documents->version_count,
+        &documents->version_capacity, sizeof(*version));
     if (version == NULL) {
         return WAL_ENOMEM;
     }
@@ -86,7 +86,7 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
     version += documents->version_count;
     version->sequence = posting->sequence;
     version->position = position;
-    version->before = before;
+    version->previous = before;
     version->deleted = posting->type == WAL__FRAME_DOC_DELETE;
     document->newest = documents->version_count;
     documents->version_count++;
@@ -99,7 +99,7 @@ wal__documents_find(const struct wal__documents *documents, uint64_t key_hash)
     uint32_t cursor = 0;
     uint32_t at;
 
-    while (wal__map_find(&documents->by_hash, key_hash, &cursor, &at)) {
+    while (wal__hashmap_find(&documents->by_hash, key_hash, &cursor, &at)) {
         if (documents->items[at].key_hash == key_hash) {
             return &documents->items[at];
         }
@@ -115,16 +115,16 @@ wal__documents_newest(const struct wal__documents *documents,
 }
 
 const struct wal__doc_version *
-wal__documents_before(const struct wal__documents *documents,
-                      const struct wal__doc_version *version)
+wal__documents_previous(const struct wal__documents *documents,
+                        const struct wal__doc_version *version)
 {
-    return version->before == 0 ? NULL
-                                : &documents->versions[version->before - 1];
+    return version->previous == 0 ? NULL
+                                  : &documents->versions[version->previous - 1];
 }
 
-enum wal_status wal__documents_name(struct wal__documents *documents,
-                                    struct wal__document *document,
-                                    struct wal__span key)
+enum wal_status wal__documents_set_key(struct wal__documents *documents,
+                                       struct wal__document *document,
+                                       struct wal__span key)
 {
     uint8_t *copy = wal__heap_alloc(documents->heap, key.size);
 

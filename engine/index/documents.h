@@ -8,20 +8,20 @@
  *
  * The caller's lock: one writer, or any readers.
  */
-#ifndef WAL_INDEX_DOCUMENTS_H
-#define WAL_INDEX_DOCUMENTS_H
+#ifndef AGENTWAL_ENGINE_INDEX_DOCUMENTS_H
+#define AGENTWAL_ENGINE_INDEX_DOCUMENTS_H
 
 #include <stdbool.h>
 
 #include "agentwal.h"
+#include "engine/base/hashmap.h"
 #include "engine/base/heap.h"
-#include "engine/base/map.h"
-#include "format/index_fmt.h"
+#include "format/index/index_fmt.h"
 
 struct wal__doc_version {
     uint64_t sequence;
     uint64_t position;
-    uint32_t before; /* rank + 1 of the version before; 0: none */
+    uint32_t previous; /* rank + 1 of the version before; 0: none */
     bool deleted;
 };
 
@@ -40,7 +40,7 @@ struct wal__documents {
     struct wal__doc_version *versions; /* ascending by sequence */
     uint32_t version_count;
     uint32_t version_capacity;
-    struct wal__map by_hash; /* key hash -> rank in items */
+    struct wal__hashmap by_hash; /* key hash -> rank in items */
 };
 
 void wal__documents_init(struct wal__documents *documents,
@@ -62,12 +62,12 @@ const struct wal__doc_version *
 wal__documents_newest(const struct wal__documents *documents,
                       const struct wal__document *document);
 const struct wal__doc_version *
-wal__documents_before(const struct wal__documents *documents,
-                      const struct wal__doc_version *version);
+wal__documents_previous(const struct wal__documents *documents,
+                        const struct wal__doc_version *version);
 
 /* Keeps the text of a document's key. */
-enum wal_status wal__documents_name(struct wal__documents *documents,
-                                    struct wal__document *document,
-                                    struct wal__span key) WAL_MUST_USE;
+enum wal_status wal__documents_set_key(struct wal__documents *documents,
+                                       struct wal__document *document,
+                                       struct wal__span key) WAL_MUST_USE;
 
 #endif

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "engine/index/order.h"
+#include "engine/base/heapsort.h"
+#include "format/bytes/assert.h"
 
 enum {
     CAPACITY_MIN = 64
@@ -21,7 +21,7 @@ void wal__tail_index_init(struct wal__tail_index *tail,
                           const struct wal__heap *heap)
 {
     *tail = (struct wal__tail_index){.heap = heap};
-    wal__map_init(&tail->by_session, heap);
+    wal__hashmap_init(&tail->by_session, heap);
 }
 
 void wal__tail_index_deinit(struct wal__tail_index *tail)
@@ -33,14 +33,14 @@ void wal__tail_index_deinit(struct wal__tail_index *tail)
     wal__heap_free(heap, tail->numbers);
     wal__heap_free(heap, tail->newest);
     wal__heap_free(heap, tail->counts);
-    wal__map_deinit(&tail->by_session);
+    wal__hashmap_deinit(&tail->by_session);
     *tail = (struct wal__tail_index){.heap = heap};
-    wal__map_init(&tail->by_session, heap);
+    wal__hashmap_init(&tail->by_session, heap);
 }
 
 void wal__tail_index_reset(struct wal__tail_index *tail)
 {
-    struct wal__map *map = &tail->by_session;
+    struct wal__hashmap *map = &tail->by_session;
 
     memset(&tail->base, 0, sizeof(tail->base));
     tail->count = 0;
@@ -53,7 +53,7 @@ void wal__tail_index_reset(struct wal__tail_index *tail)
 }
 
 /* The least doubled capacity that holds `needed`; 0 when there is none. */
-static uint32_t grown(uint32_t capacity, uint64_t needed)
+static uint32_t grown_capacity(uint32_t capacity, uint64_t needed)
 {
     uint64_t next = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
 
@@ -86,7 +86,7 @@ static enum wal_status reserve_postings(struct wal__tail_index *tail,
         return WAL_OK;
     }
 
-    uint32_t capacity = grown(tail->capacity, needed);
+    uint32_t capacity = grown_capacity(tail->capacity, needed);
     struct wal__posting *postings = NULL;
 
     if (capacity != 0) {
@@ -113,7 +113,7 @@ static enum wal_status reserve_sessions(struct wal__tail_index *tail,
         return WAL_OK;
     }
 
-    uint32_t capacity = grown(tail->session_capacity, needed);
+    uint32_t capacity = grown_capacity(tail->session_capacity, needed);
 
     if (capacity == 0 || !resize(tail->heap, &tail->numbers, capacity) ||
         !resize(tail->heap, &tail->newest, capacity) ||
@@ -133,7 +133,7 @@ enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
         status = reserve_sessions(tail, postings);
     }
     if (status == WAL_OK) {
-        status = wal__map_reserve(&tail->by_session, postings);
+        status = wal__hashmap_reserve(&tail->by_session, postings);
     }
     return status;
 }
@@ -144,7 +144,7 @@ static bool find_rank(const struct wal__tail_index *tail, uint32_t session,
 {
     uint32_t cursor = 0;
 
-    return wal__map_find(&tail->by_session, session, &cursor, rank);
+    return wal__hashmap_find(&tail->by_session, session, &cursor, rank);
 }
 
 /* ------------------------------------------------------------- the base --- */
@@ -156,8 +156,8 @@ static bool is_in_base(const struct wal__tail_index *tail, uint32_t session)
     return wal__index_find(&tail->base, session, &part) == WAL__FMT_OK;
 }
 
-enum wal_status wal__tail_index_adopt(struct wal__tail_index *tail,
-                                      const struct wal__index *base)
+enum wal_status wal__tail_index_attach_base(struct wal__tail_index *tail,
+                                            const struct wal__index *base)
 {
     uint32_t next = 0;
     uint32_t last = 0;
@@ -192,7 +192,7 @@ static const uint8_t *base_posting(const struct wal__tail_index *tail,
 static uint32_t add_session(struct wal__tail_index *tail, uint32_t session)
 {
     uint32_t rank = tail->session_count;
-    enum wal_status status = wal__map_add(&tail->by_session, session, rank);
+    enum wal_status status = wal__hashmap_add(&tail->by_session, session, rank);
 
     WAL__ASSERT(status == WAL_OK);
     tail->numbers[rank] = session;
@@ -227,7 +227,8 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
 /* -------------------------------------------------------------- reading --- */
 
 /* The base has its postings session by session. */
-static uint64_t base_before(const struct wal__tail_index *tail, uint64_t offset)
+static uint64_t base_last_before(const struct wal__tail_index *tail,
+                                 uint64_t offset)
 {
     uint64_t newest = 0;
 
@@ -242,48 +243,48 @@ static uint64_t base_before(const struct wal__tail_index *tail, uint64_t offset)
     return newest;
 }
 
-uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
-                                uint64_t offset)
+uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
+                                     uint64_t offset)
 {
     for (uint32_t i = tail->count; i > 0; i--) {
         if (tail->postings[i - 1].offset < offset) {
             return tail->postings[i - 1].sequence;
         }
     }
-    return base_before(tail, offset);
+    return base_last_before(tail, offset);
 }
 
 /* Where the postings of a session lie. */
-struct share {
+struct posting_list {
     uint32_t base_first;
     uint32_t base_count;
     uint32_t newest; /* + 1, of those behind the base */
     uint32_t count;
 };
 
-static struct share find_share(const struct wal__tail_index *tail,
-                               uint32_t session)
+static struct posting_list find_posting_list(const struct wal__tail_index *tail,
+                                             uint32_t session)
 {
-    struct share share = {0};
+    struct posting_list posting_list = {0};
     struct wal__summary part;
     uint32_t rank;
 
     if (wal__index_find(&tail->base, session, &part) == WAL__FMT_OK) {
-        share.base_first = part.first_posting;
-        share.base_count = part.posting_count;
+        posting_list.base_first = part.first_posting;
+        posting_list.base_count = part.posting_count;
     }
     if (find_rank(tail, session, &rank)) {
-        share.newest = tail->newest[rank];
-        share.count = tail->counts[rank];
+        posting_list.newest = tail->newest[rank];
+        posting_list.count = tail->counts[rank];
     }
-    return share;
+    return posting_list;
 }
 
 enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
                                         uint32_t session, struct wal__buf *out)
 {
-    struct share share = find_share(tail, session);
-    size_t count = (size_t)share.base_count + share.count;
+    struct posting_list posting_list = find_posting_list(tail, session);
+    size_t count = (size_t)posting_list.base_count + posting_list.count;
     struct wal__posting posting;
     uint8_t *at;
     enum wal_status status =
@@ -293,40 +294,43 @@ enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
         return status;
     }
     out->size += count * sizeof(posting);
-    for (uint32_t i = 0; i < share.base_count; i++) {
-        wal__posting_decode(base_posting(tail, share.base_first + i), &posting);
+    for (uint32_t i = 0; i < posting_list.base_count; i++) {
+        wal__posting_decode(base_posting(tail, posting_list.base_first + i),
+                            &posting);
         memcpy(at, &posting, sizeof(posting));
         at += sizeof(posting);
     }
-    at += share.count * sizeof(posting);
-    for (uint32_t i = share.newest; i != 0; i = tail->previous[i - 1]) {
+    at += posting_list.count * sizeof(posting);
+    for (uint32_t i = posting_list.newest; i != 0; i = tail->previous[i - 1]) {
         at -= sizeof(posting);
         memcpy(at, &tail->postings[i - 1], sizeof(posting));
     }
     return WAL_OK;
 }
 
-bool wal__tail_index_has(const struct wal__tail_index *tail, uint32_t session)
+bool wal__tail_index_has_session(const struct wal__tail_index *tail,
+                                 uint32_t session)
 {
     uint32_t rank;
 
     return find_rank(tail, session, &rank) || is_in_base(tail, session);
 }
 
-enum wal_status wal__tail_index_sessions(const struct wal__tail_index *tail,
-                                         wal__each_session *each, void *ctx)
+enum wal_status
+wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
+                               wal__session_visitor *visit, void *ctx)
 {
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0;
          i < tail->base.header.session_count && status == WAL_OK; i++) {
-        status = each(ctx, wal__summary_number(tail->base.summaries +
-                                               (size_t)i * WAL__SUMMARY_SIZE));
+        status = visit(ctx, wal__summary_number(tail->base.summaries +
+                                                (size_t)i * WAL__SUMMARY_SIZE));
     }
     for (uint32_t rank = 0; rank < tail->session_count && status == WAL_OK;
          rank++) {
         if (!is_in_base(tail, tail->numbers[rank])) {
-            status = each(ctx, tail->numbers[rank]);
+            status = visit(ctx, tail->numbers[rank]);
         }
     }
     return status;
@@ -334,13 +338,13 @@ enum wal_status wal__tail_index_sessions(const struct wal__tail_index *tail,
 
 /* ------------------------------------------------------------- encoding --- */
 
-static uint32_t all_sessions(const struct wal__tail_index *tail)
+static uint32_t total_sessions(const struct wal__tail_index *tail)
 {
     return tail->base.header.session_count + tail->session_count -
            tail->shared_count;
 }
 
-static uint32_t all_postings(const struct wal__tail_index *tail)
+static uint32_t total_postings(const struct wal__tail_index *tail)
 {
     return tail->base.header.posting_count + tail->count;
 }
@@ -349,13 +353,14 @@ uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
                                     uint32_t postings, uint32_t sessions,
                                     uint64_t text_bound)
 {
-    return wal__index_size(all_sessions(tail), all_postings(tail), text_bound) +
+    return wal__index_size(total_sessions(tail), total_postings(tail),
+                           text_bound) +
            (uint64_t)sessions * WAL__SUMMARY_SIZE +
            (uint64_t)postings * WAL__POSTING_SIZE;
 }
 
 struct numbers {
-    struct wal__order_item *items;
+    struct wal__heapsort_item *items;
     uint32_t count;
     uint32_t capacity;
 };
@@ -367,15 +372,16 @@ static enum wal_status add_number(void *ctx, uint32_t number)
     if (numbers->count == numbers->capacity) {
         return WAL_ECORRUPT;
     }
-    numbers->items[numbers->count++] = (struct wal__order_item){.key = number};
+    numbers->items[numbers->count++] =
+        (struct wal__heapsort_item){.key = number};
     return WAL_OK;
 }
 
 /* The numbers of all sessions, ascending. */
 static enum wal_status sort_sessions(const struct wal__tail_index *tail,
-                                     struct wal__order_item **order)
+                                     struct wal__heapsort_item **order)
 {
-    struct numbers numbers = {.capacity = all_sessions(tail)};
+    struct numbers numbers = {.capacity = total_sessions(tail)};
     enum wal_status status;
 
     numbers.items = wal__heap_resize(tail->heap, NULL, numbers.capacity,
@@ -383,7 +389,7 @@ static enum wal_status sort_sessions(const struct wal__tail_index *tail,
     if (numbers.items == NULL) {
         return WAL_ENOMEM;
     }
-    status = wal__tail_index_sessions(tail, add_number, &numbers);
+    status = wal__tail_index_visit_sessions(tail, add_number, &numbers);
     if (status == WAL_OK && numbers.count != numbers.capacity) {
         status = WAL_ECORRUPT;
     }
@@ -391,13 +397,13 @@ static enum wal_status sort_sessions(const struct wal__tail_index *tail,
         wal__heap_free(tail->heap, numbers.items);
         return status;
     }
-    wal__order_sort(numbers.items, numbers.count);
+    wal__heapsort_sort(numbers.items, numbers.count);
     *order = numbers.items;
     return WAL_OK;
 }
 
 /* Offsets from the buffer's start, since its bytes move as it grows. */
-struct places {
+struct offsets {
     size_t summary;
     size_t postings;
     size_t texts;
@@ -405,10 +411,10 @@ struct places {
 };
 
 static enum wal_status encode_summary(struct wal__buf *out,
-                                      const struct places *places,
+                                      const struct offsets *offsets,
                                       const struct wal__summary *summary)
 {
-    size_t text_offset = out->size - places->texts;
+    size_t text_offset = out->size - offsets->texts;
     size_t text_size = wal__summary_text_size(summary);
     uint8_t *text;
 
@@ -423,21 +429,22 @@ static enum wal_status encode_summary(struct wal__buf *out,
         return status;
     }
     wal__summary_encode(summary, (uint32_t)text_offset,
-                        out->data + places->summary, text);
+                        out->data + offsets->summary, text);
     out->size += text_size;
     return WAL_OK;
 }
 
 static void encode_postings(const struct wal__tail_index *tail,
-                            const struct share *share, uint8_t *at)
+                            const struct posting_list *posting_list,
+                            uint8_t *at)
 {
-    size_t size = (size_t)share->base_count * WAL__POSTING_SIZE;
+    size_t size = (size_t)posting_list->base_count * WAL__POSTING_SIZE;
 
     if (size > 0) {
-        memcpy(at, base_posting(tail, share->base_first), size);
+        memcpy(at, base_posting(tail, posting_list->base_first), size);
     }
-    at += size + (size_t)share->count * WAL__POSTING_SIZE;
-    for (uint32_t i = share->newest; i != 0; i = tail->previous[i - 1]) {
+    at += size + (size_t)posting_list->count * WAL__POSTING_SIZE;
+    for (uint32_t i = posting_list->newest; i != 0; i = tail->previous[i - 1]) {
         at -= WAL__POSTING_SIZE;
         wal__posting_encode(&tail->postings[i - 1], at);
     }
@@ -446,32 +453,32 @@ static void encode_postings(const struct wal__tail_index *tail,
 static enum wal_status encode_session(const struct wal__tail_index *tail,
                                       uint32_t number,
                                       wal__summary_source *source, void *ctx,
-                                      struct places *places,
+                                      struct offsets *offsets,
                                       struct wal__buf *out)
 {
-    struct share share = find_share(tail, number);
-    uint32_t count = share.base_count + share.count;
+    struct posting_list posting_list = find_posting_list(tail, number);
+    uint32_t count = posting_list.base_count + posting_list.count;
     struct wal__summary summary;
     enum wal_status status = source(ctx, number, &summary);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (count > all_postings(tail) - places->first_posting) {
+    if (count > total_postings(tail) - offsets->first_posting) {
         return WAL_ECORRUPT;
     }
     summary.number = number;
-    summary.first_posting = places->first_posting;
+    summary.first_posting = offsets->first_posting;
     summary.posting_count = count;
-    status = encode_summary(out, places, &summary);
+    status = encode_summary(out, offsets, &summary);
     if (status != WAL_OK) {
         return status;
     }
-    encode_postings(tail, &share,
-                    out->data + places->postings +
-                        (size_t)places->first_posting * WAL__POSTING_SIZE);
-    places->summary += WAL__SUMMARY_SIZE;
-    places->first_posting += count;
+    encode_postings(tail, &posting_list,
+                    out->data + offsets->postings +
+                        (size_t)offsets->first_posting * WAL__POSTING_SIZE);
+    offsets->summary += WAL__SUMMARY_SIZE;
+    offsets->first_posting += count;
     return WAL_OK;
 }
 
@@ -481,12 +488,12 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
                                        struct wal__buf *out)
 {
     struct wal__index_header sealed = *header;
-    struct wal__order_item *order = NULL;
+    struct wal__heapsort_item *order = NULL;
     uint8_t *at;
-    uint32_t session_count = all_sessions(tail);
-    uint32_t posting_count = all_postings(tail);
+    uint32_t session_count = total_sessions(tail);
+    uint32_t posting_count = total_postings(tail);
     size_t texts = wal__index_size(session_count, posting_count, 0);
-    struct places places = {
+    struct offsets offsets = {
         .summary = WAL__INDEX_HEADER_SIZE,
         .postings = wal__index_size(session_count, 0, 0),
         .texts = texts,
@@ -504,19 +511,19 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
     out->size = texts;
     for (uint32_t i = 0; i < session_count; i++) {
         status = encode_session(tail, (uint32_t)order[i].key, source, ctx,
-                                &places, out);
+                                &offsets, out);
         if (status != WAL_OK) {
             goto done;
         }
     }
-    if (places.first_posting != posting_count) {
+    if (offsets.first_posting != posting_count) {
         status = WAL_ECORRUPT;
         goto done;
     }
     sealed.session_count = session_count;
     sealed.posting_count = posting_count;
     sealed.text_size = (uint32_t)(out->size - texts);
-    wal__index_seal(&sealed, out->data);
+    wal__index_finish(&sealed, out->data);
 done:
     if (status != WAL_OK) {
         out->size = 0;

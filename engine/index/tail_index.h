@@ -8,12 +8,12 @@
  * Invariant: size_bound is never less than what encode will write.
  * The caller's lock: one writer, or any readers.
  */
-#ifndef WAL_INDEX_TAIL_INDEX_H
-#define WAL_INDEX_TAIL_INDEX_H
+#ifndef AGENTWAL_ENGINE_INDEX_TAIL_INDEX_H
+#define AGENTWAL_ENGINE_INDEX_TAIL_INDEX_H
 
 #include "engine/base/buf.h"
-#include "engine/base/map.h"
-#include "format/index_fmt.h"
+#include "engine/base/hashmap.h"
+#include "format/index/index_fmt.h"
 
 struct wal__tail_index {
     const struct wal__heap *heap;
@@ -23,7 +23,7 @@ struct wal__tail_index {
     uint32_t *previous; /* of the same session, + 1; 0: none */
     uint32_t count;
     uint32_t capacity;
-    struct wal__map by_session; /* number -> rank in the three below */
+    struct wal__hashmap by_session; /* number -> rank in the three below */
     uint32_t *numbers;
     uint32_t *newest;
     uint32_t *counts;
@@ -42,8 +42,8 @@ void wal__tail_index_reset(struct wal__tail_index *tail);
  * until reset or deinit. WAL_ECORRUPT, and nothing changed, when its sessions
  * do not ascend or their postings do not follow each other. */
 enum wal_status
-wal__tail_index_adopt(struct wal__tail_index *tail,
-                      const struct wal__index *base) WAL_MUST_USE;
+wal__tail_index_attach_base(struct wal__tail_index *tail,
+                            const struct wal__index *base) WAL_MUST_USE;
 
 /* Room for `postings` more, so that as many adds cannot fail. */
 enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
@@ -53,8 +53,8 @@ wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
                     const struct wal__posting *posting) WAL_MUST_USE;
 
 /* The sequence number of the last posting before the offset, or 0. */
-uint64_t wal__tail_index_before(const struct wal__tail_index *tail,
-                                uint64_t offset);
+uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
+                                     uint64_t offset);
 
 /* Copies the postings of a session, ascending, to out (a buf of struct
  * wal__posting, appended to). */
@@ -62,14 +62,16 @@ enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
                                         uint32_t session,
                                         struct wal__buf *out) WAL_MUST_USE;
 /* Whether the session has a posting here. */
-bool wal__tail_index_has(const struct wal__tail_index *tail, uint32_t session);
+bool wal__tail_index_has_session(const struct wal__tail_index *tail,
+                                 uint32_t session);
 
 /* Calls `each` for the number of every session that has one, once; ends with
  * the first that does not answer WAL_OK. */
-typedef enum wal_status wal__each_session(void *ctx, uint32_t number);
-enum wal_status wal__tail_index_sessions(const struct wal__tail_index *tail,
-                                         wal__each_session *each,
-                                         void *ctx) WAL_MUST_USE;
+typedef enum wal_status wal__session_visitor(void *ctx, uint32_t number);
+enum wal_status
+wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
+                               wal__session_visitor *visit,
+                               void *ctx) WAL_MUST_USE;
 
 /* An upper bound of the encoded size once `postings` more in at most
  * `sessions` further sessions were added; texts are bounded by the largest

@@ -15,7 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/replay.h"
-#include "format/crc32.h"
+#include "format/bytes/crc32.h"
 
 /* The copy as it grows: what stands behind the new segment's header. */
 struct healing {
@@ -35,13 +35,13 @@ static uint64_t body_offset(const struct healing *healing)
 
 /* Encodes a frame's header at the end of the body, where its payload stands
  * behind it already, and takes it in. */
-static void seal_frame(struct healing *healing, struct wal__frame *frame)
+static void finish_frame(struct healing *healing, struct wal__frame *frame)
 {
     uint8_t *at = healing->body.data + healing->body.size;
 
     wal__frame_encode(frame, healing->header.salt, body_offset(healing), at);
-    healing->chain = wal__frame_chain(healing->chain, frame);
-    healing->body.size += wal__frame_span(frame->stored_size);
+    healing->chain = wal__frame_chain_crc(healing->chain, frame);
+    healing->body.size += wal__frame_total_size(frame->stored_size);
 }
 
 static enum wal_status pad_group(struct healing *healing)
@@ -61,24 +61,24 @@ static enum wal_status pad_group(struct healing *healing)
 
 /* Closes a group of the body: the COMMIT that it had, of this place. */
 static enum wal_status add_commit(struct healing *healing,
-                                  struct wal__commit *commit,
+                                  struct wal__commit_record *commit,
                                   const uint32_t *sessions)
 {
-    uint32_t size = (uint32_t)wal__commit_size(commit->session_count);
+    uint32_t size = (uint32_t)wal__commit_record_size(commit->session_count);
     struct wal__frame frame = {
         .type = WAL__FRAME_COMMIT, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
     commit->chain = healing->chain;
     commit->durable_off = WAL__SEGMENT_HEADER_SIZE;
-    if (wal__buf_reserve(&healing->body, wal__frame_span(size), &at) !=
+    if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
         WAL_OK) {
         return WAL_ENOMEM;
     }
-    memset(at, 0, wal__frame_span(size));
-    wal__commit_encode(commit, sessions, at + WAL__FRAME_SIZE);
+    memset(at, 0, wal__frame_total_size(size));
+    wal__commit_record_encode(commit, sessions, at + WAL__FRAME_SIZE);
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
-    seal_frame(healing, &frame);
+    finish_frame(healing, &frame);
     return pad_group(healing);
 }
 
@@ -94,24 +94,25 @@ static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
                                     .last_sequence = last_sequence,
                                     .chain = healing->chain,
                                     .epoch = log->epoch};
-    struct wal__commit commit = {.first_sequence = last_sequence + 1,
-                                 .frame_count = 1,
-                                 .epoch = log->epoch,
-                                 .clock_ms = io->now_ms(io->ctx),
-                                 .pack_durable = wal__log_pack_durable(log)};
-    uint32_t size = (uint32_t)wal__open_size(0);
+    struct wal__commit_record commit = {.first_sequence = last_sequence + 1,
+                                        .frame_count = 1,
+                                        .epoch = log->epoch,
+                                        .clock_ms = io->now_ms(io->ctx),
+                                        .pack_durable =
+                                            wal__log_pack_durable(log)};
+    uint32_t size = (uint32_t)wal__open_record_size(0);
     struct wal__frame frame = {
         .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
-    if (wal__buf_reserve(&healing->body, wal__frame_span(size), &at) !=
+    if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
         WAL_OK) {
         return WAL_ENOMEM;
     }
-    memset(at, 0, wal__frame_span(size));
-    wal__open_encode(&open, NULL, at + WAL__FRAME_SIZE);
+    memset(at, 0, wal__frame_total_size(size));
+    wal__open_record_encode(&open, NULL, at + WAL__FRAME_SIZE);
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
-    seal_frame(healing, &frame);
+    finish_frame(healing, &frame);
     commit.group_size = (uint32_t)healing->body.size;
     return add_commit(healing, &commit, NULL);
 }
@@ -119,11 +120,11 @@ static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
 /* Copies a group of the old segment, frame by frame: their payloads and
  * numbers stay, their headers are those of the new place. */
 static enum wal_status copy_group(struct healing *healing,
-                                  const struct wal__scan_piece *piece)
+                                  const struct wal__scan_range *piece)
 {
     uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
-    struct wal__commit commit = *piece->commit;
-    uint64_t salt = healing->log->tail->header.salt;
+    struct wal__commit_record commit = *piece->commit;
+    uint64_t salt = healing->log->tail_segment->header.salt;
     uint64_t at = 0;
     uint8_t *out;
 
@@ -141,16 +142,16 @@ static enum wal_status copy_group(struct healing *healing,
                               piece->offset + at, &frame) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        seal_frame(healing, &frame);
-        at += wal__frame_span(frame.stored_size);
+        finish_frame(healing, &frame);
+        at += wal__frame_total_size(frame.stored_size);
     }
     for (uint32_t i = 0; i < commit.session_count; i++) {
-        sessions[i] = wal__commit_session(&commit, i);
+        sessions[i] = wal__commit_record_session(&commit, i);
     }
     return add_commit(healing, &commit, sessions);
 }
 
-static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
+static bool copy_piece(void *ctx, const struct wal__scan_range *piece)
 {
     struct healing *healing = ctx;
 
@@ -163,26 +164,26 @@ static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
  * is a failure. */
 static enum wal_status read_tail(struct healing *healing, uint64_t offset,
                                  uint64_t end, bool copies,
-                                 struct wal__scan_facts *facts,
+                                 struct wal__scan_result *facts,
                                  uint64_t last_sequence, uint32_t chain)
 {
     struct wal__log *log = healing->log;
-    struct wal__scan_sink sink = {healing, copies ? take_piece : NULL, NULL};
-    struct wal__window window;
-    struct wal__scan_source source = {&window, wal__window_fetch};
+    struct wal__scan_sink sink = {healing, copies ? copy_piece : NULL, NULL};
+    struct wal__segment_reader reader;
+    struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
     struct wal__scan_start start;
     enum wal_status status;
 
-    wal__replay_start(log->tail, &start);
+    wal__replay_init_start(log->tail_segment, &start);
     start.offset = offset;
     start.last_sequence = last_sequence;
     start.chain = chain;
     start.capacity = end;
     start.known_end = end;
-    wal__window_init(&window, log->tail);
+    wal__segment_reader_init(&reader, log->tail_segment);
     wal__scan(&source, &sink, &start, facts);
-    status = window.status;
-    wal__window_deinit(&window);
+    status = reader.status;
+    wal__segment_reader_deinit(&reader);
     if (healing->status != WAL_OK) {
         return healing->status;
     }
@@ -204,15 +205,17 @@ static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
     if (wal__position_segment(durable) == tail->id) {
         return wal__position_offset(durable);
     }
-    end += wal__frame_span((uint32_t)wal__open_size(tail->open.damage_count));
-    end += wal__frame_span((uint32_t)wal__commit_size(0));
+    end += wal__frame_total_size(
+        (uint32_t)wal__open_record_size(tail->open.damage_count));
+    end += wal__frame_total_size((uint32_t)wal__commit_record_size(0));
     return wal__align_up(end, tail->header.group_align);
 }
 
 /* The tail was never published: it holds its OPEN alone, whose sync failed. */
-static enum wal_status skip_tail(struct healing *healing, uint64_t durable)
+static enum wal_status skip_unpublished_tail(struct healing *healing,
+                                             uint64_t durable)
 {
-    const struct wal__open_record *open = &healing->log->tail->open;
+    const struct wal__open_record *open = &healing->log->tail_segment->open;
 
     healing->chain = open->chain;
     healing->cut = open->previous_end;
@@ -227,16 +230,16 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
                                  uint64_t written)
 {
     struct wal__log *log = healing->log;
-    struct wal__segment *tail = log->tail;
+    struct wal__segment *tail = log->tail_segment;
     uint64_t end = wal__position_offset(written);
-    struct wal__scan_facts *facts;
+    struct wal__scan_result *facts;
     enum wal_status status;
 
     if (tail == NULL) {
         return add_open(healing, 0, 0);
     }
     if (wal__position_segment(written) != tail->id) {
-        return skip_tail(healing, durable);
+        return skip_unpublished_tail(healing, durable);
     }
     if (wal__position_segment(durable) > tail->id) {
         return WAL_ECORRUPT;
@@ -264,17 +267,17 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
  * From the written end on every process goes by the new segment, which is whole
  * and durable. Who dies before the poison is gone leaves it to be healed again.
  */
-static void publish(struct wal__log *log, uint64_t id, uint64_t end)
+static void publish_healed(struct wal__log *log, uint64_t id, uint64_t end)
 {
-    struct wal__control_stream *shared = log->shared;
+    struct wal__control_log *shared = log->shared;
 
-    atomic_store(&shared->rotate, 0);
-    atomic_store(&shared->indexed, 0);
+    atomic_store(&shared->closed_segment_id, 0);
+    atomic_store(&shared->indexed_tail_id, 0);
     atomic_store(&shared->written, wal__position(id, end));
     atomic_store(&shared->durable, wal__position(id, end));
     atomic_store(&shared->poison, 0);
-    wal__control_tell(log->control, log->stream, WAL__FOLLOW_WRITTEN);
-    wal__control_tell(log->control, log->stream, WAL__FOLLOW_DURABLE);
+    wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_WRITTEN);
+    wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_DURABLE);
 }
 
 static enum wal_status heal(struct wal__log *log, struct wal_error *error)
@@ -285,32 +288,33 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     enum wal_status status;
 
     wal__buf_init(&healing.body, log->env->heap);
-    status = wal__log_find_highest(log, error);
+    status = wal__log_find_highest_id(log, error);
     if (status != WAL_OK) {
         goto done;
     }
-    wal__log_next_header(log, &healing.header);
+    wal__prealloc_next_header(log, &healing.header);
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
         /* Whoever opens the store alone recovers it by the table. */
-        status =
-            wal__fail(error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
-                      log->tail == NULL ? NULL : log->tail->path, healing.cut,
-                      "a write or sync of the store failed, and what "
-                      "was written since cannot be read whole: close it "
-                      "in every process and open it again");
+        status = wal__fail_at(
+            error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
+            log->tail_segment == NULL ? NULL : log->tail_segment->path,
+            healing.cut,
+            "a write or sync of the store failed, and what "
+            "was written since cannot be read whole: close it "
+            "in every process and open it again");
     }
     if (status == WAL_OK) {
-        status = wal__log_lock_spares(log, error);
+        status = wal__prealloc_lock(log, error);
     }
     if (status != WAL_OK) {
         goto done;
     }
     status = wal__log_install(log, &healing.header, &healing.body, error);
     if (status == WAL_OK) {
-        publish(log, healing.header.id, body_offset(&healing));
+        publish_healed(log, healing.header.id, body_offset(&healing));
     }
-    wal__log_unlock_spares(log);
+    wal__prealloc_unlock(log);
 
 done:
     wal__buf_deinit(&healing.body);
@@ -319,15 +323,15 @@ done:
 
 enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
 {
-    uint64_t turn = WAL__LOCK_SYNC + log->stream;
+    uint64_t sync_lock = WAL__LOCK_SYNC + log->log_id;
     enum wal_status status;
 
     pthread_mutex_lock(&log->sync_mutex);
-    status = wal__control_lock(log->control, turn, log->stream, error);
+    status = wal__control_lock(log->control, sync_lock, log->log_id, error);
     if (status == WAL_OK) {
-        atomic_store(&log->shared->syncing, 0); /* of who died at it */
+        atomic_store(&log->shared->syncing_pid, 0); /* of who died at it */
         status = heal(log, error);
-        wal__control_unlock(log->control, turn, log->stream);
+        wal__control_unlock(log->control, sync_lock, log->log_id);
     }
     pthread_mutex_unlock(&log->sync_mutex);
     return status;

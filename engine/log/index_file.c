@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
-enum wal_status wal__index_sealed(struct wal__segment *segment,
-                                  struct wal__span *bytes)
+enum wal_status wal__index_read_sealed(struct wal__segment *segment,
+                                       struct wal__span *bytes)
 {
     uint64_t offset = segment->trailer.index_offset;
     uint64_t capacity = segment->header.capacity;
@@ -50,7 +50,8 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
 
     status = io->open(io->ctx, path, 0, &opened.file, &err);
     if (status != WAL_OK) {
-        return wal__fail(error, status, err, path, 0, "cannot open the file");
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot open the file");
     }
     status = io->stat(io->ctx, opened.file, &stat, &err);
     if (status == WAL_OK && stat.size == 0) {
@@ -62,7 +63,7 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
     }
     if (status != WAL_OK) {
         io->close(io->ctx, opened.file);
-        return wal__fail(error, status, err, path, 0, "cannot map the file");
+        return wal__fail_at(error, status, err, path, 0, "cannot map the file");
     }
     opened.size = stat.size;
     *mapped = opened;
@@ -81,19 +82,19 @@ void wal__mapped_file_close(const struct wal__env *env,
     memset(mapped, 0, sizeof(*mapped));
 }
 
-void wal__index_path(const struct wal__env *env, uint32_t stream, uint64_t id,
+void wal__index_path(const struct wal__env *env, uint32_t log_id, uint64_t id,
                      char out[WAL__PATH_MAX])
 {
     int size =
         snprintf(out, WAL__PATH_MAX, "%s/index/%s%016" PRIx64 ".idx", env->root,
-                 stream == WAL__STREAM_PACK ? "pack-" : "", id);
+                 log_id == WAL__LOG_ID_PACK ? "pack-" : "", id);
 
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
-                                       const char *path, bool alone)
+                                       const char *path, bool is_first_opener)
 {
     const struct wal__io *io = env->io;
     int size;
@@ -105,7 +106,7 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
     size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
                     WAL__PATH_MAX - 8, path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    if (alone) {
+    if (is_first_opener) {
         /* Who made it, if any, was killed at it. */
         (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
     }
@@ -114,7 +115,8 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                     &writer->file, &writer->sys_errno);
 }
 
-enum wal_status wal__index_writer_put(void *ctx, const void *data, size_t size)
+enum wal_status wal__index_writer_write(void *ctx, const void *data,
+                                        size_t size)
 {
     struct wal__index_writer *writer = ctx;
     struct iovec iov = {(void *)(uintptr_t)data, size};
@@ -160,19 +162,19 @@ enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
     char path[WAL__PATH_MAX];
     enum wal_status status;
 
-    wal__index_path(log->env, log->stream, id, path);
+    wal__index_path(log->env, log->log_id, id, path);
     if (log->env->read_only) {
         return WAL_EREADONLY;
     }
-    status =
-        wal__index_writer_open(&writer, log->env, path, log->control->alone);
+    status = wal__index_writer_open(&writer, log->env, path,
+                                    log->control->is_first_opener);
     if (status == WAL_OK) {
-        status = wal__index_writer_put(&writer, bytes.data, bytes.size);
+        status = wal__index_writer_write(&writer, bytes.data, bytes.size);
         status = wal__index_writer_close(&writer, status);
     }
     if (status != WAL_OK) {
-        return wal__fail(error, status, writer.sys_errno, path, 0,
-                         "cannot write the index of a segment");
+        return wal__fail_at(error, status, writer.sys_errno, path, 0,
+                            "cannot write the index of a segment");
     }
     return WAL_OK;
 }
@@ -184,7 +186,7 @@ enum wal_status wal__index_file_remove(const struct wal__log *log, uint64_t id)
     enum wal_status status;
     int err = 0;
 
-    wal__index_path(log->env, log->stream, id, path);
+    wal__index_path(log->env, log->log_id, id, path);
     status = io->unlink(io->ctx, path, &err);
     if (status == WAL_ENOTFOUND) {
         status = WAL_OK;
@@ -206,37 +208,37 @@ enum wal_status wal__index_file_write_tail(struct wal__log *log,
 
     wal__buf_init(&bytes, log->env->heap);
     wal__log_index_header(log, &header);
-    status = log->client.encode(log->client.ctx, &header, &bytes);
+    status = log->client.encode_index(log->client.ctx, &header, &bytes);
     if (status != WAL_OK) {
-        wal__fail(error, status, 0, log->tail->path, 0,
-                  "cannot encode the index of the tail");
+        wal__fail_at(error, status, 0, log->tail_segment->path, 0,
+                     "cannot encode the index of the tail");
     } else {
         span.data = bytes.data + WAL__FRAME_SIZE;
         span.size = bytes.size - WAL__FRAME_SIZE;
-        status = wal__index_file_write(log, log->tail->id, span, error);
+        status = wal__index_file_write(log, log->tail_segment->id, span, error);
     }
     wal__buf_deinit(&bytes);
     if (status == WAL_OK) {
-        atomic_store(&log->shared->indexed, log->tail->id);
+        atomic_store(&log->shared->indexed_tail_id, log->tail_segment->id);
     }
     return status;
 }
 
-bool wal__index_file_is_due(const struct wal__log *log)
+bool wal__index_file_can_write_tail(const struct wal__log *log)
 {
-    return log->tail != NULL && !log->stale && !log->tail->sealed &&
-           !log->must_rotate && log->marked &&
+    return log->tail_segment != NULL && !log->needs_reload &&
+           !log->tail_segment->sealed && !log->must_rotate && log->marked &&
            atomic_load(&log->end) == atomic_load(&log->shared->written) &&
            atomic_load(&log->end) <= atomic_load(&log->shared->durable) &&
-           atomic_load(&log->shared->indexed) != log->tail->id;
+           atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
 }
 
-bool wal__index_agrees(struct wal__log *log,
-                       const struct wal__index_header *header,
-                       uint64_t *pack_durable)
+bool wal__index_matches_tail(struct wal__log *log,
+                             const struct wal__index_header *header,
+                             uint64_t *pack_durable)
 {
-    struct wal__segment *tail = log->tail;
-    struct wal__commit commit;
+    struct wal__segment *tail = log->tail_segment;
+    struct wal__commit_record commit;
     struct wal__frame frame;
     uint64_t position;
 
@@ -245,7 +247,7 @@ bool wal__index_agrees(struct wal__log *log,
     }
     position = wal__position(tail->id, header->commit_offset);
     if (wal__log_read_commit(log, position, &frame, &commit) != WAL_OK ||
-        wal__frame_chain(commit.chain, &frame) != header->chain ||
+        wal__frame_chain_crc(commit.chain, &frame) != header->chain ||
         commit.epoch != header->epoch) {
         return false;
     }

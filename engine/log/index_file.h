@@ -3,8 +3,8 @@
  * temporary name, synced and renamed; and the index of a segment beside it, of
  * either stream. Caller's lock, as engine/log/log.h says.
  */
-#ifndef WAL_LOG_INDEX_FILE_H
-#define WAL_LOG_INDEX_FILE_H
+#ifndef AGENTWAL_ENGINE_LOG_INDEX_FILE_H
+#define AGENTWAL_ENGINE_LOG_INDEX_FILE_H
 
 #include "engine/log/log.h"
 
@@ -23,13 +23,13 @@ void wal__mapped_file_close(const struct wal__env *env,
                             struct wal__mapped_file *mapped);
 
 /* The path of a segment's index: index/ID.idx, index/pack-ID.idx. */
-void wal__index_path(const struct wal__env *env, uint32_t stream, uint64_t id,
+void wal__index_path(const struct wal__env *env, uint32_t log_id, uint64_t id,
                      char out[WAL__PATH_MAX]);
 
 /* The payload of a sealed segment's INDEX frame, in the segment's map:
  * WAL_ENOTFOUND where it is damaged, WAL_EIO without a map. */
-enum wal_status wal__index_sealed(struct wal__segment *segment,
-                                  struct wal__span *bytes) WAL_MUST_USE;
+enum wal_status wal__index_read_sealed(struct wal__segment *segment,
+                                       struct wal__span *bytes) WAL_MUST_USE;
 
 /* A file of index/, written under a temporary name, synced, and renamed. */
 struct wal__index_writer {
@@ -46,9 +46,9 @@ struct wal__index_writer {
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
                                        const char *path,
-                                       bool alone) WAL_MUST_USE;
-enum wal_status wal__index_writer_put(void *writer, const void *data,
-                                      size_t size) WAL_MUST_USE;
+                                       bool is_first_opener) WAL_MUST_USE;
+enum wal_status wal__index_writer_write(void *writer, const void *data,
+                                        size_t size) WAL_MUST_USE;
 /* Syncs and renames, or with `status` a failure removes what was written;
  * answers the first failure. */
 enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
@@ -63,15 +63,15 @@ enum wal_status wal__index_file_remove(const struct wal__log *log,
 
 /* Whether the tail may have its index beside it and has none: its end is
  * marked and durable; and putting it there. */
-bool wal__index_file_is_due(const struct wal__log *log);
+bool wal__index_file_can_write_tail(const struct wal__log *log);
 enum wal_status
 wal__index_file_write_tail(struct wal__log *log,
                            struct wal_error *error) WAL_MUST_USE;
 
 /* Whether the COMMIT that an index of the tail names is there, and agrees; then
  * *pack_durable is what it says. */
-bool wal__index_agrees(struct wal__log *log,
-                       const struct wal__index_header *header,
-                       uint64_t *pack_durable);
+bool wal__index_matches_tail(struct wal__log *log,
+                             const struct wal__index_header *header,
+                             uint64_t *pack_durable);
 
 #endif

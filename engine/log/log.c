@@ -5,33 +5,33 @@
 
 #include <string.h>
 
-#include "engine/base/assert.h"
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
 enum {
-    LINE = 64
+    CACHE_LINE_SIZE = 64
 };
 
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
-                   struct wal__control *control, uint32_t stream,
+                   struct wal__control *control, uint32_t log_id,
                    const uint8_t uuid[16], uint32_t group_align,
                    const struct wal__log_client *client)
 {
     memset(log, 0, sizeof(*log));
     log->env = env;
     log->control = control;
-    log->shared = &control->page->streams[stream];
-    log->stream = stream;
-    log->class = stream == WAL__STREAM_LOG ? WAL__CLASS_LOG : WAL__CLASS_PACK;
-    log->directory = stream == WAL__STREAM_LOG ? "log" : "pack";
+    log->shared = &control->page->logs[log_id];
+    log->log_id = log_id;
+    log->class = log_id == WAL__LOG_ID_LOG ? WAL__CLASS_LOG : WAL__CLASS_PACK;
+    log->directory = log_id == WAL__LOG_ID_LOG ? "log" : "pack";
     log->group_align = group_align;
     log->client = *client;
     memcpy(log->uuid, uuid, sizeof(log->uuid));
     pthread_mutex_init(&log->sync_mutex, NULL);
-    pthread_mutex_init(&log->spare_mutex, NULL);
+    pthread_mutex_init(&log->prealloc_mutex, NULL);
 }
 
-uint64_t wal__log_newest(const struct wal__log *log)
+uint64_t wal__log_newest_id(const struct wal__log *log)
 {
     return wal__position_segment(atomic_load(&log->shared->written));
 }
@@ -104,8 +104,8 @@ struct wal__segment_table *wal__log_grow_table(const struct wal__log *log,
     return table;
 }
 
-enum wal_status wal__log_link(struct wal__log *log,
-                              struct wal__segment *segment)
+enum wal_status wal__log_append_segment(struct wal__log *log,
+                                        struct wal__segment *segment)
 {
     struct wal__segment_table *table = wal__log_grow_table(log, 1);
 
@@ -115,7 +115,7 @@ enum wal_status wal__log_link(struct wal__log *log,
     table->segments[table->count] = segment;
     table->count++;
     atomic_store(&log->table, table);
-    log->tail = segment;
+    log->tail_segment = segment;
     return WAL_OK;
 }
 
@@ -126,11 +126,11 @@ void wal__log_close(struct wal__log *log)
     for (uint32_t i = 0; table != NULL && i < table->count; i++) {
         wal__segment_close(table->segments[i]);
     }
-    while (log->dropped != NULL) {
-        struct wal__segment *next = log->dropped->dropped;
+    while (log->retired != NULL) {
+        struct wal__segment *next = log->retired->retired;
 
-        wal__segment_close(log->dropped);
-        log->dropped = next;
+        wal__segment_close(log->retired);
+        log->retired = next;
     }
     while (table != NULL) {
         struct wal__segment_table *retired = table->retired;
@@ -140,7 +140,7 @@ void wal__log_close(struct wal__log *log)
     }
     atomic_store(&log->table, NULL);
     pthread_mutex_destroy(&log->sync_mutex);
-    pthread_mutex_destroy(&log->spare_mutex);
+    pthread_mutex_destroy(&log->prealloc_mutex);
 }
 
 /* A frame's bytes by pread, into scratch. */
@@ -157,12 +157,12 @@ static enum wal_status read_bytes(const struct wal__segment *segment,
 
     scratch->size = 0;
     if (wal__buf_reserve(scratch, size, &at) != WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
     status = wal__io_read_full(io, segment->file, at, size, offset, &got, &err);
     if (status != WAL_OK || got < size) {
-        return wal__fail(error, WAL_EIO, err, segment->path, offset,
-                         "cannot read a record");
+        return wal__fail_at(error, WAL_EIO, err, segment->path, offset,
+                            "cannot read a record");
     }
     *bytes = at;
     return WAL_OK;
@@ -176,15 +176,15 @@ static const uint8_t *locate_pending(const struct wal__log *log,
     const struct iovec *iov;
     uint64_t at;
 
-    if (position < atomic_load(&log->end) || log->pending == NULL ||
-        wal__position_segment(position) != log->tail->id) {
+    if (position < atomic_load(&log->end) || log->pending_group == NULL ||
+        wal__position_segment(position) != log->tail_segment->id) {
         return NULL;
     }
-    at = wal__position_offset(position) - atomic_load(&log->tail->end);
-    if (at >= log->pending->size) {
+    at = wal__position_offset(position) - atomic_load(&log->tail_segment->end);
+    if (at >= log->pending_group->size) {
         return NULL;
     }
-    iov = (const struct iovec *)(const void *)log->pending->iov.data;
+    iov = (const struct iovec *)(const void *)log->pending_group->iov.data;
     while (at >= iov->iov_len) {
         at -= iov->iov_len;
         iov++;
@@ -193,7 +193,7 @@ static const uint8_t *locate_pending(const struct wal__log *log,
 }
 
 /* Where a record is, or what was read of it. */
-struct place {
+struct record_location {
     struct wal__segment *segment;
     uint64_t offset;
     const uint8_t *at;
@@ -203,7 +203,8 @@ struct place {
 /* Brings in its first bytes, its header at least. */
 static enum wal_status locate(struct wal__log *log, uint64_t position,
                               uint64_t size, struct wal__buf *scratch,
-                              struct place *place, struct wal_error *error)
+                              struct record_location *location,
+                              struct wal_error *error)
 {
     uint64_t offset = wal__position_offset(position);
     struct wal__segment *segment =
@@ -212,44 +213,45 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
 
     if (segment == NULL ||
         offset + WAL__FRAME_SIZE > segment->header.capacity) {
-        return wal__fail(error, WAL_ECORRUPT, 0, NULL, offset,
-                         "an index names a place that is not in the log");
+        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, offset,
+                            "an index names a place that is not in the log");
     }
-    place->segment = segment;
-    place->offset = offset;
-    place->at = locate_pending(log, position);
-    place->is_whole = place->at != NULL || !segment->env->no_maps;
-    if (place->at != NULL) {
+    location->segment = segment;
+    location->offset = offset;
+    location->at = locate_pending(log, position);
+    location->is_whole = location->at != NULL || !segment->env->use_pread;
+    if (location->at != NULL) {
         return WAL_OK;
     }
-    if (!place->is_whole) {
+    if (!location->is_whole) {
         if (size > segment->header.capacity - offset) {
             size = segment->header.capacity - offset;
         }
-        return read_bytes(segment, offset, scratch, size, &place->at, error);
+        return read_bytes(segment, offset, scratch, size, &location->at, error);
     }
     map = wal__segment_map(segment, error);
     if (map == NULL) {
         return WAL_EIO;
     }
-    place->at = map + offset;
+    location->at = map + offset;
     return WAL_OK;
 }
 
-static enum wal_status refuse(const struct place *place, enum wal__fmt fmt,
-                              struct wal_error *error)
+static enum wal_status fail_damaged(const struct record_location *location,
+                                    enum wal__fmt fmt, struct wal_error *error)
 {
-    return wal__fail(error, WAL_ECORRUPT, 0, place->segment->path,
-                     place->offset, "a record is damaged: %s",
-                     wal__fmt_text(fmt));
+    return wal__fail_at(error, WAL_ECORRUPT, 0, location->segment->path,
+                        location->offset, "a record is damaged: %s",
+                        wal__fmt_text(fmt));
 }
 
-static enum wal__fmt decode(const struct place *place, struct wal__frame *frame)
+static enum wal__fmt decode(const struct record_location *location,
+                            struct wal__frame *frame)
 {
-    const struct wal__segment_header *header = &place->segment->header;
+    const struct wal__segment_header *header = &location->segment->header;
 
-    return wal__frame_decode(place->at, header->capacity - place->offset,
-                             header->salt, place->offset, frame);
+    return wal__frame_decode(location->at, header->capacity - location->offset,
+                             header->salt, location->offset, frame);
 }
 
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
@@ -258,30 +260,30 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__span *payload,
                               struct wal_error *error)
 {
-    struct place place;
+    struct record_location location;
     enum wal__fmt fmt;
     enum wal_status status =
-        locate(log, position, WAL__FRAME_SIZE, scratch, &place, error);
+        locate(log, position, WAL__FRAME_SIZE, scratch, &location, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    fmt = decode(&place, frame);
-    if (fmt == WAL__FMT_OK && !place.is_whole) {
-        status =
-            read_bytes(place.segment, place.offset, scratch,
-                       wal__frame_span(frame->stored_size), &place.at, error);
+    fmt = decode(&location, frame);
+    if (fmt == WAL__FMT_OK && !location.is_whole) {
+        status = read_bytes(location.segment, location.offset, scratch,
+                            wal__frame_total_size(frame->stored_size),
+                            &location.at, error);
         if (status != WAL_OK) {
             return status;
         }
     }
     if (fmt == WAL__FMT_OK) {
-        fmt = wal__frame_check_data(frame, place.at + WAL__FRAME_SIZE);
+        fmt = wal__frame_check_data(frame, location.at + WAL__FRAME_SIZE);
     }
     if (fmt != WAL__FMT_OK) {
-        return refuse(&place, fmt, error);
+        return fail_damaged(&location, fmt, error);
     }
-    payload->data = place.at + WAL__FRAME_SIZE;
+    payload->data = location.at + WAL__FRAME_SIZE;
     payload->size = frame->stored_size;
     return WAL_OK;
 }
@@ -291,20 +293,20 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
                               struct wal__frame *frame, struct wal__span *first,
                               struct wal_error *error)
 {
-    struct place place;
+    struct record_location location;
     enum wal__fmt fmt;
     enum wal_status status =
-        locate(log, position, (uint64_t)WAL__FRAME_SIZE + size, scratch, &place,
-               error);
+        locate(log, position, (uint64_t)WAL__FRAME_SIZE + size, scratch,
+               &location, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    fmt = decode(&place, frame);
+    fmt = decode(&location, frame);
     if (fmt != WAL__FMT_OK) {
-        return refuse(&place, fmt, error);
+        return fail_damaged(&location, fmt, error);
     }
-    first->data = place.at + WAL__FRAME_SIZE;
+    first->data = location.at + WAL__FRAME_SIZE;
     first->size = frame->stored_size < size ? frame->stored_size : size;
     return WAL_OK;
 }
@@ -321,14 +323,14 @@ void wal__log_prefetch(const struct wal__log *log, uint64_t position,
         return;
     }
     map = atomic_load_explicit(&segment->map, memory_order_acquire);
-    for (uint64_t at = 0; map != NULL && at < size; at += LINE) {
+    for (uint64_t at = 0; map != NULL && at < size; at += CACHE_LINE_SIZE) {
         __builtin_prefetch(map + offset + at);
     }
 }
 
 enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
                                      struct wal__frame *frame,
-                                     struct wal__commit *commit)
+                                     struct wal__commit_record *commit)
 {
     struct wal__buf scratch;
     struct wal__span payload;
@@ -338,7 +340,7 @@ enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
     status = wal__log_read(log, position, &scratch, frame, &payload, NULL);
     if (status == WAL_OK &&
         (frame->type != WAL__FRAME_COMMIT ||
-         wal__commit_decode(payload, commit) != WAL__FMT_OK)) {
+         wal__commit_record_decode(payload, commit) != WAL__FMT_OK)) {
         status = WAL_ECORRUPT;
     }
     wal__buf_deinit(&scratch);
@@ -347,16 +349,16 @@ enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
 
 enum wal_status wal__log_apply_piece(struct wal__log *log,
                                      const struct wal__segment *segment,
-                                     const struct wal__scan_piece *piece,
+                                     const struct wal__scan_range *piece,
                                      int64_t clock_ms)
 {
     uint64_t at = 0;
 
     while (at < piece->size) {
         struct wal__frame frame;
-        struct wal__applied record = {.frame = &frame,
-                                      .clock_ms = clock_ms,
-                                      .version = segment->header.version};
+        struct wal__log_record record = {.frame = &frame,
+                                         .clock_ms = clock_ms,
+                                         .version = segment->header.version};
         enum wal__fmt fmt;
 
         fmt =
@@ -373,13 +375,13 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
                 log->client.apply(log->client.ctx, &record);
 
             if (status == WAL_ECORRUPT) {
-                status = log->client.orphan(log->client.ctx, &record);
+                status = log->client.on_orphan(log->client.ctx, &record);
             }
             if (status != WAL_OK) {
                 return status;
             }
         }
-        at += wal__frame_span(frame.stored_size);
+        at += wal__frame_total_size(frame.stored_size);
     }
     return WAL_OK;
 }

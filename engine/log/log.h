@@ -7,21 +7,21 @@
  * rotate: one thread at a time, holding the client's state lock; reserve,
  * write and rotate also the stream's lease. read and sync: any thread.
  */
-#ifndef WAL_LOG_LOG_H
-#define WAL_LOG_LOG_H
+#ifndef AGENTWAL_ENGINE_LOG_LOG_H
+#define AGENTWAL_ENGINE_LOG_LOG_H
 
 #include <pthread.h>
 
 #include "engine/base/buf.h"
-#include "engine/log/applied.h"
-#include "engine/log/control.h"
+#include "engine/log/log_record.h"
 #include "engine/log/segment.h"
-#include "engine/log/window.h"
-#include "format/index_fmt.h"
+#include "engine/log/segment_reader.h"
+#include "engine/process/control.h"
+#include "format/index/index_fmt.h"
 
 enum {
-    WAL__STREAM_LOG = 0,
-    WAL__STREAM_PACK = 1
+    WAL__LOG_ID_LOG = 0,
+    WAL__LOG_ID_PACK = 1
 };
 
 /* Bytes that a COMMIT frame may take at most. */
@@ -33,17 +33,18 @@ enum {
 struct wal__log_client {
     void *ctx;
     /* The next record. */
-    enum wal_status (*apply)(void *ctx, const struct wal__applied *record);
+    enum wal_status (*apply)(void *ctx, const struct wal__log_record *record);
     /* A session lost a record; 0: one that cannot be named. */
-    enum wal_status (*lost)(void *ctx, uint32_t session);
+    enum wal_status (*on_record_lost)(void *ctx, uint32_t session);
     /* A record that was read back was refused by apply with WAL_ECORRUPT: what
      * it stands on was lost to damage. */
-    enum wal_status (*orphan)(void *ctx, const struct wal__applied *record);
+    enum wal_status (*on_orphan)(void *ctx,
+                                 const struct wal__log_record *record);
     /* Encodes the index of the segment that ends (SPEC.md 2.12, 2.20) behind
      * room for a frame's header; the index's comes filled but for counts and
      * last_session. */
-    enum wal_status (*encode)(void *ctx, struct wal__index_header *header,
-                              struct wal__buf *out);
+    enum wal_status (*encode_index)(void *ctx, struct wal__index_header *header,
+                                    struct wal__buf *out);
     /* Bytes that encode may need when `postings` more records of at most
      * `sessions` sessions with `texts` bytes of text have been applied. */
     uint64_t (*index_bound)(void *ctx, uint32_t postings, uint32_t sessions,
@@ -51,8 +52,9 @@ struct wal__log_client {
     /* The segment has ended and a new one begun: the tail index is empty. A
      * segment without a SEAL comes with its encoded index, to be put beside
      * it, else null. */
-    enum wal_status (*ended)(void *ctx, const struct wal__segment *segment,
-                             const struct wal__buf *index);
+    enum wal_status (*on_segment_end)(void *ctx,
+                                      const struct wal__segment *segment,
+                                      const struct wal__buf *index);
 };
 
 struct wal__segment_table {
@@ -64,17 +66,17 @@ struct wal__segment_table {
 struct wal__log {
     const struct wal__env *env;
     struct wal__control *control;
-    struct wal__control_stream *shared;
+    struct wal__control_log *shared;
     struct wal__log_client client;
-    uint32_t stream; /* WAL__STREAM_LOG, WAL__STREAM_PACK */
+    uint32_t log_id; /* WAL__LOG_ID_LOG, WAL__LOG_ID_PACK */
     uint32_t class;
     const char *directory;
     uint8_t uuid[16];
     uint32_t group_align;
     _Atomic(struct wal__segment_table *) table;
     /* The end as applied by this process. */
-    struct wal__segment *tail; /* null: the log is empty */
-    _Atomic uint64_t end;      /* position */
+    struct wal__segment *tail_segment; /* null: the log is empty */
+    _Atomic uint64_t end;              /* position */
     uint64_t last_sequence;
     uint64_t commit_offset; /* of the last COMMIT in the tail, 0: none */
     bool marked;            /* the last COMMIT names all before it durable */
@@ -85,28 +87,30 @@ struct wal__log {
     uint64_t highest_id;   /* of any file in the directory */
     uint64_t pack_durable; /* of the log: the highest end of the blob
                                    * stream that a group that is kept names */
-    uint32_t skipped;      /* of the blob stream: segments that are missing or
-                       * damaged, and were left out */
-    bool lost_end;         /* the newest of them stood behind the tail */
-    struct wal__segment *dropped; /* out of the chain; open until close */
+    /* of the blob stream: segments that are missing or damaged, and were left
+     * out */
+    uint32_t lost_segment_count;
+    bool newest_segment_lost;     /* the newest of them stood behind the tail */
+    struct wal__segment *retired; /* out of the chain; open until close */
     /* The group being built: its records are applied before they are written,
      * and deciding the next operation may read them. Of its builder alone. */
-    const struct wal__group *pending;
-    bool passed_on; /* the lease is held for whose turn is next */
+    const struct wal__group *pending_group;
+    bool append_lock_retained; /* the lease is held for whose turn is next */
     /* What recovery found. */
     bool must_rotate;
-    bool stale; /* what was applied and what is written differ: load again */
-    struct wal__scan_facts facts;
-    pthread_mutex_t sync_mutex;  /* before the lock byte of the sync turn */
-    _Atomic uint64_t sync_ns;    /* how long the last sync here took */
-    pthread_mutex_t spare_mutex; /* before that of making a spare */
+    /* what was applied and what is written differ: load again */
+    bool needs_reload;
+    struct wal__scan_result facts;
+    pthread_mutex_t sync_mutex;     /* before the lock byte of the sync turn */
+    _Atomic uint64_t last_sync_ns;  /* how long the last sync here took */
+    pthread_mutex_t prealloc_mutex; /* before that of making a spare */
     _Atomic uint64_t groups;
     _Atomic uint64_t syncs;
 };
 
 /* Sets the fields; the control is open. */
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
-                   struct wal__control *control, uint32_t stream,
+                   struct wal__control *control, uint32_t log_id,
                    const uint8_t uuid[16], uint32_t group_align,
                    const struct wal__log_client *client);
 
@@ -121,7 +125,7 @@ void wal__log_close(struct wal__log *log);
 
 /* The newest live segment, or 0: that of the written end, so that both are
  * published by one store. */
-uint64_t wal__log_newest(const struct wal__log *log);
+uint64_t wal__log_newest_id(const struct wal__log *log);
 uint32_t wal__log_segment_count(const struct wal__log *log);
 struct wal__segment *wal__log_segment_at(const struct wal__log *log,
                                          uint32_t rank);
@@ -130,14 +134,15 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
 
 /* Applies a whole segment before the tail to the client, for an index that is
  * missing, which the client encodes, and is then given. replay.c */
-enum wal_status wal__log_rebuild(struct wal__log *log,
-                                 struct wal__segment *segment,
-                                 struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__log_rebuild_index(struct wal__log *log,
+                                       struct wal__segment *segment,
+                                       struct wal_error *error) WAL_MUST_USE;
 
 /* A crash while a segment was begun leaves one that holds nothing: takes such
  * out of the chain, before anything is loaded. recover.c */
-enum wal_status wal__log_drop_unbegun(struct wal__log *log,
-                                      struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__log_discard_uninitialised_tail(struct wal__log *log,
+                                    struct wal_error *error) WAL_MUST_USE;
 
 /* What a tail's index file says: everything before it needs no scan. */
 struct wal__tail_state {
@@ -158,7 +163,7 @@ struct wal__tail_state {
  * recover.c
  */
 enum wal_status wal__log_recover(struct wal__log *log,
-                                 const struct wal__tail_state *tail,
+                                 const struct wal__tail_state *state,
                                  bool strict,
                                  struct wal_error *error) WAL_MUST_USE;
 
@@ -168,20 +173,21 @@ enum wal_status wal__log_catch_up(struct wal__log *log,
 
 /* Under a lease taken anew: what a builder that died left behind the
  * published end is taken or left, by the same table. */
-enum wal_status wal__log_inherit(struct wal__log *log,
-                                 struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__log_take_over_dead_writer(struct wal__log *log,
+                               struct wal_error *error) WAL_MUST_USE;
 
 /* Lease of the stream; no other thread of the process may hold it. */
-enum wal_status wal__log_lease(struct wal__log *log,
-                               struct wal_error *error) WAL_MUST_USE;
-void wal__log_release(struct wal__log *log);
+enum wal_status wal__log_lock_append(struct wal__log *log,
+                                     struct wal_error *error) WAL_MUST_USE;
+void wal__log_unlock_append(struct wal__log *log);
 /* The same, when another thread of the process takes it at once; it is freed
  * all the same when another process waits for it. */
-void wal__log_pass_on(struct wal__log *log);
-void wal__log_end_lease(struct wal__log *log);
+void wal__log_retain_append_lock(struct wal__log *log);
+void wal__log_release_retained_lock(struct wal__log *log);
 
 /* What a group may need at most. */
-struct wal__demand {
+struct wal__log_reservation {
     uint64_t size; /* bytes of frames, without COMMIT */
     uint32_t frames;
     uint32_t sessions;
@@ -194,7 +200,7 @@ struct wal__demand {
  * be made. rotate.c
  */
 enum wal_status wal__log_reserve(struct wal__log *log,
-                                 const struct wal__demand *demand,
+                                 const struct wal__log_reservation *reservation,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /* A group being written: its frames in order, headers encoded in place. */
@@ -207,7 +213,7 @@ struct wal__group {
     uint64_t next_sequence;
     int64_t clock_ms;
     bool durable;             /* a member was promised to be durable */
-    bool withheld;            /* published by who writes it, later */
+    bool defer_publish;       /* published by who writes it, later */
     const uint32_t *sessions; /* ascending, each once */
     uint32_t session_count;
 };
@@ -244,11 +250,11 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
 
 /* Whether so much is written and not synced that it should be; and that done,
  * while who writes goes on. A failure poisons the stream. sync.c */
-bool wal__log_lags(const struct wal__log *log);
+bool wal__log_needs_write_behind(const struct wal__log *log);
 void wal__log_write_behind(struct wal__log *log);
 
 /* A group of the log that is kept names this durable end of the blob stream. */
-void wal__log_name_pack(struct wal__log *log, uint64_t position);
+void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position);
 /* What a COMMIT that is written now names: never less than those before. */
 uint64_t wal__log_pack_durable(const struct wal__log *log);
 
@@ -257,26 +263,26 @@ void wal__log_publish(struct wal__log *log);
 
 /* Looks which ids are taken, also by processes that died: a new segment is
  * above all of them, for the highest id that names a predecessor wins. */
-enum wal_status wal__log_find_highest(struct wal__log *log,
-                                      struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__log_find_highest_id(struct wal__log *log,
+                                         struct wal_error *error) WAL_MUST_USE;
 
 /* For who makes spares, and who begins one: from choosing it until it is
  * published, so that nobody makes it again under its writer. rotate.c */
-enum wal_status wal__log_lock_spares(struct wal__log *log,
-                                     struct wal_error *error) WAL_MUST_USE;
-void wal__log_unlock_spares(struct wal__log *log);
+enum wal_status wal__prealloc_lock(struct wal__log *log,
+                                   struct wal_error *error) WAL_MUST_USE;
+void wal__prealloc_unlock(struct wal__log *log);
 
 /* Who made a segment may have died before its name was durable: makes the
  * names of all durable. rotate.c */
-enum wal_status wal__log_settle_names(const struct wal__log *log,
-                                      struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__log_sync_directory(const struct wal__log *log,
+                                        struct wal_error *error) WAL_MUST_USE;
 
 /* What a sync covered: publishes it, and wakes who follows. sync.c */
 void wal__log_set_durable(struct wal__log *log, uint64_t position);
 
 /* Poisons the stream when a process died in the sync turn; costs a load while
  * nobody syncs. Under the lease. sync.c */
-void wal__log_find_death(struct wal__log *log);
+void wal__log_check_dead_syncer(struct wal__log *log);
 
 /* Poisons the stream for every process. */
 void wal__log_poison(struct wal__log *log);
@@ -289,8 +295,8 @@ void wal__log_index_header(const struct wal__log *log,
 
 /* The header of the segment after all that are, without a capacity; and such
  * a segment made, its content complete. The lease is held. rotate.c */
-void wal__log_next_header(const struct wal__log *log,
-                          struct wal__segment_header *header);
+void wal__prealloc_next_header(const struct wal__log *log,
+                               struct wal__segment_header *header);
 enum wal_status wal__log_install(struct wal__log *log,
                                  struct wal__segment_header *header,
                                  const struct wal__buf *body,
@@ -307,25 +313,25 @@ enum wal_status wal__log_heal(struct wal__log *log,
                               struct wal_error *error) WAL_MUST_USE;
 
 /* A spare to be made ahead. */
-struct wal__spare_job {
+struct wal__prealloc_job {
     uint64_t id;
     uint64_t capacity;
 };
 
 /* Whether the tail is so full that a spare should be made, and no spare is
  * known; by who builds. */
-bool wal__log_wants_spare(const struct wal__log *log,
-                          struct wal__spare_job *job);
+bool wal__prealloc_is_needed(const struct wal__log *log,
+                             struct wal__prealloc_job *job);
 /* Makes it; with pauses, as long as the tail does not fill too fast, when
  * pause_us is not 0. Any thread, one at a time. spare.c */
-enum wal_status wal__log_make_spare(struct wal__log *log,
-                                    const struct wal__spare_job *job,
-                                    uint32_t pause_us,
-                                    struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__prealloc_create(struct wal__log *log,
+                                     const struct wal__prealloc_job *job,
+                                     uint32_t pause_us,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 /*
  * Reads one record: *frame, and *payload in the segment's map, checksums
- * verified. With no_maps the bytes come from `scratch` (never null then).
+ * verified. With use_pread the bytes come from `scratch` (never null then).
  * WAL_ECORRUPT names file and offset. Any thread.
  */
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
@@ -346,14 +352,15 @@ void wal__log_prefetch(const struct wal__log *log, uint64_t position,
                        uint64_t size);
 
 /* The COMMIT at a position; WAL_ECORRUPT when there is none. */
-enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
-                                     struct wal__frame *frame,
-                                     struct wal__commit *commit) WAL_MUST_USE;
+enum wal_status
+wal__log_read_commit(struct wal__log *log, uint64_t position,
+                     struct wal__frame *frame,
+                     struct wal__commit_record *commit) WAL_MUST_USE;
 
 /* Walks the frames of a piece that a scan handed over. */
 enum wal_status wal__log_apply_piece(struct wal__log *log,
                                      const struct wal__segment *segment,
-                                     const struct wal__scan_piece *piece,
+                                     const struct wal__scan_range *piece,
                                      int64_t clock_ms) WAL_MUST_USE;
 
 /* Internal to engine/log: a copy of the table with room for `more`; the old one
@@ -361,7 +368,8 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
 struct wal__segment_table *wal__log_grow_table(const struct wal__log *log,
                                                uint32_t more);
 /* Internal to engine/log: appends to the chain. */
-enum wal_status wal__log_link(struct wal__log *log,
-                              struct wal__segment *segment) WAL_MUST_USE;
+enum wal_status
+wal__log_append_segment(struct wal__log *log,
+                        struct wal__segment *segment) WAL_MUST_USE;
 
 #endif

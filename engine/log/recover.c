@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
 #include "engine/base/error.h"
 #include "engine/log/replay.h"
+#include "format/bytes/assert.h"
 
 enum {
-    QUICK_PROBE = 64 * 1024
+    PROBE_SIZE = 64 * 1024
 };
 
 /* Nothing behind a tail whose index stands beside it: it was removed before
@@ -21,34 +21,34 @@ enum {
 static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
                                  bool *zero, struct wal_error *error)
 {
-    struct wal__segment *tail = log->tail;
+    struct wal__segment *tail = log->tail_segment;
     uint64_t size = tail->header.capacity - offset;
-    struct wal__window window;
+    struct wal__segment_reader reader;
     const uint8_t *bytes;
     enum wal_status status = WAL_OK;
 
-    if (size > QUICK_PROBE) {
-        size = QUICK_PROBE;
+    if (size > PROBE_SIZE) {
+        size = PROBE_SIZE;
     }
-    wal__window_init(&window, tail);
-    window.ahead = 0;
-    bytes = wal__window_fetch(&window, offset, size);
+    wal__segment_reader_init(&reader, tail);
+    reader.readahead_size = 0;
+    bytes = wal__segment_reader_fetch(&reader, offset, size);
     if (bytes == NULL) {
-        status = wal__fail(error, window.status, window.sys_errno, tail->path,
-                           offset, "the segment cannot be read");
+        status = wal__fail_at(error, reader.status, reader.sys_errno,
+                              tail->path, offset, "the segment cannot be read");
     } else {
         *zero = size == 0 ||
                 (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
     }
-    wal__window_deinit(&window);
+    wal__segment_reader_deinit(&reader);
     return status;
 }
 
 /* A tail that is complete: the next append goes on in a new segment. */
-static void adopt_sealed(struct wal__log *log)
+static void use_sealed_end(struct wal__log *log)
 {
-    const struct wal__trailer *trailer = &log->tail->trailer;
-    struct wal__scan_facts *facts = &log->facts;
+    const struct wal__trailer *trailer = &log->tail_segment->trailer;
+    struct wal__scan_result *facts = &log->facts;
 
     memset(facts, 0, sizeof(*facts));
     facts->end = trailer->end;
@@ -56,36 +56,37 @@ static void adopt_sealed(struct wal__log *log)
     facts->watermark = trailer->end;
     facts->last_sequence = trailer->last_sequence;
     facts->chain = trailer->chain;
-    wal__replay_adopt(log, facts);
+    wal__replay_set_end(log, facts);
     log->marked = true;
     log->must_rotate = true;
 }
 
 /* Takes a tail out of the chain whose OPEN is not valid and that holds
  * nothing else: a crash while it was begun. Its predecessor is the tail. */
-static void drop_tail(struct wal__log *log)
+static void discard_tail(struct wal__log *log)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
-    struct wal__segment *dropped = log->tail;
+    struct wal__segment *dropped = log->tail_segment;
 
     table->count--;
-    log->tail = table->count > 0 ? table->segments[table->count - 1] : NULL;
+    log->tail_segment =
+        table->count > 0 ? table->segments[table->count - 1] : NULL;
     wal__segment_close(dropped);
 }
 
 /* What an OPEN that is lost would have said, as far as it can be told. */
-static void guess_start(struct wal__log *log)
+static void infer_start(struct wal__log *log)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);
     const struct wal__segment *previous;
 
-    if (log->tail->linked || table->count < 2) {
+    if (log->tail_segment->has_open || table->count < 2) {
         return;
     }
     previous = table->segments[table->count - 2];
     if (previous->sealed) {
-        log->tail->open.last_sequence = previous->trailer.last_sequence;
-        log->tail->open.chain = previous->trailer.chain;
+        log->tail_segment->open.last_sequence = previous->trailer.last_sequence;
+        log->tail_segment->open.chain = previous->trailer.chain;
     }
 }
 
@@ -97,11 +98,11 @@ static enum wal_status scan_tail(struct wal__log *log,
     bool zero = false;
     enum wal_status status;
 
-    wal__replay_start(log->tail, &start);
+    wal__replay_init_start(log->tail_segment, &start);
     start.known_end = state->known_end;
-    start.watermark = log->stream == WAL__STREAM_PACK ? state->known_end : 0;
+    start.watermark = log->log_id == WAL__LOG_ID_PACK ? state->known_end : 0;
     if (state->end != 0) {
-        wal__log_name_pack(log, state->pack_durable);
+        wal__log_raise_pack_durable(log, state->pack_durable);
         start.offset = state->end;
         start.last_sequence = state->last_sequence;
         start.chain = state->chain;
@@ -117,10 +118,10 @@ static enum wal_status scan_tail(struct wal__log *log,
         log->facts.watermark = state->commit_offset;
         log->facts.last_sequence = state->last_sequence;
         log->facts.chain = state->chain;
-        atomic_store(&log->shared->indexed, log->tail->id);
+        atomic_store(&log->shared->indexed_tail_id, log->tail_segment->id);
         return WAL_OK;
     }
-    return wal__replay_scan(log, log->tail, &start, &log->facts, error);
+    return wal__replay_scan(log, log->tail_segment, &start, &log->facts, error);
 }
 
 /* Writes [from, end) again, unchanged. */
@@ -128,25 +129,25 @@ static enum wal_status rewrite(struct wal__log *log, uint64_t from,
                                uint64_t end, int *err)
 {
     const struct wal__io *io = log->env->io;
-    struct wal__segment *tail = log->tail;
+    struct wal__segment *tail = log->tail_segment;
     enum wal_status status = WAL_OK;
-    struct wal__window window;
+    struct wal__segment_reader reader;
 
-    wal__window_init(&window, tail);
+    wal__segment_reader_init(&reader, tail);
     while (from < end && status == WAL_OK) {
-        uint64_t size = end - from < QUICK_PROBE ? end - from : QUICK_PROBE;
-        const uint8_t *bytes = wal__window_fetch(&window, from, size);
+        uint64_t size = end - from < PROBE_SIZE ? end - from : PROBE_SIZE;
+        const uint8_t *bytes = wal__segment_reader_fetch(&reader, from, size);
         struct iovec iov = {(void *)(uintptr_t)bytes, (size_t)size};
 
         if (bytes == NULL) {
-            status = window.status;
-            *err = window.sys_errno;
+            status = reader.status;
+            *err = reader.sys_errno;
             break;
         }
         status = wal__io_write_full(io, tail->file, &iov, 1, from, err);
         from += size;
     }
-    wal__window_deinit(&window);
+    wal__segment_reader_deinit(&reader);
     return status;
 }
 
@@ -156,11 +157,11 @@ static enum wal_status rewrite(struct wal__log *log, uint64_t from,
  * is written again first. Nothing that is durable ever is: a power loss may
  * take what is being written.
  */
-static enum wal_status settle_tail(struct wal__log *log,
-                                   struct wal_error *error)
+static enum wal_status make_tail_durable(struct wal__log *log,
+                                         struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
-    struct wal__segment *tail = log->tail;
+    struct wal__segment *tail = log->tail_segment;
     uint64_t durable = atomic_load(&log->shared->durable);
     uint64_t from = log->facts.watermark;
     enum wal_status status = WAL_OK;
@@ -177,37 +178,39 @@ static enum wal_status settle_tail(struct wal__log *log,
         status = rewrite(log, from, log->facts.end, &err);
     }
     if (status == WAL_OK) {
-        atomic_store(&log->shared->syncing, log->control->process_id);
+        atomic_store(&log->shared->syncing_pid, log->control->process_id);
         status = io->sync(io->ctx, tail->file, &err);
         atomic_fetch_add(&log->syncs, 1);
     }
     if (status != WAL_OK) {
         /* Kept in the page for the next opening. */
         atomic_store(&log->shared->poison, 1);
-        return wal__fail(error, status, err, tail->path, from,
-                         "cannot make the end of the log durable");
+        return wal__fail_at(error, status, err, tail->path, from,
+                            "cannot make the end of the log durable");
     }
-    atomic_store(&log->shared->syncing, 0);
+    atomic_store(&log->shared->syncing_pid, 0);
     return WAL_OK;
 }
 
-static enum wal_status judge(const struct wal__log *log, bool strict,
-                             struct wal_error *error)
+static enum wal_status apply_strict_mode(const struct wal__log *log,
+                                         bool strict, struct wal_error *error)
 {
-    const struct wal__scan_facts *facts = &log->facts;
+    const struct wal__scan_result *facts = &log->facts;
 
     if (!strict) {
         return WAL_OK;
     }
     if (facts->verdict == WAL__VERDICT_AMBIGUOUS) {
-        return wal__fail(error, WAL_ETORN, 0, log->tail->path, facts->invalid,
-                         "the tail is ambiguous: a group that may have been "
-                         "acknowledged is unreadable; open without strict to "
-                         "go on without it");
+        return wal__fail_at(
+            error, WAL_ETORN, 0, log->tail_segment->path, facts->invalid,
+            "the tail is ambiguous: a group that may have been "
+            "acknowledged is unreadable; open without strict to "
+            "go on without it");
     }
     if (facts->verdict == WAL__VERDICT_DAMAGED) {
-        return wal__fail(
-            error, WAL_ECORRUPT, 0, log->tail->path, facts->damage[0].offset,
+        return wal__fail_at(
+            error, WAL_ECORRUPT, 0, log->tail_segment->path,
+            facts->damage[0].offset,
             "acknowledged data is damaged, sequence %" PRIu64 " to %" PRIu64,
             facts->damage[0].first_sequence, facts->damage[0].last_sequence);
     }
@@ -215,14 +218,16 @@ static enum wal_status judge(const struct wal__log *log, bool strict,
 }
 
 /* The shared page of a store that this process alone has open. */
-static void publish(struct wal__log *log)
+static void publish_recovered(struct wal__log *log)
 {
     uint64_t end = atomic_load(&log->end);
 
     atomic_store(&log->shared->durable, end);
     atomic_store(&log->shared->poison, 0);
-    atomic_store(&log->shared->rotate,
-                 log->must_rotate && log->tail != NULL ? log->tail->id : 0);
+    atomic_store(&log->shared->closed_segment_id,
+                 log->must_rotate && log->tail_segment != NULL
+                     ? log->tail_segment->id
+                     : 0);
     atomic_store(&log->shared->epoch, log->last_epoch);
     /* Last: a reader that stayed goes by it, and finds the segment then. */
     atomic_store(&log->shared->written, end);
@@ -230,47 +235,48 @@ static void publish(struct wal__log *log)
 
 /* Whether the tail, which has no valid OPEN, was ever begun: OPEN is durable
  * before anything else is written, so else nothing in it counts. */
-static enum wal_status is_begun(struct wal__log *log, bool *begun,
-                                struct wal_error *error)
+static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
+                                      struct wal_error *error)
 {
     const struct wal__scan_sink sink = {0};
-    struct wal__scan_facts *facts = &log->facts;
+    struct wal__scan_result *facts = &log->facts;
     struct wal__scan_start start;
-    struct wal__window window;
-    struct wal__scan_source source = {&window, wal__window_fetch};
+    struct wal__segment_reader reader;
+    struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
     enum wal_status status = WAL_OK;
 
-    guess_start(log);
-    wal__replay_start(log->tail, &start);
-    wal__window_init(&window, log->tail);
+    infer_start(log);
+    wal__replay_init_start(log->tail_segment, &start);
+    wal__segment_reader_init(&reader, log->tail_segment);
     wal__scan(&source, &sink, &start, facts);
     if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        status =
-            wal__fail(error, window.status != WAL_OK ? window.status : WAL_EIO,
-                      window.sys_errno, log->tail->path, facts->error_offset,
-                      "the segment cannot be read");
+        status = wal__fail_at(
+            error, reader.status != WAL_OK ? reader.status : WAL_EIO,
+            reader.sys_errno, log->tail_segment->path, facts->error_offset,
+            "the segment cannot be read");
     }
-    wal__window_deinit(&window);
-    *begun =
+    wal__segment_reader_deinit(&reader);
+    *initialised =
         facts->commit_offset != 0 || (facts->verdict != WAL__VERDICT_CLEAN &&
                                       facts->verdict != WAL__VERDICT_TORN);
     memset(facts, 0, sizeof(*facts));
     return status;
 }
 
-enum wal_status wal__log_drop_unbegun(struct wal__log *log,
-                                      struct wal_error *error)
+enum wal_status wal__log_discard_uninitialised_tail(struct wal__log *log,
+                                                    struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    bool begun = false;
+    bool initialised = false;
 
-    while (status == WAL_OK && !begun && log->control->alone &&
-           log->tail != NULL && !log->tail->linked && !log->tail->sealed) {
-        status = is_begun(log, &begun, error);
-        if (status == WAL_OK && !begun) {
-            drop_tail(log);
-            if (log->tail != NULL) {
-                status = wal__segment_unpark(log->tail, error);
+    while (status == WAL_OK && !initialised && log->control->is_first_opener &&
+           log->tail_segment != NULL && !log->tail_segment->has_open &&
+           !log->tail_segment->sealed) {
+        status = is_initialised(log, &initialised, error);
+        if (status == WAL_OK && !initialised) {
+            discard_tail(log);
+            if (log->tail_segment != NULL) {
+                status = wal__segment_reopen_file(log->tail_segment, error);
             }
         }
     }
@@ -284,17 +290,17 @@ static enum wal_status find_end(struct wal__log *log,
     enum wal_status status;
 
     memset(&log->facts, 0, sizeof(log->facts));
-    if (log->tail == NULL) {
+    if (log->tail_segment == NULL) {
         return WAL_OK;
     }
-    if (log->tail->sealed) {
-        adopt_sealed(log);
+    if (log->tail_segment->sealed) {
+        use_sealed_end(log);
         return WAL_OK;
     }
-    guess_start(log);
+    infer_start(log);
     status = scan_tail(log, state, error);
     if (status == WAL_OK) {
-        wal__replay_adopt(log, &log->facts);
+        wal__replay_set_end(log, &log->facts);
         log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
                            log->facts.sealed_end != 0 ||
                            log->facts.index_offset != 0;
@@ -302,47 +308,47 @@ static enum wal_status find_end(struct wal__log *log,
     return status;
 }
 
-static enum wal_status recover_alone(struct wal__log *log,
-                                     const struct wal__tail_state *state,
-                                     bool strict, struct wal_error *error)
+static enum wal_status recover_exclusive(struct wal__log *log,
+                                         const struct wal__tail_state *state,
+                                         bool strict, struct wal_error *error)
 {
     enum wal_status status = find_end(log, state, error);
 
     if (status == WAL_OK) {
-        status = judge(log, strict, error);
+        status = apply_strict_mode(log, strict, error);
     }
-    if (status == WAL_OK && log->tail != NULL && !log->tail->sealed &&
-        !log->env->read_only &&
-        atomic_load(&log->shared->indexed) != log->tail->id) {
-        status = wal__log_settle_names(log, error);
+    if (status == WAL_OK && log->tail_segment != NULL &&
+        !log->tail_segment->sealed && !log->env->read_only &&
+        atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id) {
+        status = wal__log_sync_directory(log, error);
         if (status == WAL_OK) {
-            status = settle_tail(log, error);
+            status = make_tail_durable(log, error);
         }
     }
     if (status == WAL_OK) {
-        publish(log);
+        publish_recovered(log);
     }
     return status;
 }
 
 /* Where a process that joins others begins to catch up. */
-static void adopt_start(struct wal__log *log,
-                        const struct wal__tail_state *state)
+static void use_start_of_joiner(struct wal__log *log,
+                                const struct wal__tail_state *state)
 {
-    struct wal__scan_facts *facts = &log->facts;
+    struct wal__scan_result *facts = &log->facts;
 
     facts->end = WAL__SEGMENT_HEADER_SIZE;
-    facts->last_sequence = log->tail->open.last_sequence;
-    facts->chain = log->tail->open.chain;
+    facts->last_sequence = log->tail_segment->open.last_sequence;
+    facts->chain = log->tail_segment->open.chain;
     if (state->end != 0) {
         facts->end = state->end;
         facts->last_sequence = state->last_sequence;
         facts->chain = state->chain;
         log->commit_offset = state->commit_offset;
         log->last_epoch = state->epoch;
-        wal__log_name_pack(log, state->pack_durable);
+        wal__log_raise_pack_durable(log, state->pack_durable);
     }
-    wal__replay_adopt(log, facts);
+    wal__replay_set_end(log, facts);
     log->marked = state->end != 0;
 }
 
@@ -352,13 +358,13 @@ enum wal_status wal__log_recover(struct wal__log *log,
 {
     enum wal_status status;
 
-    if (log->control->alone) {
-        status = recover_alone(log, state, strict, error);
+    if (log->control->is_first_opener) {
+        status = recover_exclusive(log, state, strict, error);
     } else {
-        if (log->tail != NULL && log->tail->sealed) {
-            adopt_sealed(log);
-        } else if (log->tail != NULL) {
-            adopt_start(log, state);
+        if (log->tail_segment != NULL && log->tail_segment->sealed) {
+            use_sealed_end(log);
+        } else if (log->tail_segment != NULL) {
+            use_start_of_joiner(log, state);
         }
         status = wal__log_catch_up(log, error);
     }

@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-bool wal__replay_piece(void *ctx, const struct wal__scan_piece *piece)
+bool wal__replay_piece(void *ctx, const struct wal__scan_range *piece)
 {
     struct wal__applier *applier = ctx;
 
@@ -20,17 +20,17 @@ bool wal__replay_piece(void *ctx, const struct wal__scan_piece *piece)
     return applier->status == WAL_OK;
 }
 
-bool wal__replay_lost(void *ctx, uint32_t session)
+bool wal__replay_record_lost(void *ctx, uint32_t session)
 {
     struct wal__applier *applier = ctx;
 
     applier->status =
-        applier->log->client.lost(applier->log->client.ctx, session);
+        applier->log->client.on_record_lost(applier->log->client.ctx, session);
     return applier->status == WAL_OK;
 }
 
-void wal__replay_start(const struct wal__segment *segment,
-                       struct wal__scan_start *start)
+void wal__replay_init_start(const struct wal__segment *segment,
+                            struct wal__scan_start *start)
 {
     memset(start, 0, sizeof(*start));
     start->salt = segment->header.salt;
@@ -42,25 +42,25 @@ void wal__replay_start(const struct wal__segment *segment,
 }
 
 /* What a scan that did not reach an end means. */
-enum wal_status wal__replay_failed(const struct wal__segment *segment,
-                                   const struct wal__scan_facts *facts,
+enum wal_status wal__replay_status(const struct wal__segment *segment,
+                                   const struct wal__scan_result *facts,
                                    const struct wal__applier *applier,
                                    struct wal_error *error)
 {
     switch (facts->verdict) {
     case WAL__VERDICT_READ_ERROR:
-        return wal__fail(error, WAL_EIO, 0, segment->path, facts->error_offset,
-                         "the segment cannot be read");
+        return wal__fail_at(error, WAL_EIO, 0, segment->path,
+                            facts->error_offset, "the segment cannot be read");
     case WAL__VERDICT_NEWER:
-        return wal__fail(error, WAL_EVERSION, 0, segment->path,
-                         facts->error_offset,
-                         "a record of a newer format; this library knows "
-                         "format version %d",
-                         (int)WAL__FORMAT_VERSION);
+        return wal__fail_at(error, WAL_EVERSION, 0, segment->path,
+                            facts->error_offset,
+                            "a record of a newer format; this library knows "
+                            "format version %d",
+                            (int)WAL__FORMAT_VERSION);
     case WAL__VERDICT_STOPPED:
-        return wal__fail(error, applier->status, 0, segment->path,
-                         facts->error_offset,
-                         "a record cannot be taken into the indexes");
+        return wal__fail_at(error, applier->status, 0, segment->path,
+                            facts->error_offset,
+                            "a record cannot be taken into the indexes");
     case WAL__VERDICT_CLEAN:
     case WAL__VERDICT_TORN:
     case WAL__VERDICT_AMBIGUOUS:
@@ -74,34 +74,34 @@ enum wal_status wal__replay_failed(const struct wal__segment *segment,
 enum wal_status wal__replay_scan(struct wal__log *log,
                                  struct wal__segment *segment,
                                  const struct wal__scan_start *start,
-                                 struct wal__scan_facts *facts,
+                                 struct wal__scan_result *facts,
                                  struct wal_error *error)
 {
     struct wal__applier applier = {log, segment, log->clock_ms, WAL_OK};
     struct wal__scan_sink sink = {&applier, wal__replay_piece,
-                                  wal__replay_lost};
-    struct wal__window window;
-    struct wal__scan_source source = {&window, wal__window_fetch};
+                                  wal__replay_record_lost};
+    struct wal__segment_reader reader;
+    struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
     enum wal_status status;
 
-    wal__window_init(&window, segment);
+    wal__segment_reader_init(&reader, segment);
     wal__scan(&source, &sink, start, facts);
-    status = window.status == WAL_ENOMEM
-                 ? wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory")
-                 : wal__replay_failed(segment, facts, &applier, error);
-    wal__window_deinit(&window);
+    status = reader.status == WAL_ENOMEM
+                 ? wal__no_memory(error)
+                 : wal__replay_status(segment, facts, &applier, error);
+    wal__segment_reader_deinit(&reader);
     return status;
 }
 
 static enum wal_status replay(struct wal__log *log,
                               struct wal__segment *segment,
-                              struct wal__scan_facts *facts,
+                              struct wal__scan_result *facts,
                               struct wal_error *error)
 {
     uint64_t end = atomic_load(&segment->end);
     struct wal__scan_start start;
 
-    wal__replay_start(segment, &start);
+    wal__replay_init_start(segment, &start);
     if (end > WAL__SEGMENT_HEADER_SIZE) {
         /* Where the chain goes on; what stands behind it is not kept. */
         start.known_end = end;
@@ -111,10 +111,10 @@ static enum wal_status replay(struct wal__log *log,
 }
 
 /* What the index of a segment that was scanned says of it. */
-static void header_of(const struct wal__log *log,
-                      const struct wal__segment *segment,
-                      const struct wal__scan_facts *facts,
-                      struct wal__index_header *header)
+static void fill_index_header(const struct wal__log *log,
+                              const struct wal__segment *segment,
+                              const struct wal__scan_result *facts,
+                              struct wal__index_header *header)
 {
     memset(header, 0, sizeof(*header));
     header->id = segment->id;
@@ -127,19 +127,19 @@ static void header_of(const struct wal__log *log,
     memcpy(header->uuid, log->uuid, sizeof(header->uuid));
 }
 
-enum wal_status wal__log_rebuild(struct wal__log *log,
-                                 struct wal__segment *segment,
-                                 struct wal_error *error)
+enum wal_status wal__log_rebuild_index(struct wal__log *log,
+                                       struct wal__segment *segment,
+                                       struct wal_error *error)
 {
     const struct wal__log_client *client = &log->client;
     struct wal__index_header header;
-    struct wal__scan_facts *facts;
+    struct wal__scan_result *facts;
     struct wal__buf bytes;
     enum wal_status status;
 
     facts = wal__heap_alloc(log->env->heap, sizeof(*facts));
     if (facts == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
     wal__buf_init(&bytes, log->env->heap);
     status = replay(log, segment, facts, error);
@@ -148,12 +148,12 @@ enum wal_status wal__log_rebuild(struct wal__log *log,
             /* The OPEN that would say where it ended was lost. */
             atomic_store(&segment->end, facts->end);
         }
-        header_of(log, segment, facts, &header);
-        wal__log_name_pack(log, facts->pack_durable);
-        status = client->encode(client->ctx, &header, &bytes);
+        fill_index_header(log, segment, facts, &header);
+        wal__log_raise_pack_durable(log, facts->pack_durable);
+        status = client->encode_index(client->ctx, &header, &bytes);
     }
     if (status == WAL_OK) {
-        status = client->ended(client->ctx, segment, &bytes);
+        status = client->on_segment_end(client->ctx, segment, &bytes);
     }
     wal__buf_deinit(&bytes);
     wal__heap_free(log->env->heap, facts);
@@ -161,11 +161,11 @@ enum wal_status wal__log_rebuild(struct wal__log *log,
 }
 
 /* Takes the scan's result as the stream's end. */
-void wal__replay_adopt(struct wal__log *log,
-                       const struct wal__scan_facts *facts)
+void wal__replay_set_end(struct wal__log *log,
+                         const struct wal__scan_result *facts)
 {
-    atomic_store(&log->tail->end, facts->end);
-    atomic_store(&log->end, wal__position(log->tail->id, facts->end));
+    atomic_store(&log->tail_segment->end, facts->end);
+    atomic_store(&log->end, wal__position(log->tail_segment->id, facts->end));
     log->last_sequence = facts->last_sequence;
     log->chain = facts->chain;
     if (facts->commit_offset != 0) {
@@ -174,5 +174,5 @@ void wal__replay_adopt(struct wal__log *log,
         log->clock_ms = facts->clock_ms;
     }
     log->marked = facts->watermark == log->commit_offset;
-    wal__log_name_pack(log, facts->pack_durable);
+    wal__log_raise_pack_durable(log, facts->pack_durable);
 }

@@ -7,14 +7,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
 #include "engine/base/error.h"
-#include "engine/log/spare.h"
-#include "format/crc32.h"
+#include "engine/log/prealloc.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
 
 enum {
-    MARK_ROOM = 4096 + 256, /* a mark's COMMIT, aligned */
-    SEAL_ROOM =
+    MARK_SIZE_MAX = 4096 + 256, /* a mark's COMMIT, aligned */
+    SEAL_SIZE_MAX =
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
 };
 
@@ -22,9 +22,9 @@ void wal__log_index_header(const struct wal__log *log,
                            struct wal__index_header *header)
 {
     memset(header, 0, sizeof(*header));
-    header->id = log->tail->id;
-    header->end = atomic_load(&log->tail->end);
-    header->first_sequence = log->tail->open.last_sequence + 1;
+    header->id = log->tail_segment->id;
+    header->end = atomic_load(&log->tail_segment->end);
+    header->first_sequence = log->tail_segment->open.last_sequence + 1;
     header->last_sequence = log->last_sequence;
     header->chain = log->chain;
     header->commit_offset = (uint32_t)log->commit_offset;
@@ -39,12 +39,12 @@ static enum wal_status encode_seal(const struct wal__log *log,
                                    struct wal__buf *index,
                                    uint8_t trailer_bytes[WAL__TRAILER_SIZE])
 {
-    const struct wal__segment_header *header = &log->tail->header;
-    uint64_t end = atomic_load(&log->tail->end);
+    const struct wal__segment_header *header = &log->tail_segment->header;
+    uint64_t end = atomic_load(&log->tail_segment->end);
     uint64_t payload = index->size - WAL__FRAME_SIZE;
     struct wal__frame frame = {0};
     struct wal__trailer trailer = {0};
-    struct wal__seal seal = {0};
+    struct wal__seal_record seal = {0};
     uint8_t *at;
 
     frame.type = WAL__FRAME_INDEX;
@@ -54,18 +54,18 @@ static enum wal_status encode_seal(const struct wal__log *log,
         wal__crc32(0, index->data + WAL__FRAME_SIZE, (size_t)payload);
     wal__frame_encode(&frame, header->salt, end, index->data);
     trailer.index_offset = end;
-    trailer.seal_offset = end + wal__frame_span(frame.stored_size);
+    trailer.seal_offset = end + wal__frame_total_size(frame.stored_size);
     if (wal__buf_reserve(index, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE, &at) !=
         WAL_OK) {
         return WAL_ENOMEM;
     }
     memset(at, 0, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE);
-    at = index->data + wal__frame_span(frame.stored_size);
+    at = index->data + wal__frame_total_size(frame.stored_size);
     seal.end = end;
     seal.last_sequence = log->last_sequence;
     seal.chain = log->chain;
     seal.index_offset = end;
-    wal__seal_encode(&seal, at + WAL__FRAME_SIZE);
+    wal__seal_record_encode(&seal, at + WAL__FRAME_SIZE);
     memset(&frame, 0, sizeof(frame));
     frame.type = WAL__FRAME_SEAL;
     frame.stored_size = WAL__SEAL_SIZE;
@@ -73,13 +73,14 @@ static enum wal_status encode_seal(const struct wal__log *log,
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, WAL__SEAL_SIZE);
     wal__frame_encode(&frame, header->salt, trailer.seal_offset, at);
     index->size = (size_t)(at - index->data) + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
-    trailer.id = log->tail->id;
+    trailer.id = log->tail_segment->id;
     trailer.end = end;
     trailer.last_sequence = log->last_sequence;
     trailer.chain = log->chain;
     wal__trailer_encode(&trailer, header->salt,
                         header->capacity - WAL__TRAILER_SIZE, trailer_bytes);
-    log->tail->trailer = trailer; /* counts once the segment is sealed */
+    log->tail_segment->trailer =
+        trailer; /* counts once the segment is sealed */
     return WAL_OK;
 }
 
@@ -93,44 +94,46 @@ static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
     int err = 0;
 
     if (encode_seal(log, index, trailer) != WAL_OK) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
     /* The sync before this may have taken long. */
-    status = wal__control_check_often(log->control, error);
+    status = wal__control_check_ratelimited(log->control, error);
     if (status != WAL_OK) {
         return status;
     }
     iov.iov_base = index->data;
     iov.iov_len = index->size;
-    status = wal__io_write_full(io, log->tail->file, &iov, 1,
-                                atomic_load(&log->tail->end), &err);
+    status = wal__io_write_full(io, log->tail_segment->file, &iov, 1,
+                                atomic_load(&log->tail_segment->end), &err);
     iov.iov_base = trailer;
     iov.iov_len = sizeof(trailer);
     if (status == WAL_OK) {
         status = wal__io_write_full(
-            io, log->tail->file, &iov, 1,
-            log->tail->header.capacity - WAL__TRAILER_SIZE, &err);
+            io, log->tail_segment->file, &iov, 1,
+            log->tail_segment->header.capacity - WAL__TRAILER_SIZE, &err);
     }
     return status == WAL_OK ? WAL_OK : wal__log_write_failed(log, err, error);
 }
 
 /* Ends the tail: its index is encoded, written behind the last group unless
  * the segment must be left as it is, and all of it is synced. */
-static enum wal_status end_tail(struct wal__log *log, bool *seal,
-                                struct wal__buf *index, struct wal_error *error)
+static enum wal_status finish_tail(struct wal__log *log, bool *seal,
+                                   struct wal__buf *index,
+                                   struct wal_error *error)
 {
     struct wal__index_header header;
     enum wal_status status;
 
     wal__log_index_header(log, &header);
-    status = log->client.encode(log->client.ctx, &header, index);
+    status = log->client.encode_index(log->client.ctx, &header, index);
     if (status != WAL_OK) {
-        return wal__fail(error, status, 0, log->tail->path, 0,
-                         "cannot encode the segment's index");
+        return wal__fail_at(error, status, 0, log->tail_segment->path, 0,
+                            "cannot encode the segment's index");
     }
     /* Texts may have grown past the bound: the index then stands beside. */
-    *seal = *seal && header.end + wal__align_up(index->size, 8) + SEAL_ROOM <=
-                         log->tail->header.capacity;
+    *seal =
+        *seal && header.end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
+                     log->tail_segment->header.capacity;
     if (*seal) {
         /* SEAL and trailer say that all before them is durable. */
         status = wal__log_sync(log, atomic_load(&log->end), error);
@@ -145,21 +148,22 @@ static enum wal_status end_tail(struct wal__log *log, bool *seal,
 }
 
 /* Takes the newest segment out of the chain; it stays open. */
-static void take_back(struct wal__log *log)
+static void unlink_newest(struct wal__log *log)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
 
     table->count--;
-    log->tail = table->count > 0 ? table->segments[table->count - 1] : NULL;
+    log->tail_segment =
+        table->count > 0 ? table->segments[table->count - 1] : NULL;
 }
 
 /* Writes OPEN and its COMMIT and syncs them: nothing else is written to the
  * segment before, by anyone, so that it is published after that. */
-static enum wal_status begin_segment(struct wal__log *log,
-                                     struct wal__segment *segment,
-                                     struct wal_error *error)
+static enum wal_status initialise_segment(struct wal__log *log,
+                                          struct wal__segment *segment,
+                                          struct wal_error *error)
 {
-    const struct wal__scan_facts *facts = &log->facts;
+    const struct wal__scan_result *facts = &log->facts;
     uint32_t count = log->must_rotate && facts->verdict == WAL__VERDICT_DAMAGED
                          ? facts->damage_count
                          : 0;
@@ -173,39 +177,39 @@ static enum wal_status begin_segment(struct wal__log *log,
     if (count > WAL__DAMAGE_MAX) {
         count = WAL__DAMAGE_MAX;
     }
-    if (log->tail != NULL) {
-        open.previous_id = log->tail->id;
-        open.previous_end = atomic_load(&log->tail->end);
+    if (log->tail_segment != NULL) {
+        open.previous_id = log->tail_segment->id;
+        open.previous_end = atomic_load(&log->tail_segment->end);
     }
     open.last_sequence = log->last_sequence;
     open.chain = log->chain;
     open.damage_count = count;
     open.epoch = log->epoch;
     frame.type = WAL__FRAME_OPEN;
-    frame.stored_size = (uint32_t)wal__open_size(count);
+    frame.stored_size = (uint32_t)wal__open_record_size(count);
     frame.raw_size = frame.stored_size;
-    bytes =
-        wal__heap_zalloc(log->env->heap, wal__frame_span(frame.stored_size));
+    bytes = wal__heap_zalloc(log->env->heap,
+                             wal__frame_total_size(frame.stored_size));
     if (bytes == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
-    wal__open_encode(&open, facts->damage, bytes + WAL__FRAME_SIZE);
+    wal__open_record_encode(&open, facts->damage, bytes + WAL__FRAME_SIZE);
     frame.data_crc = wal__crc32(0, bytes + WAL__FRAME_SIZE, frame.stored_size);
-    status = wal__log_link(log, segment);
+    status = wal__log_append_segment(log, segment);
     if (status != WAL_OK) {
         wal__heap_free(log->env->heap, bytes);
-        return wal__fail(error, status, 0, NULL, 0, "no memory");
+        return wal__fail(error, status, "no memory");
     }
-    segment->linked = true;
+    segment->has_open = true;
     segment->open = open;
     wal__group_init(&group, log);
-    group.withheld = true;
+    group.defer_publish = true;
     status = wal__group_add(&group, log, &frame, bytes) == WAL_OK
                  ? wal__log_write(log, &group, error)
-                 : wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+                 : wal__no_memory(error);
     if (status == WAL_OK) {
         /* Who dies at it may have seen it fail. */
-        atomic_store(&log->shared->opening, log->control->process_id);
+        atomic_store(&log->shared->open_syncing_pid, log->control->process_id);
         status = log->env->io->sync(log->env->io->ctx, segment->file, &err);
         atomic_fetch_add(&log->syncs, 1);
         if (status != WAL_OK) {
@@ -214,10 +218,10 @@ static enum wal_status begin_segment(struct wal__log *log,
             wal__log_publish(log);
             wal__log_set_durable(log, atomic_load(&log->end));
         }
-        atomic_store(&log->shared->opening, 0);
+        atomic_store(&log->shared->open_syncing_pid, 0);
     }
     if (status != WAL_OK && status != WAL_EPOISONED) {
-        take_back(log); /* nothing was written */
+        unlink_newest(log); /* nothing was written */
     }
     wal__group_deinit(&group);
     wal__heap_free(log->env->heap, bytes);
@@ -225,10 +229,10 @@ static enum wal_status begin_segment(struct wal__log *log,
 }
 
 /* Goes on in a new segment that holds at least `needed` bytes. */
-static enum wal_status advance(struct wal__log *log, uint64_t needed,
-                               struct wal_error *error)
+static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
+                                          struct wal_error *error)
 {
-    struct wal__segment *ended = log->tail;
+    struct wal__segment *ended = log->tail_segment;
     struct wal__segment *segment = NULL;
     struct wal__buf index;
     enum wal_status status;
@@ -236,15 +240,15 @@ static enum wal_status advance(struct wal__log *log, uint64_t needed,
     uint64_t id = 0;
 
     seal = ended != NULL && !log->must_rotate &&
-           atomic_load(&log->shared->rotate) != ended->id;
+           atomic_load(&log->shared->closed_segment_id) != ended->id;
     wal__buf_init(&index, log->env->heap);
-    status = wal__log_obtain_spare(log, needed, &id, error);
+    status = wal__prealloc_obtain(log, needed, &id, error);
     if (status == WAL_OK) {
         status = wal__segment_open(log->env, log->directory, id, log->uuid,
                                    log->class, &segment, error);
     }
     if (status == WAL_OK && ended != NULL && !ended->sealed) {
-        status = end_tail(log, &seal, &index, error);
+        status = finish_tail(log, &seal, &index, error);
     }
     if (status != WAL_OK) {
         wal__segment_close(segment);
@@ -252,25 +256,25 @@ static enum wal_status advance(struct wal__log *log, uint64_t needed,
     }
     if (ended != NULL) {
         /* Who dies now may leave an OPEN that ends it here. */
-        atomic_store(&log->shared->rotate, ended->id);
+        atomic_store(&log->shared->closed_segment_id, ended->id);
     }
-    status = begin_segment(log, segment, error);
-    if (log->tail != segment) {
+    status = initialise_segment(log, segment, error);
+    if (log->tail_segment != segment) {
         wal__segment_close(segment);
         goto done;
     }
     if (status == WAL_OK && ended != NULL) {
-        bool beside = !seal && !ended->sealed;
+        bool has_index_file = !seal && !ended->sealed;
 
         ended->sealed = ended->sealed || seal;
-        status =
-            log->client.ended(log->client.ctx, ended, beside ? &index : NULL);
-        wal__segment_park(ended);
+        status = log->client.on_segment_end(log->client.ctx, ended,
+                                            has_index_file ? &index : NULL);
+        wal__segment_release_file(ended);
     }
     log->must_rotate = false;
     log->highest_id = id > log->highest_id ? id : log->highest_id;
     if (status != WAL_OK && status != WAL_EPOISONED) {
-        log->stale = true;
+        log->needs_reload = true;
     }
 
 done:
@@ -283,53 +287,56 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
 {
     enum wal_status status;
 
-    atomic_store(&log->shared->hurry, 1);
-    status = wal__log_lock_spares(log, error);
-    atomic_store(&log->shared->hurry, 0);
+    atomic_store(&log->shared->rotation_waiting, 1);
+    status = wal__prealloc_lock(log, error);
+    atomic_store(&log->shared->rotation_waiting, 0);
     if (status == WAL_OK) {
-        status = wal__log_find_highest(log, error);
+        status = wal__log_find_highest_id(log, error);
         if (status == WAL_OK) {
-            status = advance(log, needed, error);
+            status = start_next_segment(log, needed, error);
         }
         if (status != WAL_OK) {
             /* A seal may stand behind the end: the next turn looks for it. */
-            atomic_store(&log->shared->builder, 0);
+            atomic_store(&log->shared->last_appender_epoch, 0);
         }
-        wal__log_unlock_spares(log);
+        wal__prealloc_unlock(log);
     }
     return status;
 }
 
 /* Room for a group, its COMMIT, a mark and the worst-case index. */
-static uint64_t room(const struct wal__log *log, uint64_t size,
-                     uint64_t index_size)
+static uint64_t space_needed(const struct wal__log *log, uint64_t size,
+                             uint64_t index_size)
 {
-    return size + WAL__COMMIT_SPAN_MAX + log->group_align + MARK_ROOM +
-           SEAL_ROOM + wal__align_up(index_size, 8);
+    return size + WAL__COMMIT_SPAN_MAX + log->group_align + MARK_SIZE_MAX +
+           SEAL_SIZE_MAX + wal__align_up(index_size, 8);
 }
 
 enum wal_status wal__log_reserve(struct wal__log *log,
-                                 const struct wal__demand *demand,
+                                 const struct wal__log_reservation *reservation,
                                  struct wal_error *error)
 {
     void *ctx = log->client.ctx;
-    uint64_t bound = log->client.index_bound(ctx, demand->frames,
-                                             demand->sessions, demand->texts);
+    uint64_t bound = log->client.index_bound(
+        ctx, reservation->frames, reservation->sessions, reservation->texts);
     uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
     uint64_t needed;
 
-    if (log->tail != NULL && !log->must_rotate && !log->tail->sealed &&
-        atomic_load(&log->shared->rotate) != log->tail->id &&
-        atomic_load(&log->tail->end) + room(log, demand->size, bound) <=
-            log->tail->header.capacity) {
+    if (log->tail_segment != NULL && !log->must_rotate &&
+        !log->tail_segment->sealed &&
+        atomic_load(&log->shared->closed_segment_id) != log->tail_segment->id &&
+        atomic_load(&log->tail_segment->end) +
+                space_needed(log, reservation->size, bound) <=
+            log->tail_segment->header.capacity) {
         return WAL_OK;
     }
-    needed = WAL__SEGMENT_HEADER_SIZE + WAL__COMMIT_SPAN_MAX +
-             log->group_align +
-             wal__frame_span((uint32_t)wal__open_size(WAL__DAMAGE_MAX)) +
-             room(log, demand->size, fresh) + WAL__INDEX_HEADER_SIZE;
+    needed =
+        WAL__SEGMENT_HEADER_SIZE + WAL__COMMIT_SPAN_MAX + log->group_align +
+        wal__frame_total_size(
+            (uint32_t)wal__open_record_size(WAL__DAMAGE_MAX)) +
+        space_needed(log, reservation->size, fresh) + WAL__INDEX_HEADER_SIZE;
     if (needed > WAL__SEGMENT_MAX) {
-        return wal__fail(error, WAL_ETOOBIG, 0, NULL, 0,
+        return wal__fail(error, WAL_ETOOBIG,
                          "the batch needs %" PRIu64
                          " bytes; a segment holds %d",
                          needed, (int)WAL__SEGMENT_MAX);
@@ -343,12 +350,13 @@ enum wal_status wal__log_install(struct wal__log *log,
                                  struct wal_error *error)
 {
     uint64_t bound = log->client.index_bound(log->client.ctx, 0, 0, 0);
-    uint64_t needed = WAL__SEGMENT_HEADER_SIZE + room(log, body->size, bound);
+    uint64_t needed =
+        WAL__SEGMENT_HEADER_SIZE + space_needed(log, body->size, bound);
     enum wal_status status;
 
-    header->capacity = wal__log_next_capacity(log, needed);
+    header->capacity = wal__prealloc_next_capacity(log, needed);
     if (needed > WAL__SEGMENT_MAX) {
-        return wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
+        return wal__fail(error, WAL_EPOISONED,
                          "what a failed sync left takes %" PRIu64
                          " bytes; a segment holds %d: close the store in "
                          "every process and open it again",

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
 #include "engine/base/error.h"
-#include "format/frame.h"
+#include "format/bytes/assert.h"
+#include "format/segment/frame.h"
 
 enum {
     FILL_PIECE = 32 * 1024,
@@ -29,12 +29,12 @@ void wal__segment_path(const struct wal__env *env, const char *directory,
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
-static enum wal_status refuse(const struct wal__segment *segment,
-                              enum wal_status status, uint64_t offset,
-                              const char *why, struct wal_error *error)
+static enum wal_status fail_segment(const struct wal__segment *segment,
+                                    enum wal_status status, uint64_t offset,
+                                    const char *why, struct wal_error *error)
 {
-    return wal__fail(error, status, 0, segment->path, offset,
-                     "segment %016" PRIx64 ": %s", segment->id, why);
+    return wal__fail_at(error, status, 0, segment->path, offset,
+                        "segment %016" PRIx64 ": %s", segment->id, why);
 }
 
 /* Checks the header against what the store knows. */
@@ -50,31 +50,33 @@ static enum wal_status check_header(struct wal__segment *segment,
         return WAL_END;
     }
     if (fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES) {
-        return wal__fail(error, WAL_EVERSION, 0, segment->path, 8,
-                         "segment has format version %" PRIu32
-                         ", features %#" PRIx32 "; known are %d and %#x",
-                         header->version, header->features.incompat,
-                         (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
+        return wal__fail_at(error, WAL_EVERSION, 0, segment->path, 8,
+                            "segment has format version %" PRIu32
+                            ", features %#" PRIx32 "; known are %d and %#x",
+                            header->version, header->features.incompat,
+                            (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
     }
     if (fmt != WAL__FMT_OK) {
-        return refuse(segment, WAL_ECORRUPT, 0, wal__fmt_text(fmt), error);
+        return fail_segment(segment, WAL_ECORRUPT, 0, wal__fmt_text(fmt),
+                            error);
     }
     if (memcmp(header->uuid, uuid, sizeof(header->uuid)) != 0) {
-        return refuse(segment, WAL_ECORRUPT, 24, "belongs to another store",
-                      error);
+        return fail_segment(segment, WAL_ECORRUPT, 24,
+                            "belongs to another store", error);
     }
     if (header->id != segment->id) {
-        return refuse(segment, WAL_ECORRUPT, 40, "carries another segment's id",
-                      error);
+        return fail_segment(segment, WAL_ECORRUPT, 40,
+                            "carries another segment's id", error);
     }
     if (header->class != class) {
-        return refuse(segment, WAL_ECORRUPT, 68, "is of another class", error);
+        return fail_segment(segment, WAL_ECORRUPT, 68, "is of another class",
+                            error);
     }
     if (file_size != header->capacity) {
-        return refuse(segment, WAL_ECORRUPT, file_size,
-                      file_size < header->capacity ? "was cut short"
-                                                   : "was made longer",
-                      error);
+        return fail_segment(segment, WAL_ECORRUPT, file_size,
+                            file_size < header->capacity ? "was cut short"
+                                                         : "was made longer",
+                            error);
     }
     return WAL_OK;
 }
@@ -91,17 +93,17 @@ static void read_open(struct wal__segment *segment, const uint8_t *bytes,
         wal__frame_decode(bytes + at, segment->header.capacity - at,
                           segment->header.salt, at, &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_OPEN ||
-        at + wal__frame_span(frame.stored_size) > size ||
+        at + wal__frame_total_size(frame.stored_size) > size ||
         wal__frame_check_data(&frame, bytes + at + WAL__FRAME_SIZE) !=
             WAL__FMT_OK) {
         return;
     }
     payload.data = bytes + at + WAL__FRAME_SIZE;
     payload.size = frame.stored_size;
-    if (wal__open_decode(payload, &segment->open) == WAL__FMT_OK &&
+    if (wal__open_record_decode(payload, &segment->open) == WAL__FMT_OK &&
         segment->open.previous_id < segment->id) {
         segment->open.damage = NULL;
-        segment->linked = true;
+        segment->has_open = true;
     }
 }
 
@@ -153,8 +155,8 @@ static enum wal_status read_head(struct wal__segment *segment,
                                    &got, &err);
     }
     if (status != WAL_OK) {
-        return wal__fail(error, status, err, segment->path, 0,
-                         "cannot read the segment's header");
+        return wal__fail_at(error, status, err, segment->path, 0,
+                            "cannot read the segment's header");
     }
     if (got < WAL__SEGMENT_HEADER_SIZE) {
         memset(bytes + got, 0, sizeof(bytes) - got);
@@ -166,8 +168,8 @@ static enum wal_status read_head(struct wal__segment *segment,
     read_open(segment, bytes, got);
     status = read_trailer(segment, &err);
     if (status != WAL_OK) {
-        return wal__fail(error, status, err, segment->path, stat.size,
-                         "cannot read the segment's trailer");
+        return wal__fail_at(error, status, err, segment->path, stat.size,
+                            "cannot read the segment's trailer");
     }
     return WAL_OK;
 }
@@ -184,7 +186,7 @@ enum wal_status wal__segment_open(const struct wal__env *env,
 
     opened = wal__heap_zalloc(env->heap, sizeof(*opened));
     if (opened == NULL) {
-        return wal__fail(error, WAL_ENOMEM, 0, NULL, 0, "no memory");
+        return wal__no_memory(error);
     }
     opened->env = env;
     opened->id = id;
@@ -193,10 +195,11 @@ enum wal_status wal__segment_open(const struct wal__env *env,
         env->io->open(env->io->ctx, opened->path,
                       env->read_only ? 0 : WAL__IO_WRITE, &opened->file, &err);
     if (status != WAL_OK) {
-        wal__fail(error, status, err, opened->path, 0,
-                  status == WAL_ENOTFOUND ? "segment %016" PRIx64 " is missing"
-                                          : "cannot open segment %016" PRIx64,
-                  id);
+        wal__fail_at(error, status, err, opened->path, 0,
+                     status == WAL_ENOTFOUND
+                         ? "segment %016" PRIx64 " is missing"
+                         : "cannot open segment %016" PRIx64,
+                     id);
         goto failed;
     }
     status = read_head(opened, uuid, class, error);
@@ -231,8 +234,8 @@ void wal__segment_close(struct wal__segment *segment)
     wal__heap_free(segment->env->heap, segment);
 }
 
-enum wal_status wal__segment_unpark(struct wal__segment *segment,
-                                    struct wal_error *error)
+enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
+                                         struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
     enum wal_status status;
@@ -245,15 +248,15 @@ enum wal_status wal__segment_unpark(struct wal__segment *segment,
                       segment->env->read_only ? 0 : WAL__IO_WRITE,
                       &segment->file, &err);
     if (status != WAL_OK) {
-        return wal__fail(error, status, err, segment->path, 0,
-                         "cannot open the segment");
+        return wal__fail_at(error, status, err, segment->path, 0,
+                            "cannot open the segment");
     }
     return WAL_OK;
 }
 
-void wal__segment_park(struct wal__segment *segment)
+void wal__segment_release_file(struct wal__segment *segment)
 {
-    if (segment->file != NULL && !segment->env->no_maps) {
+    if (segment->file != NULL && !segment->env->use_pread) {
         segment->env->io->close(segment->env->io->ctx, segment->file);
         segment->file = NULL;
     }
@@ -281,8 +284,8 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
         io->close(io->ctx, file);
     }
     if (status != WAL_OK) {
-        wal__fail(error, status, err, segment->path, 0,
-                  "cannot map the segment");
+        wal__fail_at(error, status, err, segment->path, 0,
+                     "cannot map the segment");
         return NULL;
     }
     if (!atomic_compare_exchange_strong(&segment->map, &expected, at)) {
@@ -292,18 +295,20 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
     return at;
 }
 
-static void rest(const struct wal__env *env, const struct wal__pacer *pacer)
+static void pause_zeroing(const struct wal__env *env,
+                          const struct wal__pacer *pacer)
 {
     static const uint32_t never;
 
-    env->io->wait(env->io->ctx, &never, 0, (uint64_t)pacer->pause_us * 1000);
+    env->io->futex_wait(env->io->ctx, &never, 0,
+                        (uint64_t)pacer->pause_us * 1000);
 }
 
 /* The next piece of zeros. Each becomes one folio of the page cache: larger
  * ones make every write to them slower. */
-static enum wal_status put_zeros(const struct wal__env *env,
-                                 struct wal__file *file, uint64_t *offset,
-                                 uint64_t end, int *err)
+static enum wal_status write_zeros(const struct wal__env *env,
+                                   struct wal__file *file, uint64_t *offset,
+                                   uint64_t end, int *err)
 {
     struct iovec iov = {(void *)(uintptr_t)zeros,
                         FILL_PIECE - *offset % FILL_PIECE};
@@ -319,9 +324,9 @@ static enum wal_status put_zeros(const struct wal__env *env,
 
 /* Has the disk begin with zeros that are written: a sync of all of them at once
  * would keep it from the syncs of writers for long. */
-static enum wal_status begin_disk(const struct wal__env *env,
-                                  struct wal__file *file, uint64_t offset,
-                                  uint64_t end, int *err)
+static enum wal_status start_writeback(const struct wal__env *env,
+                                       struct wal__file *file, uint64_t offset,
+                                       uint64_t end, int *err)
 {
     if (env->io->write_back == NULL) {
         return env->io->sync(env->io->ctx, file, err);
@@ -332,15 +337,15 @@ static enum wal_status begin_disk(const struct wal__env *env,
 
 /* Writes zeros behind the header in steps, as fast as the pacer says, so that
  * the disk keeps serving the syncs of writers. */
-static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
-                            uint64_t size, const struct wal__pacer *pacer,
-                            int *err)
+static enum wal_status write_all_zeros(const struct wal__env *env,
+                                       struct wal__file *file, uint64_t size,
+                                       const struct wal__pacer *pacer, int *err)
 {
     uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
     enum wal_status status = WAL_OK;
 
     while (offset < size && status == WAL_OK) {
-        enum wal__pace pace = WAL__PACE_GO;
+        enum wal__pace pace = WAL__PACE_CONTINUE;
         uint64_t begin = offset;
         uint64_t end = offset + FILL_STEP - offset % FILL_STEP;
 
@@ -352,13 +357,13 @@ static enum wal_status fill(const struct wal__env *env, struct wal__file *file,
         }
         end = end < size ? end : size;
         while (offset < end && status == WAL_OK) {
-            status = put_zeros(env, file, &offset, end, err);
+            status = write_zeros(env, file, &offset, end, err);
         }
         if (status == WAL_OK && pacer != NULL) {
-            status = begin_disk(env, file, begin, offset, err);
+            status = start_writeback(env, file, begin, offset, err);
         }
-        if (pace == WAL__PACE_REST) {
-            rest(env, pacer);
+        if (pace == WAL__PACE_PAUSE) {
+            pause_zeroing(env, pacer);
         }
     }
     return status;
@@ -371,14 +376,14 @@ struct body {
     const struct wal__pacer *pacer;
 };
 
-static enum wal_status put_body(const struct wal__env *env,
-                                struct wal__file *file, const struct body *body,
-                                int *err)
+static enum wal_status write_body(const struct wal__env *env,
+                                  struct wal__file *file,
+                                  const struct body *body, int *err)
 {
     struct iovec iov = {(void *)(uintptr_t)body->data, (size_t)body->size};
 
     if (body->data == NULL) {
-        return fill(env, file, body->size, body->pacer, err);
+        return write_all_zeros(env, file, body->size, body->pacer, err);
     }
     return wal__io_write_full(env->io, file, &iov, 1, WAL__SEGMENT_HEADER_SIZE,
                               err);
@@ -403,7 +408,7 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
     }
     status = io->allocate(io->ctx, file, header->capacity, err);
     if (status == WAL_OK) {
-        status = put_body(env, file, body, err);
+        status = write_body(env, file, body, err);
     }
     if (status == WAL_OK) {
         wal__segment_header_encode(header, bytes);
@@ -418,11 +423,10 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
 
 /* The segment gets its name when it is complete, so that whatever bears such
  * a name has its header and what belongs behind it. *named: it has it. */
-static enum wal_status make_named(const struct wal__env *env,
-                                  const char *directory,
-                                  const struct wal__segment_header *header,
-                                  const struct body *body, bool *named,
-                                  struct wal_error *error)
+static enum wal_status
+create_and_rename(const struct wal__env *env, const char *directory,
+                  const struct wal__segment_header *header,
+                  const struct body *body, bool *named, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
@@ -449,26 +453,28 @@ static enum wal_status make_named(const struct wal__env *env,
         (void)!io->unlink(io->ctx, temporary, &ignored);
     }
     if (status != WAL_OK) {
-        return wal__fail(error, status, err, path, 0,
-                         status == WAL_ENOSPACE
-                             ? "no space for a new segment of %" PRIu64 " bytes"
-                             : "cannot make a segment of %" PRIu64 " bytes",
-                         header->capacity);
+        return wal__fail_at(error, status, err, path, 0,
+                            status == WAL_ENOSPACE
+                                ? "no space for a new segment of %" PRIu64
+                                  " bytes"
+                                : "cannot make a segment of %" PRIu64 " bytes",
+                            header->capacity);
     }
     return WAL_OK;
 }
 
 enum wal_status
-wal__segment_make(const struct wal__env *env, const char *directory,
-                  const struct wal__segment_header *header, uint64_t zeroed,
-                  const struct wal__pacer *pacer, struct wal_error *error)
+wal__segment_preallocate(const struct wal__env *env, const char *directory,
+                         const struct wal__segment_header *header,
+                         uint64_t zeroed, const struct wal__pacer *pacer,
+                         struct wal_error *error)
 {
     const struct body zeros_only = {NULL, zeroed, pacer};
     char path[WAL__PATH_MAX];
     bool named = false;
     int ignored;
     enum wal_status status =
-        make_named(env, directory, header, &zeros_only, &named, error);
+        create_and_rename(env, directory, header, &zeros_only, &named, error);
 
     if (status != WAL_OK && named) {
         /* A spare whose name may not be durable is of no use. */
@@ -488,5 +494,5 @@ enum wal_status wal__segment_install(const struct wal__env *env,
     bool named = false;
 
     /* One that has its name is left: whoever finds it may go by it. */
-    return make_named(env, directory, header, &body, &named, error);
+    return create_and_rename(env, directory, header, &body, &named, error);
 }

@@ -6,15 +6,15 @@
  * A struct wal__segment may be read by any thread once it is open; only the
  * holder of the stream's lease writes through it.
  */
-#ifndef WAL_LOG_SEGMENT_H
-#define WAL_LOG_SEGMENT_H
+#ifndef AGENTWAL_ENGINE_LOG_SEGMENT_H
+#define AGENTWAL_ENGINE_LOG_SEGMENT_H
 
 #include <stdatomic.h>
 
-#include "engine/io/env.h"
-#include "format/record.h"
-#include "format/scan.h"
-#include "format/segment_fmt.h"
+#include "engine/os/env.h"
+#include "format/segment/record.h"
+#include "format/segment/scan.h"
+#include "format/segment/segment_fmt.h"
 
 struct wal__segment {
     const struct wal__env *env;
@@ -24,11 +24,11 @@ struct wal__segment {
     _Atomic(uint8_t *) map;
     char path[WAL__PATH_MAX];
     /* From OPEN; zeros when the segment has none that is valid. */
-    bool linked;
+    bool has_open;
     struct wal__open_record open; /* open.damage is null */
     /* From the trailer: the segment is complete. */
     bool sealed;
-    struct wal__segment *dropped; /* of a list, once out of the chain */
+    struct wal__segment *retired; /* of a list, once out of the chain */
     struct wal__trailer trailer;
     /* End of the last group: of a tail it moves, of others it stays. */
     _Atomic uint64_t end;
@@ -52,9 +52,9 @@ enum wal_status wal__segment_open(const struct wal__env *env,
 
 /* How fast zeros are written, asked before each step of them. */
 enum wal__pace {
-    WAL__PACE_GO,
-    WAL__PACE_REST, /* sync, and leave the disk to others for a while */
-    WAL__PACE_STOP  /* no more of them */
+    WAL__PACE_CONTINUE,
+    WAL__PACE_PAUSE, /* sync, and leave the disk to others for a while */
+    WAL__PACE_STOP   /* no more of them */
 };
 
 struct wal__pacer {
@@ -69,12 +69,11 @@ struct wal__pacer {
  * first `zeroed` bytes are written, or as many of them as the pacer wants
  * (null: all at once), the rest is only reserved. Durable on return.
  */
-enum wal_status wal__segment_make(const struct wal__env *env,
-                                  const char *directory,
-                                  const struct wal__segment_header *header,
-                                  uint64_t zeroed,
-                                  const struct wal__pacer *pacer,
-                                  struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__segment_preallocate(const struct wal__env *env, const char *directory,
+                         const struct wal__segment_header *header,
+                         uint64_t zeroed, const struct wal__pacer *pacer,
+                         struct wal_error *error) WAL_MUST_USE;
 
 /* Makes a segment whose content is complete: `size` bytes behind its header,
  * OPEN first. It gets its name when all is synced. Durable on success; after a
@@ -93,9 +92,9 @@ void wal__segment_close(struct wal__segment *segment);
 /* Closes the file of a segment that is not written any more: a map does not
  * need it, and a store may have more segments than a process may have files.
  * No other thread may read the segment by pread at the same time. */
-void wal__segment_park(struct wal__segment *segment);
-enum wal_status wal__segment_unpark(struct wal__segment *segment,
-                                    struct wal_error *error) WAL_MUST_USE;
+void wal__segment_release_file(struct wal__segment *segment);
+enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
+                                         struct wal_error *error) WAL_MUST_USE;
 
 /* The whole segment, read only; null with *error set on failure. */
 const uint8_t *wal__segment_map(struct wal__segment *segment,

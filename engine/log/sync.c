@@ -12,8 +12,8 @@
 #include "engine/log/log.h"
 
 enum {
-    WRITE_BEHIND = 4 * 1024 * 1024,
-    SYNC_SMALL = 1024 * 1024 /* what syncs usually have to write */
+    WRITE_BEHIND_SIZE = 4 * 1024 * 1024,
+    SMALL_SYNC_SIZE = 1024 * 1024 /* what syncs usually have to write */
 };
 
 void wal__log_poison(struct wal__log *log)
@@ -27,7 +27,7 @@ enum wal_status wal__log_check_poison(const struct wal__log *log,
     if (atomic_load(&log->shared->poison) == 0) {
         return WAL_OK;
     }
-    return wal__fail(error, WAL_EPOISONED, 0, NULL, 0,
+    return wal__fail(error, WAL_EPOISONED,
                      "a write or sync of the store failed; what it covered is "
                      "unknown; reads go on, and the next append heals it");
 }
@@ -35,7 +35,7 @@ enum wal_status wal__log_check_poison(const struct wal__log *log,
 void wal__log_set_durable(struct wal__log *log, uint64_t position)
 {
     atomic_store(&log->shared->durable, position);
-    wal__control_tell(log->control, log->stream, WAL__FOLLOW_DURABLE);
+    wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_DURABLE);
 }
 
 /* Syncs the segment that holds the written end. */
@@ -65,70 +65,71 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
 
 /* The sync turn is held: a name that is there all the same is that of who died
  * at it, and what that sync covered is unknown. */
-static void notice_death(struct wal__log *log)
+static void poison_if_syncer_died(struct wal__log *log)
 {
-    if (atomic_load(&log->shared->syncing) != 0) {
+    if (atomic_load(&log->shared->syncing_pid) != 0) {
         wal__log_poison(log);
-        atomic_store(&log->shared->syncing, 0);
+        atomic_store(&log->shared->syncing_pid, 0);
     }
 }
 
-void wal__log_find_death(struct wal__log *log)
+void wal__log_check_dead_syncer(struct wal__log *log)
 {
-    uint64_t lock = WAL__LOCK_SYNC + log->stream;
+    uint64_t lock = WAL__LOCK_SYNC + log->log_id;
     int ignored = 0;
 
     /* A mutex that is taken is that of a thread that syncs. */
-    if (atomic_load(&log->shared->syncing) == 0 ||
+    if (atomic_load(&log->shared->syncing_pid) == 0 ||
         pthread_mutex_trylock(&log->sync_mutex) != 0) {
         return;
     }
-    if (wal__control_lock_free(log->control, lock, log->stream, &ignored) ==
+    if (wal__control_try_lock(log->control, lock, log->log_id, &ignored) ==
         WAL_OK) {
-        notice_death(log);
-        wal__control_unlock(log->control, lock, log->stream);
+        poison_if_syncer_died(log);
+        wal__control_unlock(log->control, lock, log->log_id);
     }
     pthread_mutex_unlock(&log->sync_mutex);
 }
 
 /* The sync turn is held: syncs and publishes. */
-static enum wal_status take_turn(struct wal__log *log, struct wal_error *error)
+static enum wal_status sync_and_publish(struct wal__log *log,
+                                        struct wal_error *error)
 {
-    struct wal__control_stream *shared = log->shared;
+    struct wal__control_log *shared = log->shared;
     const struct wal__io *io = log->env->io;
     uint64_t begin, written, durable;
     enum wal_status status;
     int err = 0;
 
-    notice_death(log);
+    poison_if_syncer_died(log);
     status = wal__log_check_poison(log, error);
     if (status != WAL_OK) {
         return status;
     }
-    begin = io->ticks_ns(io->ctx);
-    atomic_store(&shared->syncing, log->control->process_id);
+    begin = io->monotonic_ns(io->ctx);
+    atomic_store(&shared->syncing_pid, log->control->process_id);
     written = atomic_load(&shared->written);
     durable = atomic_load(&shared->durable);
     status = sync_written(log, written, &err);
-    if (written - durable < SYNC_SMALL) {
-        atomic_store(&log->sync_ns, io->ticks_ns(io->ctx) - begin);
+    if (written - durable < SMALL_SYNC_SIZE) {
+        atomic_store(&log->last_sync_ns, io->monotonic_ns(io->ctx) - begin);
     }
     if (status == WAL_OK) {
         wal__log_set_durable(log, written);
     } else {
         wal__log_poison(log);
-        status = wal__fail(error, WAL_EPOISONED, err, NULL, 0,
-                           "a sync failed; what it covered is unknown: open "
-                           "the store again and ask by id");
+        status = wal__fail_at(error, WAL_EPOISONED, err, NULL, 0,
+                              "a sync failed; what it covered is unknown: open "
+                              "the store again and ask by id");
     }
-    atomic_store(&shared->syncing, 0);
+    atomic_store(&shared->syncing_pid, 0);
     return status;
 }
 
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error)
 {
-    uint64_t lock = WAL__LOCK_SYNC + log->stream;
+    uint64_t lock = WAL__LOCK_SYNC + log->log_id;
     enum wal_status status;
 
     if (position == UINT64_MAX) {
@@ -142,8 +143,8 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
         status = wal__log_check_poison(log, error);
         goto done;
     }
-    status = wal__control_lock_unless(log->control, lock, log->stream, position,
-                                      error);
+    status = wal__control_lock_unless_durable(log->control, lock, log->log_id,
+                                              position, error);
     if (status == WAL_END) {
         status = wal__log_check_poison(log, error);
         goto done;
@@ -151,75 +152,77 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
     if (status != WAL_OK) {
         /* What waits for this is written: no answer may say that it is not. */
         if (status != WAL_ELOCKED) {
-            status = wal__fail(error, WAL_EIO, 0, log->control->path, lock,
-                               "cannot take the sync turn; whether what was "
-                               "written is durable is unknown");
+            status = wal__fail_at(error, WAL_EIO, 0, log->control->path, lock,
+                                  "cannot take the sync turn; whether what was "
+                                  "written is durable is unknown");
         }
         goto done;
     }
     if (atomic_load(&log->shared->durable) < position) {
-        status = take_turn(log, error);
+        status = sync_and_publish(log, error);
     }
-    wal__control_unlock(log->control, lock, log->stream);
+    wal__control_unlock(log->control, lock, log->log_id);
 
 done:
     pthread_mutex_unlock(&log->sync_mutex);
     return status;
 }
 
-bool wal__log_lags(const struct wal__log *log)
+bool wal__log_needs_write_behind(const struct wal__log *log)
 {
     uint64_t written = atomic_load(&log->shared->written);
     uint64_t durable = atomic_load(&log->shared->durable);
 
     return wal__position_segment(written) == wal__position_segment(durable) &&
-           written >= durable + WRITE_BEHIND;
+           written >= durable + WRITE_BEHIND_SIZE;
 }
 
 void wal__log_write_behind(struct wal__log *log)
 {
-    if (wal__log_lags(log) && wal__log_check_poison(log, NULL) == WAL_OK) {
+    if (wal__log_needs_write_behind(log) &&
+        wal__log_check_poison(log, NULL) == WAL_OK) {
         (void)!wal__log_sync(log, atomic_load(&log->shared->written), NULL);
     }
 }
 
-enum wal_status wal__log_lease(struct wal__log *log, struct wal_error *error)
+enum wal_status wal__log_lock_append(struct wal__log *log,
+                                     struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    if (!log->passed_on) {
-        status = wal__control_lock(log->control, WAL__LOCK_LEASE + log->stream,
-                                   log->stream, error);
+    if (!log->append_lock_retained) {
+        status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id,
+                                   log->log_id, error);
     }
-    log->passed_on = false;
+    log->append_lock_retained = false;
     if (status == WAL_OK) {
-        status = wal__control_check_often(log->control, error);
+        status = wal__control_check_ratelimited(log->control, error);
         if (status != WAL_OK) {
-            wal__log_release(log);
+            wal__log_unlock_append(log);
         }
     }
     return status;
 }
 
-void wal__log_release(struct wal__log *log)
+void wal__log_unlock_append(struct wal__log *log)
 {
-    wal__control_unlock(log->control, WAL__LOCK_LEASE + log->stream,
-                        log->stream);
+    wal__control_unlock(log->control, WAL__LOCK_APPEND + log->log_id,
+                        log->log_id);
 }
 
-void wal__log_pass_on(struct wal__log *log)
+void wal__log_retain_append_lock(struct wal__log *log)
 {
-    log->passed_on = !wal__control_wanted(
-        log->control, WAL__LOCK_LEASE + log->stream, log->stream);
-    if (!log->passed_on) {
-        wal__log_release(log);
+    log->append_lock_retained = !wal__control_has_waiters(
+        log->control, WAL__LOCK_APPEND + log->log_id, log->log_id);
+    if (!log->append_lock_retained) {
+        wal__log_unlock_append(log);
     }
 }
 
-void wal__log_end_lease(struct wal__log *log)
+void wal__log_release_retained_lock(struct wal__log *log)
 {
-    if (log->passed_on) {
-        log->passed_on = false;
-        wal__log_release(log);
+    if (log->append_lock_retained) {
+        log->append_lock_retained = false;
+        wal__log_unlock_append(log);
     }
 }

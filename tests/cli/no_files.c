@@ -114,29 +114,29 @@ static void write_batches(struct wal_session *session)
 
 static void read_entries(struct wal_session *session)
 {
-    const struct wal_iter_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_ITER_REDACTED};
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_REDACTED};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_head head = {.struct_size = sizeof(head)};
-    struct wal_iter *iter = NULL;
-    struct wal_heads *heads = NULL;
+    struct wal_entry_cursor *iter = NULL;
+    struct wal_head_cursor *heads = NULL;
     enum wal_status status;
     char id[256];
 
-    EXPECT(WAL_OK, wal_iter_open(session, &options, &iter, &error));
-    EXPECT(gone, wal_iter_get(iter, text("a"), &entry, &error));
-    while (wal_iter_remaining(iter) > 0) {
-        EXPECT(WAL_OK, wal_iter_next(iter, &entry, &error));
+    EXPECT(WAL_OK, wal_entry_cursor_open(session, &options, &iter, &error));
+    EXPECT(gone, wal_entry_cursor_get(iter, text("a"), &entry, &error));
+    while (wal_entry_cursor_remaining(iter) > 0) {
+        EXPECT(WAL_OK, wal_entry_cursor_next(iter, &entry, &error));
     }
-    EXPECT(WAL_END, wal_iter_next(iter, &entry, &error));
-    wal_iter_close(iter);
+    EXPECT(WAL_END, wal_entry_cursor_next(iter, &entry, &error));
+    wal_entry_cursor_close(iter);
     EXPECT(gone, wal_head_get(session, 0, text("h"), id, &error));
-    EXPECT(WAL_OK, wal_heads_open(session, &heads, &error));
+    EXPECT(WAL_OK, wal_head_cursor_open(session, &heads, &error));
     do {
-        status = wal_heads_next(heads, &head, &error);
+        status = wal_head_cursor_next(heads, &head, &error);
     } while (status == WAL_OK);
     EXPECT(WAL_END, status);
-    wal_heads_close(heads);
+    wal_head_cursor_close(heads);
 }
 
 static void use_documents(struct wal_store *store, struct wal_session *session)
@@ -144,17 +144,17 @@ static void use_documents(struct wal_store *store, struct wal_session *session)
     const struct wal_doc put = {
         .struct_size = sizeof(put), .key = text("k"), .value = text("{}")};
     struct wal_doc doc = {.struct_size = sizeof(doc)};
-    struct wal_docs *docs = NULL;
+    struct wal_doc_cursor *docs = NULL;
     enum wal_status status;
 
     EXPECT(WAL_OK, wal_doc_put(store, session, &put, NULL, &error));
-    EXPECT(WAL_OK, wal_docs_open(store, session, NULL, &docs, &error));
-    EXPECT(gone, wal_docs_get(docs, text("k"), 0, &doc, &error));
+    EXPECT(WAL_OK, wal_doc_cursor_open(store, session, NULL, &docs, &error));
+    EXPECT(gone, wal_doc_cursor_get(docs, text("k"), 0, &doc, &error));
     do {
-        status = wal_docs_next(docs, &doc, &error);
+        status = wal_doc_cursor_next(docs, &doc, &error);
     } while (status == WAL_OK);
     EXPECT(WAL_END, status);
-    wal_docs_close(docs);
+    wal_doc_cursor_close(docs);
     EXPECT(WAL_OK, wal_doc_delete(store, session, &put, NULL, &error));
 }
 
@@ -182,16 +182,16 @@ static void use_blobs(struct wal_store *store)
     }
 }
 
-static void use_changes(struct wal_file_changes *changes)
+static void use_changes(struct wal_file_change_cursor *changes)
 {
-    struct wal_changes_info info = {.struct_size = sizeof(info)};
+    struct wal_file_changes_info info = {.struct_size = sizeof(info)};
     struct wal_file_change change = {.struct_size = sizeof(change)};
 
     if (changes != NULL) {
-        EXPECT(WAL_OK, wal_file_changes_status(changes, &info, &error));
-        EXPECT(WAL_END, wal_file_changes_next(changes, &change, &error));
+        EXPECT(WAL_OK, wal_file_changes_get_info(changes, &info, &error));
+        EXPECT(WAL_END, wal_file_change_cursor_next(changes, &change, &error));
     }
-    wal_file_changes_close(changes);
+    wal_file_change_cursor_close(changes);
 }
 
 /* Without a path that names one, no file is looked at. */
@@ -201,34 +201,34 @@ static void use_checkpoints(struct wal_session *session)
         .struct_size = sizeof(options), .id = text("c"), .root = text("/")};
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file file = {.struct_size = sizeof(file)};
-    struct wal_checkpoints *checkpoints = NULL;
-    struct wal_checkpoint *checkpoint = NULL;
-    struct wal_file_changes *changes = NULL;
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    struct wal_file_cursor *checkpoint = NULL;
+    struct wal_file_change_cursor *changes = NULL;
 
     EXPECT(WAL_OK, wal_checkpoint_create(session, NULL, 0, &options,
                                          &checkpoint, &error));
-    EXPECT(WAL_OK, wal_checkpoint_status(checkpoint, &info, &error));
-    EXPECT(WAL_END, wal_checkpoint_next(checkpoint, &file, &error));
-    wal_checkpoint_close(checkpoint);
+    EXPECT(WAL_OK, wal_checkpoint_get_info(checkpoint, &info, &error));
+    EXPECT(WAL_END, wal_file_cursor_next(checkpoint, &file, &error));
+    wal_file_cursor_close(checkpoint);
     EXPECT(WAL_OK, wal_checkpoint_import(session, NULL, 0, &options,
                                          &checkpoint, &error));
-    wal_checkpoint_close(checkpoint);
+    wal_file_cursor_close(checkpoint);
     checkpoint = NULL;
     EXPECT(WAL_OK,
            wal_checkpoint_import(session, NULL, 0, &options, NULL, &error));
-    EXPECT(gone, wal_checkpoint_open(session, text("c"), &checkpoint, &error));
-    wal_checkpoint_close(checkpoint);
-    EXPECT(WAL_OK, wal_checkpoints_open(session, &checkpoints, &error));
+    EXPECT(gone, wal_file_cursor_open(session, text("c"), &checkpoint, &error));
+    wal_file_cursor_close(checkpoint);
+    EXPECT(WAL_OK, wal_checkpoint_cursor_open(session, &checkpoints, &error));
     EXPECT(gone == WAL_OK ? WAL_OK : WAL_END,
-           wal_checkpoints_next(checkpoints, &info, &error));
-    wal_checkpoints_close(checkpoints);
+           wal_checkpoint_cursor_next(checkpoints, &info, &error));
+    wal_checkpoint_cursor_close(checkpoints);
     EXPECT(gone, wal_checkpoint_diff(session, text("c"), text("c"), &changes,
                                      &error));
     use_changes(changes);
-    EXPECT(WAL_OK, wal_session_changes(session, &changes, &error));
+    EXPECT(WAL_OK, wal_session_diff(session, &changes, &error));
     use_changes(changes);
     EXPECT(WAL_OK, wal_checkpoint_delete(session, text("c"), &error));
-    EXPECT(WAL_OK, wal_session_checkpointing(session, 0, &error));
+    EXPECT(WAL_OK, wal_session_set_checkpointing(session, 0, &error));
 }
 
 static void use_rewind(struct wal_session *session)
@@ -238,7 +238,7 @@ static void use_rewind(struct wal_session *session)
     struct wal_rewind_answer *answer = NULL;
 
     EXPECT(WAL_OK, wal_rewind(session, text("none"), NULL, &answer, &error));
-    EXPECT(WAL_OK, wal_rewind_status(answer, &info, &error));
+    EXPECT(WAL_OK, wal_rewind_get_info(answer, &info, &error));
     EXPECT(WAL_ENOTFOUND, (enum wal_status)info.status);
     EXPECT(WAL_END, wal_rewind_next(answer, &change, &error));
     wal_rewind_close(answer);
@@ -261,9 +261,9 @@ static void use_views(struct wal_store *store, struct wal_session *session)
                                                  text(wal_view_dialect(0)),
                                              .put = count_bytes,
                                              .ctx = &bytes};
-    struct wal_view_report report = {.struct_size = sizeof(report)};
-    struct wal_view_import_report taken = {.struct_size = sizeof(taken)};
-    struct wal_view_place place = {.struct_size = sizeof(place)};
+    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
+    struct wal_view_import_result taken = {.struct_size = sizeof(taken)};
+    struct wal_view_info place = {.struct_size = sizeof(place)};
     struct wal_view *view = NULL;
     const char *name = NULL;
     uint64_t count = 0;
@@ -285,7 +285,7 @@ static void use_views(struct wal_store *store, struct wal_session *session)
         wal_view_find(store, text(gone == WAL_OK ? "" : "v"), &place, &error));
     EXPECT(gone == WAL_OK ? WAL_EINVAL : WAL_OK,
            wal_view_import(view, &taken, &error));
-    EXPECT(WAL_END, wal_view_odd(view, 0, &count, &name, &error));
+    EXPECT(WAL_END, wal_view_issue(view, 0, &count, &name, &error));
     wal_view_close(view);
 }
 
@@ -293,13 +293,13 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_resume_options resume = {.struct_size = sizeof(resume),
                                               .from = WAL_RESUME_ID,
-                                              .how = WAL_RESUME_FORK,
+                                              .mode = WAL_RESUME_FORK,
                                               .id = text("s")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_migration migration = {.struct_size = sizeof(migration)};
+    struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
     struct wal_session *other = NULL;
 
-    EXPECT(WAL_OK, wal_session_status(session, &info, &error));
+    EXPECT(WAL_OK, wal_session_get_info(session, &info, &error));
     EXPECT(WAL_OK, wal_session_claim(session, &error));
     EXPECT(WAL_OK, wal_session_unclaim(session, &error));
     EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
@@ -310,7 +310,7 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     EXPECT(WAL_OK, wal_session_resume(store, &resume, &other, &error));
     wal_session_close(other);
     other = NULL;
-    EXPECT(gone, wal_session_latest(store, text(""), &other, &error));
+    EXPECT(gone, wal_session_open_latest(store, text(""), &other, &error));
     wal_session_close(other);
     EXPECT(WAL_OK, wal_session_fork(session, text(""), NULL, &other, &error));
     EXPECT(WAL_OK, wal_session_accept_damage(other, &error));
@@ -322,8 +322,8 @@ static void use_store(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session_info session = {.struct_size = sizeof(session)};
-    struct wal_list *list = NULL;
-    char cursor[WAL_CURSOR_SIZE];
+    struct wal_session_cursor *list = NULL;
+    char cursor[WAL_CURSOR_TEXT_SIZE];
     uint64_t sequence = 0;
     enum wal_status status;
     int32_t event = -1;
@@ -332,15 +332,15 @@ static void use_store(struct wal_store *store)
     EXPECT(gone == WAL_OK ? WAL_OK : WAL_EBUSY,
            wal_store_wait(store, &sequence, WAL_DURABLE, 1, &error));
     EXPECT(WAL_OK, wal_sync(store, &error));
-    EXPECT(WAL_OK, wal_store_status(store, &info, &error));
+    EXPECT(WAL_OK, wal_store_get_info(store, &info, &error));
     EXPECT(WAL_OK, wal_store_accept_damage(store, &error));
-    EXPECT(WAL_OK, wal_list_open(store, NULL, &list, &error));
+    EXPECT(WAL_OK, wal_session_cursor_open(store, NULL, &list, &error));
     do {
-        status = wal_list_next(list, &session, &error);
+        status = wal_session_cursor_next(list, &session, &error);
     } while (status == WAL_OK);
     EXPECT(WAL_END, status);
-    EXPECT(WAL_OK, wal_list_cursor(list, cursor, &error));
-    wal_list_close(list);
+    EXPECT(WAL_OK, wal_session_cursor_encode(list, cursor, &error));
+    wal_session_cursor_close(list);
     EXPECT(WAL_OK, wal_store_eventfd(store, &event, &error));
     if (event < 0 || wal_version()[0] == '\0' ||
         wal_status_text(WAL_OK)[0] == '\0' ||

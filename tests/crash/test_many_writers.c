@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 
 enum {
     THREADS = 4,
@@ -165,15 +165,16 @@ static void read_id(struct wal_slice id, uint32_t *life, uint32_t *thread,
 static void check_session(struct wal_session *session,
                           uint32_t (*seen)[THREADS])
 {
-    const struct wal_iter_options options = {.struct_size = sizeof(options),
-                                             .mode = WAL_ITER_ALL};
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry parent = {.struct_size = sizeof(parent)};
-    struct wal_iter *iter = NULL;
+    struct wal_entry_cursor *iter = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_iter_open(session, &options, &iter, NULL), WAL_OK);
-    while ((status = wal_iter_next(iter, &entry, NULL)) == WAL_OK) {
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+                     WAL_OK);
+    while ((status = wal_entry_cursor_next(iter, &entry, NULL)) == WAL_OK) {
         uint32_t life;
         uint32_t thread;
         uint32_t number;
@@ -184,8 +185,9 @@ static void check_session(struct wal_session *session,
         assert_int_equal(number, seen[life][thread]);
         seen[life][thread]++;
         if (entry.parent_id.size > 0) {
-            assert_int_equal(wal_iter_get(iter, entry.parent_id, &parent, NULL),
-                             WAL_OK);
+            assert_int_equal(
+                wal_entry_cursor_get(iter, entry.parent_id, &parent, NULL),
+                WAL_OK);
             assert_true(parent.sequence < entry.sequence);
         }
         if (thread % 2 == 1) { /* "TAIL" */
@@ -197,7 +199,7 @@ static void check_session(struct wal_session *session,
         }
     }
     assert_int_equal(status, WAL_END);
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
 }
 
 static void check_all(const struct counts *counts, uint32_t lives,

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 #include "tests/lib/rewind_kit.h"
 
 enum {
@@ -65,7 +65,7 @@ static void make_state(int state)
             continue;
         }
         tree_put_bytes(path, data, fill(data, i, state));
-        tree_mode(path, state == 0 ? 0644 : 0755);
+        tree_chmod(path, state == 0 ? 0644 : 0755);
     }
 }
 
@@ -192,10 +192,10 @@ static void check_tree(uint32_t round)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_session(store, "s");
-    struct kit_answer answer = kit_rewind(session, "none such");
+    struct kit_rewind_result answer = kit_rewind(session, "none such");
     int state = count_files(0) > count_files(1) ? 0 : 1;
 
-    kit_refused(&answer, WAL_ENOTFOUND, "none such");
+    assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
     assert_int_equal(answer.info.changed_elsewhere, 0);
     if (count_files(state) != FILES) {
         fail_msg("round %u: %d files are as c0 has them, %d as c1", round,

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 
 enum {
     THREADS = 3,
@@ -198,7 +198,7 @@ static void live_and_die(struct run *run, struct ledger *ledger)
 }
 
 /* An acknowledged batch is there, with its content. */
-static void check_report(struct wal_iter *const *iters,
+static void check_report(struct wal_entry_cursor *const *iters,
                          const struct report *report, char *payload)
 {
     for (uint32_t i = 0; i < report->count; i++) {
@@ -208,8 +208,8 @@ static void check_report(struct wal_iter *const *iters,
         uint32_t size;
 
         name_entry(id, report, i);
-        if (wal_iter_get(iters[report->session], kit_text(id), &entry,
-                         &error) != WAL_OK) {
+        if (wal_entry_cursor_get(iters[report->session], kit_text(id), &entry,
+                                 &error) != WAL_OK) {
             fail_msg("acknowledged, and lost: %s in s%u: %s", id,
                      report->session, error.text);
         }
@@ -220,7 +220,7 @@ static void check_report(struct wal_iter *const *iters,
 }
 
 /* Walks a session: entries of a batch follow each other, and all are there. */
-static void walk(struct wal_iter *iter, int session)
+static void walk(struct wal_entry_cursor *iter, int session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
@@ -229,7 +229,7 @@ static void walk(struct wal_iter *iter, int session)
     unsigned count = 0;
     char batch[64] = "";
 
-    while ((status = wal_iter_next(iter, &entry, &error)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
         char id[64] = "";
         char *item;
         char *all;
@@ -265,7 +265,7 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
                            size_t from, bool *all_are_there)
 {
     struct wal_session *sessions[SESSIONS] = {NULL};
-    struct wal_iter *iters[SESSIONS] = {NULL};
+    struct wal_entry_cursor *iters[SESSIONS] = {NULL};
     char *payload = malloc(200000);
 
     assert_non_null(payload);
@@ -277,8 +277,8 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
             WAL_OK) {
             continue;
         }
-        assert_int_equal(wal_iter_open(sessions[i], NULL, &iters[i], NULL),
-                         WAL_OK);
+        assert_int_equal(
+            wal_entry_cursor_open(sessions[i], NULL, &iters[i], NULL), WAL_OK);
         walk(iters[i], i);
         *all_are_there = i == SESSIONS - 1;
     }
@@ -287,7 +287,7 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
         check_report(iters, &ledger->reports[i], payload);
     }
     for (int i = 0; i < SESSIONS; i++) {
-        wal_iter_close(iters[i]);
+        wal_entry_cursor_close(iters[i]);
         wal_session_close(sessions[i]);
     }
     free(payload);
@@ -299,7 +299,7 @@ static void check_store(const struct ledger *ledger, size_t from,
     struct wal_store *store = kit_store();
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_status(store, &info, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
     assert_int_equal(info.status, WAL_OK);
     assert_int_not_equal(info.tail, WAL_TAIL_DAMAGED);
     assert_int_not_equal(info.tail, WAL_TAIL_AMBIGUOUS);

@@ -8,7 +8,7 @@
 
 #include <sys/wait.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 
 enum what_follows {
     NOTHING,
@@ -42,7 +42,7 @@ static int flush_and_die(const char *dialect, unsigned at, bool in_write)
 {
     struct death death = {.at = at, .in_write = in_write};
     const struct wal__view_env env = {
-        .heap = &wal__heap_libc, .step = die, .ctx = &death};
+        .heap = &wal__heap_libc, .fault_hook = die, .ctx = &death};
     const struct wal_view_options options = {.struct_size = sizeof(options),
                                              .dialect = kit_text(dialect),
                                              .root = kit_text("root")};
@@ -115,10 +115,10 @@ static bool die_once(const char *dialect, bool has_view, unsigned at,
                          WAL_OK);
     }
     (void)view_kit_export(store, session, dialect, "root");
-    view_kit_expect_whole(store, session, dialect, "root");
+    view_kit_assert_full_export(store, session, dialect, "root");
     expect_clean();
     if (what == REDACTED) {
-        assert_false(view_kit_holds("root", "a secret"));
+        assert_false(view_kit_contains("root", "a secret"));
     }
     wal_session_close(session);
     kit_close(store);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/file_list.h"
+#include "format/index/file_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +25,7 @@ static void check_file(const struct wal__file_record *file, const uint8_t *at)
 
     require(encoded != NULL);
     require(file->path.data == at + size - file->path.size);
-    require(wal__file_path_is_plain(file->path));
+    require(wal__file_path_is_normalized(file->path));
     wal__file_record_encode(file, encoded);
     require(memcmp(encoded, at, size) == 0);
     free(encoded);
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     wal__file_list_encode_head(list.count, list.boot, head);
     require(memcmp(head, data, wal__file_list_head_size()) == 0);
-    while (list.left > 0) {
+    while (list.remaining > 0) {
         const uint8_t *at = list.rest.data;
 
         if (wal__file_list_next(&list, &file) != WAL__FMT_OK) {

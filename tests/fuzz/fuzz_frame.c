@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/bytes.h"
-#include "format/crc32.h"
-#include "format/frame.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,12 +39,12 @@ static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt,
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
-    require(wal__frame_span(frame.stored_size) <= size);
+    require(wal__frame_total_size(frame.stored_size) <= size);
     again = frame;
     wal__frame_encode(&again, salt, offset, header);
     require(memcmp(header, at, sizeof(header)) == 0);
     require(again.header_crc == frame.header_crc);
-    (void)wal__frame_chain(0, &frame);
+    (void)wal__frame_chain_crc(0, &frame);
     return wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
 }
 

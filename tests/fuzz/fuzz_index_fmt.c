@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "engine/index/catalogue.h"
-#include "format/bytes.h"
-#include "format/crc32.h"
-#include "format/index_fmt.h"
-#include "format/pack_index.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/index/index_fmt.h"
+#include "format/index/pack_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -112,16 +112,16 @@ static enum wal_status append(void *ctx, const void *data, size_t size)
 static void list(const struct wal__catalogue *catalogue,
                  const struct wal__catalogue_filter *filter)
 {
-    struct wal__catalogue_cursor cursor;
+    struct wal__catalogue_iter cursor;
     struct wal__summary summary;
 
-    if (wal__catalogue_cursor_init(&cursor, catalogue, filter) != WAL_OK) {
+    if (wal__catalogue_iter_init(&cursor, catalogue, filter) != WAL_OK) {
         return;
     }
-    while (wal__catalogue_cursor_next(&cursor, catalogue, &summary) == WAL_OK) {
+    while (wal__catalogue_iter_next(&cursor, catalogue, &summary) == WAL_OK) {
         require(wal__summary_is_valid(&summary));
     }
-    wal__catalogue_cursor_deinit(&cursor);
+    wal__catalogue_iter_deinit(&cursor);
 }
 
 /* What every session says of itself is asked for, and some are put. */
@@ -163,8 +163,8 @@ static void read_snapshot(struct wal__span bytes)
         return;
     }
     wal__catalogue_init(&catalogue, &wal__heap_libc);
-    if (wal__catalogue_adopt(&catalogue, bytes, bytes.data + CATALOGUE_UUID) !=
-        WAL_OK) {
+    if (wal__catalogue_attach_snapshot(&catalogue, bytes,
+                                       bytes.data + CATALOGUE_UUID) != WAL_OK) {
         return;
     }
     ask(&catalogue);
@@ -172,9 +172,9 @@ static void read_snapshot(struct wal__span bytes)
     if (wal__catalogue_write(&catalogue, &catalogue.header, append, &out) ==
         WAL_OK) {
         wal__catalogue_init(&again, &wal__heap_libc);
-        require(wal__catalogue_adopt(&again,
-                                     (struct wal__span){out.data, out.size},
-                                     catalogue.header.uuid) == WAL_OK);
+        require(wal__catalogue_attach_snapshot(
+                    &again, (struct wal__span){out.data, out.size},
+                    catalogue.header.uuid) == WAL_OK);
         require(again.session_count == catalogue.session_count);
         wal__catalogue_deinit(&again);
     }

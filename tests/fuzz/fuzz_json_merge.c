@@ -1,5 +1,5 @@
 /*
- * fuzz_json_merge: any bytes as target and patch, and as a user's message.
+ * fuzz_json_merge.c - any bytes as target and patch, and as a user's message.
  *
  * An input is the target, a zero byte, and the patch. Checks that a merge is
  * refused exactly when a text is no JSON, that its result is JSON within the
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/jsonl/first_text.h"
-#include "format/jsonl/json_merge.h"
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
+#include "format/json/json_merge.h"
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+#include "format/model/first_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -70,7 +70,7 @@ static void check_text(struct wal__span payload)
     check(text.size > 0 && text.size <= sizeof(out));
     check(out[0] != ' ' && out[text.size - 1] != ' ');
     check(wal__json_escaped_size(text, &escaped) == WAL__JSON_OK);
-    check(payload.size > WAL__FIRST_TEXT_LOOK || is_json(payload));
+    check(payload.size > WAL__FIRST_TEXT_SCAN_MAX || is_json(payload));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /*
- * fuzz_json_scan: any bytes to the scanner.
+ * fuzz_json_scan.c - any bytes to the scanner.
  *
  * Checks that the ways to scan a text agree on it: validate, the cursor and
  * members give one status and one offset; each value's span is a text itself;
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/jsonl/json_scan.h"
-#include "format/jsonl/json_value.h"
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

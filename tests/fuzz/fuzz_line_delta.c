@@ -1,5 +1,5 @@
 /*
- * fuzz_line_delta: a line told by another, and chunks of any bytes.
+ * fuzz_line_delta.c - a line told by another, and chunks of any bytes.
  *
  * An input is a line, a byte 0xff, and the line it is told by. Checks that what
  * is told is read back as the line, also where the other one is seen through a
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/jsonl/line_delta.h"
+#include "engine/convert/copy/line_delta.h"
 
 enum {
     LINE_MAX_SIZE = 1 << 16
@@ -46,38 +46,40 @@ static size_t read_back(const struct wal__delta_chunk *chunk,
                         uint8_t *line, uint8_t *found)
 {
     struct wal__delta_reader reader = {
-        .steps = {chunk->steps, chunk->step_size},
+        .ops = {chunk->ops, chunk->ops_size},
         .text = {chunk->text, chunk->text_size},
-        .uuids = {chunk->uuids[0], chunk->uuid_count * WAL__DELTA_UUID},
+        .uuids = {chunk->uuids[0], chunk->uuid_count * WAL__DELTA_UUID_SIZE},
         .checks = {chunk->checks, chunk->line_count},
     };
-    struct wal__delta_piece piece;
-    enum wal__delta_kind kind;
+    struct wal__delta_op piece;
+    enum wal__delta_line_kind kind;
     size_t size = 0;
     uint64_t at = 0;
 
-    check(wal__delta_line(&reader, &kind) && kind == WAL__DELTA_NEXT);
+    check(wal__delta_decode_line(&reader, &kind) &&
+          kind == WAL__DELTA_LINE_NEXT);
     do {
-        check(wal__delta_next(&reader, &piece));
-        if (piece.step == WAL__DELTA_COPY) {
+        check(wal__delta_decode_op(&reader, &piece));
+        if (piece.opcode == WAL__DELTA_OP_COPY) {
             check(piece.size <= original_size - at);
             memcpy(line + size, original + at, (size_t)piece.size);
             size += (size_t)piece.size;
         }
-        if (piece.step == WAL__DELTA_COPY || piece.step == WAL__DELTA_SKIP) {
+        if (piece.opcode == WAL__DELTA_OP_COPY ||
+            piece.opcode == WAL__DELTA_OP_SKIP) {
             at += piece.size;
-        } else if (piece.step == WAL__DELTA_TEXT) {
+        } else if (piece.opcode == WAL__DELTA_OP_INSERT) {
             memcpy(line + size, piece.text.data, piece.text.size);
             size += piece.text.size;
-        } else if (piece.step == WAL__DELTA_UUID_HERE) {
+        } else if (piece.opcode == WAL__DELTA_OP_UUID_NEARBY) {
             uint64_t from = at + (uint64_t)piece.offset;
 
             check(from + WAL__UUID_TEXT_SIZE <= original_size);
             memcpy(line + size, original + from, WAL__UUID_TEXT_SIZE);
             size += WAL__UUID_TEXT_SIZE;
         }
-    } while (piece.step != WAL__DELTA_END);
-    check(at == original_size && reader.steps.size == 0 &&
+    } while (piece.opcode != WAL__DELTA_OP_END);
+    check(at == original_size && reader.ops.size == 0 &&
           reader.text.size == 0 && reader.uuids.size == 0);
     *found = reader.check;
     return size;
@@ -103,14 +105,15 @@ static void check_line(const uint8_t *line, size_t size,
         (void)fill(&window.source, 0);
     }
     memset(&chunk, 0, sizeof(chunk));
-    status = wal__delta_put(&chunk, line, size, &window.source, NULL, 0);
+    status =
+        wal__delta_encode_line(&chunk, line, size, &window.source, NULL, 0);
     if (status == WAL__DELTA_OK) {
         check(read_back(&chunk, original, original_size, back, &found) ==
                   size &&
               memcmp(back, line, size) == 0 &&
-              found == (uint8_t)wal__delta_check(0, line, size));
+              found == (uint8_t)wal__delta_crc(0, line, size));
     } else {
-        check(chunk.step_size == 0 && chunk.text_size == 0 &&
+        check(chunk.ops_size == 0 && chunk.text_size == 0 &&
               chunk.uuid_count == 0 && chunk.line_count == 0);
     }
 }
@@ -119,27 +122,27 @@ static void check_any(const uint8_t *data, size_t size)
 {
     static const uint8_t checks[64];
     struct wal__delta_reader reader = {
-        .steps = {data, size},
+        .ops = {data, size},
         .text = {data, size},
         .uuids = {data, size},
         .checks = {checks, sizeof(checks)},
     };
     struct wal__delta_header header;
-    struct wal__delta_piece piece;
-    enum wal__delta_kind kind;
+    struct wal__delta_op piece;
+    enum wal__delta_line_kind kind;
 
     (void)wal__delta_header_decode(data, size, &header);
-    while (reader.checks.size > 0 && wal__delta_line(&reader, &kind)) {
-        if (kind == WAL__DELTA_OWN) {
+    while (reader.checks.size > 0 && wal__delta_decode_line(&reader, &kind)) {
+        if (kind == WAL__DELTA_LINE_ADDED) {
             continue;
         }
-        check(reader.id_size <= WAL__DELTA_ID);
+        check(reader.id_size <= WAL__DELTA_ID_MAX);
         do {
-            if (!wal__delta_next(&reader, &piece)) {
+            if (!wal__delta_decode_op(&reader, &piece)) {
                 return;
             }
             check(piece.text.size <= size || piece.text.data == reader.uuid);
-        } while (piece.step != WAL__DELTA_END);
+        } while (piece.opcode != WAL__DELTA_OP_END);
     }
 }
 
@@ -152,7 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t line_size = (size_t)(split - data);
         size_t other_size = size - line_size - 1;
 
-        (void)wal__line_is_same(data, line_size, split + 1, other_size);
+        (void)wal__line_matches(data, line_size, split + 1, other_size);
         check_line(data, line_size, split + 1, other_size, false);
         check_line(data, line_size, split + 1, other_size, true);
         check_line(data, line_size, data, line_size, false);

@@ -1,5 +1,5 @@
 /*
- * fuzz_line_diff: any two contents.
+ * fuzz_line_diff.c - any two contents.
  *
  * An input is the content before, a byte 0xff, and the content after. Checks
  * that both ways of counting keep the difference of the lines, that the least
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/session/line_count.h"
+#include "engine/checkpoint/numstat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,7 +31,7 @@ static uint64_t lines_of(struct wal__span content)
 }
 
 static void check_counts(struct wal__span before, struct wal__span after,
-                         struct wal__line_counts counts)
+                         struct wal__numstat counts)
 {
     check(counts.deletions <= lines_of(before));
     check(counts.insertions <= lines_of(after));
@@ -46,18 +46,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *end = size > 0 ? memchr(data, 0xff, size) : NULL;
     struct wal__span before = {data, end != NULL ? (size_t)(end - data) : 0};
     struct wal__span after = {data, size};
-    struct wal__line_counts counts;
-    struct wal__line_counts least;
-    struct wal__line_counts back;
+    struct wal__numstat counts;
+    struct wal__numstat least;
+    struct wal__numstat back;
 
     if (end != NULL) {
         after.data = end + 1;
         after.size = size - before.size - 1;
     }
-    check(wal__line_diff(&wal__heap_libc, before, after, &counts) == WAL_OK);
-    check(wal__line_diff_least(&wal__heap_libc, before, after, &least) ==
+    check(wal__numstat_diff(&wal__heap_libc, before, after, &counts) == WAL_OK);
+    check(wal__numstat_diff_minimal(&wal__heap_libc, before, after, &least) ==
           WAL_OK);
-    check(wal__line_diff_least(&wal__heap_libc, after, before, &back) ==
+    check(wal__numstat_diff_minimal(&wal__heap_libc, after, before, &back) ==
           WAL_OK);
     check(counts.is_binary == least.is_binary);
     if (counts.is_binary) {

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/frame.h"
-#include "format/record.h"
-#include "format/record_blob.h"
-#include "format/segment_fmt.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+#include "format/segment/record_blob.h"
+#include "format/segment/segment_fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,15 +33,15 @@ static void try_open(struct wal__span payload, uint8_t *again)
     struct wal__damage damage[WAL__DAMAGE_MAX];
     struct wal__open_record open;
 
-    if (wal__open_decode(payload, &open) != WAL__FMT_OK) {
+    if (wal__open_record_decode(payload, &open) != WAL__FMT_OK) {
         return;
     }
     require(open.damage_count <= WAL__DAMAGE_MAX);
     for (uint32_t i = 0; i < open.damage_count; i++) {
-        damage[i] = wal__open_damage(&open, i);
+        damage[i] = wal__open_record_damage(&open, i);
     }
-    require(wal__open_size(open.damage_count) == payload.size);
-    wal__open_encode(&open, damage, again);
+    require(wal__open_record_size(open.damage_count) == payload.size);
+    wal__open_record_encode(&open, damage, again);
     require(memcmp(again, payload.data, payload.size) == 0);
 }
 
@@ -86,7 +86,7 @@ static void try_entry(struct wal__span payload, uint8_t *again)
         require(wal__entry_record_size(&entry) == payload.size);
         wal__entry_record_encode(&entry, again);
         require(memcmp(again, payload.data, payload.size) == 0);
-        require(wal__kind_name(wal__kind_of(entry.type)).size <=
+        require(wal__kind_name(wal__kind_from_name(entry.type)).size <=
                 entry.type.size);
     }
 }
@@ -138,26 +138,26 @@ static void try_redact(struct wal__span payload, uint8_t *again)
 static void try_commit(struct wal__span payload, uint8_t *again)
 {
     uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
-    struct wal__commit commit;
+    struct wal__commit_record commit;
 
-    if (wal__commit_decode(payload, &commit) != WAL__FMT_OK) {
+    if (wal__commit_record_decode(payload, &commit) != WAL__FMT_OK) {
         return;
     }
     require(commit.session_count <= WAL__COMMIT_SESSIONS_MAX);
     for (uint32_t i = 0; i < commit.session_count; i++) {
-        sessions[i] = wal__commit_session(&commit, i);
+        sessions[i] = wal__commit_record_session(&commit, i);
     }
-    require(wal__commit_size(commit.session_count) == payload.size);
-    wal__commit_encode(&commit, sessions, again);
+    require(wal__commit_record_size(commit.session_count) == payload.size);
+    wal__commit_record_encode(&commit, sessions, again);
     require(memcmp(again, payload.data, payload.size) == 0);
 }
 
 static void try_seal(struct wal__span payload, uint8_t *again)
 {
-    struct wal__seal seal;
+    struct wal__seal_record seal;
 
-    if (wal__seal_decode(payload, &seal) == WAL__FMT_OK) {
-        wal__seal_encode(&seal, again);
+    if (wal__seal_record_decode(payload, &seal) == WAL__FMT_OK) {
+        wal__seal_record_encode(&seal, again);
         require(memcmp(again, payload.data, payload.size) == 0);
     }
 }
@@ -190,13 +190,13 @@ static void try_chunk(struct wal__span payload, uint8_t *again)
 {
     struct wal__chunk_record chunk;
 
-    if (wal__chunk_decode(payload, &chunk) != WAL__FMT_OK) {
+    if (wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK) {
         return;
     }
-    require(wal__chunk_size(&chunk) == payload.size);
+    require(wal__chunk_record_size(&chunk) == payload.size);
     require(chunk.size <= WAL__CHUNK_MAX);
     require(memcmp(payload.data, again,
-                   wal__chunk_encode_head(&chunk, again)) == 0);
+                   wal__chunk_record_encode_head(&chunk, again)) == 0);
     if (chunk.encoding == WAL__CHUNK_DELTA) {
         walk_blocks(&chunk);
     }
@@ -206,9 +206,9 @@ static void try_blob(struct wal__span payload, uint8_t *again)
 {
     struct wal__blob_record blob;
 
-    if (wal__blob_decode(payload, &blob) == WAL__FMT_OK) {
-        require(wal__blob_size(&blob) == payload.size);
-        wal__blob_encode(&blob, again);
+    if (wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
+        require(wal__blob_record_size(&blob) == payload.size);
+        wal__blob_record_encode(&blob, again);
         require(memcmp(again, payload.data, payload.size) == 0);
     }
 }

@@ -1,6 +1,6 @@
 /*
- * fuzz_scan - the pass over a segment, whatever its bytes are (format/scan.h,
- * SPEC.md 3.4).
+ * fuzz_scan.c - the pass over a segment, whatever its bytes are
+ * (format/segment/scan.h, SPEC.md 3.4).
  *
  * The input is a list of steps: groups to build as a writer would, then
  * changes to the bytes: flips, zeros, copies, raw bytes, frames with valid
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "tests/lib/image.h"
+#include "format/bytes/assert.h"
+#include "tests/lib/segment_image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -94,7 +94,7 @@ static void build(struct image *image, struct input *input)
         } else if (step == 6 && room) {
             image_group(image, take8(input), 1 + take8(input) % 4, true);
         } else if (step == 7 && room && image->frames == 0) {
-            image_mark(image);
+            image_commit_mark(image);
         } else if (step == 8 && room) {
             add_nonsense(image, input);
         } else if (step == 9) {
@@ -108,14 +108,14 @@ static void build(struct image *image, struct input *input)
 }
 
 struct sink {
-    struct wal__scan_facts *facts;
+    struct wal__scan_result *facts;
     uint64_t salt;
     uint64_t sequence; /* last one seen */
     uint64_t offset;   /* behind the last piece */
     uint64_t sum;      /* of all that was seen */
 };
 
-static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
+static bool take_piece(void *ctx, const struct wal__scan_range *piece)
 {
     struct sink *sink = ctx;
     uint64_t at = 0;
@@ -137,14 +137,14 @@ static bool take_piece(void *ctx, const struct wal__scan_piece *piece)
             sink->sequence = frame.sequence;
         }
         sink->sum = sink->sum * 31 + frame.header_crc;
-        at += wal__frame_span(frame.stored_size);
+        at += wal__frame_total_size(frame.stored_size);
     }
     WAL__ASSERT(at == piece->size);
     return true;
 }
 
 static uint64_t scan(struct image *image, const struct wal__scan_start *start,
-                     struct wal__scan_facts *facts)
+                     struct wal__scan_result *facts)
 {
     const struct wal__scan_source source = image_source(image);
     struct sink ctx = {
@@ -171,10 +171,10 @@ static uint64_t scan(struct image *image, const struct wal__scan_start *start,
 
 /* What was found to be the end is one for a scan that begins there. */
 static void scan_from_end(struct image *image,
-                          const struct wal__scan_facts *found)
+                          const struct wal__scan_result *found)
 {
     struct wal__scan_start start = image_start(image);
-    struct wal__scan_facts *facts = malloc(sizeof(*facts));
+    struct wal__scan_result *facts = malloc(sizeof(*facts));
 
     WAL__ASSERT(facts != NULL);
     if (found->verdict == WAL__VERDICT_CLEAN && found->sealed_end == 0 &&
@@ -191,7 +191,7 @@ static void scan_from_end(struct image *image,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct wal__scan_facts *facts = malloc(2 * sizeof(*facts));
+    struct wal__scan_result *facts = malloc(2 * sizeof(*facts));
     struct input input = {data, size};
     struct wal__scan_start start;
     struct image image;

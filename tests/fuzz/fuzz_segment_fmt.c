@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/bytes.h"
-#include "format/crc32.h"
-#include "format/segment_fmt.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/segment_fmt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,14 +16,14 @@
  * have another entry, which their damage is about. The store of format version
  * 0 has alpha, beta and gamma alone.
  */
-#ifndef WAL_TESTS_GOLDEN_CONTENT_H
-#define WAL_TESTS_GOLDEN_CONTENT_H
+#ifndef AGENTWAL_TESTS_GOLDEN_GOLDEN_CONTENT_H
+#define AGENTWAL_TESTS_GOLDEN_GOLDEN_CONTENT_H
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 
 #define GOLDEN_TIME  "2026-01-01T00:00:00.000Z"
 #define GOLDEN_FIRST "What is in here?" /* text of z1 */

@@ -1,9 +1,9 @@
 /*
- * make_files - a store's files as make_golden reads and changes them.
+ * make_files.c - a store's files as make_golden reads and changes them.
  */
 #include <stdlib.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 #include "tests/golden/make_golden.h"
 
 struct golden_file golden_take(struct sim_disk *disk, const char *path)

@@ -1,5 +1,5 @@
 /*
- * make_golden - makes small stores, damages each in one way, and writes them
+ * make_golden.c - makes small stores, damages each in one way, and writes them
  * as golden files (tests/lib/golden.h) into the folder that is named.
  *
  * Clock and random numbers are the simulated disk's, so that the same library
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
+#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/store.h"
-#include "format/bytes.h"
-#include "format/crc32.h"
-#include "format/frame.h"
-#include "format/record.h"
-#include "format/segment_fmt.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
 #include "tests/golden/golden_content.h"
 #include "tests/golden/make_golden.h"
 #include "tests/lib/arena_heap.h"
@@ -264,7 +264,7 @@ static struct sim_disk *make_marked_with(bool more)
 
     maker_open(&maker, disk);
     fill(&maker, more);
-    check(wal__store_mark(maker.store, NULL));
+    check(wal__store_commit_mark(maker.store, NULL));
     maker_kill(&maker);
     return disk;
 }
@@ -318,7 +318,7 @@ static void append_torn(struct sim_disk *disk, const char *id, const char *path,
 
 static void flip(struct sim_disk *disk, const char *path, uint64_t offset)
 {
-    sim_file_flip(disk, path, offset, 3);
+    sim_file_flip_bit(disk, path, offset, 3);
 }
 
 static void unlink_file(struct sim_disk *disk, const char *path)
@@ -352,8 +352,8 @@ static uint64_t find_one(struct sim_disk *disk, const char *path, uint8_t type,
 
     while (at != 0 && !(first && found != 0)) {
         found = is_wanted(&frame, type, id) ? at : found;
-        at = golden_next_frame(&file, at + wal__frame_span(frame.stored_size),
-                               &frame);
+        at = golden_next_frame(
+            &file, at + wal__frame_total_size(frame.stored_size), &frame);
     }
     WAL__ASSERT(found != 0);
     free(file.bytes);
@@ -415,7 +415,7 @@ static void flip_commit_of_a3(struct sim_disk *disk)
     uint64_t at = find_entry(disk, "a3");
 
     golden_next_frame(&file, at, &frame);
-    at = golden_next_frame(&file, at + wal__frame_span(frame.stored_size),
+    at = golden_next_frame(&file, at + wal__frame_total_size(frame.stored_size),
                            &frame);
     WAL__ASSERT(frame.type == WAL__FRAME_COMMIT);
     free(file.bytes);
@@ -644,7 +644,7 @@ static void make_tail_index_stale(struct sim_disk *disk)
 
     maker_open(&maker, disk);
     check(append(&maker, "alpha", "a6", WAL_DURABLE));
-    check(wal__store_mark(maker.store, NULL));
+    check(wal__store_commit_mark(maker.store, NULL));
     maker_kill(&maker);
     golden_put_back(&index);
 }
@@ -667,7 +667,7 @@ static void rewrite(struct sim_disk *disk, uint64_t from, uint64_t gap,
     golden_header(&file, &header);
     at = golden_next_frame(&file, HEADER, &frame);
     while (at != 0) {
-        uint64_t next = at + wal__frame_span(frame.stored_size);
+        uint64_t next = at + wal__frame_total_size(frame.stored_size);
         uint8_t *payload = file.bytes + at + WAL__FRAME_SIZE;
 
         if (at >= from) {
@@ -685,7 +685,7 @@ static void rewrite(struct sim_disk *disk, uint64_t from, uint64_t gap,
             }
             wal__frame_encode(&frame, header.salt, at, file.bytes + at);
         }
-        chain = wal__frame_chain(chain, &frame);
+        chain = wal__frame_chain_crc(chain, &frame);
         at = golden_next_frame(&file, next, &frame);
     }
     golden_put_back(&file);

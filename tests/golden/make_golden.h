@@ -2,12 +2,12 @@
  * make_golden.h - what the makers of golden files share: the bytes of a store's
  * files, to be changed and put back.
  */
-#ifndef WAL_TESTS_MAKE_GOLDEN_H
-#define WAL_TESTS_MAKE_GOLDEN_H
+#ifndef AGENTWAL_TESTS_GOLDEN_MAKE_GOLDEN_H
+#define AGENTWAL_TESTS_GOLDEN_MAKE_GOLDEN_H
 
-#include "format/frame.h"
-#include "format/segment_fmt.h"
-#include "tests/sim/sim_io.h"
+#include "format/segment/frame.h"
+#include "format/segment/segment_fmt.h"
+#include "tests/sim/disk/sim.h"
 
 #define ROOT "/store"
 #define LOG  ROOT "/log/"

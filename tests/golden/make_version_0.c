@@ -1,17 +1,17 @@
 /*
- * make_version_0 - turns a store of format version 1 into what version 0 would
- * have written: the same frames with SESSION records of the older layout, laid
- * out anew.
+ * make_version_0.c - turns a store of format version 1 into what version 0
+ * would have written: the same frames with SESSION records of the older layout,
+ * laid out anew.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "format/bytes.h"
-#include "format/crc32.h"
-#include "format/record.h"
-#include "format/record_text.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/record.h"
+#include "format/segment/record_text.h"
 #include "tests/golden/make_golden.h"
 
 /* SESSION as version 0 has it (SPEC.md, Versions): the creation time in
@@ -81,14 +81,14 @@ static void relay_frames(struct relay *relay, uint64_t salt)
 
     relay->moved[HEADER] = HEADER;
     while (at != 0) {
-        uint64_t next = at + wal__frame_span(frame.stored_size);
+        uint64_t next = at + wal__frame_total_size(frame.stored_size);
         uint8_t *to = relay->bytes + relay->at;
 
         relay_payload(relay, &frame, relay->from->bytes + at + WAL__FRAME_SIZE,
                       to + WAL__FRAME_SIZE);
         wal__frame_encode(&frame, salt, relay->at, to);
-        relay->chain = wal__frame_chain(relay->chain, &frame);
-        relay->at += wal__frame_span(frame.stored_size);
+        relay->chain = wal__frame_chain_crc(relay->chain, &frame);
+        relay->at += wal__frame_total_size(frame.stored_size);
         if (frame.type == WAL__FRAME_COMMIT) {
             relay->group = relay->at;
             relay->moved[next] = relay->at;

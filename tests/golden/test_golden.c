@@ -1,5 +1,5 @@
 /*
- * test_golden - damaged stores, one kind of damage each: what opening one
+ * test_golden.c - damaged stores, one kind of damage each: what opening one
  * answers, what is still readable, who can still append, that a second
  * recovery changes nothing, what walcheck says, and that a salvage loses the
  * damaged records and nothing else.
@@ -20,9 +20,9 @@
 
 #include <cmocka.h>
 
-#include "engine/base/assert.h"
+#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/store.h"
+#include "format/bytes/assert.h"
 #include "tests/golden/golden_content.h"
 #include "tests/lib/golden.h"
 
@@ -235,19 +235,20 @@ static void take_entry(const struct wal_entry *entry, char *found,
 static void read_entries(struct wal_session *session, const char *id,
                          char *found)
 {
-    const struct wal_iter_options options = {
+    const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
-        .mode = WAL_ITER_ALL,
-        .flags = WAL_ITER_DELTAS,
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DELTAS,
     };
-    struct wal_iter *iter = NULL;
+    struct wal_entry_cursor *iter = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_iter_open(session, &options, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+                     WAL_OK);
     for (;;) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-        status = wal_iter_next(iter, &entry, NULL);
+        status = wal_entry_cursor_next(iter, &entry, NULL);
         if (status == WAL_END) {
             break;
         }
@@ -256,25 +257,25 @@ static void read_entries(struct wal_session *session, const char *id,
             take_entry(&entry, found, id);
         }
     }
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
 }
 
 /* The versions of the session's documents, or with null of the store's. */
 static void read_documents(struct wal_store *store, struct wal_session *session,
                            char *found)
 {
-    const struct wal_docs_options options = {
+    const struct wal_doc_cursor_options options = {
         .struct_size = sizeof(options),
-        .flags = WAL_DOCS_HISTORY,
+        .flags = WAL_DOC_CURSOR_HISTORY,
     };
-    struct wal_docs *docs = NULL;
+    struct wal_doc_cursor *docs = NULL;
     char word[32];
 
-    assert_int_equal(wal_docs_open(store, session, &options, &docs, NULL),
+    assert_int_equal(wal_doc_cursor_open(store, session, &options, &docs, NULL),
                      WAL_OK);
     for (;;) {
         struct wal_doc doc = {.struct_size = sizeof(doc)};
-        enum wal_status status = wal_docs_next(docs, &doc, NULL);
+        enum wal_status status = wal_doc_cursor_next(docs, &doc, NULL);
 
         if (status == WAL_END) {
             break;
@@ -289,7 +290,7 @@ static void read_documents(struct wal_store *store, struct wal_session *session,
             add_word(found, word);
         }
     }
-    wal_docs_close(docs);
+    wal_doc_cursor_close(docs);
 }
 
 /* What is said of zeta beside its entries and documents. */
@@ -297,19 +298,20 @@ static void read_facts(struct wal_session *zeta, char *found)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_iter *iter = NULL;
+    struct wal_entry_cursor *iter = NULL;
     char head[256] = "";
 
     if (wal_head_get(zeta, 0, slice_of("kept"), head, NULL) == WAL_OK &&
         strcmp(head, "z1") == 0) {
         add_word(found, "kept");
     }
-    assert_int_equal(wal_iter_open(zeta, NULL, &iter, NULL), WAL_OK);
-    if (wal_iter_get(iter, slice_of("z2"), &entry, NULL) == WAL_EREDACTED) {
+    assert_int_equal(wal_entry_cursor_open(zeta, NULL, &iter, NULL), WAL_OK);
+    if (wal_entry_cursor_get(iter, slice_of("z2"), &entry, NULL) ==
+        WAL_EREDACTED) {
         add_word(found, "hidden");
     }
-    wal_iter_close(iter);
-    assert_int_equal(wal_session_status(zeta, &info, NULL), WAL_OK);
+    wal_entry_cursor_close(iter);
+    assert_int_equal(wal_session_get_info(zeta, &info, NULL), WAL_OK);
     if (info.first_text.size == strlen(GOLDEN_FIRST)) {
         expect_text(info.first_text, GOLDEN_FIRST);
         add_word(found, "first");
@@ -427,7 +429,7 @@ static void expect_tail(struct wal_store *store,
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_status(store, &info, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
     if (info.tail != (uint32_t)expected->tail) {
         fail_msg("%s: the tail is %u and not %d", expected->name, info.tail,
                  expected->tail);
@@ -638,7 +640,7 @@ static uint32_t version_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_status(store, &info, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
     return info.format_version;
 }
 
@@ -685,7 +687,7 @@ static void expect_migrated(const char *path)
     expect_content(store, &version_0, "");
     assert_int_equal(wal_session_open(store, slice_of("alpha"), &session, NULL),
                      WAL_OK);
-    assert_int_equal(wal_session_status(session, &info, NULL), WAL_OK);
+    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
     expect_text(info.title, "alpha");
     assert_true(info.created_ms % 1000 == 0 && info.created_ms > 0);
     wal_session_close(session);
@@ -695,7 +697,7 @@ static void expect_migrated(const char *path)
 
 static void test_golden__version_0_is_migrated(void **state)
 {
-    struct wal_migration result = {.struct_size = sizeof(result)};
+    struct wal_migrate_result result = {.struct_size = sizeof(result)};
     const char *const arguments[] = {REAL, NULL};
 
     (void)state;

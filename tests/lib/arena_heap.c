@@ -20,7 +20,8 @@ static struct arena_block *block_of(void *at)
                                   offsetof(struct arena_block, data));
 }
 
-static void unhook(struct arena_heap *arena, const struct arena_block *block)
+static void unlink_block(struct arena_heap *arena,
+                         const struct arena_block *block)
 {
     if (block->previous != NULL) {
         block->previous->next = block->next;
@@ -32,7 +33,7 @@ static void unhook(struct arena_heap *arena, const struct arena_block *block)
     }
 }
 
-static void hook(struct arena_heap *arena, struct arena_block *block)
+static void link_block(struct arena_heap *arena, struct arena_block *block)
 {
     block->previous = NULL;
     block->next = arena->blocks;
@@ -47,7 +48,7 @@ static void *resize_locked(struct arena_heap *arena, void *at, size_t size)
     struct arena_block *block = at == NULL ? NULL : block_of(at);
 
     if (block != NULL) {
-        unhook(arena, block);
+        unlink_block(arena, block);
     }
     if (size == 0) {
         free(block);
@@ -60,9 +61,9 @@ static void *resize_locked(struct arena_heap *arena, void *at, size_t size)
         result = realloc(block, sizeof(*result) + size);
     }
     if (result != NULL) {
-        hook(arena, result);
+        link_block(arena, result);
     } else if (block != NULL) {
-        hook(arena, block);
+        link_block(arena, block);
     }
     return result == NULL ? NULL : result->data;
 }
@@ -99,7 +100,7 @@ size_t arena_heap_count(struct arena_heap *arena)
     return count;
 }
 
-void arena_heap_drop(struct arena_heap *arena)
+void arena_heap_free_all(struct arena_heap *arena)
 {
     pthread_mutex_lock(&arena->mutex);
     while (arena->blocks != NULL) {
@@ -113,6 +114,6 @@ void arena_heap_drop(struct arena_heap *arena)
 
 void arena_heap_deinit(struct arena_heap *arena)
 {
-    arena_heap_drop(arena);
+    arena_heap_free_all(arena);
     (void)pthread_mutex_destroy(&arena->mutex);
 }

@@ -3,8 +3,8 @@
  * what remains of an engine whose simulated process was killed. Each block is
  * the C library's own, so that sanitizers still see its ends. Any thread.
  */
-#ifndef WAL_TESTS_LIB_ARENA_HEAP_H
-#define WAL_TESTS_LIB_ARENA_HEAP_H
+#ifndef AGENTWAL_TESTS_LIB_ARENA_HEAP_H
+#define AGENTWAL_TESTS_LIB_ARENA_HEAP_H
 
 #include <pthread.h>
 
@@ -25,7 +25,7 @@ void arena_heap_init(struct arena_heap *arena);
 size_t arena_heap_count(struct arena_heap *arena);
 
 /* Frees every block; the heap can be used again. */
-void arena_heap_drop(struct arena_heap *arena);
+void arena_heap_free_all(struct arena_heap *arena);
 void arena_heap_deinit(struct arena_heap *arena);
 
 #endif

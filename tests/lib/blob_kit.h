@@ -2,8 +2,8 @@
  * blob_kit.h - what the tests of blobs share: content made from a number, put
  * and read back. Failures are cmocka's.
  */
-#ifndef WAL_TESTS_LIB_BLOB_KIT_H
-#define WAL_TESTS_LIB_BLOB_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_BLOB_KIT_H
+#define AGENTWAL_TESTS_LIB_BLOB_KIT_H
 
 #include "tests/lib/store_kit.h"
 

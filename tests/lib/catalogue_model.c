@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "format/record.h"
-#include "format/segment_fmt.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
 
 static uint64_t random_state;
 
@@ -356,7 +356,7 @@ void model_make_record(struct model *model, struct model_record *record)
     }
     session->numbers.updated_ms = record->applied.clock_ms;
     session->numbers.last_sequence = record->frame.sequence;
-    session->numbers.bytes += wal__frame_span(record->frame.stored_size);
+    session->numbers.bytes += wal__frame_total_size(record->frame.stored_size);
 }
 
 void model_step(struct model *model, struct wal__catalogue *catalogue)

@@ -4,14 +4,14 @@
  *
  * One thread, but for the checks: any number may run while nothing changes.
  */
-#ifndef WAL_TESTS_LIB_CATALOGUE_MODEL_H
-#define WAL_TESTS_LIB_CATALOGUE_MODEL_H
+#ifndef AGENTWAL_TESTS_LIB_CATALOGUE_MODEL_H
+#define AGENTWAL_TESTS_LIB_CATALOGUE_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/index/catalogue.h"
-#include "format/frame.h"
+#include "format/segment/frame.h"
 
 enum {
     MODEL_SESSIONS = 120,
@@ -44,7 +44,7 @@ struct model {
 /* One random record, its payload in place. */
 struct model_record {
     struct wal__frame frame;
-    struct wal__applied applied;
+    struct wal__log_record applied;
     uint8_t payload[MODEL_PAYLOAD_SIZE];
 };
 
@@ -72,7 +72,7 @@ int model_set_up(void **state);
 uint32_t model_random_below(uint32_t limit);
 
 struct wal__span model_span(const char *text);
-bool model_is_text(struct wal__span span, const char *text);
+bool model_span_is(struct wal__span span, const char *text);
 
 /* A model and an empty catalogue after so many random steps. */
 void model_begin(struct model *model, struct wal__catalogue *catalogue,
@@ -88,8 +88,8 @@ void model_step(struct model *model, struct wal__catalogue *catalogue);
 enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,
                           const char *id);
 
-bool model_is_same(const struct wal__summary *summary,
-                   const struct model_session *session);
+bool model_equals(const struct wal__summary *summary,
+                  const struct model_session *session);
 
 bool model_is_deleted(const struct model_session *session);
 
@@ -104,7 +104,7 @@ uint32_t model_visible_count(const struct model *model);
 uint32_t model_list(const struct model *model,
                     const struct model_filter *filter,
                     const struct model_session **list);
-enum wal_status model_begin_list(struct wal__catalogue_cursor *cursor,
+enum wal_status model_begin_list(struct wal__catalogue_iter *cursor,
                                  const struct wal__catalogue *catalogue,
                                  const struct model_filter *texts);
 
@@ -123,14 +123,14 @@ enum wal_status model_check(const struct wal__catalogue *catalogue,
 void model_assert_same(const struct wal__catalogue *catalogue,
                        const struct model *model);
 
-/* The wal__put of a sink; every piece but the last must be whole. */
-enum wal_status model_take(void *ctx, const void *data, size_t size);
+/* The wal__write_callback of a sink; every piece but the last must be whole. */
+enum wal_status model_sink_write(void *ctx, const void *data, size_t size);
 
 /* A snapshot, to be freed with model_free. */
 struct wal__span model_write(const struct wal__catalogue *catalogue);
 void model_free(struct wal__span bytes);
 
 /* Puts a snapshot in the place of the overlay; the same to be freed. */
-struct wal__span model_roll(struct wal__catalogue *catalogue);
+struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue);
 
 #endif

@@ -15,14 +15,14 @@ const uint8_t model_uuid[16] = "a store's uuid..";
 
 /* -------------------------------------------------------------- compare --- */
 
-bool model_is_text(struct wal__span span, const char *text)
+bool model_span_is(struct wal__span span, const char *text)
 {
     return span.size == strlen(text) &&
            (span.size == 0 || memcmp(span.data, text, span.size) == 0);
 }
 
 /* What the catalogue gives has its texts in one piece, the id's first. */
-static bool lie_together(const struct wal__summary *summary)
+static bool is_contiguous(const struct wal__summary *summary)
 {
     const struct wal__span texts[] = {
         summary->head_id,    summary->parent_id, summary->cwd,
@@ -41,12 +41,12 @@ static bool lie_together(const struct wal__summary *summary)
     return true;
 }
 
-bool model_is_same(const struct wal__summary *summary,
-                   const struct model_session *session)
+bool model_equals(const struct wal__summary *summary,
+                  const struct model_session *session)
 {
     const struct wal__summary *wanted = &session->numbers;
 
-    return lie_together(summary) && summary->number == wanted->number &&
+    return is_contiguous(summary) && summary->number == wanted->number &&
            summary->flags == wanted->flags &&
            summary->session_position == wanted->session_position &&
            summary->fork_sequence == wanted->fork_sequence &&
@@ -67,14 +67,14 @@ bool model_is_same(const struct wal__summary *summary,
            summary->fork_source == wanted->fork_source &&
            summary->documents == wanted->documents &&
            summary->schema_version == wanted->schema_version &&
-           model_is_text(summary->first_text, session->first_text) &&
-           model_is_text(summary->id, session->id) &&
-           model_is_text(summary->head_id, session->head_id) &&
-           model_is_text(summary->parent_id, session->parent_id) &&
-           model_is_text(summary->cwd, session->cwd) &&
-           model_is_text(summary->project, session->project) &&
-           model_is_text(summary->title, session->title) &&
-           model_is_text(summary->source, session->source);
+           model_span_is(summary->first_text, session->first_text) &&
+           model_span_is(summary->id, session->id) &&
+           model_span_is(summary->head_id, session->head_id) &&
+           model_span_is(summary->parent_id, session->parent_id) &&
+           model_span_is(summary->cwd, session->cwd) &&
+           model_span_is(summary->project, session->project) &&
+           model_span_is(summary->title, session->title) &&
+           model_span_is(summary->source, session->source);
 }
 
 const struct model_filter model_filters[MODEL_FILTERS] = {
@@ -88,7 +88,7 @@ const struct model_filter model_filters[MODEL_FILTERS] = {
     {"/home/1", "project 1", "", "", "parent-1"},
 };
 
-static bool passes(const char *filter, const char *text)
+static bool passes_filter(const char *filter, const char *text)
 {
     return filter[0] == '\0' || strcmp(filter, text) == 0;
 }
@@ -122,10 +122,11 @@ uint32_t model_list(const struct model *model,
     for (uint32_t i = 0; i < model->count; i++) {
         const struct model_session *session = &model->sessions[i];
 
-        if (!model_is_deleted(session) && passes(filter->cwd, session->cwd) &&
-            passes(filter->project, session->project) &&
-            passes(filter->source, session->source) &&
-            passes(filter->parent_id, session->parent_id) &&
+        if (!model_is_deleted(session) &&
+            passes_filter(filter->cwd, session->cwd) &&
+            passes_filter(filter->project, session->project) &&
+            passes_filter(filter->source, session->source) &&
+            passes_filter(filter->parent_id, session->parent_id) &&
             strncmp(filter->prefix, session->id, strlen(filter->prefix)) == 0) {
             list[count++] = session;
         }
@@ -134,7 +135,7 @@ uint32_t model_list(const struct model *model,
     return count;
 }
 
-enum wal_status model_begin_list(struct wal__catalogue_cursor *cursor,
+enum wal_status model_begin_list(struct wal__catalogue_iter *cursor,
                                  const struct wal__catalogue *catalogue,
                                  const struct model_filter *texts)
 {
@@ -146,7 +147,7 @@ enum wal_status model_begin_list(struct wal__catalogue_cursor *cursor,
         .parent_id = model_span(texts->parent_id),
     };
 
-    return wal__catalogue_cursor_init(cursor, catalogue, &filter);
+    return wal__catalogue_iter_init(cursor, catalogue, &filter);
 }
 
 enum wal_status model_check_list(const struct wal__catalogue *catalogue,
@@ -155,7 +156,7 @@ enum wal_status model_check_list(const struct wal__catalogue *catalogue,
 {
     const struct model_session *wanted[MODEL_SESSIONS];
     uint32_t count = model_list(model, texts, wanted);
-    struct wal__catalogue_cursor cursor;
+    struct wal__catalogue_iter cursor;
     struct wal__summary summary;
     enum wal_status status = model_begin_list(&cursor, catalogue, texts);
     uint32_t at = 0;
@@ -163,15 +164,15 @@ enum wal_status model_check_list(const struct wal__catalogue *catalogue,
     if (status != WAL_OK) {
         return status;
     }
-    while ((status = wal__catalogue_cursor_next(&cursor, catalogue,
-                                                &summary)) == WAL_OK) {
-        if (at == count || !model_is_same(&summary, wanted[at++])) {
+    while ((status = wal__catalogue_iter_next(&cursor, catalogue, &summary)) ==
+           WAL_OK) {
+        if (at == count || !model_equals(&summary, wanted[at++])) {
             status = WAL_END;
             at = UINT32_MAX;
             break;
         }
     }
-    wal__catalogue_cursor_deinit(&cursor);
+    wal__catalogue_iter_deinit(&cursor);
     if (status == WAL_END) {
         return at == count ? WAL_OK : WAL_END;
     }
@@ -190,7 +191,7 @@ enum wal_status model_check_session(const struct wal__catalogue *catalogue,
     if (status != WAL_OK) {
         return status;
     }
-    if (!model_is_same(&summary, session)) {
+    if (!model_equals(&summary, session)) {
         return WAL_END;
     }
     status = wal__catalogue_find(catalogue, model_span(session->id), &summary);
@@ -200,7 +201,7 @@ enum wal_status model_check_session(const struct wal__catalogue *catalogue,
     if (status != WAL_OK) {
         return status == WAL_ENOTFOUND ? WAL_END : status;
     }
-    return model_is_same(&summary, found) ? WAL_OK : WAL_END;
+    return model_equals(&summary, found) ? WAL_OK : WAL_END;
 }
 
 enum wal_status model_check(const struct wal__catalogue *catalogue,
@@ -251,7 +252,7 @@ void model_assert_same(const struct wal__catalogue *catalogue,
 
 /* ------------------------------------------------------------- snapshot --- */
 
-enum wal_status model_take(void *ctx, const void *data, size_t size)
+enum wal_status model_sink_write(void *ctx, const void *data, size_t size)
 {
     struct model_sink *sink = ctx;
 
@@ -276,7 +277,7 @@ struct wal__span model_write(const struct wal__catalogue *catalogue)
 
     wal__buf_init(&sink.bytes, &wal__heap_libc);
     assert_int_equal(
-        wal__catalogue_write(catalogue, &model_header, model_take, &sink),
+        wal__catalogue_write(catalogue, &model_header, model_sink_write, &sink),
         WAL_OK);
     return (struct wal__span){sink.bytes.data, sink.bytes.size};
 }
@@ -286,13 +287,13 @@ void model_free(struct wal__span bytes)
     free((void *)(uintptr_t)bytes.data);
 }
 
-struct wal__span model_roll(struct wal__catalogue *catalogue)
+struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue)
 {
     struct wal__span bytes = model_write(catalogue);
 
     wal__catalogue_deinit(catalogue);
-    assert_int_equal(wal__catalogue_adopt(catalogue, bytes, model_uuid),
-                     WAL_OK);
+    assert_int_equal(
+        wal__catalogue_attach_snapshot(catalogue, bytes, model_uuid), WAL_OK);
     assert_int_equal(wal__catalogue_overlay_size(catalogue), 0);
     return bytes;
 }

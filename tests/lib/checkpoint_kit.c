@@ -82,7 +82,7 @@ void kit_write(const struct kit_work *work, const char *path,
     kit_write_bytes(work, path, content, strlen(content));
 }
 
-void kit_age(void)
+void kit_wait_past_mtime(void)
 {
     usleep(60000);
 }
@@ -90,7 +90,7 @@ void kit_age(void)
 /* --- making -------------------------------------------------------------- */
 
 /* Cuts a copy of the text at blanks. */
-static uint32_t cut(char *text, struct wal_slice *out)
+static uint32_t split_paths(char *text, struct wal_slice *out)
 {
     uint32_t count = 0;
     char *rest = text;
@@ -107,7 +107,7 @@ static uint32_t cut(char *text, struct wal_slice *out)
 
 static enum wal_status create(struct kit_work *work, const char *id,
                               const char *paths,
-                              struct wal_checkpoint **checkpoint,
+                              struct wal_file_cursor **checkpoint,
                               struct wal_error *error)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
@@ -116,8 +116,9 @@ static enum wal_status create(struct kit_work *work, const char *id,
     enum wal_status status;
 
     options.id = kit_text(id == NULL ? "" : id);
-    status = wal_checkpoint_create(work->session, slices, cut(copy, slices),
-                                   &options, checkpoint, error);
+    status =
+        wal_checkpoint_create(work->session, slices, split_paths(copy, slices),
+                              &options, checkpoint, error);
     free(copy);
     return status;
 }
@@ -126,7 +127,7 @@ struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id,
                                           const char *paths)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
-    struct wal_checkpoint *checkpoint = NULL;
+    struct wal_file_cursor *checkpoint = NULL;
     struct wal_error error = KIT_ERROR;
     enum wal_status status = create(work, id, paths, &checkpoint, &error);
 
@@ -134,15 +135,15 @@ struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id,
         print_error("%s: %s\n", error.file, error.text);
     }
     assert_int_equal(status, WAL_OK);
-    assert_int_equal(wal_checkpoint_status(checkpoint, &info, NULL), WAL_OK);
-    wal_checkpoint_close(checkpoint);
+    assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL), WAL_OK);
+    wal_file_cursor_close(checkpoint);
     return info;
 }
 
-enum wal_status kit_refuse(struct kit_work *work, const char *id,
-                           const char *paths, struct wal_error *error)
+enum wal_status kit_try_checkpoint(struct kit_work *work, const char *id,
+                                   const char *paths, struct wal_error *error)
 {
-    struct wal_checkpoint *checkpoint = (void *)work;
+    struct wal_file_cursor *checkpoint = (void *)work;
     enum wal_status status = create(work, id, paths, &checkpoint, error);
 
     assert_int_not_equal(status, WAL_OK);
@@ -204,17 +205,17 @@ const char *kit_files(struct kit_work *work, struct wal_session *session,
 {
     static char text[TEXT_MAX];
     struct wal_file file = {.struct_size = sizeof(file)};
-    struct wal_checkpoint *checkpoint;
+    struct wal_file_cursor *checkpoint;
     enum wal_status status;
 
     text[0] = '\0';
     assert_int_equal(
-        wal_checkpoint_open(session, kit_text(id), &checkpoint, NULL), WAL_OK);
-    while ((status = wal_checkpoint_next(checkpoint, &file, NULL)) == WAL_OK) {
+        wal_file_cursor_open(session, kit_text(id), &checkpoint, NULL), WAL_OK);
+    while ((status = wal_file_cursor_next(checkpoint, &file, NULL)) == WAL_OK) {
         add_file(work->store, &file, text);
     }
     assert_int_equal(status, WAL_END);
-    wal_checkpoint_close(checkpoint);
+    wal_file_cursor_close(checkpoint);
     return text;
 }
 
@@ -222,18 +223,19 @@ const char *kit_checkpoints(struct wal_session *session)
 {
     static char text[TEXT_MAX];
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
-    struct wal_checkpoints *checkpoints;
+    struct wal_checkpoint_cursor *checkpoints;
     enum wal_status status;
 
     text[0] = '\0';
-    assert_int_equal(wal_checkpoints_open(session, &checkpoints, NULL), WAL_OK);
-    while ((status = wal_checkpoints_next(checkpoints, &info, NULL)) ==
+    assert_int_equal(wal_checkpoint_cursor_open(session, &checkpoints, NULL),
+                     WAL_OK);
+    while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) ==
            WAL_OK) {
         add(text, "%s%.*s", text[0] == '\0' ? "" : " ", (int)info.id.size,
             (const char *)info.id.data);
     }
     assert_int_equal(status, WAL_END);
-    wal_checkpoints_close(checkpoints);
+    wal_checkpoint_cursor_close(checkpoints);
     return text;
 }
 
@@ -248,10 +250,10 @@ static void add_change(const struct wal_file_change *change, char *text)
         (change->flags & WAL_FILE_CHANGE_CONTENT) != 0 ? "" : " same");
 }
 
-const char *kit_changes(struct wal_file_changes *changes)
+const char *kit_changes(struct wal_file_change_cursor *changes)
 {
     static char text[TEXT_MAX];
-    struct wal_changes_info info = {.struct_size = sizeof(info)};
+    struct wal_file_changes_info info = {.struct_size = sizeof(info)};
     struct wal_file_change change = {.struct_size = sizeof(change)};
     uint64_t insertions = 0;
     uint64_t deletions = 0;
@@ -259,25 +261,26 @@ const char *kit_changes(struct wal_file_changes *changes)
     enum wal_status status;
 
     text[0] = '\0';
-    while ((status = wal_file_changes_next(changes, &change, NULL)) == WAL_OK) {
+    while ((status = wal_file_change_cursor_next(changes, &change, NULL)) ==
+           WAL_OK) {
         add_change(&change, text);
         insertions += change.insertions;
         deletions += change.deletions;
         files++;
     }
     assert_int_equal(status, WAL_END);
-    assert_int_equal(wal_file_changes_status(changes, &info, NULL), WAL_OK);
+    assert_int_equal(wal_file_changes_get_info(changes, &info, NULL), WAL_OK);
     assert_int_equal(info.files, files);
     assert_int_equal(info.insertions, insertions);
     assert_int_equal(info.deletions, deletions);
-    wal_file_changes_close(changes);
+    wal_file_change_cursor_close(changes);
     return text;
 }
 
 const char *kit_diff(struct wal_session *session, const char *before,
                      const char *after)
 {
-    struct wal_file_changes *changes;
+    struct wal_file_change_cursor *changes;
     struct wal_error error = KIT_ERROR;
     enum wal_status status = wal_checkpoint_diff(
         session, kit_text(before), kit_text(after), &changes, &error);

@@ -2,8 +2,8 @@
  * checkpoint_kit.h - what the tests of checkpoints share: a work tree "work"
  * beside the store, and calls that must succeed. Failures are cmocka's.
  */
-#ifndef WAL_TESTS_LIB_CHECKPOINT_KIT_H
-#define WAL_TESTS_LIB_CHECKPOINT_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_CHECKPOINT_KIT_H
+#define AGENTWAL_TESTS_LIB_CHECKPOINT_KIT_H
 
 #include "tests/lib/store_kit.h"
 
@@ -25,7 +25,7 @@ void kit_write(const struct kit_work *work, const char *path,
 void kit_write_bytes(const struct kit_work *work, const char *path,
                      const void *data, size_t size);
 /* Waits until the times of what was written tell every later change. */
-void kit_age(void);
+void kit_wait_past_mtime(void);
 /* The path as the system takes it; until the next call. */
 const char *kit_path(const struct kit_work *work, const char *path);
 
@@ -34,8 +34,8 @@ const char *kit_path(const struct kit_work *work, const char *path);
 struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id,
                                           const char *paths);
 /* What wal_checkpoint_create answers of these paths. */
-enum wal_status kit_refuse(struct kit_work *work, const char *id,
-                           const char *paths, struct wal_error *error);
+enum wal_status kit_try_checkpoint(struct kit_work *work, const char *id,
+                                   const char *paths, struct wal_error *error);
 
 /* The files of a checkpoint, separated by a blank: "path=content" of a small
  * text, "path(mode)=content" where it is not 0644, "path->target", "path-" of
@@ -46,7 +46,7 @@ const char *kit_files(struct kit_work *work, struct wal_session *session,
 const char *kit_checkpoints(struct wal_session *session);
 /* Differences, each "path +insertions -deletions", separated by a comma and a
  * blank; with " binary", " mode". Frees the reader. */
-const char *kit_changes(struct wal_file_changes *changes);
+const char *kit_changes(struct wal_file_change_cursor *changes);
 const char *kit_diff(struct wal_session *session, const char *before,
                      const char *after);
 

@@ -138,7 +138,7 @@ def check_store(wal, path):
     same(wal.error.status, wal.const["WAL_ENOTSTORE"], "status of an error")
     wal.call("wal_open", path, by_ref(options), by_ref(store))
     info = wal.new("wal_store_info")
-    wal.call("wal_store_status", store, by_ref(info))
+    wal.call("wal_store_get_info", store, by_ref(info))
     same((info.status, info.format_version, info.sessions), (0, 1, 0), "store")
     return store
 
@@ -161,7 +161,7 @@ def check_async(wal, store, session):
     wal.free("wal_ticket_destroy", ticket)
     wal.call("wal_flush", store)
     info = wal.new("wal_store_info")
-    wal.call("wal_store_status", store, by_ref(info))
+    wal.call("wal_store_get_info", store, by_ref(info))
     same((info.queued, info.queue_status), (0, 0), "the queue")
 
 
@@ -173,7 +173,7 @@ def check_session(wal, store):
     wal.call("wal_session_create", store, by_ref(options),
              by_ref(ctypes.c_void_p()), status="WAL_EEXISTS")
     info = wal.new("wal_session_info")
-    wal.call("wal_session_status", session, by_ref(info))
+    wal.call("wal_session_get_info", session, by_ref(info))
     same((text_of(info.id), text_of(info.title), text_of(info.metadata)),
          ("s", "Tïtle", '{"a":1}'), "session")
     other = ctypes.c_void_p()
@@ -213,32 +213,32 @@ def check_append(wal, session):
 
 
 def check_iter(wal, session, expected):
-    options = wal.new("wal_iter_options")
+    options = wal.new("wal_entry_cursor_options")
     iterator = ctypes.c_void_p()
-    wal.call("wal_iter_open", session, by_ref(options), by_ref(iterator))
-    remaining = wal.function("wal_iter_remaining", ctypes.c_uint64)
+    wal.call("wal_entry_cursor_open", session, by_ref(options), by_ref(iterator))
+    remaining = wal.function("wal_entry_cursor_remaining", ctypes.c_uint64)
     entry = wal.new("wal_entry")
     for at, name in enumerate(expected):
         same(remaining(iterator), len(expected) - at, "remaining")
-        wal.call("wal_iter_next", iterator, by_ref(entry))
+        wal.call("wal_entry_cursor_next", iterator, by_ref(entry))
         same((text_of(entry.id), text_of(entry.payload), entry.depth),
              (name, '{"n":"%s"}' % name, at), "entry")
-    wal.call("wal_iter_next", iterator, by_ref(entry), status="WAL_END")
-    wal.call("wal_iter_get", iterator, wal.slice(expected[0]), by_ref(entry))
+    wal.call("wal_entry_cursor_next", iterator, by_ref(entry), status="WAL_END")
+    wal.call("wal_entry_cursor_get", iterator, wal.slice(expected[0]), by_ref(entry))
     same(text_of(entry.id), expected[0], "entry by its id")
-    wal.free("wal_iter_close", iterator)
+    wal.free("wal_entry_cursor_close", iterator)
 
 
 def check_list(wal, store, expected):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
-    options = wal.new("wal_list_options")
-    wal.call("wal_list_open", store, by_ref(options), by_ref(handle))
+    options = wal.new("wal_session_cursor_options")
+    wal.call("wal_session_cursor_open", store, by_ref(options), by_ref(handle))
     for name in expected:
-        wal.call("wal_list_next", handle, by_ref(info))
+        wal.call("wal_session_cursor_next", handle, by_ref(info))
         same(text_of(info.id), name, "list")
-    wal.call("wal_list_next", handle, by_ref(info), status="WAL_END")
-    wal.free("wal_list_close", handle)
+    wal.call("wal_session_cursor_next", handle, by_ref(info), status="WAL_END")
+    wal.free("wal_session_cursor_close", handle)
 
 
 def check_types(wal):
@@ -253,13 +253,13 @@ def read_docs(wal, store, session, **options):
     reader = ctypes.c_void_p()
     doc = wal.new("wal_doc")
     found = []
-    wal.call("wal_docs_open", store, session,
-             by_ref(wal.new("wal_docs_options", **options)), by_ref(reader))
+    wal.call("wal_doc_cursor_open", store, session,
+             by_ref(wal.new("wal_doc_cursor_options", **options)), by_ref(reader))
     end = wal.const["WAL_END"]
-    following = wal.function("wal_docs_next")
+    following = wal.function("wal_doc_cursor_next")
     while following(reader, by_ref(doc), by_ref(wal.error)) != end:
         found.append((text_of(doc.key), text_of(doc.value)))
-    wal.free("wal_docs_close", reader)
+    wal.free("wal_doc_cursor_close", reader)
     return found
 
 
@@ -281,13 +281,13 @@ def check_documents(wal, store, session):
              by_ref(wal.new("wal_doc", key="other")), None)
     reader = ctypes.c_void_p()
     doc = wal.new("wal_doc")
-    wal.call("wal_docs_open", store, session, None, by_ref(reader))
-    wal.call("wal_docs_get", reader, wal.slice("other"), ctypes.c_uint64(0),
+    wal.call("wal_doc_cursor_open", store, session, None, by_ref(reader))
+    wal.call("wal_doc_cursor_get", reader, wal.slice("other"), ctypes.c_uint64(0),
              by_ref(doc), status="WAL_ENOTFOUND")
-    wal.call("wal_docs_get", reader, wal.slice("other"),
+    wal.call("wal_doc_cursor_get", reader, wal.slice("other"),
              ctypes.c_uint64(first), by_ref(doc))
     same((text_of(doc.value), doc.version), ('"other"', first), "a version")
-    wal.free("wal_docs_close", reader)
+    wal.free("wal_doc_cursor_close", reader)
     wal.call("wal_doc_put", store, None,
              by_ref(wal.new("wal_doc", key="k", value="[]")), None)
     same(read_docs(wal, store, None), [("k", "[]")], "the store's documents")
@@ -311,12 +311,12 @@ def check_heads(wal, session):
     same(previous.value, b"b", "a named head")
     heads = ctypes.c_void_p()
     head = wal.new("wal_head")
-    wal.call("wal_heads_open", session, by_ref(heads))
+    wal.call("wal_head_cursor_open", session, by_ref(heads))
     for expected in (("main", "c"), ("try", "b")):
-        wal.call("wal_heads_next", heads, by_ref(head))
+        wal.call("wal_head_cursor_next", heads, by_ref(head))
         same((text_of(head.name), text_of(head.entry_id)), expected, "heads")
-    wal.call("wal_heads_next", heads, by_ref(head), status="WAL_END")
-    wal.free("wal_heads_close", heads)
+    wal.call("wal_head_cursor_next", heads, by_ref(head), status="WAL_END")
+    wal.free("wal_head_cursor_close", heads)
 
 
 def check_batch(wal, session):
@@ -357,13 +357,13 @@ def check_update(wal, session):
 
     info = wal.new("wal_session_info")
     wal.call("wal_session_update", session, count, None)
-    wal.call("wal_session_status", session, by_ref(info))
+    wal.call("wal_session_get_info", session, by_ref(info))
     same((text_of(info.metadata), text_of(info.title)),
          ('{"a":2}', "Batched"), "session")
     wal.call("wal_session_update", session, refuse, None,
              status="WAL_ECALLBACK")
     same(wal.error.sys_errno, 7, "the function's answer")
-    result = wal.new("wal_migration")
+    result = wal.new("wal_migrate_result")
     wal.call("wal_session_migrate", session, ctypes.c_uint32(1), None, None,
              by_ref(result))
     same((getattr(result, "from"), result.to), (1, 1), "migration")
@@ -375,12 +375,12 @@ def check_own_entries(wal, session):
              wal.slice("a secret"), by_ref(result))
     iterator = ctypes.c_void_p()
     entry = wal.new("wal_entry")
-    wal.call("wal_iter_open", session, None, by_ref(iterator))
-    wal.call("wal_iter_next", iterator, by_ref(entry))
+    wal.call("wal_entry_cursor_open", session, None, by_ref(iterator))
+    wal.call("wal_entry_cursor_next", iterator, by_ref(entry))
     same(text_of(entry.id), "b", "the first entry that is not redacted")
-    wal.call("wal_iter_get", iterator, wal.slice("a"), by_ref(entry),
+    wal.call("wal_entry_cursor_get", iterator, wal.slice("a"), by_ref(entry),
              status="WAL_EREDACTED")
-    wal.free("wal_iter_close", iterator)
+    wal.free("wal_entry_cursor_close", iterator)
     options = wal.new("wal_compact_options", first_kept="d", summary="a to c",
                       into=wal.new("wal_session_options", id="compacted"))
     fork = ctypes.c_void_p()
@@ -416,17 +416,17 @@ def check_blobs(wal, store):
 
 
 def read_changes(wal, reader):
-    info = wal.new("wal_changes_info")
+    info = wal.new("wal_file_changes_info")
     change = wal.new("wal_file_change")
     found = []
-    following = wal.function("wal_file_changes_next")
+    following = wal.function("wal_file_change_cursor_next")
     while (following(reader, by_ref(change), by_ref(wal.error)) !=
            wal.const["WAL_END"]):
         found.append((text_of(change.path), change.insertions,
                       change.deletions))
-    wal.call("wal_file_changes_status", reader, by_ref(info))
+    wal.call("wal_file_changes_get_info", reader, by_ref(info))
     same(info.files, len(found), "changes")
-    wal.free("wal_file_changes_close", reader)
+    wal.free("wal_file_change_cursor_close", reader)
     return found
 
 
@@ -439,15 +439,15 @@ def make_checkpoint(wal, session, root, name, paths):
     wal.call("wal_checkpoint_create", session, slices,
              ctypes.c_uint64(len(paths)), by_ref(options), by_ref(reader))
     info = wal.new("wal_checkpoint_info")
-    wal.call("wal_checkpoint_status", reader, by_ref(info))
+    wal.call("wal_checkpoint_get_info", reader, by_ref(info))
     file = wal.new("wal_file")
     found = []
-    following = wal.function("wal_checkpoint_next")
+    following = wal.function("wal_file_cursor_next")
     while (following(reader, by_ref(file), by_ref(wal.error)) !=
            wal.const["WAL_END"]):
         found.append((text_of(file.path), file.kind, bytes(file.digest)))
     same(info.files, len(found), "files")
-    wal.free("wal_checkpoint_close", reader)
+    wal.free("wal_file_cursor_close", reader)
     return found
 
 
@@ -467,15 +467,15 @@ def check_checkpoints(wal, session, folder):
              by_ref(reader))
     same(read_changes(wal, reader), [("a", 1, 0)], "differences")
     make_checkpoint(wal, session, root, "d", ["a"])
-    wal.call("wal_session_changes", session, by_ref(reader))
+    wal.call("wal_session_diff", session, by_ref(reader))
     same(read_changes(wal, reader), [("a", 1, 0)], "changes of the session")
-    wal.call("wal_checkpoint_open", session, wal.slice("c"), by_ref(reader))
-    wal.free("wal_checkpoint_close", reader)
+    wal.call("wal_file_cursor_open", session, wal.slice("c"), by_ref(reader))
+    wal.free("wal_file_cursor_close", reader)
     info = wal.new("wal_checkpoint_info")
-    wal.call("wal_checkpoints_open", session, by_ref(reader))
-    wal.call("wal_checkpoints_next", reader, by_ref(info))
+    wal.call("wal_checkpoint_cursor_open", session, by_ref(reader))
+    wal.call("wal_checkpoint_cursor_next", reader, by_ref(info))
     same((text_of(info.id), text_of(info.root)), ("c", root), "the oldest")
-    wal.free("wal_checkpoints_close", reader)
+    wal.free("wal_checkpoint_cursor_close", reader)
     wal.call("wal_checkpoint_delete", session, wal.slice("c"))
     told = wal.new("wal_file", kind=wal.const["WAL_FILE_REGULAR"], path="a")
     told.digest[:] = digest
@@ -486,7 +486,7 @@ def check_checkpoints(wal, session, folder):
              by_ref(reader))
     same(read_changes(wal, reader), [("a", 1, 0)], "what was imported")
     for on in (0, 1):
-        wal.call("wal_session_checkpointing", session, ctypes.c_int32(on))
+        wal.call("wal_session_set_checkpointing", session, ctypes.c_int32(on))
 
 
 def check_rewind(wal, session, folder):
@@ -504,7 +504,7 @@ def check_rewind(wal, session, folder):
     wal.call("wal_rewind", session, wal.slice("c"), by_ref(options),
              by_ref(answer))
     info = wal.new("wal_rewind_info")
-    wal.call("wal_rewind_status", answer, by_ref(info))
+    wal.call("wal_rewind_get_info", answer, by_ref(info))
     same((info.can_rewind, info.files_changed, info.insertions, info.deletions,
           info.undo.size), (1, 1, 1, 2, 36), "a rewind")
     change = wal.new("wal_file_change")
@@ -523,21 +523,21 @@ def check_large(wal, store, session):
              by_ref(wal.new("wal_entry", id="large", type="message",
                             payload=text)), 1, None, None)
     entry = wal.new("wal_entry")
-    for flags, payload in ((0, text), (wal.const["WAL_ITER_OUT_OF_LINE"], "")):
+    for flags, payload in ((0, text), (wal.const["WAL_ENTRY_CURSOR_OUT_OF_LINE"], "")):
         iterator = ctypes.c_void_p()
-        options = wal.new("wal_iter_options", flags=flags)
-        wal.call("wal_iter_open", session, by_ref(options), by_ref(iterator))
-        wal.call("wal_iter_get", iterator, wal.slice("large"), by_ref(entry))
+        options = wal.new("wal_entry_cursor_options", flags=flags)
+        wal.call("wal_entry_cursor_open", session, by_ref(options), by_ref(iterator))
+        wal.call("wal_entry_cursor_get", iterator, wal.slice("large"), by_ref(entry))
         same((text_of(entry.payload), entry.payload_size),
              (payload, len(text)), "a large payload")
-        wal.free("wal_iter_close", iterator)
+        wal.free("wal_entry_cursor_close", iterator)
     same(bytes(entry.payload_digest), hashlib.sha256(text.encode()).digest(),
          "the digest of a payload")
 
 
 def check_resume(wal, store):
     session = ctypes.c_void_p()
-    wal.call("wal_session_latest", store, wal.slice(""), by_ref(session))
+    wal.call("wal_session_open_latest", store, wal.slice(""), by_ref(session))
     wal.free("wal_session_close", session)
     options = wal.new("wal_resume_options", id="s",
                       **{"from": wal.const["WAL_RESUME_ID"]})
@@ -568,7 +568,7 @@ def check_views(wal, store, session, folder):
     same("claude" in names and "lines" not in names, True, "dialects")
     view = ctypes.c_void_p()
     path = ctypes.c_char_p()
-    report = wal.new("wal_view_report")
+    report = wal.new("wal_view_flush_result")
     options = wal.new("wal_view_options", dialect="entries",
                       root=os.path.join(folder, "views"))
     wal.call("wal_view_open", store, session, by_ref(options), by_ref(view))
@@ -580,17 +580,17 @@ def check_views(wal, store, session, folder):
     count = ctypes.c_uint64()
     wal.call("wal_view_loss", view, ctypes.c_uint32(99), by_ref(loss),
              by_ref(count), status="WAL_END")
-    place = wal.new("wal_view_place")
+    place = wal.new("wal_view_info")
     wal.call("wal_view_find", store, wal.slice(path.value.decode()),
              by_ref(place))
     same(place.dialect, b"entries", "the dialect of a view")
     with open(path.value, "ab") as file:
         file.write(b"of somebody else\n")
-    taken = wal.new("wal_view_import_report")
+    taken = wal.new("wal_view_import_result")
     offset = ctypes.c_uint64()
     wal.call("wal_view_import", view, by_ref(taken))
     same((taken.appended, taken.damaged), (1, 1), "lines of somebody else")
-    wal.call("wal_view_odd", view, ctypes.c_uint32(0), by_ref(offset),
+    wal.call("wal_view_issue", view, ctypes.c_uint32(0), by_ref(offset),
              by_ref(loss))
     same(loss.value, b"is not JSON", "what is odd")
     wal.free("wal_view_close", view)
@@ -611,17 +611,17 @@ def check_views(wal, store, session, folder):
 def check_pages(wal, store):
     handle = ctypes.c_void_p()
     info = wal.new("wal_session_info")
-    cursor = ctypes.create_string_buffer(wal.const["WAL_CURSOR_SIZE"])
-    wal.call("wal_list_open", store, None, by_ref(handle))
-    wal.call("wal_list_next", handle, by_ref(info))
+    cursor = ctypes.create_string_buffer(wal.const["WAL_CURSOR_TEXT_SIZE"])
+    wal.call("wal_session_cursor_open", store, None, by_ref(handle))
+    wal.call("wal_session_cursor_next", handle, by_ref(info))
     first = text_of(info.id)
-    wal.call("wal_list_cursor", handle, cursor)
-    wal.free("wal_list_close", handle)
-    options = wal.new("wal_list_options", after=cursor.value.decode())
-    wal.call("wal_list_open", store, by_ref(options), by_ref(handle))
-    wal.call("wal_list_next", handle, by_ref(info))
+    wal.call("wal_session_cursor_encode", handle, cursor)
+    wal.free("wal_session_cursor_close", handle)
+    options = wal.new("wal_session_cursor_options", after=cursor.value.decode())
+    wal.call("wal_session_cursor_open", store, by_ref(options), by_ref(handle))
+    wal.call("wal_session_cursor_next", handle, by_ref(info))
     same(text_of(info.id) != first, True, "the next page")
-    wal.free("wal_list_close", handle)
+    wal.free("wal_session_cursor_close", handle)
 
 
 def main():
@@ -660,7 +660,7 @@ def main():
         wal.free("wal_session_close", fork)
         wal.free("wal_session_close", session)
         wal.call("wal_close", store)
-        result = wal.new("wal_migration")
+        result = wal.new("wal_migrate_result")
         wal.call("wal_store_migrate", where, None, by_ref(result))
         same((getattr(result, "from"), result.to), (1, 1), "migration")
     same(sorted(wal.names - wal.called), [], "functions that are not called")

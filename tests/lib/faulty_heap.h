@@ -3,8 +3,8 @@
  * allocation, once or from then on, and counts. Freeing and shrinking to
  * nothing never fail. Any thread.
  */
-#ifndef WAL_TESTS_LIB_FAULTY_HEAP_H
-#define WAL_TESTS_LIB_FAULTY_HEAP_H
+#ifndef AGENTWAL_TESTS_LIB_FAULTY_HEAP_H
+#define AGENTWAL_TESTS_LIB_FAULTY_HEAP_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/assert.h"
-#include "format/bytes.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
 
 enum {
     SECTOR = SIM_SECTOR_SIZE,

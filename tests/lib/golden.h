@@ -11,10 +11,10 @@
  *
  * The last piece of a file may reach beyond its end; those bytes are zero.
  */
-#ifndef WAL_TESTS_LIB_GOLDEN_H
-#define WAL_TESTS_LIB_GOLDEN_H
+#ifndef AGENTWAL_TESTS_LIB_GOLDEN_H
+#define AGENTWAL_TESTS_LIB_GOLDEN_H
 
-#include "tests/sim/sim_io.h"
+#include "tests/sim/disk/sim.h"
 
 /* Writes the files below `root` of the disk, but LOCK, to a golden file. */
 void golden_save(struct sim_disk *disk, const char *root, const char *path);

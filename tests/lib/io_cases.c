@@ -11,7 +11,7 @@
 
 static const struct wal__io *io; /* under test */
 
-void io_case_use(const struct wal__io *table)
+void io_case_set_io(const struct wal__io *table)
 {
     io = table;
 }
@@ -37,7 +37,7 @@ void io_case_open_fails(const char *path, int flags, enum wal_status status,
     assert_null(file);
 }
 
-void io_case_put(struct wal__file *file, const char *text, uint64_t offset)
+void io_case_write(struct wal__file *file, const char *text, uint64_t offset)
 {
     char copy[256];
     struct iovec iov = {copy, strlen(text)};
@@ -83,7 +83,7 @@ static void test_io__open_follows_its_flags(void **state)
     io_case_open_fails("a", WAL__IO_WRITE, WAL_ENOTFOUND, ENOENT);
     file =
         io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE);
-    io_case_put(file, "hello", 0);
+    io_case_write(file, "hello", 0);
     io->close(io->ctx, file);
     io_case_open_fails("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
                        WAL_EEXISTS, EEXIST);
@@ -177,7 +177,7 @@ void io_case_check_allocate(const char *path)
     size_t got = 0;
     int sys_errno = 0;
 
-    io_case_put(file, "hello", 0);
+    io_case_write(file, "hello", 0);
     assert_int_equal(io->allocate(io->ctx, file, 0, &sys_errno), WAL_OK);
     assert_int_equal(io_case_stat(file).size, 5);
     assert_int_equal(io->allocate(io->ctx, file, 150001, &sys_errno), WAL_OK);
@@ -214,7 +214,7 @@ static void test_io__stat_tells_files_apart(void **state)
     struct wal__io_stat by_file;
     int sys_errno = 0;
 
-    io_case_put(a, "hello", 1000);
+    io_case_write(a, "hello", 1000);
     by_file = io_case_stat(a);
     assert_int_equal(io->path_stat(io->ctx, "a", &by_path, &sys_errno), WAL_OK);
     assert_int_equal(by_file.size, 1005);
@@ -250,7 +250,7 @@ static void test_io__a_map_sees_writes_and_outlives_the_file(void **state)
                      WAL_OK);
     assert_int_equal(io->map(io->ctx, file, 8192, true, &page, &sys_errno),
                      WAL_OK);
-    io_case_put(file, "hello", 5000);
+    io_case_write(file, "hello", 5000);
     assert_memory_equal((char *)view + 5000, "hello", 5);
     memcpy((char *)page + 100, "world", 5);
     assert_memory_equal((char *)view + 100, "world", 5);
@@ -293,27 +293,27 @@ static void test_io__locks_belong_to_the_open_file(void **state)
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     struct wal__file *b = io_case_open("a", WAL__IO_WRITE);
 
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_SHARED), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
 
     /* One byte only. */
-    assert_int_equal(io_case_lock(b, 2, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    assert_int_equal(io_case_lock(b, 4, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
-    assert_int_equal(io_case_lock(a, 4, WAL__IO_SHARED), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(b, 2, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 4, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_int_equal(io_case_lock(a, 4, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
 
     /* Another's unlock changes nothing. */
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_UNLOCK), WAL_OK);
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_SHARED), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_UNLOCK), WAL_OK);
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_NONE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_NONE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
 
     /* Closing frees, but not by closing some other handle of the file. */
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE));
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_SHARED), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
     io->close(io->ctx, b);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
+    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
     io->close(io->ctx, a);
 }
 
@@ -323,11 +323,11 @@ static void test_io__shared_locks_go_together(void **state)
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     struct wal__file *b = io_case_open("a", WAL__IO_WRITE);
 
-    assert_int_equal(io_case_lock(a, 0, WAL__IO_SHARED), WAL_OK);
-    assert_int_equal(io_case_lock(b, 0, WAL__IO_SHARED), WAL_OK);
-    assert_int_equal(io_case_lock(b, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 0, WAL__IO_UNLOCK), WAL_OK);
-    assert_int_equal(io_case_lock(b, 0, WAL__IO_EXCLUSIVE_LOCK), WAL_OK);
+    assert_int_equal(io_case_lock(a, 0, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_int_equal(io_case_lock(b, 0, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_int_equal(io_case_lock(b, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
+    assert_int_equal(io_case_lock(a, 0, WAL__IO_LOCK_NONE), WAL_OK);
+    assert_int_equal(io_case_lock(b, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
     io->close(io->ctx, a);
     io->close(io->ctx, b);
 }
@@ -414,7 +414,7 @@ static void test_io__rename_replaces_and_unlink_removes(void **state)
     struct wal__io_stat st;
     int sys_errno = 0;
 
-    io_case_put(file, "hello", 0);
+    io_case_write(file, "hello", 0);
     io->close(io->ctx, file);
     io->close(io->ctx, io_case_open("b", WAL__IO_WRITE | WAL__IO_CREATE));
     assert_int_equal(io->rename(io->ctx, "a", "b", &sys_errno), WAL_OK);
@@ -432,14 +432,14 @@ static void test_io__rename_replaces_and_unlink_removes(void **state)
 static void test_io__clocks(void **state)
 {
     (void)state;
-    uint64_t before = io->ticks_ns(io->ctx);
+    uint64_t before = io->monotonic_ns(io->ctx);
     int64_t now = io->now_ms(io->ctx);
 
     assert_true(now > INT64_C(1600000000000));
     /* time() may lag behind by a tick of the kernel. */
     assert_in_range(time(NULL) - now / 1000 + 1, 0, 3);
     assert_int_equal(usleep(2000), 0);
-    assert_true(io->ticks_ns(io->ctx) - before >= 2000000);
+    assert_true(io->monotonic_ns(io->ctx) - before >= 2000000);
 }
 
 static void test_io__random_fills_all_it_is_given(void **state)
@@ -467,12 +467,12 @@ static void test_io__a_wait_ends(void **state)
 {
     (void)state;
     uint32_t word = 1;
-    uint64_t before = io->ticks_ns(io->ctx);
+    uint64_t before = io->monotonic_ns(io->ctx);
 
     /* The word is another already. */
-    io->wait(io->ctx, &word, 2, UINT64_MAX);
-    io->wait(io->ctx, &word, 1, 20000000);
-    assert_in_range(io->ticks_ns(io->ctx) - before, 19000000, 10000000000);
+    io->futex_wait(io->ctx, &word, 2, UINT64_MAX);
+    io->futex_wait(io->ctx, &word, 1, 20000000);
+    assert_in_range(io->monotonic_ns(io->ctx) - before, 19000000, 10000000000);
 }
 
 int io_cases_run(const char *group, CMFixtureFunction enter,

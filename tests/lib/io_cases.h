@@ -2,8 +2,8 @@
  * io_cases.h - tests that hold for every table of io.h, and calls that must
  * succeed on the one under test.
  */
-#ifndef WAL_TESTS_LIB_IO_CASES_H
-#define WAL_TESTS_LIB_IO_CASES_H
+#ifndef AGENTWAL_TESTS_LIB_IO_CASES_H
+#define AGENTWAL_TESTS_LIB_IO_CASES_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,16 +12,16 @@
 
 #include <cmocka.h>
 
-#include "engine/io/io.h"
+#include "engine/os/io.h"
 
 /* Sets the table under test, before each test. */
-void io_case_use(const struct wal__io *table);
+void io_case_set_io(const struct wal__io *table);
 
 struct wal__file *io_case_open(const char *path, int flags);
 void io_case_open_fails(const char *path, int flags, enum wal_status status,
                         int error);
 /* Writes a text of 256 bytes at most. */
-void io_case_put(struct wal__file *file, const char *text, uint64_t offset);
+void io_case_write(struct wal__file *file, const char *text, uint64_t offset);
 struct wal__io_stat io_case_stat(struct wal__file *file);
 enum wal_status io_case_lock(struct wal__file *file, uint64_t offset,
                              enum wal__io_lock mode);

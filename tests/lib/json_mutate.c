@@ -1,5 +1,5 @@
 /*
- * json_mutate: seeded damage to files of JSON and of lines of JSON.
+ * json_mutate.c - seeded damage to files of JSON and of lines of JSON.
  *
  * Threads: one thread at a time per chance.
  */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/jsonl/json_scan.h"
+#include "format/json/json_scan.h"
 
 #define VALUES_MAX 512
 
@@ -44,7 +44,7 @@ static const char *const values[] = {
     "{\"type\":7,\"type\":\"text\"}",
     " { \"a\" : [ 1 , 2 ] } "};
 
-uint64_t json_chance_next(struct json_chance *chance)
+uint64_t json_random_next(struct json_random *chance)
 {
     uint64_t z = chance->state += 0x9e3779b97f4a7c15u;
 
@@ -53,9 +53,9 @@ uint64_t json_chance_next(struct json_chance *chance)
     return z ^ (z >> 31);
 }
 
-size_t json_chance_below(struct json_chance *chance, size_t limit)
+size_t json_random_below(struct json_random *chance, size_t limit)
 {
-    return (size_t)(json_chance_next(chance) % limit);
+    return (size_t)(json_random_next(chance) % limit);
 }
 
 /* Puts `with` in the place of bytes of the text; answers the new size. */
@@ -112,13 +112,13 @@ static size_t find_values(const char *text, size_t size, struct value *found)
 }
 
 /* One value of the text becomes another. */
-static size_t mutate_value(struct json_chance *chance, char **text,
+static size_t mutate_value(struct json_random *chance, char **text,
                            size_t begin, size_t size, size_t total)
 {
     struct value found[VALUES_MAX];
     size_t count = find_values(*text + begin, size, found);
     const char *with =
-        values[json_chance_below(chance, sizeof(values) / sizeof(values[0]))];
+        values[json_random_below(chance, sizeof(values) / sizeof(values[0]))];
     struct value one;
     struct value two;
     char *copy;
@@ -126,14 +126,14 @@ static size_t mutate_value(struct json_chance *chance, char **text,
     if (count == 0) {
         return total;
     }
-    one = found[json_chance_below(chance, count)];
-    two = found[json_chance_below(chance, count)];
+    one = found[json_random_below(chance, count)];
+    two = found[json_random_below(chance, count)];
     if (one.is_key) {
-        with = json_chance_below(chance, 2) > 0 ? "\"id\"" : "\"x\"";
+        with = json_random_below(chance, 2) > 0 ? "\"id\"" : "\"x\"";
         return replace(text, total, begin + one.at, one.size, with,
                        strlen(with));
     }
-    if (json_chance_below(chance, 3) > 0 || two.is_key) {
+    if (json_random_below(chance, 3) > 0 || two.is_key) {
         return replace(text, total, begin + one.at, one.size, with,
                        strlen(with));
     }
@@ -144,35 +144,35 @@ static size_t mutate_value(struct json_chance *chance, char **text,
     return total;
 }
 
-static size_t mutate_bytes(struct json_chance *chance, char **text,
+static size_t mutate_bytes(struct json_random *chance, char **text,
                            size_t begin, size_t size, size_t total)
 {
-    size_t at = begin + json_chance_below(chance, size + 1);
+    size_t at = begin + json_random_below(chance, size + 1);
     size_t left = begin + size - at;
-    size_t count = left > 0 ? 1 + json_chance_below(chance, left) : 0;
+    size_t count = left > 0 ? 1 + json_random_below(chance, left) : 0;
     char bytes[8];
     char *copy;
 
-    switch (json_chance_below(chance, 5)) {
+    switch (json_random_below(chance, 5)) {
     case 0:
         if (left > 0) {
-            (*text)[at] ^= (char)(1 << json_chance_below(chance, 8));
+            (*text)[at] ^= (char)(1 << json_random_below(chance, 8));
         }
         return total;
     case 1: /* torn */
         return replace(text, total, at, count, "", 0);
     case 2:
         for (size_t i = 0; i < sizeof(bytes); i++) {
-            bytes[i] = (char)json_chance_next(chance);
+            bytes[i] = (char)json_random_next(chance);
         }
         return replace(text, total, at, 0, bytes,
-                       1 + json_chance_below(chance, sizeof(bytes)));
+                       1 + json_random_below(chance, sizeof(bytes)));
     case 3:
         return replace(text, total, at, 0, "\0\0\0\0\0\0\0\0", 8);
     default: /* a piece of another place */
         copy = malloc(count + 1);
         memcpy(copy, *text + at, count);
-        total = replace(text, total, json_chance_below(chance, total + 1), 0,
+        total = replace(text, total, json_random_below(chance, total + 1), 0,
                         copy, count);
         free(copy);
         return total;
@@ -194,11 +194,11 @@ static void line_at(const char *text, size_t size, size_t at, size_t *begin,
 }
 
 /* A line comes again somewhere, or goes, or both. */
-static size_t mutate_lines(struct json_chance *chance, char **text, size_t size,
+static size_t mutate_lines(struct json_random *chance, char **text, size_t size,
                            size_t begin, size_t end)
 {
     size_t count = end < size ? end + 1 - begin : end - begin;
-    size_t kind = json_chance_below(chance, 3);
+    size_t kind = json_random_below(chance, 3);
     size_t to;
     size_t to_end;
     char *copy = malloc(count + 1);
@@ -208,26 +208,26 @@ static size_t mutate_lines(struct json_chance *chance, char **text, size_t size,
         size = replace(text, size, begin, count, "", 0);
     }
     if (kind != 1) {
-        line_at(*text, size, json_chance_below(chance, size + 1), &to, &to_end);
+        line_at(*text, size, json_random_below(chance, size + 1), &to, &to_end);
         size = replace(text, size, to, 0, copy, count);
     }
     free(copy);
     return size;
 }
 
-size_t json_mutate(struct json_chance *chance, char **text, size_t size,
+size_t json_mutate(struct json_random *chance, char **text, size_t size,
                    bool is_lines)
 {
     size_t begin = 0;
     size_t end = size;
 
     if (is_lines) {
-        line_at(*text, size, json_chance_below(chance, size + 1), &begin, &end);
-        if (json_chance_below(chance, 6) == 0) {
+        line_at(*text, size, json_random_below(chance, size + 1), &begin, &end);
+        if (json_random_below(chance, 6) == 0) {
             return mutate_lines(chance, text, size, begin, end);
         }
     }
-    return json_chance_below(chance, 3) > 0
+    return json_random_below(chance, 3) > 0
                ? mutate_value(chance, text, begin, end - begin, size)
                : mutate_bytes(chance, text, begin, end - begin, size);
 }

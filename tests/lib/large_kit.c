@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "tests/lib/reading.h"
+#include "tests/lib/reading_kit.h"
 
 char *large_json(uint64_t seed, size_t size)
 {
@@ -32,7 +32,7 @@ void large_append(struct wal_session *session, const char *id,
     struct wal_error error = KIT_ERROR;
 
     entry.flags = flags;
-    if (kit_try(session, &entry, NULL, &error) != WAL_OK) {
+    if (kit_try_append(session, &entry, NULL, &error) != WAL_OK) {
         fail_msg("appending %zu bytes: %s", strlen(payload), error.text);
     }
 }
@@ -53,48 +53,50 @@ void large_check(struct wal_session *session, const char *id,
                  const char *payload, uint32_t flags)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_iter *iter = reading_open(session, WAL_ITER_ALL, 0);
+    struct wal_entry_cursor *iter =
+        reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
     struct wal_error error = KIT_ERROR;
     bool met = false;
 
-    if (wal_iter_get(iter, kit_text(id), &entry, &error) != WAL_OK) {
+    if (wal_entry_cursor_get(iter, kit_text(id), &entry, &error) != WAL_OK) {
         fail_msg("reading %s: %s", id, error.text);
     }
     check_entry(&entry, payload, flags);
-    while (wal_iter_next(iter, &entry, NULL) == WAL_OK) {
-        if (kit_is(entry.id, id)) {
+    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+        if (kit_slice_is(entry.id, id)) {
             check_entry(&entry, payload, flags);
             met = true;
         }
     }
     assert_true(met);
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
 }
 
-void large_check_place(struct wal_store *store, struct wal_session *session,
-                       const char *id, const char *payload, bool out_of_line)
+void large_check_location(struct wal_store *store, struct wal_session *session,
+                          const char *id, const char *payload, bool out_of_line)
 {
     static const uint8_t none[WAL_DIGEST_SIZE] = {0};
     const struct kit_content content = {(uint8_t *)(uintptr_t)payload,
                                         strlen(payload)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_iter *iter =
-        reading_open(session, WAL_ITER_ALL, WAL_ITER_OUT_OF_LINE);
+    struct wal_entry_cursor *iter = reading_open(session, WAL_ENTRY_CURSOR_ALL,
+                                                 WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
-    assert_int_equal(wal_iter_get(iter, kit_text(id), &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
+                     WAL_OK);
     assert_int_equal((entry.flags & WAL_ENTRY_OUT_OF_LINE) != 0, out_of_line);
     assert_int_equal(entry.payload_size, content.size);
     if (out_of_line) {
         assert_int_equal(entry.payload.size, 0);
         kit_check_blob(store, entry.payload_digest, &content);
     } else {
-        kit_expect(entry.payload, payload);
+        assert_slice(entry.payload, payload);
         assert_memory_equal(entry.payload_digest, none, sizeof(none));
     }
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
 }
 
-void large_damage(void)
+void large_flip_chunk(void)
 {
     const char *path = "store/pack/0000000000000001.seg";
     int fd = open(path, O_RDWR);

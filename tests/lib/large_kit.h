@@ -2,8 +2,8 @@
  * large_kit.h - what the tests of payloads out of line share: payloads made
  * from a number, appended and compared. Failures are cmocka's.
  */
-#ifndef WAL_TESTS_LIB_LARGE_KIT_H
-#define WAL_TESTS_LIB_LARGE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_LARGE_KIT_H
+#define AGENTWAL_TESTS_LIB_LARGE_KIT_H
 
 #include "tests/lib/blob_kit.h"
 
@@ -22,10 +22,11 @@ void large_append(struct wal_session *session, const char *id,
 void large_check(struct wal_session *session, const char *id,
                  const char *payload, uint32_t flags);
 /* Read out of line it is where it should be, and its blob is this. */
-void large_check_place(struct wal_store *store, struct wal_session *session,
-                       const char *id, const char *payload, bool out_of_line);
+void large_check_location(struct wal_store *store, struct wal_session *session,
+                          const char *id, const char *payload,
+                          bool out_of_line);
 
 /* Flips a bit of the first chunk in the blob stream of the store "store". */
-void large_damage(void);
+void large_flip_chunk(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * model_canon: items as canonical JSON, so that they can be compared.
+ * model_canon.c - items as canonical JSON, so that they can be compared.
  *
  * Strings are decoded, keys sorted, times are milliseconds, and ids are the
  * ordinals of items. A message that has no time has that of the one before it,
@@ -15,10 +15,10 @@
 #include <jansson.h>
 #include <cmocka.h>
 
-#include "format/jsonl/model_fit.h"
-#include "format/jsonl/model_merge.h"
-#include "format/jsonl/model_table.h"
-#include "format/jsonl/model_time.h"
+#include "format/model/model_fit.h"
+#include "format/model/model_merge.h"
+#include "format/model/model_table.h"
+#include "format/model/model_timestamp.h"
 #include "tests/lib/model_kit.h"
 
 struct canon {
@@ -150,7 +150,7 @@ static json_t *blocks_json(const struct canon *canon,
     for (size_t i = 0; i < item->block_count; i++) {
         json_array_append_new(blocks, block_json(&item->blocks[i]));
     }
-    if ((canon->carries & WAL__CARRIES(BORDERS)) == 0) {
+    if ((canon->carries & WAL__CARRIES(TEXT_BOUNDARIES)) == 0) {
         join_texts(blocks);
     }
     return blocks;
@@ -203,11 +203,11 @@ static void name_tools(struct canon *canon, struct wal__model_item *item)
 
 static bool is_on_branch(const struct wal__model_item *item)
 {
-    return item->kind == WAL__MODEL_MESSAGE ||
-           item->kind == WAL__MODEL_CHANGE ||
-           item->kind == WAL__MODEL_THINKING_LEVEL ||
-           item->kind == WAL__MODEL_COMPACTION ||
-           item->kind == WAL__MODEL_BRANCH_SUMMARY;
+    return item->kind == WAL__ITEM_MESSAGE ||
+           item->kind == WAL__ITEM_MODEL_CHANGE ||
+           item->kind == WAL__ITEM_THINKING_LEVEL ||
+           item->kind == WAL__ITEM_COMPACTION ||
+           item->kind == WAL__ITEM_BRANCH_SUMMARY;
 }
 
 static void set_place(struct canon *canon, json_t *object,
@@ -227,7 +227,7 @@ static void set_place(struct canon *canon, json_t *object,
     if (item->is_sidechain) {
         json_object_set_new(object, "sidechain", json_true());
     }
-    if (item->kind == WAL__MODEL_MESSAGE) {
+    if (item->kind == WAL__ITEM_MESSAGE) {
         (void)wal__model_time_read(item->time, &canon->time);
         json_object_set_new(object, "time", json_integer(canon->time));
     }
@@ -252,10 +252,10 @@ static bool emit(void *ctx, struct wal__model_item *item)
     struct canon *canon = ctx;
     json_t *object;
 
-    if (item->kind == WAL__MODEL_HEADER) {
+    if (item->kind == WAL__ITEM_HEADER) {
         return true;
     }
-    if (item->kind == WAL__MODEL_MESSAGE) {
+    if (item->kind == WAL__ITEM_MESSAGE) {
         name_tools(canon, item);
     }
     object = json_object();
@@ -265,12 +265,12 @@ static bool emit(void *ctx, struct wal__model_item *item)
     set(object, "model", item->model);
     set(object, "name", item->name);
     set_number(object, "tokens", item->tokens);
-    if (item->kind == WAL__MODEL_MESSAGE) {
+    if (item->kind == WAL__ITEM_MESSAGE) {
         set_message(canon, object, item);
     } else {
         set(object, "text", item->text);
         set(object, "data", item->data);
-        if (item->kind == WAL__MODEL_LINE) {
+        if (item->kind == WAL__ITEM_LINE) {
             drop_ids(json_object_get(object, "data"));
         }
     }
@@ -284,8 +284,8 @@ static bool emit(void *ctx, struct wal__model_item *item)
                                           : ordinal(canon, item->parent));
 }
 
-static bool joined(void *ctx, struct wal__json_span id,
-                   struct wal__json_span to)
+static bool on_merged(void *ctx, struct wal__json_span id,
+                      struct wal__json_span to)
 {
     (void)to; /* it is the next that is emitted */
     return put_ordinal(ctx, id, ((struct canon *)ctx)->count + 1);
@@ -331,7 +331,7 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
     struct wal__arena *arena = (void *)(uintptr_t)&kit->memory.arena;
     struct canon canon = {.carries = carries, .lines = json_array()};
     struct wal__model_merge merge = {
-        .scratch = arena, .give = emit, .joined = joined, .ctx = &canon};
+        .scratch = arena, .emit = emit, .on_merged = on_merged, .ctx = &canon};
     char *text;
 
     (void)wal__model_time_read(kit->session.time, &canon.time);
@@ -340,7 +340,7 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
     for (size_t i = 0; i < kit->count; i++) {
         struct wal__model_item item = kit->items[i];
         struct wal__model_block *blocks =
-            wal__arena_take(arena, (item.block_count + 1) * sizeof(blocks[0]));
+            wal__arena_alloc(arena, (item.block_count + 1) * sizeof(blocks[0]));
         item.block_count = copy_blocks(&item, blocks + 1);
         item.blocks = blocks + 1;
         item.raw.size = 0;
@@ -348,15 +348,15 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
             continue;
         }
         if (!wal__model_fit(&item, carries, target, blocks, losses)) {
-            assert_true((item.is_echo && item.is_aside) ||
-                        wal__model_merge_end(&merge));
+            assert_true((item.is_echo && item.is_off_branch) ||
+                        wal__model_merge_flush(&merge));
             assert_true(
                 put_ordinal(&canon, item.id, ordinal(&canon, item.parent)));
             continue;
         }
-        assert_true(wal__model_merge_put(&merge, &item));
+        assert_true(wal__model_merge_add(&merge, &item));
     }
-    assert_true(wal__model_merge_end(&merge));
+    assert_true(wal__model_merge_flush(&merge));
     text = lines_text(canon.lines);
     json_decref(canon.lines);
     return text;

@@ -1,5 +1,5 @@
 /*
- * model_kit: sessions of any dialect in memory, read, written and compared.
+ * model_kit.c - sessions of any dialect in memory, read, written and compared.
  */
 #include "tests/lib/model_kit.h"
 
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "format/jsonl/json_character.h"
-#include "format/jsonl/model_write.h"
+#include "format/json/json_character.h"
+#include "format/model/model_write.h"
 
 static const struct wal__json_span none = {NULL, 0};
 
@@ -118,7 +118,8 @@ static void *more(void *ctx, size_t size, size_t *got)
 
 static void arena_init(struct model_kit_arena *memory)
 {
-    *memory = (struct model_kit_arena){.arena = {.more = more, .ctx = memory}};
+    *memory =
+        (struct model_kit_arena){.arena = {.alloc_block = more, .ctx = memory}};
 }
 
 static void arena_free(struct model_kit_arena *memory)
@@ -175,7 +176,7 @@ static bool take_item(void *ctx, struct wal__model_item *item)
     struct reading *reading = ctx;
     struct model_kit *kit = reading->kit;
 
-    if (item->kind == WAL__MODEL_HEADER && item->session != NULL) {
+    if (item->kind == WAL__ITEM_HEADER && item->session != NULL) {
         merge_session(&kit->session, item->session);
     }
     if ((kit->count & (kit->count - 1)) == 0) {
@@ -183,7 +184,7 @@ static bool take_item(void *ctx, struct wal__model_item *item)
     }
     assert_non_null(kit->items);
     kit->items[kit->count++] = *item;
-    if (!item->is_aside && item->stream == 0) {
+    if (!item->is_off_branch && item->stream == 0) {
         reading->last = item->id;
     }
     return true;
@@ -213,8 +214,9 @@ static struct wal__json_span made_id(struct reading *reading,
 }
 
 /* What the log makes of a line. */
-static void judge(struct reading *reading, const struct wal__line *line,
-                  size_t number, struct wal__model_line *out)
+static void resolve_line(struct reading *reading,
+                         const struct wal__line_info *line, size_t number,
+                         struct wal__model_line *out)
 {
     bool goes_under = line->link == WAL__LINK_HEAD;
 
@@ -224,13 +226,13 @@ static void judge(struct reading *reading, const struct wal__line *line,
         out->id = made_id(reading, line->id, number);
     }
     out->parent = none;
-    if (line->link == WAL__LINK_NAMED && is_taken(reading, line->parent)) {
+    if (line->link == WAL__LINK_EXPLICIT && is_taken(reading, line->parent)) {
         out->parent = line->parent;
     } else if (line->link == WAL__LINK_HEAD) {
         out->parent = reading->head;
     } else if (line->link != WAL__LINK_ROOT) {
         out->parent = reading->before;
-        out->is_exact = out->is_exact && line->link != WAL__LINK_NAMED;
+        out->is_exact = out->is_exact && line->link != WAL__LINK_EXPLICIT;
     }
     goes_under |= out->parent.size == reading->head.size &&
                   (out->parent.size == 0 ||
@@ -250,7 +252,7 @@ static void read_line(struct reading *reading, struct wal__json_span text,
 {
     struct wal__model_line out = {.text = text, .stream = stream};
     struct wal__json_span head = reading->head;
-    struct wal__line line;
+    struct wal__line_info line;
 
     if (wal__line_is_blank(text.data, text.size) ||
         reading->dialect->read(text.data, text.size, &line, NULL) !=
@@ -258,10 +260,10 @@ static void read_line(struct reading *reading, struct wal__json_span text,
         reading->kit->damaged += text.size > 0 ? 1 : 0;
         return;
     }
-    judge(reading, &line, number, &out);
+    resolve_line(reading, &line, number, &out);
     out.time = line.time;
     reading->last = none;
-    if (reading->dialect->reading->line(&reading->reader, &out) !=
+    if (reading->dialect->read_ops->line(&reading->reader, &out) !=
         WAL__JSON_OK) {
         fail_msg("%s refuses line %zu: %.*s", reading->dialect->name, number,
                  (int)text.size, (const char *)text.data);
@@ -283,12 +285,13 @@ static void each_line(struct reading *reading,
         const char *end = memchr(at, '\n', left);
         size_t size = end != NULL ? (size_t)(end - at) : left;
         struct wal__json_span text = wal__line_text(at, size);
-        struct wal__line line;
+        struct wal__line_info line;
         if (!only_looks) {
             read_line(reading, text, ++number, stream);
         } else if (reading->dialect->read(text.data, text.size, &line, NULL) ==
                    WAL__JSON_OK) {
-            reading->has_mainline |= line.is_chain && !line.is_sidechain;
+            reading->has_mainline |=
+                line.is_in_conversation && !line.is_sidechain;
         }
         at += size + 1;
     }
@@ -350,7 +353,7 @@ static void find_live(struct model_kit *kit)
     kit->is_live = calloc(kit->count + 1, sizeof(kit->is_live[0]));
     for (size_t i = kit->count; i-- > 0;) {
         struct wal__model_item *item = &kit->items[i];
-        if (item->is_aside || item->kind == WAL__MODEL_HEADER) {
+        if (item->is_off_branch || item->kind == WAL__ITEM_HEADER) {
             kit->is_live[i] = true;
         } else if (id.size > 0 && wal__json_characters_equal(item->id, id)) {
             kit->is_live[i] = true;
@@ -363,9 +366,9 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
                     const struct model_kit_files *files)
 {
     struct reading reading = {.kit = kit, .files = files};
-    struct wal__model_tree tree = {
+    struct wal__model_documents tree = {
         .ctx = &reading, .get = get_document, .scan = scan_documents};
-    const struct wal__dialect_reading *from;
+    const struct wal__dialect_read_ops *from;
     uint32_t stream = 0;
 
     *kit = (struct model_kit){.items = NULL};
@@ -375,7 +378,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
         (struct wal__json_span){(const uint8_t *)"\"session\"", 9});
     reading.dialect = wal__dialect_find(dialect);
     assert_non_null(reading.dialect);
-    from = reading.dialect->reading;
+    from = reading.dialect->read_ops;
     reading.ids.arena = &kit->memory.arena;
     reading.reader = (struct wal__model_reader){
         .dialect = reading.dialect,
@@ -384,8 +387,8 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
         .sink = take_item,
         .ctx = &reading,
     };
-    if (from->tree != NULL) {
-        assert_int_equal(from->tree(&reading.reader, &tree), WAL__JSON_OK);
+    if (from->documents != NULL) {
+        assert_int_equal(from->documents(&reading.reader, &tree), WAL__JSON_OK);
     }
     for (size_t i = 0; from->line != NULL && i < files->count; i++) {
         stream = 0;
@@ -452,13 +455,13 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
     writer.keep = &memory.arena;
     writer.scratch = &memory.arena;
     assert_non_null(writer.dialect);
-    assert_non_null(writer.dialect->writing);
+    assert_non_null(writer.dialect->write_ops);
     has_branches =
-        (writer.dialect->writing->carries & WAL__CARRIES(BRANCHES)) != 0;
+        (writer.dialect->write_ops->carries & WAL__CARRIES(BRANCHES)) != 0;
     is_done = wal__model_write_begin(&writer);
     for (size_t i = 0; is_done && i < kit->count; i++) {
         struct wal__model_item item = kit->items[i];
-        struct wal__model_block *blocks = wal__arena_take(
+        struct wal__model_block *blocks = wal__arena_alloc(
             &memory.arena, (item.block_count + 1) * sizeof(blocks[0]));
         if (item.block_count > 0) {
             memcpy(blocks, item.blocks, item.block_count * sizeof(blocks[0]));

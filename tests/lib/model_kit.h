@@ -1,13 +1,13 @@
 /*
- * model_kit: sessions of any dialect in memory, read, written and compared.
+ * model_kit.h - sessions of any dialect in memory, read, written and compared.
  *
  * Files are read as an import reads them: ids, parents and the head are those
  * that the log would have.
  */
-#ifndef TESTS_LIB_MODEL_KIT_H
-#define TESTS_LIB_MODEL_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_MODEL_KIT_H
+#define AGENTWAL_TESTS_LIB_MODEL_KIT_H
 
-#include "format/jsonl/dialect.h"
+#include "format/model/dialect.h"
 
 struct model_kit_file {
     char *path;

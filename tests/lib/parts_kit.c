@@ -5,14 +5,14 @@
 
 #include <inttypes.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 
-struct growing {
+struct text_buffer {
     char *text;
     size_t size;
 };
 
-static void put(struct growing *to, const void *data, size_t size)
+static void put(struct text_buffer *to, const void *data, size_t size)
 {
     char *grown = realloc(to->text, to->size + size + 1);
 
@@ -25,17 +25,17 @@ static void put(struct growing *to, const void *data, size_t size)
     to->text = grown;
 }
 
-static void put_text(struct growing *to, const char *text)
+static void put_text(struct text_buffer *to, const char *text)
 {
     put(to, text, strlen(text));
 }
 
-static void put_slice(struct growing *to, struct wal_slice slice)
+static void put_slice(struct text_buffer *to, struct wal_slice slice)
 {
     put(to, slice.data, slice.size);
 }
 
-static void put_number(struct growing *to, uint64_t number)
+static void put_number(struct text_buffer *to, uint64_t number)
 {
     char text[32];
 
@@ -87,19 +87,20 @@ uint64_t kit_delete(struct wal_store *store, struct wal_session *session,
     return version;
 }
 
-static void put_docs(struct growing *to, struct wal_store *store,
+static void put_docs(struct text_buffer *to, struct wal_store *store,
                      struct wal_session *session,
-                     const struct wal_docs_options *options, bool versions)
+                     const struct wal_doc_cursor_options *options,
+                     bool versions)
 {
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_error error = KIT_ERROR;
-    struct wal_docs *docs = NULL;
+    struct wal_doc_cursor *docs = NULL;
     enum wal_status status;
     const char *between = "";
 
-    check(wal_docs_open(store, session, options, &docs, &error), &error,
-          "wal_docs_open");
-    while ((status = wal_docs_next(docs, &doc, &error)) == WAL_OK) {
+    check(wal_doc_cursor_open(store, session, options, &docs, &error), &error,
+          "wal_doc_cursor_open");
+    while ((status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         bool deleted = (doc.flags & WAL_DOC_DELETE) != 0;
 
         assert_int_equal(doc.struct_size, sizeof(doc));
@@ -115,17 +116,17 @@ static void put_docs(struct growing *to, struct wal_store *store,
         between = " ";
     }
     assert_int_equal(status, WAL_END);
-    assert_int_equal(wal_docs_next(docs, &doc, &error), WAL_END);
-    wal_docs_close(docs);
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
+    wal_doc_cursor_close(docs);
 }
 
 const char *kit_docs(struct wal_store *store, struct wal_session *session,
                      uint32_t flags, const char *prefix)
 {
-    static struct growing text;
-    struct wal_docs_options options = {.struct_size = sizeof(options),
-                                       .flags = flags,
-                                       .prefix = kit_text(prefix)};
+    static struct text_buffer text;
+    struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                             .flags = flags,
+                                             .prefix = kit_text(prefix)};
 
     text.size = 0;
     put_text(&text, "");
@@ -136,25 +137,25 @@ const char *kit_docs(struct wal_store *store, struct wal_session *session,
 const char *kit_value(struct wal_store *store, struct wal_session *session,
                       const char *key, uint64_t version)
 {
-    static struct growing text;
+    static struct text_buffer text;
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_error error = KIT_ERROR;
-    struct wal_docs *docs = NULL;
+    struct wal_doc_cursor *docs = NULL;
     enum wal_status status;
 
     text.size = 0;
     put_text(&text, "");
-    check(wal_docs_open(store, session, NULL, &docs, &error), &error,
-          "wal_docs_open");
-    status = wal_docs_get(docs, kit_text(key), version, &doc, &error);
+    check(wal_doc_cursor_open(store, session, NULL, &docs, &error), &error,
+          "wal_doc_cursor_open");
+    status = wal_doc_cursor_get(docs, kit_text(key), version, &doc, &error);
     if (status != WAL_ENOTFOUND) {
         check(status, &error, key);
-        kit_expect(doc.key, key);
+        assert_slice(doc.key, key);
         assert_int_equal(doc.flags, 0);
         assert_true(version == 0 || doc.version == version);
         put_slice(&text, doc.value);
     }
-    wal_docs_close(docs);
+    wal_doc_cursor_close(docs);
     return text.text;
 }
 
@@ -172,7 +173,8 @@ struct wal_head kit_head(const char *name, const char *entry,
     return head;
 }
 
-void kit_move(struct wal_session *session, const char *name, const char *entry)
+void kit_move_head(struct wal_session *session, const char *name,
+                   const char *entry)
 {
     struct wal_head head = kit_head(name, entry, NULL);
     struct wal_error error = KIT_ERROR;
@@ -180,17 +182,18 @@ void kit_move(struct wal_session *session, const char *name, const char *entry)
     check(wal_head_move(session, &head, NULL, &error), &error, name);
 }
 
-static void put_heads(struct growing *to, struct wal_session *session,
+static void put_heads(struct text_buffer *to, struct wal_session *session,
                       bool versions)
 {
     struct wal_head head = {.struct_size = sizeof(head)};
     struct wal_error error = KIT_ERROR;
-    struct wal_heads *heads = NULL;
+    struct wal_head_cursor *heads = NULL;
     enum wal_status status;
     const char *between = "";
 
-    check(wal_heads_open(session, &heads, &error), &error, "wal_heads_open");
-    while ((status = wal_heads_next(heads, &head, &error)) == WAL_OK) {
+    check(wal_head_cursor_open(session, &heads, &error), &error,
+          "wal_head_cursor_open");
+    while ((status = wal_head_cursor_next(heads, &head, &error)) == WAL_OK) {
         put_text(to, between);
         put_slice(to, head.name);
         put_text(to, "=");
@@ -206,12 +209,12 @@ static void put_heads(struct growing *to, struct wal_session *session,
         between = " ";
     }
     assert_int_equal(status, WAL_END);
-    wal_heads_close(heads);
+    wal_head_cursor_close(heads);
 }
 
 const char *kit_heads(struct wal_session *session)
 {
-    static struct growing text;
+    static struct text_buffer text;
 
     text.size = 0;
     put_text(&text, "");
@@ -235,11 +238,12 @@ uint64_t kit_last_sequence(struct wal_store *store)
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
-    check(wal_store_status(store, &info, &error), &error, "wal_store_status");
+    check(wal_store_get_info(store, &info, &error), &error,
+          "wal_store_get_info");
     return info.last_sequence;
 }
 
-static void put_info(struct growing *to, struct wal_session *session)
+static void put_info(struct text_buffer *to, struct wal_session *session)
 {
     struct wal_session_info info = kit_info(session);
 
@@ -264,21 +268,21 @@ static void put_info(struct growing *to, struct wal_session *session)
     put_number(to, info.documents);
 }
 
-char *kit_picture(struct wal_store *store, struct wal_session *session)
+char *kit_snapshot(struct wal_store *store, struct wal_session *session)
 {
-    struct wal_docs_options history = {.struct_size = sizeof(history),
-                                       .flags = WAL_DOCS_HISTORY};
-    struct wal_iter_options all = {.struct_size = sizeof(all),
-                                   .mode = WAL_ITER_ALL,
-                                   .flags =
-                                       WAL_ITER_DELTAS | WAL_ITER_REDACTED};
-    struct growing text = {NULL, 0};
+    struct wal_doc_cursor_options history = {.struct_size = sizeof(history),
+                                             .flags = WAL_DOC_CURSOR_HISTORY};
+    struct wal_entry_cursor_options all = {.struct_size = sizeof(all),
+                                           .mode = WAL_ENTRY_CURSOR_ALL,
+                                           .flags = WAL_ENTRY_CURSOR_DELTAS |
+                                                    WAL_ENTRY_CURSOR_REDACTED};
+    struct text_buffer text = {NULL, 0};
 
     put_info(&text, session);
     put_text(&text, "\nentries ");
-    put_text(&text, kit_read(session, &all));
+    put_text(&text, kit_list_ids(session, &all));
     put_text(&text, "\nbranch ");
-    put_text(&text, kit_read(session, NULL));
+    put_text(&text, kit_list_ids(session, NULL));
     put_text(&text, "\nheads ");
     put_heads(&text, session, true);
     put_text(&text, "\ndocuments ");
@@ -290,10 +294,10 @@ char *kit_picture(struct wal_store *store, struct wal_session *session)
     return text.text;
 }
 
-void kit_unchanged(struct wal_store *store, struct wal_session *session,
-                   char *before)
+void assert_unchanged(struct wal_store *store, struct wal_session *session,
+                      char *before)
 {
-    char *after = kit_picture(store, session);
+    char *after = kit_snapshot(store, session);
 
     assert_string_equal(after, before);
     free(after);

@@ -3,8 +3,8 @@
  * calls that must succeed or must be refused, and everything that a store
  * tells of a session, as one text to compare before and after.
  */
-#ifndef WAL_TESTS_LIB_PARTS_KIT_H
-#define WAL_TESTS_LIB_PARTS_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_PARTS_KIT_H
+#define AGENTWAL_TESTS_LIB_PARTS_KIT_H
 
 #include "tests/lib/store_kit.h"
 
@@ -17,7 +17,7 @@ uint64_t kit_put(struct wal_store *store, struct wal_session *session,
 uint64_t kit_delete(struct wal_store *store, struct wal_session *session,
                     const char *key);
 /* The documents as "key=value", separated by a blank; those that are deleted,
- * with WAL_DOCS_HISTORY, as "key-". */
+ * with WAL_DOC_CURSOR_HISTORY, as "key-". */
 const char *kit_docs(struct wal_store *store, struct wal_session *session,
                      uint32_t flags, const char *prefix);
 /* The value of a document, or "" where there is none. */
@@ -27,7 +27,8 @@ const char *kit_value(struct wal_store *store, struct wal_session *session,
 /* entry null: it is removed; expected null: whatever it is. */
 struct wal_head kit_head(const char *name, const char *entry,
                          const char *expected);
-void kit_move(struct wal_session *session, const char *name, const char *entry);
+void kit_move_head(struct wal_session *session, const char *name,
+                   const char *entry);
 /* The heads as "name=entry" with "(note)", separated by a blank. */
 const char *kit_heads(struct wal_session *session);
 
@@ -36,10 +37,10 @@ struct wal_session_change kit_title(const char *title);
 
 /* All that can be told of the session and the store's documents, and the
  * newest sequence number of the store. To be freed by the caller. */
-char *kit_picture(struct wal_store *store, struct wal_session *session);
+char *kit_snapshot(struct wal_store *store, struct wal_session *session);
 /* Nothing of it has changed; frees the picture. */
-void kit_unchanged(struct wal_store *store, struct wal_session *session,
-                   char *before);
+void assert_unchanged(struct wal_store *store, struct wal_session *session,
+                      char *before);
 uint64_t kit_last_sequence(struct wal_store *store);
 
 #endif

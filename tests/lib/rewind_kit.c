@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/base/assert.h"
-#include "engine/store.h"
+#include "engine/api/api_store.h"
+#include "format/bytes/assert.h"
 
 enum {
     NAMES_MAX = 64,
@@ -71,7 +71,7 @@ void tree_link(const char *path, const char *target)
     WAL__ASSERT(symlink(target, tree_path(path)) == 0);
 }
 
-void tree_mode(const char *path, unsigned mode)
+void tree_chmod(const char *path, unsigned mode)
 {
     WAL__ASSERT(chmod(tree_path(path), mode) == 0);
 }
@@ -86,7 +86,7 @@ void tree_remove(const char *path)
     WAL__ASSERT(remove(tree_path(path)) == 0);
 }
 
-static struct stat look_at(const char *path)
+static struct stat read_entry(const char *path)
 {
     struct stat st;
 
@@ -96,7 +96,7 @@ static struct stat look_at(const char *path)
     return st;
 }
 
-void tree_holds(const char *path, const char *content)
+void tree_assert_content(const char *path, const char *content)
 {
     char data[65536];
     ssize_t size;
@@ -122,7 +122,7 @@ void tree_holds(const char *path, const char *content)
     }
 }
 
-void tree_links(const char *path, const char *target)
+void tree_assert_link(const char *path, const char *target)
 {
     char data[PATH_MAX];
     ssize_t size = readlink(tree_path(path), data, sizeof(data) - 1);
@@ -134,14 +134,14 @@ void tree_links(const char *path, const char *target)
     assert_string_equal(data, target);
 }
 
-void tree_has_mode(const char *path, unsigned mode)
+void tree_assert_mode(const char *path, unsigned mode)
 {
-    assert_int_equal(look_at(path).st_mode & 07777, mode);
+    assert_int_equal(read_entry(path).st_mode & 07777, mode);
 }
 
 uint64_t tree_inode(const char *path)
 {
-    return look_at(path).st_ino;
+    return read_entry(path).st_ino;
 }
 
 struct names {
@@ -165,7 +165,7 @@ static void list_directory(struct names *names, const char *below)
         }
         WAL__ASSERT(names->count < NAMES_MAX);
         (void)snprintf(path, 510, "%.200s%s", below, entry->d_name);
-        if (S_ISDIR(look_at(path).st_mode)) {
+        if (S_ISDIR(read_entry(path).st_mode)) {
             strcat(path, "/");
         }
         names->count++;
@@ -247,15 +247,17 @@ static void read_list(struct wal_rewind_answer *rewind, char *out, size_t size)
     }
 }
 
-struct kit_answer kit_rewind_with(struct wal_session *session, const char *id,
-                                  const struct wal_rewind_options *options)
+struct kit_rewind_result
+kit_rewind_with(struct wal_session *session, const char *id,
+                const struct wal_rewind_options *options)
 {
-    struct kit_answer answer = {.info = {.struct_size = sizeof(answer.info)}};
+    struct kit_rewind_result answer = {
+        .info = {.struct_size = sizeof(answer.info)}};
     struct wal_rewind_answer *rewind = NULL;
     struct wal_error error = KIT_ERROR;
 
     if (wal_rewind(session, kit_text(id), options, &rewind, &error) != WAL_OK ||
-        wal_rewind_status(rewind, &answer.info, &error) != WAL_OK) {
+        wal_rewind_get_info(rewind, &answer.info, &error) != WAL_OK) {
         fail_msg("wal_rewind: %d, %s (%s)", error.status, error.text,
                  error.file);
     }
@@ -266,12 +268,12 @@ struct kit_answer kit_rewind_with(struct wal_session *session, const char *id,
     return answer;
 }
 
-struct kit_answer kit_rewind(struct wal_session *session, const char *id)
+struct kit_rewind_result kit_rewind(struct wal_session *session, const char *id)
 {
     return kit_rewind_with(session, id, NULL);
 }
 
-void kit_done(const struct kit_answer *answer, const char *list)
+void assert_rewound(const struct kit_rewind_result *answer, const char *list)
 {
     if (answer->info.can_rewind != 1 || answer->info.status != WAL_OK ||
         strcmp(answer->list, list) != 0) {
@@ -282,8 +284,8 @@ void kit_done(const struct kit_answer *answer, const char *list)
     assert_int_equal(answer->info.error.size, 0);
 }
 
-void kit_refused(const struct kit_answer *answer, enum wal_status status,
-                 const char *text)
+void assert_rewind_refused(const struct kit_rewind_result *answer,
+                           enum wal_status status, const char *text)
 {
     if (answer->info.can_rewind != 0 ||
         answer->info.status != (int32_t)status ||
@@ -299,72 +301,73 @@ void kit_refused(const struct kit_answer *answer, enum wal_status status,
 /* --- dying --------------------------------------------------------------- */
 
 static struct {
-    enum tree_death call;
+    enum tree_crash_point call;
     uint32_t left;
 } death;
 
-static void count_down(enum tree_death call)
+static void count_down(enum tree_crash_point call)
 {
     if (death.call == call && death.left-- == 0) {
         _exit(DIED);
     }
 }
 
-static enum wal_status write_or_die(void *ctx, struct wal__tree_file *file,
-                                    const void *data, size_t size,
-                                    uint64_t offset, size_t *put,
-                                    int *sys_errno)
+static enum wal_status
+write_or_crash(void *ctx, struct wal__worktree_file *file, const void *data,
+               size_t size, uint64_t offset, size_t *put, int *sys_errno)
 {
     count_down(TREE_WRITE);
-    return wal__tree_posix.write(ctx, file, data, size, offset, put, sys_errno);
+    return wal__worktree_posix.write(ctx, file, data, size, offset, put,
+                                     sys_errno);
 }
 
-static enum wal_status rename_or_die(void *ctx, struct wal__tree *tree,
-                                     const char *from, const char *to,
-                                     int *sys_errno)
-{
-    count_down(TREE_RENAME);
-    return wal__tree_posix.rename(ctx, tree, from, to, sys_errno);
-}
-
-static enum wal_status unlink_or_die(void *ctx, struct wal__tree *tree,
-                                     const char *path, int *sys_errno)
-{
-    count_down(TREE_UNLINK);
-    return wal__tree_posix.unlink(ctx, tree, path, sys_errno);
-}
-
-static enum wal_status sync_all_or_die(void *ctx, struct wal__tree *tree,
+static enum wal_status rename_or_crash(void *ctx, struct wal__worktree *tree,
+                                       const char *from, const char *to,
                                        int *sys_errno)
 {
-    count_down(TREE_SYNC_ALL);
-    return wal__tree_posix.sync_all(ctx, tree, sys_errno);
+    count_down(TREE_RENAME);
+    return wal__worktree_posix.rename(ctx, tree, from, to, sys_errno);
 }
 
-static enum wal_status sync_or_die(void *ctx, struct wal__tree *tree,
-                                   const char *paths, size_t size,
-                                   int *sys_errno)
+static enum wal_status unlink_or_crash(void *ctx, struct wal__worktree *tree,
+                                       const char *path, int *sys_errno)
+{
+    count_down(TREE_UNLINK);
+    return wal__worktree_posix.unlink(ctx, tree, path, sys_errno);
+}
+
+static enum wal_status sync_all_or_crash(void *ctx, struct wal__worktree *tree,
+                                         int *sys_errno)
+{
+    count_down(TREE_SYNC_ALL);
+    return wal__worktree_posix.sync_all(ctx, tree, sys_errno);
+}
+
+static enum wal_status sync_or_crash(void *ctx, struct wal__worktree *tree,
+                                     const char *paths, size_t size,
+                                     int *sys_errno)
 {
     count_down(TREE_SYNC_DIRECTORY);
-    return wal__tree_posix.sync_directories(ctx, tree, paths, size, sys_errno);
+    return wal__worktree_posix.sync_directories(ctx, tree, paths, size,
+                                                sys_errno);
 }
 
 /* In the child. */
-static void rewind_and_die(const char *id)
+static void crash_in_child(const char *id)
 {
     struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal_rewind_answer *rewind = NULL;
-    struct wal__tree_io tree = wal__tree_posix;
+    struct wal__worktree_io tree = wal__worktree_posix;
     struct wal__io io = wal__io_posix;
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
 
-    tree.write = write_or_die;
-    tree.rename = rename_or_die;
-    tree.unlink = unlink_or_die;
-    tree.sync_all = sync_all_or_die;
-    tree.sync_directories = sync_or_die;
-    io.tree = &tree;
+    tree.write = write_or_crash;
+    tree.rename = rename_or_crash;
+    tree.unlink = unlink_or_crash;
+    tree.sync_all = sync_all_or_crash;
+    tree.sync_directories = sync_or_crash;
+    io.worktree = &tree;
     io.threads = false; /* file by file, in order */
     if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
                         NULL) != WAL_OK ||
@@ -375,7 +378,7 @@ static void rewind_and_die(const char *id)
     _exit(0);
 }
 
-bool tree_die_rewinding(const char *id, enum tree_death call, uint32_t nth)
+bool tree_crash_rewind(const char *id, enum tree_crash_point call, uint32_t nth)
 {
     pid_t child;
     int state = 0;
@@ -385,7 +388,7 @@ bool tree_die_rewinding(const char *id, enum tree_death call, uint32_t nth)
     child = fork();
     WAL__ASSERT(child >= 0);
     if (child == 0) {
-        rewind_and_die(id);
+        crash_in_child(id);
     }
     WAL__ASSERT(waitpid(child, &state, 0) == child && WIFEXITED(state));
     WAL__ASSERT(WEXITSTATUS(state) == DIED || WEXITSTATUS(state) == 0);
@@ -419,7 +422,7 @@ static uint32_t damage_file(const char *path, const void *data, size_t size)
     return count;
 }
 
-uint32_t tree_damage(const void *data, size_t size)
+uint32_t tree_flip_content(const void *data, size_t size)
 {
     DIR *directory = opendir("store/pack");
     const struct dirent *entry;

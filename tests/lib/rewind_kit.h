@@ -3,10 +3,10 @@
  * disk: files made, named in checkpoints, rewound and looked at, all below the
  * directory "tree" of the test's own. Failures are cmocka's.
  */
-#ifndef WAL_TESTS_LIB_REWIND_KIT_H
-#define WAL_TESTS_LIB_REWIND_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_REWIND_KIT_H
+#define AGENTWAL_TESTS_LIB_REWIND_KIT_H
 
-#include "engine/io/tree.h"
+#include "engine/worktree/worktree.h"
 #include "tests/lib/store_kit.h"
 
 /* Makes "tree", and a session "s" whose cwd it is. */
@@ -17,14 +17,14 @@ const char *tree_path(const char *path);
 void tree_put(const char *path, const char *content);
 void tree_put_bytes(const char *path, const void *data, size_t size);
 void tree_link(const char *path, const char *target);
-void tree_mode(const char *path, unsigned mode);
+void tree_chmod(const char *path, unsigned mode);
 void tree_directory(const char *path);
 void tree_remove(const char *path);
 
 /* The file holds just this; null: nothing is there. */
-void tree_holds(const char *path, const char *content);
-void tree_links(const char *path, const char *target);
-void tree_has_mode(const char *path, unsigned mode);
+void tree_assert_content(const char *path, const char *content);
+void tree_assert_link(const char *path, const char *target);
+void tree_assert_mode(const char *path, unsigned mode);
 uint64_t tree_inode(const char *path);
 /* The names below "tree", sorted, directories with a slash behind them,
  * separated by a blank; until the next call. */
@@ -36,41 +36,44 @@ void tree_checkpoint(struct wal_session *session, const char *id,
 
 /* What a rewind answered, and the changes as " PATH+INSERTIONS-DELETIONS",
  * "*" behind those that are binary, "!" behind those changed elsewhere. */
-struct kit_answer {
+struct kit_rewind_result {
     struct wal_rewind_info info;
     char error[1100];
     char undo[256];
     char list[4096];
 };
 
-struct kit_answer kit_rewind(struct wal_session *session, const char *id);
+struct kit_rewind_result kit_rewind(struct wal_session *session,
+                                    const char *id);
 /* options may be null. */
-struct kit_answer kit_rewind_with(struct wal_session *session, const char *id,
-                                  const struct wal_rewind_options *options);
+struct kit_rewind_result
+kit_rewind_with(struct wal_session *session, const char *id,
+                const struct wal_rewind_options *options);
 /* It was done, and changed this. */
-void kit_done(const struct kit_answer *answer, const char *list);
+void assert_rewound(const struct kit_rewind_result *answer, const char *list);
 /* It was refused with this status, the sentence has the text, and there is no
  * undo. */
-void kit_refused(const struct kit_answer *answer, enum wal_status status,
-                 const char *text);
+void assert_rewind_refused(const struct kit_rewind_result *answer,
+                           enum wal_status status, const char *text);
 
 /*
  * The whole life of a process that opens the store, rewinds session "s" to a
  * checkpoint and dies right before the Nth (from 0) call of this kind on its
  * work tree; answers whether it got so far.
  */
-enum tree_death {
+enum tree_crash_point {
     TREE_WRITE,
     TREE_SYNC_ALL,
     TREE_RENAME,
     TREE_UNLINK,
     TREE_SYNC_DIRECTORY
 };
-bool tree_die_rewinding(const char *id, enum tree_death call, uint32_t nth);
+bool tree_crash_rewind(const char *id, enum tree_crash_point call,
+                       uint32_t nth);
 
 /* Flips bits of stored content wherever the pack holds these bytes as they
  * are; the store is closed. How often. */
-uint32_t tree_damage(const void *data, size_t size);
+uint32_t tree_flip_content(const void *data, size_t size);
 /* SHA-256 in hexadecimal; until the next call. */
 const char *tree_digest(const void *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <time.h>
 
-#include "engine/base/assert.h"
+#include "format/bytes/assert.h"
 #include "tests/lib/xorshift.h"
 
 struct place {
@@ -16,7 +16,7 @@ struct place {
     int back; /* the directory before */
 };
 
-int kit_enter(void **state)
+int kit_set_up(void **state)
 {
     struct place *place = calloc(1, sizeof(*place));
     const char *base = getenv("TMPDIR");
@@ -33,8 +33,8 @@ int kit_enter(void **state)
     return 0;
 }
 
-static int forget(const char *path, const struct stat *stat, int kind,
-                  struct FTW *walk)
+static int remove_item(const char *path, const struct stat *stat, int kind,
+                       struct FTW *walk)
 {
     (void)stat;
     (void)kind;
@@ -42,12 +42,12 @@ static int forget(const char *path, const struct stat *stat, int kind,
     return remove(path);
 }
 
-int kit_leave(void **state)
+int kit_tear_down(void **state)
 {
     struct place *place = *state;
     int result = fchdir(place->back);
 
-    if (nftw(place->path, forget, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+    if (nftw(place->path, remove_item, 16, FTW_DEPTH | FTW_PHYS) != 0) {
         result = -1;
     }
     (void)close(place->back);
@@ -62,22 +62,22 @@ struct wal_slice kit_text(const char *text)
     return slice;
 }
 
-bool kit_is(struct wal_slice slice, const char *text)
+bool kit_slice_is(struct wal_slice slice, const char *text)
 {
     return slice.size == strlen(text) &&
            (slice.size == 0 || memcmp(slice.data, text, slice.size) == 0);
 }
 
-void kit_expect(struct wal_slice slice, const char *text)
+void assert_slice(struct wal_slice slice, const char *text)
 {
-    if (!kit_is(slice, text)) {
+    if (!kit_slice_is(slice, text)) {
         fail_msg("expected \"%s\", got \"%.*s\"", text, (int)slice.size,
                  (const char *)slice.data);
     }
 }
 
-void kit_told(const struct wal_error *error, enum wal_status status,
-              const char *text)
+void assert_error(const struct wal_error *error, enum wal_status status,
+                  const char *text)
 {
     if (error->status != (int32_t)status || strstr(error->text, text) == NULL) {
         fail_msg("expected %d and \"%s\", got %d and \"%s\"", status, text,
@@ -169,10 +169,10 @@ struct wal_entry kit_entry(const char *id, const char *parent,
     return entry;
 }
 
-enum wal_status kit_try(struct wal_session *session,
-                        const struct wal_entry *entry,
-                        struct wal_append_result *result,
-                        struct wal_error *error)
+enum wal_status kit_try_append(struct wal_session *session,
+                               const struct wal_entry *entry,
+                               struct wal_append_result *result,
+                               struct wal_error *error)
 {
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = WAL_WRITTEN};
@@ -189,7 +189,7 @@ void kit_append(struct wal_session *session, const char *id, const char *parent)
 
     struct wal_entry entry = kit_entry(id, parent, payload);
 
-    check(kit_try(session, &entry, NULL, &error), &error, id);
+    check(kit_try_append(session, &entry, NULL, &error), &error, id);
 }
 
 void kit_append_all(struct wal_session *session, const char *ids)
@@ -220,63 +220,65 @@ static void add_id(char **text, size_t *size, struct wal_slice id)
     *text = grown;
 }
 
-const char *kit_read(struct wal_session *session,
-                     const struct wal_iter_options *options)
+const char *kit_list_ids(struct wal_session *session,
+                         const struct wal_entry_cursor_options *options)
 {
     static char *text;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_iter *iter = NULL;
+    struct wal_entry_cursor *iter = NULL;
     enum wal_status status;
     size_t size = 0;
     uint64_t left;
 
     free(text);
     text = strdup("");
-    check(wal_iter_open(session, options, &iter, &error), &error,
-          "wal_iter_open");
-    left = wal_iter_remaining(iter);
-    while ((status = wal_iter_next(iter, &entry, &error)) == WAL_OK) {
+    check(wal_entry_cursor_open(session, options, &iter, &error), &error,
+          "wal_entry_cursor_open");
+    left = wal_entry_cursor_remaining(iter);
+    while ((status = wal_entry_cursor_next(iter, &entry, &error)) == WAL_OK) {
         add_id(&text, &size, entry.id);
         left--;
-        assert_int_equal(wal_iter_remaining(iter), left);
+        assert_int_equal(wal_entry_cursor_remaining(iter), left);
         assert_int_equal(entry.struct_size, sizeof(entry));
     }
     if (status != WAL_END) {
-        check(status, &error, "wal_iter_next");
+        check(status, &error, "wal_entry_cursor_next");
     }
-    assert_int_equal(wal_iter_next(iter, &entry, &error), WAL_END);
-    assert_int_equal(wal_iter_remaining(iter), 0);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_END);
+    assert_int_equal(wal_entry_cursor_remaining(iter), 0);
     assert_int_equal(left, 0);
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
     return text;
 }
 
-void kit_branch(struct wal_session *session, const char *ids)
+void assert_branch(struct wal_session *session, const char *ids)
 {
-    assert_string_equal(kit_read(session, NULL), ids);
+    assert_string_equal(kit_list_ids(session, NULL), ids);
 }
 
-void kit_all(struct wal_session *session, const char *ids)
+void assert_all_entries(struct wal_session *session, const char *ids)
 {
-    struct wal_iter_options options = {.struct_size = sizeof(options),
-                                       .mode = WAL_ITER_ALL};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = WAL_ENTRY_CURSOR_ALL};
 
-    assert_string_equal(kit_read(session, &options), ids);
+    assert_string_equal(kit_list_ids(session, &options), ids);
 }
 
-void kit_parent(struct wal_session *session, const char *id, const char *parent)
+void assert_parent(struct wal_session *session, const char *id,
+                   const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
-    struct wal_iter *iter = NULL;
+    struct wal_entry_cursor *iter = NULL;
 
-    check(wal_iter_open(session, NULL, &iter, &error), &error, "wal_iter_open");
-    check(wal_iter_get(iter, kit_text(id), &entry, &error), &error, id);
-    kit_expect(entry.id, id);
-    kit_expect(entry.parent_id, parent);
+    check(wal_entry_cursor_open(session, NULL, &iter, &error), &error,
+          "wal_entry_cursor_open");
+    check(wal_entry_cursor_get(iter, kit_text(id), &entry, &error), &error, id);
+    assert_slice(entry.id, id);
+    assert_slice(entry.parent_id, parent);
     assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, parent[0] == '\0');
-    wal_iter_close(iter);
+    wal_entry_cursor_close(iter);
 }
 
 struct wal_session_info kit_info(struct wal_session *session)
@@ -284,8 +286,8 @@ struct wal_session_info kit_info(struct wal_session *session)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
-    check(wal_session_status(session, &info, &error), &error,
-          "wal_session_status");
+    check(wal_session_get_info(session, &info, &error), &error,
+          "wal_session_get_info");
     return info;
 }
 

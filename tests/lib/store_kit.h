@@ -4,8 +4,8 @@
  * Failures are cmocka's; only the thread that runs a test may fail, so that
  * others check with WAL__ASSERT.
  */
-#ifndef WAL_TESTS_LIB_STORE_KIT_H
-#define WAL_TESTS_LIB_STORE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_STORE_KIT_H
+#define AGENTWAL_TESTS_LIB_STORE_KIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,22 +22,22 @@
 #include "agentwal.h"
 
 /* Every test runs in an empty directory of its own, the current one. */
-int kit_enter(void **state);
-int kit_leave(void **state);
+int kit_set_up(void **state);
+int kit_tear_down(void **state);
 
 #define KIT_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, kit_enter, kit_leave)
+    cmocka_unit_test_setup_teardown(name, kit_set_up, kit_tear_down)
 
 /* An error to hand to a call. */
 #define KIT_ERROR ((struct wal_error){.struct_size = sizeof(struct wal_error)})
 
 struct wal_slice kit_text(const char *text);
 /* Whether a slice holds just this text. */
-bool kit_is(struct wal_slice slice, const char *text);
-void kit_expect(struct wal_slice slice, const char *text);
+bool kit_slice_is(struct wal_slice slice, const char *text);
+void assert_slice(struct wal_slice slice, const char *text);
 /* The error says so: its status, and the text in its sentence. */
-void kit_told(const struct wal_error *error, enum wal_status status,
-              const char *text);
+void assert_error(const struct wal_error *error, enum wal_status status,
+                  const char *text);
 
 /* Opens the store "store", made when it is not there. */
 struct wal_store *kit_store(void);
@@ -58,21 +58,21 @@ void kit_append(struct wal_session *session, const char *id,
 /* The same, of these ids, separated by a blank, each under the head. */
 void kit_append_all(struct wal_session *session, const char *ids);
 /* Appends one entry and answers what wal_append did. */
-enum wal_status kit_try(struct wal_session *session,
-                        const struct wal_entry *entry,
-                        struct wal_append_result *result,
-                        struct wal_error *error);
+enum wal_status kit_try_append(struct wal_session *session,
+                               const struct wal_entry *entry,
+                               struct wal_append_result *result,
+                               struct wal_error *error);
 
 /* The ids an iterator gives, separated by a blank; until the next call. How
  * many remain is checked at each step. */
-const char *kit_read(struct wal_session *session,
-                     const struct wal_iter_options *options);
+const char *kit_list_ids(struct wal_session *session,
+                         const struct wal_entry_cursor_options *options);
 /* The branch of the head is just this. */
-void kit_branch(struct wal_session *session, const char *ids);
-void kit_all(struct wal_session *session, const char *ids);
+void assert_branch(struct wal_session *session, const char *ids);
+void assert_all_entries(struct wal_session *session, const char *ids);
 /* The entry is there, and its parent, none being "". */
-void kit_parent(struct wal_session *session, const char *id,
-                const char *parent);
+void assert_parent(struct wal_session *session, const char *id,
+                   const char *parent);
 struct wal_session_info kit_info(struct wal_session *session);
 
 /* A generator of numbers (xorshift64*); the state is not 0. */

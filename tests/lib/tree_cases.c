@@ -11,9 +11,9 @@ enum {
     name_max = 255
 };
 
-static const struct wal__tree_io *io(void)
+static const struct wal__worktree_io *io(void)
 {
-    return tree_case_world()->io;
+    return tree_case_backend()->io;
 }
 
 /* ------------------------------------------------------- containment --- */
@@ -22,34 +22,34 @@ static void test_tree__a_path_that_leaves_the_root_is_refused(void **state)
 {
     (void)state;
     tree_case_directory("d");
-    tree_every_call_fails("..", WAL_EOUTSIDE);
-    tree_every_call_fails("../outside", WAL_EOUTSIDE);
-    tree_every_call_fails("d/..", WAL_EOUTSIDE);
-    tree_every_call_fails("d/../../outside", WAL_EOUTSIDE);
-    tree_every_call_fails("d/../d/x", WAL_EOUTSIDE);
-    tree_every_call_fails("missing/../x", WAL_EOUTSIDE);
-    tree_every_call_fails("/", WAL_EOUTSIDE);
-    tree_every_call_fails("/etc/passwd", WAL_EOUTSIDE);
-    tree_every_call_fails(tree_case_world()->root, WAL_EOUTSIDE);
-    tree_check_outside();
+    tree_assert_all_fail("..", WAL_EOUTSIDE);
+    tree_assert_all_fail("../outside", WAL_EOUTSIDE);
+    tree_assert_all_fail("d/..", WAL_EOUTSIDE);
+    tree_assert_all_fail("d/../../outside", WAL_EOUTSIDE);
+    tree_assert_all_fail("d/../d/x", WAL_EOUTSIDE);
+    tree_assert_all_fail("missing/../x", WAL_EOUTSIDE);
+    tree_assert_all_fail("/", WAL_EOUTSIDE);
+    tree_assert_all_fail("/etc/passwd", WAL_EOUTSIDE);
+    tree_assert_all_fail(tree_case_backend()->root, WAL_EOUTSIDE);
+    tree_case_assert_outside();
 }
 
 static void test_tree__a_path_that_is_not_plain_is_refused(void **state)
 {
     (void)state;
     tree_case_directory("d");
-    tree_every_call_fails("", WAL_EINVAL);
-    tree_every_call_fails(".", WAL_EINVAL);
-    tree_every_call_fails("./x", WAL_EINVAL);
-    tree_every_call_fails("d/", WAL_EINVAL);
-    tree_every_call_fails("d//x", WAL_EINVAL);
-    tree_every_call_fails("d/./x", WAL_EINVAL);
-    tree_every_call_fails("d/.", WAL_EINVAL);
+    tree_assert_all_fail("", WAL_EINVAL);
+    tree_assert_all_fail(".", WAL_EINVAL);
+    tree_assert_all_fail("./x", WAL_EINVAL);
+    tree_assert_all_fail("d/", WAL_EINVAL);
+    tree_assert_all_fail("d//x", WAL_EINVAL);
+    tree_assert_all_fail("d/./x", WAL_EINVAL);
+    tree_assert_all_fail("d/.", WAL_EINVAL);
     /* Names that only look like those. */
     tree_case_put("...", "dots");
     tree_case_put("..x", "dots");
     tree_case_put("d/.x", "dot");
-    tree_case_holds("...", "dots");
+    tree_case_assert_content("...", "dots");
 }
 
 static void test_tree__a_parent_that_is_a_link_is_refused(void **state)
@@ -62,46 +62,46 @@ static void test_tree__a_parent_that_is_a_link_is_refused(void **state)
     tree_case_link("within", "d");
     tree_case_link("d/up", "..");
     tree_case_link("out", "../");
-    tree_case_link("absolute", tree_case_world()->root);
+    tree_case_link("absolute", tree_case_backend()->root);
     tree_case_link("dangling", "nowhere");
     tree_case_link("loop", "loop");
-    tree_every_call_fails("within/x", WAL_EOUTSIDE);
-    tree_every_call_fails("within/missing", WAL_EOUTSIDE);
-    tree_every_call_fails("within/e/x", WAL_EOUTSIDE);
-    tree_every_call_fails("d/up/outside", WAL_EOUTSIDE);
-    tree_every_call_fails("out/outside", WAL_EOUTSIDE);
-    tree_every_call_fails("absolute/d/x", WAL_EOUTSIDE);
-    tree_every_call_fails("dangling/x", WAL_EOUTSIDE);
-    tree_every_call_fails("loop/x", WAL_EOUTSIDE);
-    tree_fails(tree_do_sync_directory, "within", WAL_EOUTSIDE);
-    tree_fails(tree_do_sync_directory, "out", WAL_EOUTSIDE);
-    tree_case_holds("d/x", "inside");
-    tree_check_outside();
+    tree_assert_all_fail("within/x", WAL_EOUTSIDE);
+    tree_assert_all_fail("within/missing", WAL_EOUTSIDE);
+    tree_assert_all_fail("within/e/x", WAL_EOUTSIDE);
+    tree_assert_all_fail("d/up/outside", WAL_EOUTSIDE);
+    tree_assert_all_fail("out/outside", WAL_EOUTSIDE);
+    tree_assert_all_fail("absolute/d/x", WAL_EOUTSIDE);
+    tree_assert_all_fail("dangling/x", WAL_EOUTSIDE);
+    tree_assert_all_fail("loop/x", WAL_EOUTSIDE);
+    tree_assert_fails(tree_do_sync_directory, "within", WAL_EOUTSIDE);
+    tree_assert_fails(tree_do_sync_directory, "out", WAL_EOUTSIDE);
+    tree_case_assert_content("d/x", "inside");
+    tree_case_assert_outside();
 }
 
 static void test_tree__a_link_at_the_name_is_not_followed(void **state)
 {
     (void)state;
     int sys_errno = 0;
-    struct wal__tree_stat st;
+    struct wal__worktree_stat st;
 
     tree_case_link("link", "../outside");
     st = tree_case_stat("link");
-    assert_int_equal(st.kind, WAL__TREE_SYMLINK);
+    assert_int_equal(st.kind, WAL__WORKTREE_SYMLINK);
     assert_int_equal(st.size, strlen("../outside"));
-    tree_fails(tree_do_open, "link", WAL_ENOTFILE);
-    tree_fails(tree_do_create, "link", WAL_EEXISTS);
-    tree_fails(tree_do_make_link, "link", WAL_EEXISTS);
-    tree_fails(tree_do_make_directory, "link", WAL_EEXISTS);
+    tree_assert_fails(tree_do_open, "link", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_create, "link", WAL_EEXISTS);
+    tree_assert_fails(tree_do_make_link, "link", WAL_EEXISTS);
+    tree_assert_fails(tree_do_make_directory, "link", WAL_EEXISTS);
     assert_int_equal(tree_do_may_replace("link", &sys_errno), WAL_OK);
 
     /* The link goes, not what it leads to. */
     assert_int_equal(tree_do_rename_to("link", &sys_errno), WAL_OK);
-    assert_int_equal(tree_case_stat("link").kind, WAL__TREE_REGULAR);
+    assert_int_equal(tree_case_stat("link").kind, WAL__WORKTREE_REGULAR);
     tree_case_link("another", "../outside");
     assert_int_equal(tree_do_unlink("another", &sys_errno), WAL_OK);
-    assert_int_equal(tree_case_stat("another").kind, WAL__TREE_ABSENT);
-    tree_check_outside();
+    assert_int_equal(tree_case_stat("another").kind, WAL__WORKTREE_ABSENT);
+    tree_case_assert_outside();
 }
 
 /* ------------------------------------------------------------- files --- */
@@ -109,8 +109,8 @@ static void test_tree__a_link_at_the_name_is_not_followed(void **state)
 static void test_tree__what_is_written_is_read(void **state)
 {
     (void)state;
-    struct wal__tree_file *file = NULL;
-    struct wal__tree_stat st = {0};
+    struct wal__worktree_file *file = NULL;
+    struct wal__worktree_stat st = {0};
     char data[16] = "";
     size_t count = 0;
     int sys_errno = 0;
@@ -122,7 +122,7 @@ static void test_tree__what_is_written_is_read(void **state)
         io()->write(io()->ctx, file, "two", 3, 5, &count, &sys_errno), WAL_OK);
     assert_int_equal(count, 3);
     assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno), WAL_OK);
-    assert_int_equal(st.kind, WAL__TREE_REGULAR);
+    assert_int_equal(st.kind, WAL__WORKTREE_REGULAR);
     assert_int_equal(st.size, 8);
     io()->close(io()->ctx, file);
 
@@ -144,7 +144,7 @@ static void test_tree__what_is_written_is_read(void **state)
 
     /* What is open stays, whatever becomes of its name. */
     assert_int_equal(tree_do_unlink("a", &sys_errno), WAL_OK);
-    assert_int_equal(tree_case_stat("a").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("a").kind, WAL__WORKTREE_ABSENT);
     assert_int_equal(
         io()->read(io()->ctx, file, data, 3, 5, &count, &sys_errno), WAL_OK);
     assert_memory_equal(data, "two", 3);
@@ -156,7 +156,7 @@ static void test_tree__modes_are_exactly_those_set(void **state)
     (void)state;
     static const uint32_t modes[] = {0600, 0777, 0755, 0640, 0444,
                                      0111, 0,    0666, 04755};
-    struct wal__tree_file *file = NULL;
+    struct wal__worktree_file *file = NULL;
     int sys_errno = 0;
 
     assert_int_equal(
@@ -164,7 +164,7 @@ static void test_tree__modes_are_exactly_those_set(void **state)
         WAL_OK);
     assert_int_equal(tree_case_stat("a").mode, 0600);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        struct wal__tree_stat st = {0};
+        struct wal__worktree_stat st = {0};
 
         assert_int_equal(io()->set_mode(io()->ctx, file, modes[i], &sys_errno),
                          WAL_OK);
@@ -198,15 +198,15 @@ static void test_tree__links_keep_any_target(void **state)
     assert_int_equal(got, 99);
 
     tree_case_put("file", "x");
-    tree_fails(tree_do_read_link, "file", WAL_ENOTFILE);
-    tree_fails(tree_do_read_link, "missing", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_read_link, "file", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_read_link, "missing", WAL_ENOTFOUND);
 }
 
 static void test_tree__a_rename_takes_the_place(void **state)
 {
     (void)state;
-    struct wal__tree_stat before;
-    struct wal__tree_stat after;
+    struct wal__worktree_stat before;
+    struct wal__worktree_stat after;
     int sys_errno = 0;
 
     tree_case_directory("d");
@@ -221,17 +221,17 @@ static void test_tree__a_rename_takes_the_place(void **state)
     assert_int_equal(after.inode, before.inode);
     assert_int_equal(after.device, before.device);
     assert_int_equal(after.mtime_ns, before.mtime_ns);
-    tree_case_holds("d/old", "new");
-    assert_int_equal(tree_case_stat("new").kind, WAL__TREE_ABSENT);
-    tree_fails(tree_do_rename_from, "new", WAL_ENOTFOUND);
+    tree_case_assert_content("d/old", "new");
+    assert_int_equal(tree_case_stat("new").kind, WAL__WORKTREE_ABSENT);
+    tree_assert_fails(tree_do_rename_from, "new", WAL_ENOTFOUND);
 }
 
 static void test_tree__a_change_is_not_older_than_the_clock(void **state)
 {
     (void)state;
-    struct wal__tree_file *file = NULL;
-    struct wal__tree_stat first;
-    struct wal__tree_stat st;
+    struct wal__worktree_file *file = NULL;
+    struct wal__worktree_stat first;
+    struct wal__worktree_stat st;
     int64_t before = io()->now_ns(io()->ctx);
     size_t put;
     int sys_errno = 0;
@@ -271,15 +271,15 @@ static void test_tree__what_cannot_be_there_is_absent(void **state)
     char name[name_max + 4];
 
     tree_case_put("file", "x");
-    assert_int_equal(tree_case_stat("missing").kind, WAL__TREE_ABSENT);
-    assert_int_equal(tree_case_stat("missing/x").kind, WAL__TREE_ABSENT);
-    assert_int_equal(tree_case_stat("file/x").kind, WAL__TREE_ABSENT);
-    assert_int_equal(tree_case_stat("file/x/y").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("missing").kind, WAL__WORKTREE_ABSENT);
+    assert_int_equal(tree_case_stat("missing/x").kind, WAL__WORKTREE_ABSENT);
+    assert_int_equal(tree_case_stat("file/x").kind, WAL__WORKTREE_ABSENT);
+    assert_int_equal(tree_case_stat("file/x/y").kind, WAL__WORKTREE_ABSENT);
     memset(name, 'n', sizeof(name));
     name[name_max + 1] = '\0';
-    assert_int_equal(tree_case_stat(name).kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat(name).kind, WAL__WORKTREE_ABSENT);
     memcpy(name + name_max + 1, "/x", 3);
-    assert_int_equal(tree_case_stat(name).kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat(name).kind, WAL__WORKTREE_ABSENT);
 }
 
 static void test_tree__a_missing_parent_is_not_found(void **state)
@@ -292,47 +292,47 @@ static void test_tree__a_missing_parent_is_not_found(void **state)
         if (tree_calls[i] == tree_do_stat) {
             continue;
         }
-        tree_fails(tree_calls[i], "missing/x", WAL_ENOTFOUND);
-        tree_fails(tree_calls[i], "file/x",
-                   tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
-                                                        : WAL_ENOTFOUND);
-        tree_fails(tree_calls[i], "file/x/y",
-                   tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
-                                                        : WAL_ENOTFOUND);
+        tree_assert_fails(tree_calls[i], "missing/x", WAL_ENOTFOUND);
+        tree_assert_fails(tree_calls[i], "file/x",
+                          tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
+                                                               : WAL_ENOTFOUND);
+        tree_assert_fails(tree_calls[i], "file/x/y",
+                          tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
+                                                               : WAL_ENOTFOUND);
     }
-    tree_fails(tree_do_open, "missing", WAL_ENOTFOUND);
-    tree_fails(tree_do_unlink, "missing", WAL_ENOTFOUND);
-    tree_fails(tree_do_sync_directory, "missing", WAL_ENOTFOUND);
-    tree_fails(tree_do_sync_directory, "file", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_open, "missing", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_unlink, "missing", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_sync_directory, "missing", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_sync_directory, "file", WAL_ENOTFOUND);
     assert_int_equal(tree_do_may_replace("missing", &sys_errno), WAL_OK);
-    assert_int_equal(tree_case_stat("missing").kind, WAL__TREE_ABSENT);
+    assert_int_equal(tree_case_stat("missing").kind, WAL__WORKTREE_ABSENT);
 }
 
 static void test_tree__a_directory_is_no_file(void **state)
 {
     (void)state;
     tree_case_directory("d");
-    assert_int_equal(tree_case_stat("d").kind, WAL__TREE_DIRECTORY);
-    tree_fails(tree_do_open, "d", WAL_ENOTFILE);
-    tree_fails(tree_do_unlink, "d", WAL_ENOTFILE);
-    tree_fails(tree_do_rename_to, "d", WAL_ENOTFILE);
-    tree_fails(tree_do_read_link, "d", WAL_ENOTFILE);
-    tree_fails(tree_do_may_replace, "d", WAL_ENOTFILE);
-    tree_fails(tree_do_create, "d", WAL_EEXISTS);
-    tree_fails(tree_do_make_link, "d", WAL_EEXISTS);
-    tree_fails(tree_do_make_directory, "d", WAL_EEXISTS);
-    assert_int_equal(tree_case_stat("d").kind, WAL__TREE_DIRECTORY);
+    assert_int_equal(tree_case_stat("d").kind, WAL__WORKTREE_DIRECTORY);
+    tree_assert_fails(tree_do_open, "d", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_unlink, "d", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_rename_to, "d", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_read_link, "d", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_may_replace, "d", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_create, "d", WAL_EEXISTS);
+    tree_assert_fails(tree_do_make_link, "d", WAL_EEXISTS);
+    tree_assert_fails(tree_do_make_directory, "d", WAL_EEXISTS);
+    assert_int_equal(tree_case_stat("d").kind, WAL__WORKTREE_DIRECTORY);
 }
 
 static void test_tree__a_pipe_is_no_file_and_nobody_waits(void **state)
 {
     (void)state;
-    tree_case_world()->make_pipe("pipe");
-    assert_int_equal(tree_case_stat("pipe").kind, WAL__TREE_OTHER);
-    tree_fails(tree_do_open, "pipe", WAL_ENOTFILE);
-    tree_fails(tree_do_read_link, "pipe", WAL_ENOTFILE);
-    tree_fails(tree_do_may_replace, "pipe", WAL_ENOTFILE);
-    tree_fails(tree_do_create, "pipe", WAL_EEXISTS);
+    tree_case_backend()->make_pipe("pipe");
+    assert_int_equal(tree_case_stat("pipe").kind, WAL__WORKTREE_OTHER);
+    tree_assert_fails(tree_do_open, "pipe", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_read_link, "pipe", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_may_replace, "pipe", WAL_ENOTFILE);
+    tree_assert_fails(tree_do_create, "pipe", WAL_EEXISTS);
 }
 
 static void test_tree__names_are_any_bytes(void **state)
@@ -362,7 +362,7 @@ static void test_tree__names_are_any_bytes(void **state)
         memcpy(path, names[i], size);
         path[size] = '/';
         memcpy(path + size + 1, names[i], size + 1);
-        tree_case_holds(path, names[i]);
+        tree_case_assert_content(path, names[i]);
         assert_int_equal(tree_do_unlink(path, &sys_errno), WAL_OK);
     }
 }
@@ -377,15 +377,15 @@ static void test_tree__names_and_paths_have_a_longest(void **state)
     memset(name, 'n', sizeof(name));
     name[name_max] = '\0';
     tree_case_put(name, "longest");
-    tree_case_holds(name, "longest");
+    tree_case_assert_content(name, "longest");
     name[name_max] = 'n';
     name[name_max + 1] = '\0';
-    tree_fails(tree_do_open, name, WAL_ETOOBIG);
-    tree_fails(tree_do_create, name, WAL_ETOOBIG);
-    tree_fails(tree_do_make_directory, name, WAL_ETOOBIG);
-    tree_fails(tree_do_make_link, name, WAL_ETOOBIG);
-    tree_fails(tree_do_rename_to, name, WAL_ETOOBIG);
-    tree_fails(tree_do_may_replace, name, WAL_ETOOBIG);
+    tree_assert_fails(tree_do_open, name, WAL_ETOOBIG);
+    tree_assert_fails(tree_do_create, name, WAL_ETOOBIG);
+    tree_assert_fails(tree_do_make_directory, name, WAL_ETOOBIG);
+    tree_assert_fails(tree_do_make_link, name, WAL_ETOOBIG);
+    tree_assert_fails(tree_do_rename_to, name, WAL_ETOOBIG);
+    tree_assert_fails(tree_do_may_replace, name, WAL_ETOOBIG);
 
     while (size + 60 < sizeof(path)) {
         memset(path + size, 'd', 50);
@@ -396,7 +396,7 @@ static void test_tree__names_and_paths_have_a_longest(void **state)
     }
     memcpy(path + size, "file", 5);
     tree_case_put(path, "deep");
-    tree_case_holds(path, "deep");
+    tree_case_assert_content(path, "deep");
     assert_int_equal(tree_case_stat(path).size, 4);
 }
 
@@ -406,7 +406,7 @@ static void test_tree__what_is_denied_is_told(void **state)
 {
     (void)state;
     int sys_errno = 0;
-    struct wal__tree_file *file = NULL;
+    struct wal__worktree_file *file = NULL;
 
     tree_case_directory("d");
     tree_case_directory("d/e");
@@ -417,37 +417,37 @@ static void test_tree__what_is_denied_is_told(void **state)
     assert_int_equal(io()->set_mode(io()->ctx, file, 0, &sys_errno), WAL_OK);
     io()->close(io()->ctx, file);
 
-    tree_case_world()->set_mode("d", 0555);
-    tree_case_world()->drop(true);
-    tree_fails(tree_do_open, "none", WAL_EACCESS);
-    tree_fails(tree_do_create, "d/new", WAL_EACCESS);
-    tree_fails(tree_do_make_link, "d/new", WAL_EACCESS);
-    tree_fails(tree_do_make_directory, "d/new", WAL_EACCESS);
-    tree_fails(tree_do_unlink, "d/x", WAL_EACCESS);
-    tree_fails(tree_do_remove_directory, "d/e", WAL_EACCESS);
-    tree_fails(tree_do_may_replace, "d/x", WAL_EACCESS);
-    tree_fails(tree_do_may_replace, "d/new", WAL_EACCESS);
-    tree_case_holds("d/x", "x");
-    tree_case_world()->drop(false);
+    tree_case_backend()->set_mode("d", 0555);
+    tree_case_backend()->drop(true);
+    tree_assert_fails(tree_do_open, "none", WAL_EACCESS);
+    tree_assert_fails(tree_do_create, "d/new", WAL_EACCESS);
+    tree_assert_fails(tree_do_make_link, "d/new", WAL_EACCESS);
+    tree_assert_fails(tree_do_make_directory, "d/new", WAL_EACCESS);
+    tree_assert_fails(tree_do_unlink, "d/x", WAL_EACCESS);
+    tree_assert_fails(tree_do_remove_directory, "d/e", WAL_EACCESS);
+    tree_assert_fails(tree_do_may_replace, "d/x", WAL_EACCESS);
+    tree_assert_fails(tree_do_may_replace, "d/new", WAL_EACCESS);
+    tree_case_assert_content("d/x", "x");
+    tree_case_backend()->drop(false);
 
     /* It can be written, but its names cannot be synced. */
-    tree_case_world()->set_mode("d", 0333);
-    tree_case_world()->drop(true);
-    tree_fails(tree_do_may_replace, "d/x", WAL_EACCESS);
-    assert_int_equal(tree_case_stat("d/x").kind, WAL__TREE_REGULAR);
-    tree_case_world()->drop(false);
+    tree_case_backend()->set_mode("d", 0333);
+    tree_case_backend()->drop(true);
+    tree_assert_fails(tree_do_may_replace, "d/x", WAL_EACCESS);
+    assert_int_equal(tree_case_stat("d/x").kind, WAL__WORKTREE_REGULAR);
+    tree_case_backend()->drop(false);
 
-    tree_case_world()->set_mode("d", 0);
-    tree_case_world()->drop(true);
-    tree_fails(tree_do_stat, "d/x", WAL_EACCESS);
-    tree_fails(tree_do_open, "d/x", WAL_EACCESS);
-    tree_case_world()->drop(false);
+    tree_case_backend()->set_mode("d", 0);
+    tree_case_backend()->drop(true);
+    tree_assert_fails(tree_do_stat, "d/x", WAL_EACCESS);
+    tree_assert_fails(tree_do_open, "d/x", WAL_EACCESS);
+    tree_case_backend()->drop(false);
 
-    tree_case_world()->set_mode("d", 0777);
-    tree_case_world()->drop(true);
+    tree_case_backend()->set_mode("d", 0777);
+    tree_case_backend()->drop(true);
     assert_int_equal(tree_do_may_replace("d/x", &sys_errno), WAL_OK);
     tree_case_put("d/new", "x");
-    tree_case_world()->drop(false);
+    tree_case_backend()->drop(false);
 }
 
 /* ------------------------------------------------------------- roots --- */
@@ -455,14 +455,14 @@ static void test_tree__what_is_denied_is_told(void **state)
 static void test_tree__a_root_must_be_a_directory(void **state)
 {
     (void)state;
-    struct wal__tree *other = NULL;
-    struct wal__tree *kept;
+    struct wal__worktree *other = NULL;
+    struct wal__worktree *kept;
     char path[512];
-    size_t size = strlen(tree_case_world()->root);
+    size_t size = strlen(tree_case_backend()->root);
     int sys_errno = 0;
 
     assert_true(size + 16 < sizeof(path));
-    memcpy(path, tree_case_world()->root, size);
+    memcpy(path, tree_case_backend()->root, size);
     memcpy(path + size, "/missing", 9);
     assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
                      WAL_ENOTFOUND);
@@ -479,9 +479,9 @@ static void test_tree__a_root_must_be_a_directory(void **state)
     memcpy(path + size, "/link", 6);
     assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
                      WAL_OK);
-    kept = tree_case_change_root(other);
-    tree_case_holds("x", "through");
-    io()->close_root(io()->ctx, tree_case_change_root(kept));
+    kept = tree_case_swap_root(other);
+    tree_case_assert_content("x", "through");
+    io()->close_root(io()->ctx, tree_case_swap_root(kept));
 }
 
 static void test_tree__only_an_empty_directory_is_removed(void **state)
@@ -492,15 +492,15 @@ static void test_tree__only_an_empty_directory_is_removed(void **state)
     tree_case_directory("d");
     tree_case_put("d/x", "x");
     tree_case_link("link", "d");
-    tree_fails(tree_do_remove_directory, "d", WAL_EEXISTS);
-    tree_fails(tree_do_remove_directory, "d/x", WAL_ENOTFOUND);
-    tree_fails(tree_do_remove_directory, "link", WAL_ENOTFOUND);
-    tree_fails(tree_do_remove_directory, "missing", WAL_ENOTFOUND);
-    tree_case_holds("d/x", "x");
+    tree_assert_fails(tree_do_remove_directory, "d", WAL_EEXISTS);
+    tree_assert_fails(tree_do_remove_directory, "d/x", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_remove_directory, "link", WAL_ENOTFOUND);
+    tree_assert_fails(tree_do_remove_directory, "missing", WAL_ENOTFOUND);
+    tree_case_assert_content("d/x", "x");
     assert_int_equal(tree_do_unlink("d/x", &sys_errno), WAL_OK);
     assert_int_equal(tree_do_remove_directory("d", &sys_errno), WAL_OK);
-    assert_int_equal(tree_case_stat("d").kind, WAL__TREE_ABSENT);
-    assert_int_equal(tree_case_stat("link").kind, WAL__TREE_SYMLINK);
+    assert_int_equal(tree_case_stat("d").kind, WAL__WORKTREE_ABSENT);
+    assert_int_equal(tree_case_stat("link").kind, WAL__WORKTREE_SYMLINK);
 }
 
 static void test_tree__syncs_succeed(void **state)

@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct tree_world *world;
-static const struct wal__tree_io *io;
-static struct wal__tree *tree;
+static const struct tree_backend *world;
+static const struct wal__worktree_io *io;
+static struct wal__worktree *tree;
 
-void tree_case_use(const struct tree_world *used)
+void tree_case_set_up(const struct tree_backend *used)
 {
     int sys_errno = 0;
 
@@ -20,25 +20,25 @@ void tree_case_use(const struct tree_world *used)
                      WAL_OK);
 }
 
-void tree_case_leave(void)
+void tree_case_tear_down(void)
 {
     io->close_root(io->ctx, tree);
     tree = NULL;
 }
 
-const struct tree_world *tree_case_world(void)
+const struct tree_backend *tree_case_backend(void)
 {
     return world;
 }
 
-struct wal__tree *tree_case_root(void)
+struct wal__worktree *tree_case_root(void)
 {
     return tree;
 }
 
-struct wal__tree *tree_case_change_root(struct wal__tree *other)
+struct wal__worktree *tree_case_swap_root(struct wal__worktree *other)
 {
-    struct wal__tree *before = tree;
+    struct wal__worktree *before = tree;
 
     tree = other;
     return before;
@@ -46,7 +46,7 @@ struct wal__tree *tree_case_change_root(struct wal__tree *other)
 
 void tree_case_put(const char *path, const char *content)
 {
-    struct wal__tree_file *file = NULL;
+    struct wal__worktree_file *file = NULL;
     size_t size = strlen(content);
     size_t put = 0;
     int sys_errno = 0;
@@ -75,9 +75,9 @@ void tree_case_link(const char *path, const char *target)
                      WAL_OK);
 }
 
-struct wal__tree_stat tree_case_stat(const char *path)
+struct wal__worktree_stat tree_case_stat(const char *path)
 {
-    struct wal__tree_stat st = {.kind = WAL__TREE_OTHER};
+    struct wal__worktree_stat st = {.kind = WAL__WORKTREE_OTHER};
     int sys_errno = 0;
 
     assert_int_equal(io->stat(io->ctx, tree, path, &st, &sys_errno), WAL_OK);
@@ -85,9 +85,9 @@ struct wal__tree_stat tree_case_stat(const char *path)
     return st;
 }
 
-void tree_case_holds(const char *path, const char *content)
+void tree_case_assert_content(const char *path, const char *content)
 {
-    struct wal__tree_file *file = NULL;
+    struct wal__worktree_file *file = NULL;
     char data[512];
     size_t got = 0;
     int sys_errno = 0;
@@ -103,24 +103,24 @@ void tree_case_holds(const char *path, const char *content)
 
 enum wal_status tree_do_may_replace(const char *path, int *sys_errno)
 {
-    return io->may_replace(io->ctx, tree, path, sys_errno);
+    return io->check_replace(io->ctx, tree, path, sys_errno);
 }
 
 /* -------------------------------------------------------- every call --- */
 
 enum wal_status tree_do_stat(const char *path, int *sys_errno)
 {
-    struct wal__tree_stat st = {.kind = WAL__TREE_OTHER, .size = 99};
+    struct wal__worktree_stat st = {.kind = WAL__WORKTREE_OTHER, .size = 99};
     enum wal_status status = io->stat(io->ctx, tree, path, &st, sys_errno);
 
     assert_true(status == WAL_OK ||
-                (st.kind == WAL__TREE_OTHER && st.size == 99));
+                (st.kind == WAL__WORKTREE_OTHER && st.size == 99));
     return status;
 }
 
 enum wal_status tree_do_open(const char *path, int *sys_errno)
 {
-    struct wal__tree_file *file = NULL;
+    struct wal__worktree_file *file = NULL;
     enum wal_status status = io->open(io->ctx, tree, path, &file, sys_errno);
 
     assert_true((status == WAL_OK) == (file != NULL));
@@ -132,7 +132,7 @@ enum wal_status tree_do_open(const char *path, int *sys_errno)
 
 enum wal_status tree_do_create(const char *path, int *sys_errno)
 {
-    struct wal__tree_file *file = NULL;
+    struct wal__worktree_file *file = NULL;
     enum wal_status status =
         io->create(io->ctx, tree, path, 0600, &file, sys_errno);
 
@@ -207,7 +207,8 @@ tree_call *const tree_calls[TREE_CALLS] = {
     tree_do_make_directory, tree_do_remove_directory, tree_do_sync_directory,
 };
 
-void tree_fails(tree_call *made, const char *path, enum wal_status status)
+void tree_assert_fails(tree_call *made, const char *path,
+                       enum wal_status status)
 {
     int sys_errno = 0;
 
@@ -219,17 +220,17 @@ void tree_fails(tree_call *made, const char *path, enum wal_status status)
     assert_int_not_equal(sys_errno, 0);
 }
 
-void tree_every_call_fails(const char *path, enum wal_status status)
+void tree_assert_all_fail(const char *path, enum wal_status status)
 {
     for (size_t i = 0; i < TREE_CALLS; i++) {
         /* An empty path is the root there. */
         if (tree_calls[i] != tree_do_sync_directory || path[0] != '\0') {
-            tree_fails(tree_calls[i], path, status);
+            tree_assert_fails(tree_calls[i], path, status);
         }
     }
 }
 
-void tree_check_outside(void)
+void tree_case_assert_outside(void)
 {
     char content[8] = "";
 

@@ -2,8 +2,8 @@
  * tree_kit.h - a root of tree.h under test: what is to be there, and every
  * call on a path.
  */
-#ifndef WAL_TESTS_LIB_TREE_KIT_H
-#define WAL_TESTS_LIB_TREE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_TREE_KIT_H
+#define AGENTWAL_TESTS_LIB_TREE_KIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "engine/io/tree.h"
+#include "engine/worktree/worktree.h"
 
 /* A table, and what a test needs that is not in it. Paths are below root. */
-struct tree_world {
-    const struct wal__tree_io *io;
+struct tree_backend {
+    const struct wal__worktree_io *io;
     const char *root; /* empty; beside it lies the file "outside" */
     void (*make_pipe)(const char *path);
     void (*set_mode)(const char *path, uint32_t mode); /* of a directory */
@@ -28,21 +28,21 @@ struct tree_world {
 };
 
 /* Sets the world, opens its root, and closes it again: around each test. */
-void tree_case_use(const struct tree_world *world);
-void tree_case_leave(void);
+void tree_case_set_up(const struct tree_backend *world);
+void tree_case_tear_down(void);
 
-const struct tree_world *tree_case_world(void);
+const struct tree_backend *tree_case_backend(void);
 /* The root that is open; another one in its place, and what was there. */
-struct wal__tree *tree_case_root(void);
-struct wal__tree *tree_case_change_root(struct wal__tree *other);
+struct wal__worktree *tree_case_root(void);
+struct wal__worktree *tree_case_swap_root(struct wal__worktree *other);
 
 void tree_case_put(const char *path, const char *content);
 void tree_case_directory(const char *path);
 void tree_case_link(const char *path, const char *target);
-struct wal__tree_stat tree_case_stat(const char *path);
-void tree_case_holds(const char *path, const char *content);
+struct wal__worktree_stat tree_case_stat(const char *path);
+void tree_case_assert_content(const char *path, const char *content);
 /* What "outside" holds is as it was. */
-void tree_check_outside(void);
+void tree_case_assert_outside(void);
 
 /* The calls on one path, each of which may fail. Renames go to "renamed", and
  * from a file "here" that they make. Each sees to it that nothing but the
@@ -61,7 +61,8 @@ enum {
 extern tree_call *const tree_calls[TREE_CALLS];
 
 /* The call answers this and an errno; or all of them. */
-void tree_fails(tree_call *call, const char *path, enum wal_status status);
-void tree_every_call_fails(const char *path, enum wal_status status);
+void tree_assert_fails(tree_call *call, const char *path,
+                       enum wal_status status);
+void tree_assert_all_fail(const char *path, enum wal_status status);
 
 #endif

@@ -119,9 +119,9 @@ struct wal_view *view_kit_open(struct wal_store *store,
     return view;
 }
 
-struct wal_view_report view_kit_flush(struct wal_view *view)
+struct wal_view_flush_result view_kit_flush(struct wal_view *view)
 {
-    struct wal_view_report report = {.struct_size = sizeof(report)};
+    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
     struct wal_error error = KIT_ERROR;
 
     if (wal_view_flush(view, &report, &error) != WAL_OK) {
@@ -130,12 +130,13 @@ struct wal_view_report view_kit_flush(struct wal_view *view)
     return report;
 }
 
-struct wal_view_report view_kit_export(struct wal_store *store,
-                                       struct wal_session *session,
-                                       const char *dialect, const char *root)
+struct wal_view_flush_result view_kit_export(struct wal_store *store,
+                                             struct wal_session *session,
+                                             const char *dialect,
+                                             const char *root)
 {
     struct wal_view *view = view_kit_open(store, session, dialect, root);
-    struct wal_view_report report = view_kit_flush(view);
+    struct wal_view_flush_result report = view_kit_flush(view);
 
     wal_view_close(view);
     return report;
@@ -236,7 +237,7 @@ static bool count_file(void *ctx, const char *path, const char *below)
     return true;
 }
 
-void view_kit_same(const char *one, const char *two)
+void view_kit_assert_equal(const char *one, const char *two)
 {
     unsigned count = walk(one, false, same_file, (void *)(uintptr_t)two);
 
@@ -252,12 +253,13 @@ static void remove_all(const char *directory)
     assert_int_equal(system(command), 0);
 }
 
-void view_kit_expect_whole(struct wal_store *store, struct wal_session *session,
-                           const char *dialect, const char *root)
+void view_kit_assert_full_export(struct wal_store *store,
+                                 struct wal_session *session,
+                                 const char *dialect, const char *root)
 {
     remove_all("fresh");
     (void)view_kit_export(store, session, dialect, "fresh");
-    view_kit_same("fresh", root);
+    view_kit_assert_equal("fresh", root);
 }
 
 struct search {
@@ -278,7 +280,7 @@ static bool search_file(void *ctx, const char *path, const char *below)
     return !search->is_found;
 }
 
-bool view_kit_holds(const char *directory, const char *text)
+bool view_kit_contains(const char *directory, const char *text)
 {
     struct search search = {.text = text};
 

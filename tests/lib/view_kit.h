@@ -2,11 +2,11 @@
  * view_kit.h - what the tests of views share: sessions to be written, and
  * directories to be compared.
  */
-#ifndef WAL_TESTS_LIB_VIEW_KIT_H
-#define WAL_TESTS_LIB_VIEW_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_VIEW_KIT_H
+#define AGENTWAL_TESTS_LIB_VIEW_KIT_H
 
+#include "engine/convert/view/view.h"
 #include "tests/lib/store_kit.h"
-#include "view/view.h"
 
 /* UUIDs of entries and of a session, by number; until the next call but one. */
 const char *view_kit_id(unsigned number);
@@ -32,22 +32,24 @@ struct wal_view *view_kit_open(struct wal_store *store,
                                const char *root);
 
 /* Flushes, which must succeed. */
-struct wal_view_report view_kit_flush(struct wal_view *view);
+struct wal_view_flush_result view_kit_flush(struct wal_view *view);
 
 /* Opens, flushes and closes a view. */
-struct wal_view_report view_kit_export(struct wal_store *store,
-                                       struct wal_session *session,
-                                       const char *dialect, const char *root);
+struct wal_view_flush_result view_kit_export(struct wal_store *store,
+                                             struct wal_session *session,
+                                             const char *dialect,
+                                             const char *root);
 
 /* The files of the root are those of an export into an empty directory. */
-void view_kit_expect_whole(struct wal_store *store, struct wal_session *session,
-                           const char *dialect, const char *root);
+void view_kit_assert_full_export(struct wal_store *store,
+                                 struct wal_session *session,
+                                 const char *dialect, const char *root);
 
 /* Both directories hold the same files, but for what is the library's. */
-void view_kit_same(const char *one, const char *two);
+void view_kit_assert_equal(const char *one, const char *two);
 
 /* Whether a file below the directory, also the library's, holds the text. */
-bool view_kit_holds(const char *directory, const char *text);
+bool view_kit_contains(const char *directory, const char *text);
 
 /* The view's main file: its path until the next call on the view, and its
  * content, to be freed. */

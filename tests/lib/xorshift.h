@@ -2,8 +2,8 @@
  * xorshift.h - random numbers for tests, the same for the same seed on every
  * machine. One thread for each seed.
  */
-#ifndef WAL_TESTS_XORSHIFT_H
-#define WAL_TESTS_XORSHIFT_H
+#ifndef AGENTWAL_TESTS_LIB_XORSHIFT_H
+#define AGENTWAL_TESTS_LIB_XORSHIFT_H
 
 #include <stdint.h>
 

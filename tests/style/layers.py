@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that includes point down the layers, and never round in a circle.
+"""Checks that includes point down the layers, and that no files include each
+other in a cycle.
 
-LAYERS lists each layer with the layers it may include; every layer may include
-itself. A file belongs to the layer with the longest matching prefix. Two rules
-of the layers that an include does not show are checked beside it: format/
-neither allocates nor reaches the system, and engine/base/ is the only part of
-the library that calls the C library's allocator.
+LAYERS lists each folder with the folders that it may include; every folder may
+include itself. A file belongs to the longest folder that contains it. Two more
+rules are checked: format/ neither allocates nor calls the system, and
+engine/base/ is the only part of the library that calls the C allocator.
 """
 import os
 import re
@@ -15,47 +15,47 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 API = "engine/include/"
-FORMAT = [API, "format/"]
-BASE = FORMAT + ["format/jsonl/", "engine/base/"]
-IO = BASE + ["engine/io/"]
-LOG = IO + ["engine/log/"]
-INDEX = LOG + ["engine/index/"]
-BLOB = INDEX + ["engine/blob/"]
-SESSION = BLOB + ["engine/session/"]
-CHECKPOINT = SESSION + ["engine/checkpoint/"]
+
+# Each folder of these lists may include all folders before it.
+BYTES = ["format/bytes/", "format/segment/", "format/index/"]
+LINES = ["format/json/", "format/model/", "format/dialect/"]
+ENGINE = ["engine/" + room + "/" for room in (
+    "base", "worktree", "os", "process", "log", "commit", "index", "blob",
+    "store", "read", "write", "session", "checkpoint", "rewind", "api")]
+CONVERT = ["engine/convert/" + room + "/" for room in (
+    "copy", "render", "view")]
+DIALECTS = ["format/dialect/" + name + "/" for name in (
+    "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
+TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/", "tools/cli/"]
+
+
+def cumulative(below, folders):
+    return {folder: below + folders[:i] for i, folder in enumerate(folders)}
+
 
 LAYERS = {
     API: [],
-    "format/": [API],
-    "format/jsonl/": FORMAT,
-    "engine/base/": BASE,
-    "engine/io/": IO,
-    "engine/log/": LOG,
-    "engine/index/": INDEX,
-    "engine/blob/": BLOB,
-    "engine/session/": SESSION,
-    "engine/checkpoint/": CHECKPOINT,
-    "engine/": CHECKPOINT,
-    # A user of the interface, like the tools, but for the heap.
-    "view/": [API, "format/jsonl/", "engine/base/", "view/copy"],
-    # The lines of copies, which the tools read as well.
-    "view/copy": [API, "format/jsonl/", "engine/base/"],
-    "tools/": [API, "format/jsonl/", "view/copy"],
-    "tools/walcat": [API, "format/jsonl/", "tools/"],
-    "tools/walctl": [API, "format/jsonl/", "tools/"],
-    # Reads a store's files as they are, for the two below.
-    "tools/check_": FORMAT + ["tools/"],
-    # --frames shows segments as they are, also where no store opens.
-    "tools/walcat_frames": FORMAT + ["tools/walcat", "tools/check_", "tools/"],
-    "tools/walcheck": FORMAT + ["format/jsonl/", "view/copy", "tools/check_",
-                                "tools/"],
-    "tools/walconv": FORMAT + ["format/jsonl/", "view/copy", "tools/"],
+    **cumulative([API], BYTES),
+    **cumulative([API, "format/bytes/"], LINES),
+    **cumulative([API] + BYTES + LINES[:2], ENGINE),
+    # A client of the interface, like the tools, but for the heap.
+    **cumulative([API, "format/bytes/"] + LINES + ["engine/base/"], CONVERT),
+    # A dialect knows the model, not the other dialects.
+    **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
+    "tools/cli/": TOOL,
+    # Reads the files of a store without the engine.
+    "tools/store_file/": TOOL + BYTES,
+    "tools/walcat/": TOOL + BYTES + ["tools/store_file/"],
+    "tools/walcheck/": TOOL + BYTES + ["tools/store_file/"],
+    "tools/walconv/": TOOL + BYTES,
+    "tools/walctl/": TOOL,
     "bench/": [API],
-    # Holds the library's checksum against others.
-    "bench/harness_crc": FORMAT + ["bench/"],
-    # Puts a slow disk in the system's place.
-    "bench/bench_queue": CHECKPOINT + ["engine/", "bench/"],
+    # Benchmarks that reach below the interface.
+    "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
 }
+# Codex names its sessions as Claude Code does where it imports them.
+LAYERS["format/dialect/codex/"].append("format/dialect/claude/")
+LAYERS["format/dialect/"] += DIALECTS
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 ALLOCATION = re.compile(
@@ -69,7 +69,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "view", "tools", "bench"):
+    for top in ("format", "engine", "tools", "bench"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):
@@ -133,7 +133,7 @@ def check_file(path, graph, faults):
         if layer_of(target) not in LAYERS[own] + [own]:
             faults.append("%s: %s may not include %s" % (where, own, target))
     code = LITERAL.sub('""', text)
-    if path.startswith(("format/", "engine/", "view/")) and own != "engine/base/":
+    if path.startswith(("format/", "engine/")) and own != "engine/base/":
         for match in ALLOCATION.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
             faults.append("%s:%d: only engine/base/ may allocate: %s" %

@@ -1,0 +1,32 @@
+/*
+ * api_async.c - the public functions for those who do not wait for each append
+ * (agentwal.h): arguments are checked here, everything else is below.
+ */
+#include "engine/api/api_check.h"
+#include "engine/base/error.h"
+
+enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(store == NULL ? NULL : &store->core, error);
+
+    if (status != WAL_OK || store->core.noop) {
+        return status;
+    }
+    return wal__committer_flush(&store->core.committer, error);
+}
+
+enum wal_status wal_store_eventfd(struct wal_store *store, int32_t *fd,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_core(store == NULL ? NULL : &store->core, error);
+
+    if (status == WAL_OK && fd == NULL) {
+        status = wal__invalid(error, "the place for the descriptor is null");
+    }
+    return status == WAL_OK
+               ? wal__async_errors_eventfd(&store->core.committer.async_errors,
+                                           fd, error)
+               : status;
+}

@@ -1,0 +1,452 @@
+/*
+ * api_batch.c - the public functions that write a batch (agentwal.h): entries,
+ * documents, heads and metadata, together or one of them alone. Arguments are
+ * checked here, everything else is below.
+ */
+#include <string.h>
+
+#include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
+#include "engine/base/error.h"
+#include "engine/session/session_create.h"
+#include "engine/write/payload_build.h"
+#include "engine/write/write_batch.h"
+
+enum {
+    ATTEMPTS_MAX = 1000
+};
+
+static enum wal_status check_result(const struct wal_append_result *result,
+                                    struct wal_error *error)
+{
+    return result == NULL ? WAL_OK
+                          : wal__check_struct(result, result->struct_size,
+                                              sizeof(*result), error);
+}
+
+static enum wal_status check_keys(const struct wal_batch *batch,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (batch->struct_size != sizeof(*batch) || batch->documents == NULL) {
+        return WAL_OK; /* refused for that */
+    }
+    for (uint32_t i = 0; i < batch->document_count && status == WAL_OK; i++) {
+        status = wal__check_key(batch->documents[i].key, error);
+    }
+    return status;
+}
+
+/* Encodes and submits, the session being checked; *op is the caller's
+ * reference. has_ticket: the caller has a ticket for the copy_result. */
+static enum wal_status submit(struct wal_session *session,
+                              const struct wal_batch *batch,
+                              const struct wal_append_options *options,
+                              bool has_ticket, struct wal__op **op,
+                              struct wal_error *error)
+{
+    bool no_wait =
+        options != NULL && (options->flags & WAL_APPEND_NO_WAIT) != 0;
+    enum wal_status status = check_keys(batch, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (session->core->noop) {
+        return wal__noop_submit(session, batch, options, has_ticket, op, error);
+    }
+    status = wal__batch_create(session, batch, options, false, op, error);
+    if (status == WAL_OK) {
+        (*op)->async = has_ticket;
+        (*op)->detached = !has_ticket && (*op)->durability == WAL_QUEUED;
+        status = wal__committer_submit(&session->core->committer, *op, no_wait,
+                                       error);
+        if (status != WAL_OK) {
+            wal__op_release(*op);
+        }
+    }
+    return status;
+}
+
+static enum wal_status copy_result(const struct wal__op *op,
+                                   struct wal_append_result *result,
+                                   struct wal_error *error)
+{
+    if (result != NULL) {
+        *result = op->result;
+        result->struct_size = sizeof(*result);
+    }
+    if (op->status != WAL_OK) {
+        wal__error_copy(error, &op->error);
+    }
+    return op->status;
+}
+
+/* Once; *op is the caller's reference when it was submitted. */
+static enum wal_status try_commit(struct wal_session *session,
+                                  const struct wal_batch *batch,
+                                  const struct wal_append_options *options,
+                                  struct wal_append_result *result,
+                                  struct wal__op **op, struct wal_error *error)
+{
+    enum wal_status status = submit(session, batch, options, false, op, error);
+
+    if (status != WAL_OK) {
+        *op = NULL;
+        return status;
+    }
+    if ((*op)->durability != WAL_QUEUED) {
+        (void)!wal__committer_wait(&session->core->committer, *op, -1);
+        return copy_result(*op, result, error);
+    }
+    if (result != NULL) {
+        *result = (struct wal_append_result){.struct_size = sizeof(*result)};
+        memcpy(result->last_id, (*op)->result.last_id, sizeof(result->last_id));
+    }
+    return WAL_OK;
+}
+
+/* A change that expects nothing begins again when another came first. */
+static bool should_retry(enum wal_status status, const struct wal__op *op,
+                         uint32_t attempt)
+{
+    const struct wal__batch *batch = op == NULL ? NULL : op->request;
+
+    return status == WAL_ESTALE && batch != NULL && batch->stale_read &&
+           !batch->conditional && attempt < ATTEMPTS_MAX;
+}
+
+/* Whether the batch may have to be made again: it is then waited for, since
+ * only the caller can do that. */
+static bool may_need_retry(const struct wal_batch *batch,
+                           const struct wal_append_options *options)
+{
+    return options != NULL && options->durability == WAL_QUEUED &&
+           batch->change != NULL &&
+           (batch->change->fields & WAL_CHANGE_EXPECT) == 0;
+}
+
+/* The batch, and the operation it became, to be released; it may be null. */
+static enum wal_status commit(struct wal_session *session,
+                              const struct wal_batch *batch,
+                              const struct wal_append_options *options,
+                              struct wal_append_result *result,
+                              struct wal__op **op, struct wal_error *error)
+{
+    enum wal_status status = check_result(result, error);
+    struct wal_append_options written;
+
+    if (status == WAL_OK) {
+        status =
+            wal__check_writable(session == NULL ? NULL : session->core, error);
+    }
+    if (status == WAL_OK && may_need_retry(batch, options)) {
+        written = *options;
+        written.durability = WAL_WRITTEN;
+        options = &written;
+    }
+    for (uint32_t attempt = 0; status == WAL_OK; attempt++) {
+        status = try_commit(session, batch, options, result, op, error);
+        if (!should_retry(status, *op, attempt) &&
+            !wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        wal__op_release(*op);
+        *op = NULL;
+        status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal_batch_commit(struct wal_session *session,
+                                 const struct wal_batch *batch,
+                                 const struct wal_append_options *options,
+                                 struct wal_append_result *result,
+                                 struct wal_error *error)
+{
+    struct wal__op *op = NULL;
+    enum wal_status status;
+
+    if (batch == NULL) {
+        return wal__invalid(error, "the batch is null");
+    }
+    status = commit(session, batch, options, result, &op, error);
+    wal__op_release(op);
+    return status;
+}
+
+enum wal_status wal_batch_submit(struct wal_session *session,
+                                 const struct wal_batch *batch,
+                                 const struct wal_append_options *options,
+                                 struct wal_ticket **ticket,
+                                 struct wal_error *error)
+{
+    struct wal__op *op = NULL;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (ticket == NULL || batch == NULL ||
+        (batch->change != NULL &&
+         (batch->change->fields & WAL_CHANGE_EXPECT) == 0)) {
+        return wal__invalid(
+            error, "the batch or the place for the ticket is null, or a "
+                   "change expects no version");
+    }
+    status = submit(session, batch, options, true, &op, error);
+    if (status == WAL_OK) {
+        struct wal__batch *made = op->request;
+
+        made->ticket.core = session->core;
+        made->ticket.op = op;
+        *ticket = &made->ticket;
+    }
+    return status;
+}
+
+enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
+                                struct wal_append_result *result,
+                                struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_core(ticket == NULL ? NULL : ticket->core, error);
+
+    if (status == WAL_OK) {
+        status = check_result(result, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status =
+        wal__committer_wait(&ticket->core->committer, ticket->op, timeout_ms);
+    if (atomic_load(&ticket->op->state) != WAL__OP_DONE) {
+        return wal__fail(error, WAL_EBUSY, "the append is pending");
+    }
+    ticket->result_taken = true;
+    return copy_result(ticket->op, result, error);
+}
+
+void wal_ticket_destroy(struct wal_ticket *ticket)
+{
+    if (ticket == NULL) {
+        return;
+    }
+    /* What the parent process submitted is not this one's to report. */
+    if (!ticket->result_taken &&
+        wal__check_core(ticket->core, NULL) == WAL_OK) {
+        wal__async_errors_drop(&ticket->core->committer.async_errors,
+                               ticket->op);
+    }
+    wal__op_release(ticket->op);
+}
+
+/* --- one part alone ------------------------------------------------------ */
+
+static enum wal_status check_entries(const struct wal_entry *entries,
+                                     uint32_t count, struct wal_error *error)
+{
+    return entries != NULL && count > 0
+               ? WAL_OK
+               : wal__invalid(error, "there is nothing to append");
+}
+
+enum wal_status wal_append(struct wal_session *session,
+                           const struct wal_entry *entries, uint32_t count,
+                           const struct wal_append_options *options,
+                           struct wal_append_result *result,
+                           struct wal_error *error)
+{
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entries = entries, .entry_count = count};
+    enum wal_status status = check_entries(entries, count, error);
+
+    return status == WAL_OK
+               ? wal_batch_commit(session, &batch, options, result, error)
+               : status;
+}
+
+enum wal_status wal_submit(struct wal_session *session,
+                           const struct wal_entry *entries, uint32_t count,
+                           const struct wal_append_options *options,
+                           struct wal_ticket **ticket, struct wal_error *error)
+{
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entries = entries, .entry_count = count};
+    enum wal_status status = check_entries(entries, count, error);
+
+    return status == WAL_OK
+               ? wal_batch_submit(session, &batch, options, ticket, error)
+               : status;
+}
+
+enum wal_status wal_head_move(struct wal_session *session,
+                              const struct wal_head *head, char previous[256],
+                              struct wal_error *error)
+{
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .heads = head, .head_count = 1};
+    struct wal__op *op = NULL;
+    enum wal_status status = commit(session, &batch, NULL, NULL, &op, error);
+
+    if (status == WAL_OK && previous != NULL) {
+        const struct wal__batch *done = op->request;
+
+        memcpy(previous, done->previous_head, sizeof(done->previous_head));
+    }
+    wal__op_release(op);
+    return status;
+}
+
+/* --- documents ----------------------------------------------------------- */
+
+/* One document of the session, or with a null session of the store: which is
+ * written as a batch of no session's entries. */
+static enum wal_status commit_doc(struct wal_store *store,
+                                  struct wal_session *session,
+                                  const struct wal_doc *doc, uint32_t flags,
+                                  uint64_t *version, struct wal_error *error)
+{
+    struct wal_session own = {.core = store == NULL ? NULL : &store->core,
+                              .number = WAL__STORE_NUMBER,
+                              .text_size = WAL__SUMMARY_TEXT_MAX};
+    struct wal_doc request;
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .documents = &request,
+                                    .document_count = 1};
+    struct wal__op *op = NULL;
+    enum wal_status status;
+
+    if (doc == NULL || (doc->flags & ~(uint32_t)WAL_DOC_EXPECT) != 0) {
+        return wal__invalid(error,
+                            "the document is null or has flags of a batch");
+    }
+    if (session != NULL && store != NULL && session->core != &store->core) {
+        return wal__invalid(error, "the session is of another store");
+    }
+    request = *doc;
+    request.flags |= flags | (session == NULL ? WAL_DOC_STORE : 0u);
+    status = commit(session == NULL && store != NULL ? &own : session, &batch,
+                    NULL, NULL, &op, error);
+    if (status == WAL_OK && version != NULL) {
+        const struct wal__batch *done = op->request;
+
+        *version = done->docs[0].version;
+    }
+    wal__op_release(op);
+    return status;
+}
+
+enum wal_status wal_doc_put(struct wal_store *store,
+                            struct wal_session *session,
+                            const struct wal_doc *doc, uint64_t *version,
+                            struct wal_error *error)
+{
+    return commit_doc(store, session, doc, 0, version, error);
+}
+
+enum wal_status wal_doc_delete(struct wal_store *store,
+                               struct wal_session *session,
+                               const struct wal_doc *doc, uint64_t *version,
+                               struct wal_error *error)
+{
+    return commit_doc(store, session, doc, WAL_DOC_DELETE, version, error);
+}
+
+/* --- entries of the library's own ---------------------------------------- */
+
+/* A durable entry of a type with a code, under the head. */
+static enum wal_status append_builtin(struct wal_session *session,
+                                      enum wal_entry_type type,
+                                      const struct wal__buf *payload,
+                                      struct wal_append_result *result,
+                                      struct wal_error *error)
+{
+    const char *name = wal_entry_type_name(type);
+    const struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .type = {name, strlen(name)},
+        .payload = {payload->data, payload->size},
+    };
+
+    return wal_append(session, &entry, 1, NULL, result, error);
+}
+
+enum wal_status wal_session_redact(struct wal_session *session,
+                                   struct wal_slice entry_id,
+                                   struct wal_slice reason,
+                                   struct wal_append_result *result,
+                                   struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+    struct wal__buf payload;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__buf_init(&payload, session->core->env.heap);
+    status = wal__payload_build_redaction(entry_id, reason, &payload, error);
+    if (status == WAL_OK) {
+        status = append_builtin(session, WAL_TYPE_REDACTION, &payload, result,
+                                error);
+    }
+    wal__buf_deinit(&payload);
+    return status;
+}
+
+static enum wal_status
+compact_in_place(struct wal_session *session,
+                 const struct wal_compact_options *options,
+                 struct wal_append_result *result, struct wal_error *error)
+{
+    struct wal__span first_kept;
+    struct wal__buf payload;
+    enum wal_status status;
+
+    wal__buf_init(&payload, session->core->env.heap);
+    status =
+        wal__payload_build_compaction(options, &first_kept, &payload, error);
+    if (status == WAL_OK) {
+        status = append_builtin(session, WAL_TYPE_COMPACTION_SUMMARY, &payload,
+                                result, error);
+    }
+    wal__buf_deinit(&payload);
+    return status;
+}
+
+enum wal_status wal_session_compact(struct wal_session *session,
+                                    const struct wal_compact_options *options,
+                                    struct wal_session **fork,
+                                    struct wal_append_result *result,
+                                    struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = check_result(result, error);
+    }
+    if (status == WAL_OK &&
+        (options == NULL || (options->into != NULL && fork == NULL))) {
+        status =
+            wal__invalid(error, "the options, or the place for the handle, are "
+                                "null");
+    }
+    if (status == WAL_OK && options->into != NULL && session->core->noop) {
+        return wal__noop_session_compact(session, options, fork, result, error);
+    }
+    while (status == WAL_OK) {
+        status = options->into == NULL
+                     ? compact_in_place(session, options, result, error)
+                     : wal__session_compact_into(session, options, fork, result,
+                                                 error);
+        if (!wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}

@@ -1,0 +1,507 @@
+/*
+ * api_checkpoint.c - the public functions on checkpoints and changes of files
+ * (agentwal.h): arguments are checked here, everything else is below.
+ */
+#include <string.h>
+
+#include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
+#include "engine/base/error.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_diff.h"
+#include "engine/rewind/rewind.h"
+#include "engine/store/input_text.h"
+
+struct wal_file_cursor {
+    struct wal__core *core;
+    uint32_t flags; /* enum wal_checkpoint_flag */
+    struct wal__checkpoint is;
+    struct wal__files files;
+    uint32_t next;
+};
+
+static enum wal_status check_output(const void *place, struct wal_error *error)
+{
+    return place != NULL
+               ? WAL_OK
+               : wal__invalid(error, "the place for the reader is null");
+}
+
+/* An id that must be given. */
+static enum wal_status check_id(struct wal_slice id, struct wal__span *span,
+                                struct wal_error *error)
+{
+    enum wal_status status =
+        wal__text_check(id, WAL__ID_MAX, "checkpoint's id", span, error);
+
+    return status == WAL_OK && span->size == 0
+               ? wal__invalid(error, "the checkpoint's id is empty")
+               : status;
+}
+
+/* A reader with nothing in it. */
+static enum wal_status cursor_create(struct wal__core *core,
+                                     struct wal_file_cursor **reader,
+                                     struct wal_error *error)
+{
+    struct wal_file_cursor *made =
+        wal__heap_zalloc(core->env.heap, sizeof(*made));
+
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    made->core = core;
+    wal__checkpoint_init(&made->is, core->env.heap);
+    wal__files_init(&made->files, core->env.heap);
+    *reader = made;
+    return WAL_OK;
+}
+
+/* --- making -------------------------------------------------------------- */
+
+static enum wal_status
+decode_options(const struct wal_checkpoint_options *options,
+               struct wal__checkpoint_request *request, struct wal_error *error)
+{
+    const struct wal_checkpoint_options none = {.struct_size = sizeof(none)};
+    enum wal_status status;
+
+    options = options == NULL ? &none : options;
+    status = wal__check_struct(options, options->struct_size, sizeof(*options),
+                               error);
+    if (status == WAL_OK && request->count > 0 && request->paths == NULL &&
+        request->states == NULL) {
+        status = wal__invalid(error, "there is a count of files, but no files");
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(options->id, WAL__ID_MAX, "checkpoint's id",
+                                 &request->id, error);
+    }
+    if (status == WAL_OK &&
+        !wal__text_span(options->root, 2 * WAL__PATH_MAX, &request->root)) {
+        status = wal__invalid(error, "the root is too long, or has no address");
+    }
+    request->threads = options->threads;
+    request->created_ms = options->created_ms;
+    return status;
+}
+
+/* With persistence off: what can be refused without looking is. */
+static enum wal_status
+check_noop_request(struct wal_session *session,
+                   struct wal__checkpoint_request *request,
+                   struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__files files;
+    char root[WAL__PATH_MAX];
+    enum wal_status status;
+
+    if (request->root.size == 0) {
+        wal__noop_session_info(session, &info);
+        request->root.data = info.cwd.data;
+        request->root.size = (size_t)info.cwd.size;
+    }
+    status =
+        wal__checkpoint_normalize_root(session, request->root, root, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__files_init(&files, session->core->env.heap);
+    status = wal__checkpoint_request_files(request, root, &files, error);
+    wal__files_deinit(&files);
+    return status;
+}
+
+static enum wal_status record_files(struct wal_session *session,
+                                    struct wal__checkpoint_request *request,
+                                    struct wal_file_cursor *reader,
+                                    struct wal_error *error)
+{
+    bool on = true;
+    enum wal_status status;
+
+    if (session->core->noop) {
+        return check_noop_request(session, request, error);
+    }
+    status = wal__checkpoints_enabled(session, &on, error);
+    if (status == WAL_OK && !on) {
+        reader->flags = WAL_CHECKPOINT_OFF;
+        return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__rewind_recover(session, error);
+    }
+    return status == WAL_OK
+               ? wal__checkpoint_create(session, request, &reader->is,
+                                        &reader->files, error)
+               : status;
+}
+
+/* Of the files that the request names or tells. */
+static enum wal_status
+create_and_open(struct wal_session *session,
+                struct wal__checkpoint_request request,
+                const struct wal_checkpoint_options *options,
+                struct wal_file_cursor **checkpoint, struct wal_error *error)
+{
+    struct wal_file_cursor *reader = NULL;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = decode_options(options, &request, error);
+    }
+    if (status == WAL_OK) {
+        status = cursor_create(session->core, &reader, error);
+    }
+    if (status == WAL_OK) {
+        status = record_files(session, &request, reader, error);
+    }
+    if (status != WAL_OK || checkpoint == NULL) {
+        wal_file_cursor_close(reader);
+        return status;
+    }
+    *checkpoint = reader;
+    return WAL_OK;
+}
+
+enum wal_status wal_checkpoint_create(
+    struct wal_session *session, const struct wal_slice *paths, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_file_cursor **checkpoint, struct wal_error *error)
+{
+    const struct wal__checkpoint_request request = {.paths = paths,
+                                                    .count = count};
+
+    return create_and_open(session, request, options, checkpoint, error);
+}
+
+enum wal_status wal_checkpoint_import(
+    struct wal_session *session, const struct wal_file *files, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_file_cursor **checkpoint, struct wal_error *error)
+{
+    static const struct wal_file none;
+    const struct wal__checkpoint_request request = {
+        .states = count == 0 ? &none : files, .count = count};
+    enum wal_status status = WAL_OK;
+
+    for (uint64_t i = 0; i < count && files != NULL && status == WAL_OK; i++) {
+        status = wal__check_struct(&files[i], files[i].struct_size,
+                                   sizeof(files[i]), error);
+    }
+    return status == WAL_OK
+               ? create_and_open(session, request, options, checkpoint, error)
+               : status;
+}
+
+enum wal_status wal_session_set_checkpointing(struct wal_session *session,
+                                              int32_t on,
+                                              struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status != WAL_OK || session->core->noop) {
+        return status;
+    }
+    return wal__checkpoints_set_enabled(session, on != 0, error);
+}
+
+enum wal_status wal_checkpoint_delete(struct wal_session *session,
+                                      struct wal_slice id,
+                                      struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = check_id(id, &span, error);
+    }
+    if (status != WAL_OK || session->core->noop) {
+        return status;
+    }
+    return wal__checkpoint_delete(session, span, error);
+}
+
+/* --- one ----------------------------------------------------------------- */
+
+enum wal_status wal_file_cursor_open(struct wal_session *session,
+                                     struct wal_slice id,
+                                     struct wal_file_cursor **checkpoint,
+                                     struct wal_error *error)
+{
+    struct wal_file_cursor *reader = NULL;
+    struct wal__span span;
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK) {
+        status = check_output(checkpoint, error);
+    }
+    if (status == WAL_OK) {
+        status = check_id(id, &span, error);
+    }
+    if (status == WAL_OK && session->core->noop) {
+        return wal__noop_not_found(error);
+    }
+    if (status == WAL_OK) {
+        status = cursor_create(session->core, &reader, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_load(session, span, &reader->is,
+                                      &reader->files, error);
+    }
+    if (status != WAL_OK) {
+        wal_file_cursor_close(reader);
+        return status;
+    }
+    *checkpoint = reader;
+    return WAL_OK;
+}
+
+static void fill_info(const struct wal__checkpoint *checkpoint, uint32_t flags,
+                      struct wal_checkpoint_info *info)
+{
+    *info = (struct wal_checkpoint_info){
+        .struct_size = sizeof(*info),
+        .flags = flags,
+        .id = wal__text_slice(checkpoint->id),
+        .root = wal__text_slice(checkpoint->root),
+        .created_ms = checkpoint->created_ms,
+        .files = checkpoint->files,
+        .bytes = checkpoint->bytes,
+        .new_blobs = checkpoint->new_blobs,
+        .new_bytes = checkpoint->new_bytes,
+        .version = checkpoint->version,
+    };
+}
+
+static enum wal_status check_cursor(const struct wal__core *core,
+                                    const void *at, uint32_t size,
+                                    size_t expected, struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(core, error);
+
+    return status == WAL_OK ? wal__check_struct(at, size, expected, error)
+                            : status;
+}
+
+enum wal_status
+wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
+                        struct wal_checkpoint_info *info,
+                        struct wal_error *error)
+{
+    enum wal_status status = check_cursor(
+        checkpoint == NULL ? NULL : checkpoint->core, info,
+        info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+
+    if (status == WAL_OK) {
+        fill_info(&checkpoint->is, checkpoint->flags, info);
+    }
+    return status;
+}
+
+enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
+                                     struct wal_file *file,
+                                     struct wal_error *error)
+{
+    const struct wal__file_record *record;
+    enum wal_status status = check_cursor(
+        checkpoint == NULL ? NULL : checkpoint->core, file,
+        file == NULL ? 0 : file->struct_size, sizeof(*file), error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (checkpoint->next == checkpoint->files.count) {
+        return WAL_END;
+    }
+    record = &checkpoint->files.items[checkpoint->next++];
+    *file = (struct wal_file){
+        .struct_size = sizeof(*file),
+        .kind = record->kind,
+        .mode = record->mode,
+        .path = wal__text_slice(record->path),
+        .size = record->size,
+        .mtime_ns = record->mtime_ns,
+    };
+    memcpy(file->digest, record->digest.bytes, sizeof(file->digest));
+    return WAL_OK;
+}
+
+void wal_file_cursor_close(struct wal_file_cursor *checkpoint)
+{
+    if (checkpoint == NULL) {
+        return;
+    }
+    wal__checkpoint_deinit(&checkpoint->is);
+    wal__files_deinit(&checkpoint->files);
+    wal__heap_free(checkpoint->core->env.heap, checkpoint);
+}
+
+/* --- all of a session ---------------------------------------------------- */
+
+enum wal_status
+wal_checkpoint_cursor_open(struct wal_session *session,
+                           struct wal_checkpoint_cursor **checkpoints,
+                           struct wal_error *error)
+{
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK) {
+        status = check_output(checkpoints, error);
+    }
+    return status == WAL_OK ? wal__checkpoints_open(session, checkpoints, error)
+                            : status;
+}
+
+enum wal_status
+wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
+                           struct wal_checkpoint_info *info,
+                           struct wal_error *error)
+{
+    const struct wal__checkpoint *checkpoint;
+    enum wal_status status = check_cursor(
+        checkpoints == NULL ? NULL : wal__checkpoints_core(checkpoints), info,
+        info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+
+    if (status == WAL_OK) {
+        status = wal__checkpoints_next(checkpoints, &checkpoint, error);
+    }
+    if (status == WAL_OK) {
+        fill_info(checkpoint, 0, info);
+    }
+    return status;
+}
+
+void wal_checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
+{
+    wal__checkpoints_close(checkpoints);
+}
+
+/* --- changes ------------------------------------------------------------- */
+
+static enum wal_status changes_create(struct wal__core *core,
+                                      struct wal_file_change_cursor **changes,
+                                      struct wal_error *error)
+{
+    struct wal_file_change_cursor *made =
+        wal__heap_zalloc(core->env.heap, sizeof(*made));
+
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    made->core = core;
+    wal__changes_init(&made->changes, core->env.heap);
+    *changes = made;
+    return WAL_OK;
+}
+
+/* Hands the reader over, unless it has failed. */
+static enum wal_status return_changes(struct wal_file_change_cursor *made,
+                                      enum wal_status status,
+                                      struct wal_file_change_cursor **changes)
+{
+    if (status != WAL_OK) {
+        wal_file_change_cursor_close(made);
+        return status;
+    }
+    *changes = made;
+    return WAL_OK;
+}
+
+enum wal_status wal_checkpoint_diff(struct wal_session *session,
+                                    struct wal_slice before,
+                                    struct wal_slice after,
+                                    struct wal_file_change_cursor **changes,
+                                    struct wal_error *error)
+{
+    struct wal_file_change_cursor *made = NULL;
+    struct wal__span old;
+    struct wal__span new;
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK) {
+        status = check_output(changes, error);
+    }
+    if (status == WAL_OK) {
+        status = check_id(before, &old, error);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__text_check(after, WAL__ID_MAX, "checkpoint's id", &new, error);
+    }
+    if (status == WAL_OK && session->core->noop) {
+        return wal__noop_not_found(error);
+    }
+    if (status == WAL_OK) {
+        status = changes_create(session->core, &made, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_diff(session, old, new, &made->changes, error);
+    }
+    return return_changes(made, status, changes);
+}
+
+enum wal_status wal_session_diff(struct wal_session *session,
+                                 struct wal_file_change_cursor **changes,
+                                 struct wal_error *error)
+{
+    struct wal_file_change_cursor *made = NULL;
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK) {
+        status = check_output(changes, error);
+    }
+    if (status == WAL_OK) {
+        status = changes_create(session->core, &made, error);
+    }
+    if (status == WAL_OK && !session->core->noop) {
+        status = wal__session_changes(session, &made->changes, error);
+    }
+    return return_changes(made, status, changes);
+}
+
+enum wal_status
+wal_file_changes_get_info(const struct wal_file_change_cursor *changes,
+                          struct wal_file_changes_info *info,
+                          struct wal_error *error)
+{
+    enum wal_status status = check_cursor(
+        changes == NULL ? NULL : changes->core, info,
+        info == NULL ? 0 : info->struct_size, sizeof(*info), error);
+
+    if (status == WAL_OK) {
+        wal__changes_info(&changes->changes, info);
+    }
+    return status;
+}
+
+enum wal_status
+wal_file_change_cursor_next(struct wal_file_change_cursor *changes,
+                            struct wal_file_change *change,
+                            struct wal_error *error)
+{
+    enum wal_status status = check_cursor(
+        changes == NULL ? NULL : changes->core, change,
+        change == NULL ? 0 : change->struct_size, sizeof(*change), error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (changes->next == changes->changes.count) {
+        return WAL_END;
+    }
+    wal__change_to_public(&changes->changes.items[changes->next++], change);
+    return WAL_OK;
+}
+
+void wal_file_change_cursor_close(struct wal_file_change_cursor *changes)
+{
+    if (changes != NULL) {
+        wal__changes_deinit(&changes->changes);
+        wal__heap_free(changes->core->env.heap, changes);
+    }
+}

@@ -1,0 +1,93 @@
+/*
+ * api_document.c - the public functions that read documents (agentwal.h):
+ * arguments are checked here, everything else is below.
+ */
+#include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
+#include "engine/base/error.h"
+#include "engine/read/document_reader.h"
+#include "engine/store/input_text.h"
+
+enum wal_status
+wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
+                    const struct wal_doc_cursor_options *options,
+                    struct wal_doc_cursor **docs, struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    uint32_t number = session == NULL ? WAL__STORE_NUMBER : session->number;
+    enum wal_status status;
+
+    if (session != NULL && store != NULL && session->core != core) {
+        return wal__invalid(error, "the session is of another store");
+    }
+    core = session != NULL ? session->core : core;
+    status = wal__check_core(core, error);
+    if (status == WAL_OK && docs == NULL) {
+        status = wal__invalid(error, "the place for the reader is null");
+    }
+    if (status == WAL_OK && options != NULL) {
+        status = wal__check_key(options->prefix, error);
+    }
+    while (status == WAL_OK) {
+        status = wal__docs_open(core, number, options, docs, error);
+        if (!wal__core_invalidate_derived(core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+static enum wal_status check_read(const struct wal_doc_cursor *docs,
+                                  const struct wal_doc *doc,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_core(docs == NULL ? NULL : docs->core, error);
+
+    return status == WAL_OK
+               ? wal__check_struct(doc, doc == NULL ? 0 : doc->struct_size,
+                                   sizeof(*doc), error)
+               : status;
+}
+
+enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
+                                    struct wal_doc *doc,
+                                    struct wal_error *error)
+{
+    enum wal_status status = check_read(docs, doc, error);
+
+    return status == WAL_OK ? wal__docs_next(docs, doc, error) : status;
+}
+
+enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
+                                   struct wal_slice key, uint64_t version,
+                                   struct wal_doc *doc, struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status = check_read(docs, doc, error);
+
+    if (status == WAL_OK) {
+        status =
+            wal__text_check(key, WAL__KEY_MAX, "document's key", &span, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__check_key(key, error);
+    }
+    if (status == WAL_OK && docs->core->noop) {
+        return wal__noop_not_found(error);
+    }
+    while (status == WAL_OK) {
+        status = wal__docs_get(docs, span, version, doc, error);
+        if (!wal__core_invalidate_derived(docs->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+void wal_doc_cursor_close(struct wal_doc_cursor *docs)
+{
+    wal__docs_close(docs);
+}

@@ -1,0 +1,94 @@
+/*
+ * api_entry.c - the public functions that read entries (agentwal.h):
+ * arguments are checked here, everything else is below.
+ */
+#include <string.h>
+
+#include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
+#include "engine/base/error.h"
+#include "engine/read/iter.h"
+#include "engine/store/input_text.h"
+
+const char *wal_entry_type_name(uint32_t type)
+{
+    struct wal__span name = {NULL, 0};
+
+    if (type <= UINT8_MAX) {
+        name = wal__kind_name((uint8_t)type);
+    }
+    /* These are constant texts, terminated. */
+    return name.size == 0 ? NULL : (const char *)name.data;
+}
+
+enum wal_status
+wal_entry_cursor_open(struct wal_session *session,
+                      const struct wal_entry_cursor_options *options,
+                      struct wal_entry_cursor **iter, struct wal_error *error)
+{
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK && iter == NULL) {
+        status = wal__invalid(error, "the place for the iterator is null");
+    }
+    while (status == WAL_OK) {
+        status = wal__iter_open(session, options, iter, error);
+        if (!wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *iter)
+{
+    return iter == NULL ? 0 : iter->remaining;
+}
+
+/* Reading needs neither locks nor threads, so that a child may go on with it;
+ * and asking for the process id would cost as much as the entry. */
+static enum wal_status check_read(const struct wal_entry_cursor *iter,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    if (iter == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
+    return wal__check_struct(entry, entry == NULL ? 0 : entry->struct_size,
+                             sizeof(*entry), error);
+}
+
+enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *iter,
+                                      struct wal_entry *entry,
+                                      struct wal_error *error)
+{
+    enum wal_status status = check_read(iter, entry, error);
+
+    if (status == WAL_OK && iter->core->noop) {
+        return WAL_END;
+    }
+    return status == WAL_OK ? wal__iter_next(iter, entry, error) : status;
+}
+
+enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *iter,
+                                     struct wal_slice id,
+                                     struct wal_entry *entry,
+                                     struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status = check_read(iter, entry, error);
+
+    if (status == WAL_OK) {
+        status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
+    }
+    if (status == WAL_OK && iter->core->noop) {
+        return wal__noop_not_found(error);
+    }
+    return status == WAL_OK ? wal__iter_get(iter, span, entry, error) : status;
+}
+
+void wal_entry_cursor_close(struct wal_entry_cursor *iter)
+{
+    wal__iter_close(iter);
+}

@@ -1,0 +1,76 @@
+/*
+ * api_head.c - the public functions that read named heads (agentwal.h):
+ * arguments are checked here, everything else is below.
+ */
+#include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
+#include "engine/base/error.h"
+#include "engine/read/head_list.h"
+#include "engine/store/input_text.h"
+
+enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
+                             struct wal_slice name, char entry_id[256],
+                             struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK && (entry_id == NULL || stream > 255)) {
+        status = wal__invalid(error, entry_id == NULL
+                                         ? "the place for the entry id is null"
+                                         : "a stream has a number up to 255");
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__text_check(name, WAL__ID_MAX, "head's name", &span, error);
+    }
+    if (status == WAL_OK && session->core->noop) {
+        return wal__noop_not_found(error);
+    }
+    while (status == WAL_OK) {
+        status = wal__head_get(session, stream, span, entry_id, error);
+        if (!wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal_head_cursor_open(struct wal_session *session,
+                                     struct wal_head_cursor **heads,
+                                     struct wal_error *error)
+{
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK && heads == NULL) {
+        status = wal__invalid(error, "the place for the list is null");
+    }
+    while (status == WAL_OK) {
+        status = wal__heads_open(session, heads, error);
+        if (!wal__core_invalidate_derived(session->core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads,
+                                     struct wal_head *head,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (heads == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
+    status = wal__check_struct(head, head == NULL ? 0 : head->struct_size,
+                               sizeof(*head), error);
+    return status == WAL_OK ? wal__heads_next(heads, head) : status;
+}
+
+void wal_head_cursor_close(struct wal_head_cursor *heads)
+{
+    wal__heads_close(heads);
+}

@@ -1,0 +1,324 @@
+/*
+ * api_store.c - the public functions on stores (agentwal.h): arguments are
+ * checked here, everything else is below.
+ */
+#include "engine/api/api_store.h"
+
+#include <string.h>
+
+#include "engine/api/api_check.h"
+#include "engine/api/api_noop.h"
+#include "engine/base/error.h"
+#include "engine/os/io_memory.h"
+#include "engine/store/input_text.h"
+#include "engine/store/session.h"
+#include "engine/write/write_batch.h"
+
+/* --- store -------------------------------------------------------------- */
+
+/* Where nothing may be written to the store its files go where files of no
+ * consequence do. */
+#define SPILL_FALLBACK_DIR "/var/tmp"
+
+static enum wal_status check_open(const char *path,
+                                  const struct wal_open_options *options,
+                                  struct wal_store **store,
+                                  struct wal_error *error)
+{
+    const uint32_t known = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE |
+                           WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT |
+                           WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD |
+                           WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
+    const uint32_t pathless = WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
+
+    if (store == NULL || (path == NULL && (options == NULL ||
+                                           (options->flags & pathless) == 0))) {
+        return wal__invalid(error,
+                            "the path or the place for the handle is null");
+    }
+    if (options == NULL) {
+        return WAL_OK;
+    }
+    if (options->struct_size != sizeof(*options) ||
+        (options->flags & ~known) != 0 ||
+        ((options->flags & WAL_OPEN_CREATE) != 0 &&
+         (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
+        return wal__invalid(error, "the options for opening are not valid");
+    }
+    if ((options->flags & WAL_OPEN_MEMORY) != 0 &&
+        (options->flags & (WAL_OPEN_READ_ONLY | WAL_OPEN_NOOP)) != 0) {
+        return wal__invalid(
+            error, "a store in memory begins empty, so that it cannot "
+                   "be for reading only, and it is not persistence off");
+    }
+    if (options->group_align != 0 && options->group_align != 512 &&
+        options->group_align != 4096) {
+        return wal__invalid(
+            error, "groups can be aligned to 512 or 4096 bytes, not %u",
+            options->group_align);
+    }
+    return WAL_OK;
+}
+
+/* Files are no place for what a caller wants to have without maps, or wants
+ * to have on no disk. */
+static bool can_spill(const struct wal__core_options *options)
+{
+    return options->io == &wal__io_posix &&
+           (options->open.flags & WAL_OPEN_PREAD) == 0;
+}
+
+enum wal_status
+wal__store_open(const char *path, const struct wal_open_options *options,
+                const struct wal__heap *heap, const struct wal__io *io,
+                struct wal_store **store, struct wal_error *error)
+{
+    struct wal__core_options core_options = {
+        .heap = heap, .io = io, .request_size = sizeof(struct wal__batch)};
+    struct wal_store *opened;
+    enum wal_status status = check_open(path, options, store, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (options != NULL) {
+        core_options.open = *options;
+    }
+    if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
+        return wal__noop_open(heap, io, &core_options.open, store, error);
+    }
+    opened = wal__heap_zalloc(heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    if ((core_options.open.flags & WAL_OPEN_MEMORY) != 0) {
+        status = wal__io_memory_create(heap, &opened->memory);
+        core_options.open.flags |= WAL_OPEN_CREATE;
+        core_options.io = opened->memory;
+        path = "memory";
+    }
+    if (status != WAL_OK) {
+        wal__heap_free(heap, opened);
+        return wal__fail(error, status, "no memory");
+    }
+    if (can_spill(&core_options)) {
+        bool is_read_only = (core_options.open.flags & WAL_OPEN_READ_ONLY) != 0;
+
+        wal__spill_init(&opened->spill, heap,
+                        is_read_only ? SPILL_FALLBACK_DIR
+                                     : opened->core.env.root);
+        core_options.large_heap = &opened->spill.heap;
+    }
+    status = wal__core_init(&opened->core, path, &core_options, error);
+    if (status != WAL_OK) {
+        wal__core_deinit(&opened->core);
+        wal__spill_deinit(&opened->spill);
+        wal__io_memory_destroy(opened->memory);
+        wal__heap_free(heap, opened);
+        return status;
+    }
+    *store = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_open(const char *path,
+                         const struct wal_open_options *options,
+                         struct wal_store **store, struct wal_error *error)
+{
+    return wal__store_open(path, options, &wal__heap_libc, &wal__io_posix,
+                           store, error);
+}
+
+enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
+{
+    const struct wal__heap *heap;
+    enum wal_status status;
+
+    if (store == NULL) {
+        return WAL_OK;
+    }
+    status = wal__check_core(&store->core, error);
+    if (status != WAL_OK) {
+        return status; /* the parent's memory is the child's to leave alone */
+    }
+    if (store->core.noop) {
+        wal__noop_close(store);
+        return WAL_OK;
+    }
+    heap = store->core.env.heap;
+    status = wal__core_shutdown(&store->core, store->memory == NULL, error);
+    wal__core_deinit(&store->core);
+    wal__spill_deinit(&store->spill);
+    wal__io_memory_destroy(store->memory);
+    wal__heap_free(heap, store);
+    return status;
+}
+
+enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(store == NULL ? NULL : &store->core, error);
+
+    if (status != WAL_OK || store->core.noop) {
+        return status;
+    }
+    return wal__committer_sync(&store->core.committer, error);
+}
+
+enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
+                               uint32_t durability, int64_t timeout_ms,
+                               struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    enum wal_status status = wal__check_core(core, error);
+
+    if (status == WAL_OK && (sequence == NULL || (durability != WAL_WRITTEN &&
+                                                  durability != WAL_DURABLE))) {
+        return wal__invalid(error,
+                            "the place for the sequence number is null, or the "
+                            "class is neither written nor durable");
+    }
+    if (status == WAL_OK && core->noop) {
+        return wal__noop_wait(core, timeout_ms, error);
+    }
+    while (status == WAL_OK) {
+        status = wal__core_wait(core, sequence, durability == WAL_DURABLE,
+                                timeout_ms, error);
+        if (!wal__core_invalidate_derived(core, status)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal__store_commit_mark(struct wal_store *store,
+                                       struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(store == NULL ? NULL : &store->core, error);
+
+    return status == WAL_OK
+               ? wal__committer_write_mark(&store->core.committer, error)
+               : status;
+}
+
+/* The tail as recovery found it. */
+static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
+{
+    const struct wal__scan_result *found = &core->found;
+
+    switch (found->verdict) {
+    case WAL__VERDICT_TORN:
+        info->tail = WAL_TAIL_TORN;
+        break;
+    case WAL__VERDICT_AMBIGUOUS:
+        info->tail = WAL_TAIL_AMBIGUOUS;
+        break;
+    case WAL__VERDICT_DAMAGED:
+        info->tail = WAL_TAIL_DAMAGED;
+        break;
+    case WAL__VERDICT_CLEAN:
+    case WAL__VERDICT_READ_ERROR:
+    case WAL__VERDICT_NEWER:
+    case WAL__VERDICT_STOPPED:
+        return;
+    }
+    info->tail_segment = core->found_segment;
+    info->tail_offset = found->end;
+    info->tail_size = found->dirty_end - found->end;
+    info->tail_sequence = found->last_sequence + 1;
+    if (info->tail == WAL_TAIL_DAMAGED) {
+        info->tail_offset = found->damage[0].offset;
+        info->tail_size = found->damage[0].size;
+        info->tail_sequence = found->damage[0].first_sequence;
+    }
+}
+
+static void add_segments(const struct wal__log *log, uint64_t *count,
+                         uint64_t *bytes, uint64_t *disk_bytes)
+{
+    *count = wal__log_segment_count(log);
+    for (uint32_t i = 0; i < *count; i++) {
+        const struct wal__segment *segment = wal__log_segment_at(log, i);
+
+        *bytes += atomic_load(&segment->end);
+        *disk_bytes += segment->header.capacity;
+    }
+}
+
+static void fill_log(struct wal__core *core, struct wal_store_info *info)
+{
+    add_segments(&core->log, &info->segments, &info->log_bytes,
+                 &info->disk_bytes);
+    info->last_sequence = core->log.last_sequence;
+    info->groups = atomic_load(&core->log.groups);
+    info->syncs = atomic_load(&core->log.syncs);
+    info->acknowledged = atomic_load(&core->committer.acknowledged);
+}
+
+static enum wal_status fill_pack(struct wal__blob_store *blobs,
+                                 struct wal_store_info *info,
+                                 struct wal_error *error)
+{
+    enum wal_status status = wal__blob_store_read_lock(blobs, error);
+
+    if (status == WAL_OK) {
+        add_segments(&blobs->log, &info->pack_segments, &info->pack_bytes,
+                     &info->pack_disk_bytes);
+        wal__blob_store_unlock(blobs);
+    }
+    return status;
+}
+
+enum wal_status wal_store_get_info(struct wal_store *store,
+                                   struct wal_store_info *info,
+                                   struct wal_error *error)
+{
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    enum wal_status status = wal__check_core(core, error);
+
+    if (status == WAL_OK) {
+        status = wal__check_struct(info, info == NULL ? 0 : info->struct_size,
+                                   sizeof(*info), error);
+    }
+    if (status == WAL_OK && core->noop) {
+        wal__noop_store_info(info);
+        return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__core_read_lock(core, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    memset(info, 0, sizeof(*info));
+    info->struct_size = sizeof(*info);
+    info->status = wal__log_check_poison(&core->log, NULL);
+    if (info->status == WAL_OK && core->env.read_only) {
+        info->status = core->outdated ? WAL_EVERSION : WAL_EREADONLY;
+    }
+    info->format_version = core->manifest.version;
+    memcpy(info->uuid, core->manifest.uuid, sizeof(info->uuid));
+    info->sessions = wal__catalogue_visible_count(&core->catalogue);
+    fill_tail(core, info);
+    fill_log(core, info);
+    wal__core_unlock(core);
+    status = fill_pack(&core->blobs, info, error);
+    info->queued = wal__committer_queued_count(&core->committer);
+    info->queue_status = atomic_load(&core->committer.async_errors.status);
+    return status;
+}
+
+enum wal_status wal_store_accept_damage(struct wal_store *store,
+                                        struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(store == NULL ? NULL : &store->core, error);
+
+    if (status != WAL_OK || store->core.noop) {
+        return status;
+    }
+    return wal__session_accept_damage(&store->core, WAL__STORE_NUMBER,
+                                      WAL__SUMMARY_TEXT_MAX, error);
+}

@@ -1,0 +1,104 @@
+/*
+ * sha256.c - SHA-256 (SPEC.md 5.12).
+ */
+#include "engine/base/sha256.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+void wal__sha256_alg_init(struct wal__sha256_alg *sha256_alg)
+{
+    atomic_init(&sha256_alg->algorithm, NULL);
+}
+
+void wal__sha256_alg_deinit(struct wal__sha256_alg *sha256_alg)
+{
+    EVP_MD_free(atomic_exchange(&sha256_alg->algorithm, NULL));
+}
+
+/* Null without memory. */
+static const EVP_MD *fetch_algorithm(struct wal__sha256_alg *sha256_alg)
+{
+    void *current = atomic_load(&sha256_alg->algorithm);
+    EVP_MD *fetched;
+
+    if (current != NULL) {
+        return current;
+    }
+    fetched = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (fetched == NULL) {
+        return NULL;
+    }
+    if (!atomic_compare_exchange_strong(&sha256_alg->algorithm, &current,
+                                        fetched)) {
+        EVP_MD_free(fetched); /* another thread was first */
+        return current;
+    }
+    return fetched;
+}
+
+enum wal_status wal__sha256(struct wal__sha256_alg *sha256_alg,
+                            struct wal__span content,
+                            struct wal__digest *digest)
+{
+    const EVP_MD *algorithm = fetch_algorithm(sha256_alg);
+
+    return algorithm != NULL &&
+                   EVP_Digest(content.data, content.size, digest->bytes, NULL,
+                              algorithm, NULL) == 1
+               ? WAL_OK
+               : WAL_ENOMEM;
+}
+
+enum wal_status wal__sha256_begin(struct wal__sha256_alg *sha256_alg,
+                                  struct wal__sha256_ctx *ctx)
+{
+    const EVP_MD *algorithm = fetch_algorithm(sha256_alg);
+
+    if (ctx->context == NULL) {
+        ctx->context = EVP_MD_CTX_new();
+    }
+    return algorithm != NULL && ctx->context != NULL &&
+                   EVP_DigestInit_ex2(ctx->context, algorithm, NULL) == 1
+               ? WAL_OK
+               : WAL_ENOMEM;
+}
+
+enum wal_status wal__sha256_update(struct wal__sha256_ctx *ctx,
+                                   struct wal__span piece)
+{
+    return EVP_DigestUpdate(ctx->context, piece.data, piece.size) == 1
+               ? WAL_OK
+               : WAL_ENOMEM;
+}
+
+enum wal_status wal__sha256_final(struct wal__sha256_ctx *ctx,
+                                  struct wal__digest *digest)
+{
+    return EVP_DigestFinal_ex(ctx->context, digest->bytes, NULL) == 1
+               ? WAL_OK
+               : WAL_ENOMEM;
+}
+
+void wal__sha256_deinit(struct wal__sha256_ctx *ctx)
+{
+    EVP_MD_CTX_free(ctx->context);
+    ctx->context = NULL;
+}
+
+bool wal__digest_equal(const struct wal__digest *a, const struct wal__digest *b)
+{
+    return memcmp(a->bytes, b->bytes, WAL__DIGEST_SIZE) == 0;
+}
+
+void wal__digest_to_hex(const struct wal__digest *digest,
+                        char out[WAL__DIGEST_HEX_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
+        out[2 * i] = digits[digest->bytes[i] >> 4];
+        out[2 * i + 1] = digits[digest->bytes[i] & 15];
+    }
+    out[2 * WAL__DIGEST_SIZE] = '\0';
+}

@@ -1,0 +1,269 @@
+/*
+ * blob_decode.c - records of the blob stream back into content (SPEC.md 2.18,
+ * 5.12).
+ *
+ * Invariant: no content is given whose digest is not the one asked for.
+ * Any thread; no lock is held while a record is read.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/blob/blob_store.h"
+
+enum {
+    DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
+};
+
+enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
+                                         const struct wal__digest *digest,
+                                         uint64_t position, const char *why,
+                                         struct wal_error *error)
+{
+    const struct wal__segment *segment =
+        wal__log_segment(&blobs->log, wal__position_segment(position));
+    char text[WAL__DIGEST_HEX_SIZE];
+
+    wal__digest_to_hex(digest, text);
+    return wal__fail_at(
+        error, WAL_ECORRUPT, 0, segment == NULL ? NULL : segment->path,
+        wal__position_offset(position),
+        "the content with the SHA-256 %s cannot be read: %s", text, why);
+}
+
+enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
+                                const struct wal__digest *digest,
+                                struct wal__buf *scratch,
+                                struct wal__blob_frame *found,
+                                struct wal_error *error)
+{
+    enum wal_status status =
+        wal__blob_find(blobs, digest, &found->position, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__log_read(&blobs->log, found->position, scratch, &found->frame,
+                           &found->payload, error);
+    if (status == WAL_ECORRUPT) {
+        return wal__blob_report_corrupt(blobs, digest, found->position,
+                                        "its record is damaged", error);
+    }
+    if (status == WAL_OK &&
+        (found->payload.size < WAL__DIGEST_SIZE ||
+         memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
+        return wal__blob_report_corrupt(blobs, digest, found->position,
+                                        "another record is in its place",
+                                        error);
+    }
+    return status;
+}
+
+/* A chunk, and those that it is encoded with, down to one that stands alone. */
+struct delta_chain {
+    uint32_t count;
+    uint64_t positions[DELTA_CHAIN_MAX];
+    struct wal__chunk_record chunks[DELTA_CHAIN_MAX];
+    struct wal__buf scratch[DELTA_CHAIN_MAX]; /* without maps: the payloads */
+};
+
+static void delta_chain_init(struct delta_chain *delta_chain,
+                             const struct wal__blob_store *blobs)
+{
+    delta_chain->count = 0;
+    for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
+        wal__buf_init(&delta_chain->scratch[i], blobs->env->heap);
+    }
+}
+
+static void delta_chain_deinit(struct delta_chain *delta_chain)
+{
+    for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
+        wal__buf_deinit(&delta_chain->scratch[i]);
+    }
+}
+
+static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
+                                         const struct wal__digest *digest,
+                                         struct delta_chain *delta_chain,
+                                         struct wal_error *error)
+{
+    const struct wal__digest *wanted = digest;
+    struct wal__chunk_record *chunk;
+
+    do {
+        struct wal__blob_frame found;
+        enum wal_status status;
+
+        if (delta_chain->count == DELTA_CHAIN_MAX) {
+            return wal__blob_report_corrupt(
+                blobs, digest, delta_chain->positions[0],
+                "too many chunks lead to it", error);
+        }
+        status = wal__blob_fetch(blobs, wanted,
+                                 &delta_chain->scratch[delta_chain->count],
+                                 &found, error);
+        if (status == WAL_ENOTFOUND && delta_chain->count > 0) {
+            return wal__blob_report_corrupt(
+                blobs, digest, delta_chain->positions[0],
+                "a chunk that leads to it is missing", error);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        chunk = &delta_chain->chunks[delta_chain->count];
+        delta_chain->positions[delta_chain->count] = found.position;
+        if (found.frame.type != WAL__FRAME_CHUNK ||
+            wal__chunk_record_decode(found.payload, chunk) != WAL__FMT_OK) {
+            return wal__blob_report_corrupt(blobs, digest, found.position,
+                                            "its record is not a valid chunk",
+                                            error);
+        }
+        delta_chain->count++;
+        wanted = &chunk->base;
+    } while (chunk->encoding == WAL__CHUNK_DELTA);
+    return WAL_OK;
+}
+
+/* From the chunk that stands alone to the one that is wanted, in turn into one
+ * buffer and the other. */
+static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
+                                          const struct delta_chain *delta_chain,
+                                          struct wal__buf *out,
+                                          struct wal_error *error)
+{
+    struct wal__span base = {NULL, 0};
+    struct wal__buf other;
+    enum wal_status status = WAL_OK;
+
+    wal__buf_init(&other, blobs->env->heap);
+    for (uint32_t i = delta_chain->count; i > 0 && status == WAL_OK; i--) {
+        const struct wal__chunk_record *chunk = &delta_chain->chunks[i - 1];
+        struct wal__buf *to = (i - 1) % 2 == 0 ? out : &other;
+        uint8_t *at;
+
+        to->size = 0;
+        if (wal__buf_reserve(to, (size_t)chunk->size + 1, &at) != WAL_OK) {
+            status = wal__no_memory(error);
+        } else if (!wal__chunk_decode_content(chunk, base, at)) {
+            status = wal__blob_report_corrupt(
+                blobs, &chunk->digest, delta_chain->positions[i - 1],
+                "its compression is not valid", error);
+        } else {
+            to->size = chunk->size;
+            base.data = to->data;
+            base.size = to->size;
+        }
+    }
+    wal__buf_deinit(&other);
+    return status;
+}
+
+enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
+                                 const struct wal__digest *digest,
+                                 uint64_t *position, struct wal_error *error)
+{
+    struct wal__blob_frame found;
+    enum wal_status status;
+    struct delta_chain delta_chain;
+
+    delta_chain_init(&delta_chain, blobs);
+    status = wal__blob_find(blobs, digest, position, error);
+    if (status == WAL_OK) {
+        status = wal__blob_fetch(blobs, digest, &delta_chain.scratch[0], &found,
+                                 error);
+    }
+    if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK) {
+        status = delta_chain_fetch(blobs, digest, &delta_chain, error);
+    }
+    delta_chain_deinit(&delta_chain);
+    return status;
+}
+
+enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
+                                const struct wal__digest *digest,
+                                struct wal__buf *out, uint8_t *depth,
+                                struct wal_error *error)
+{
+    struct wal__digest actual;
+    struct wal__span content;
+    enum wal_status status;
+    struct delta_chain delta_chain;
+
+    delta_chain_init(&delta_chain, blobs);
+    status = delta_chain_fetch(blobs, digest, &delta_chain, error);
+    if (status == WAL_OK) {
+        status = delta_chain_decode(blobs, &delta_chain, out, error);
+    }
+    if (status == WAL_OK) {
+        content.data = out->data;
+        content.size = out->size;
+        status = wal__sha256(&blobs->sha256_alg, content, &actual);
+        if (status != WAL_OK) {
+            wal__fail(error, status, "no memory");
+        } else if (!wal__digest_equal(digest, &actual)) {
+            status = wal__blob_report_corrupt(blobs, digest,
+                                              delta_chain.positions[0],
+                                              "its SHA-256 is another", error);
+        }
+    }
+    if (status == WAL_OK && depth != NULL) {
+        *depth = delta_chain.chunks[0].depth;
+    }
+    delta_chain_deinit(&delta_chain);
+    return status;
+}
+
+enum wal_status wal__blob_list_chunks(struct wal__blob_store *blobs,
+                                      const struct wal__digest *digest,
+                                      struct wal__buf *chunks, uint64_t *size,
+                                      struct wal_error *error)
+{
+    struct wal__blob_frame found;
+    struct wal__chunk_record chunk;
+    struct wal__blob_record blob;
+    struct wal__buf scratch;
+    enum wal_status status;
+
+    wal__buf_init(&scratch, blobs->env->heap);
+    status = wal__blob_fetch(blobs, digest, &scratch, &found, error);
+    if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK &&
+        wal__chunk_record_decode(found.payload, &chunk) == WAL__FMT_OK) {
+        *size = chunk.size;
+        status = wal__buf_append(chunks, digest->bytes, WAL__DIGEST_SIZE);
+    } else if (status == WAL_OK && found.frame.type == WAL__FRAME_BLOB &&
+               wal__blob_record_decode(found.payload, &blob) == WAL__FMT_OK) {
+        *size = blob.size;
+        status = wal__buf_append(chunks, blob.chunks,
+                                 (size_t)blob.chunk_count * WAL__DIGEST_SIZE);
+    } else if (status == WAL_OK) {
+        status =
+            wal__blob_report_corrupt(blobs, digest, found.position,
+                                     "its record is not a valid one", error);
+    }
+    wal__buf_deinit(&scratch);
+    if (status == WAL_ENOMEM) {
+        wal__fail(error, status, "no memory");
+    }
+    return status;
+}
+
+enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
+                               const struct wal__digest *digest, uint64_t *size,
+                               uint64_t *end, struct wal_error *error)
+{
+    struct wal__buf chunks;
+    uint64_t position = 0;
+    uint64_t found = 0;
+    enum wal_status status = wal__blob_find(blobs, digest, &position, error);
+
+    if (status == WAL_OK) {
+        wal__buf_init(&chunks, blobs->env->heap);
+        status = wal__blob_list_chunks(blobs, digest, &chunks, &found, error);
+        wal__buf_deinit(&chunks);
+    }
+    if (status == WAL_OK) {
+        *size = found;
+        *end = wal__blob_sync_end(position);
+    }
+    return status;
+}

@@ -1,0 +1,48 @@
+/*
+ * pack_memtable.h - the digests of a pack segment that has no index yet, in
+ * memory (SPEC.md 3.6). Caller's lock.
+ */
+#ifndef AGENTWAL_ENGINE_BLOB_PACK_MEMTABLE_H
+#define AGENTWAL_ENGINE_BLOB_PACK_MEMTABLE_H
+
+#include "engine/base/buf.h"
+#include "engine/base/hashmap.h"
+#include "format/index/pack_index.h"
+
+struct wal__pack_entry {
+    struct wal__digest digest;
+    uint32_t offset; /* of the frame in the segment */
+};
+
+struct wal__pack_memtable {
+    struct wal__buf entries; /* of struct wal__pack_entry, as they came */
+    struct wal__hashmap map; /* hash of the digest -> its rank */
+    uint32_t count;
+};
+
+void wal__pack_memtable_init(struct wal__pack_memtable *memtable,
+                             const struct wal__heap *heap);
+void wal__pack_memtable_deinit(struct wal__pack_memtable *memtable);
+/* Forgets all. */
+void wal__pack_memtable_reset(struct wal__pack_memtable *memtable);
+
+enum wal_status wal__pack_memtable_add(struct wal__pack_memtable *memtable,
+                                       const struct wal__digest *digest,
+                                       uint32_t offset) WAL_MUST_USE;
+/* Takes all that an index holds. */
+enum wal_status
+wal__pack_memtable_load(struct wal__pack_memtable *memtable,
+                        const struct wal__pack_index *index) WAL_MUST_USE;
+/* Offset of the newest record with the digest. */
+bool wal__pack_memtable_find(const struct wal__pack_memtable *memtable,
+                             const struct wal__digest *digest,
+                             uint32_t *offset);
+
+/* The index of the segment, behind room for a frame's header, appended to
+ * out. header->posting_count is set. */
+enum wal_status
+wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
+                          struct wal__index_header *header,
+                          struct wal__buf *out) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * capture.c - many files at once (collect.h): each worker takes the next few
+ * paths, and prepared contents are written in groups by whichever worker has
+ * filled one, while the others go on.
+ *
+ * Invariant: at most two groups and what every worker holds are in memory.
+ */
+#include "engine/checkpoint/capture.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/capture_job.h"
+#include "engine/os/parallel.h"
+
+enum {
+    GRAIN = 8, /* paths that are taken at once: they mostly share a directory */
+    BATCH_SIZE = 4 * 1024 * 1024,
+    ITEM_OVERHEAD = 128 /* counted for content that is in the store already */
+};
+
+/* --- groups -------------------------------------------------------------- */
+
+static void add_result(struct wal__blob_put_result *to,
+                       const struct wal__blob_put_result *result)
+{
+    to->end = result->end > to->end ? result->end : to->end;
+    to->new_blobs += result->new_blobs;
+    to->new_bytes += result->new_bytes;
+}
+
+static void batch_clear(struct wal__capture_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        wal__blob_prepared_deinit(&batch->items[i]);
+    }
+    batch->count = 0;
+    batch->size = 0;
+}
+
+static bool is_full(const struct wal__capture_job *job)
+{
+    return job->filling.count == job->capacity ||
+           job->filling.size >= BATCH_SIZE;
+}
+
+/* Writes the batch that was filled. The mutex is held, but for the writing;
+ * nobody else writes. */
+static enum wal_status write_batch(struct wal__capture_job *job,
+                                   struct wal_error *error)
+{
+    struct wal__capture_batch batch = job->filling;
+    struct wal__blob_put_result result = {0};
+    enum wal_status status;
+
+    job->filling = job->writing;
+    job->writing = batch;
+    job->is_writing = true;
+    pthread_mutex_unlock(&job->mutex);
+    status = wal__pack_append(job->capture->blobs, batch.items, batch.count,
+                              &result, error);
+    batch_clear(&batch);
+    pthread_mutex_lock(&job->mutex);
+    job->writing = batch;
+    job->is_writing = false;
+    add_result(&job->capture->result, &result);
+    pthread_cond_broadcast(&job->batch_written);
+    return status;
+}
+
+void wal__capture_add_result(struct wal__capture_job *job,
+                             const struct wal__blob_put_result *result)
+{
+    pthread_mutex_lock(&job->mutex);
+    add_result(&job->capture->result, result);
+    pthread_mutex_unlock(&job->mutex);
+}
+
+enum wal_status wal__capture_add_content(struct wal__capture_job *job,
+                                         struct wal__blob_prepared *prepared,
+                                         struct wal_error *error)
+{
+    struct wal__capture_batch *batch = &job->filling;
+    enum wal_status status = WAL_OK;
+
+    pthread_mutex_lock(&job->mutex);
+    while (status == WAL_OK && is_full(job)) {
+        if (!job->is_writing) {
+            status = write_batch(job, error);
+        } else {
+            pthread_cond_wait(&job->batch_written, &job->mutex);
+        }
+    }
+    if (status == WAL_OK) {
+        batch->items[batch->count++] = *prepared;
+        batch->size += prepared->frame.size + ITEM_OVERHEAD;
+    } else {
+        wal__blob_prepared_deinit(prepared);
+    }
+    if (status == WAL_OK && is_full(job) && !job->is_writing) {
+        status = write_batch(job, error);
+    }
+    pthread_mutex_unlock(&job->mutex);
+    return status;
+}
+
+/* What is left when all files were looked at. */
+static enum wal_status write_last_batch(struct wal__capture_job *job,
+                                        struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (job->filling.count > 0) {
+        pthread_mutex_lock(&job->mutex);
+        status = write_batch(job, error);
+        pthread_mutex_unlock(&job->mutex);
+    }
+    return status;
+}
+
+/* --- workers ------------------------------------------------------------- */
+
+static enum wal_status capture_item(void *ctx, void *state, uint32_t item,
+                                    struct wal_error *error)
+{
+    struct wal__capture_job *job = ctx;
+    struct wal__capture_worker *worker = state;
+
+    worker->job = job;
+    return wal__capture_file(worker, &job->files->items[item], error);
+}
+
+static void worker_end(void *ctx, void *state)
+{
+    struct wal__capture_job *job = ctx;
+    struct wal__capture_worker *worker = state;
+
+    if (worker->end != 0) {
+        wal__capture_add_result(
+            job, &(struct wal__blob_put_result){.end = worker->end});
+    }
+    wal__sha256_deinit(&worker->sha256_ctx);
+    wal__heap_free(job->capture->env->heap, worker->buffer);
+}
+
+static enum wal_status run(struct wal__capture_job *job,
+                           struct wal_error *error)
+{
+    const struct wal__parallel_for many = {.env = job->capture->env,
+                                           .ctx = job,
+                                           .count = job->files->count,
+                                           .grain = GRAIN,
+                                           .threads = job->capture->threads,
+                                           .body = capture_item,
+                                           .end = worker_end};
+
+    static_assert(sizeof(struct wal__capture_worker) <=
+                      WAL__PARALLEL_STATE_SIZE,
+                  "what a worker has is in its room");
+    return wal__parallel_for(&many, error);
+}
+
+/* --- all ----------------------------------------------------------------- */
+
+static enum wal_status job_init(struct wal__capture_job *job,
+                                struct wal__capture *capture,
+                                struct wal__files *files)
+{
+    const struct wal__heap *heap = capture->env->heap;
+
+    *job = (struct wal__capture_job){.capture = capture, .files = files};
+    wal__sha256_alg_init(&job->sha256_alg);
+    pthread_mutex_init(&job->mutex, NULL);
+    pthread_cond_init(&job->batch_written, NULL);
+    job->capacity = files->count < WAL__CAPTURE_BATCH_MAX
+                        ? files->count
+                        : WAL__CAPTURE_BATCH_MAX;
+    if (capture->blobs == NULL) {
+        return WAL_OK;
+    }
+    job->filling.items = wal__heap_resize(heap, NULL, job->capacity,
+                                          sizeof(job->filling.items[0]));
+    job->writing.items = wal__heap_resize(heap, NULL, job->capacity,
+                                          sizeof(job->writing.items[0]));
+    return job->filling.items != NULL && job->writing.items != NULL
+               ? WAL_OK
+               : WAL_ENOMEM;
+}
+
+static void job_deinit(struct wal__capture_job *job)
+{
+    const struct wal__heap *heap = job->capture->env->heap;
+
+    batch_clear(&job->filling);
+    wal__heap_free(heap, job->filling.items);
+    wal__heap_free(heap, job->writing.items);
+    wal__sha256_alg_deinit(&job->sha256_alg);
+    pthread_cond_destroy(&job->batch_written);
+    pthread_mutex_destroy(&job->mutex);
+}
+
+enum wal_status wal__capture(struct wal__capture *capture,
+                             struct wal__files *files, struct wal_error *error)
+{
+    struct wal__capture_job job;
+    enum wal_status status;
+
+    capture->result = (struct wal__blob_put_result){0};
+    capture->read_count = 0;
+    if (files->count == 0) {
+        return WAL_OK;
+    }
+    status = job_init(&job, capture, files);
+    if (status != WAL_OK) {
+        wal__fail(error, status, "no memory");
+    } else {
+        status = run(&job, error);
+    }
+    if (status == WAL_OK && capture->blobs != NULL) {
+        status = write_last_batch(&job, error);
+    }
+    capture->read_count = atomic_load(&job.read_count);
+    job_deinit(&job);
+    return status;
+}

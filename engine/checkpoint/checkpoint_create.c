@@ -1,0 +1,359 @@
+/*
+ * checkpoint_create.c - creation a checkpoint, and adding to one (SPEC.md
+ * 5.13).
+ *
+ * Invariant: contents, then the list that names them, are written and synced
+ * together; only then is the document submitted. Where two add at once the
+ * document's version tells, and the second adds to what the first made: what
+ * was captured is not captured again.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/checkpoint_document.h"
+#include "engine/checkpoint/reserved_docs.h"
+#include "engine/store/input_text.h"
+
+enum {
+    ATTEMPTS_MAX = 1000
+};
+
+/* A checkpoint that is being made. */
+struct creation {
+    struct wal_session *session;
+    struct wal__blob_store *blobs;
+    struct wal__span id;
+    struct wal__span root; /* followed by a NUL */
+    uint32_t threads;
+    int64_t created_ms;              /* 0: now */
+    bool has_states;                 /* nothing is looked at */
+    struct wal__files requested;     /* without states, unless they are told */
+    struct wal__checkpoint existing; /* the one of the id, or without a list */
+    struct wal__files existing_files;
+    struct wal__files captured;
+    struct wal__files baselines[WAL__CAPTURE_BASELINES];
+    struct wal__digest base; /* the newest list */
+    bool has_base;
+    struct wal__blob_put_result result; /* of the contents */
+};
+
+static void creation_init(struct creation *creation,
+                          struct wal_session *session)
+{
+    const struct wal__heap *heap = session->core->env.heap;
+
+    *creation =
+        (struct creation){.session = session, .blobs = &session->core->blobs};
+    wal__files_init(&creation->requested, heap);
+    wal__checkpoint_init(&creation->existing, heap);
+    wal__files_init(&creation->existing_files, heap);
+    wal__files_init(&creation->captured, heap);
+    for (int i = 0; i < WAL__CAPTURE_BASELINES; i++) {
+        wal__files_init(&creation->baselines[i], heap);
+    }
+}
+
+static void creation_deinit(struct creation *creation)
+{
+    wal__files_deinit(&creation->requested);
+    wal__checkpoint_deinit(&creation->existing);
+    wal__files_deinit(&creation->existing_files);
+    wal__files_deinit(&creation->captured);
+    for (int i = 0; i < WAL__CAPTURE_BASELINES; i++) {
+        wal__files_deinit(&creation->baselines[i]);
+    }
+}
+
+/* --- what is there ------------------------------------------------------- */
+
+/* The checkpoint of the id; version 0 when there is none. */
+static enum wal_status load_existing(struct creation *creation,
+                                     struct wal_error *error)
+{
+    struct wal__checkpoint *existing = &creation->existing;
+    enum wal_status status;
+
+    wal__files_deinit(&creation->existing_files);
+    wal__checkpoint_deinit(existing);
+    status =
+        wal__checkpoint_get(creation->session, creation->id, existing, error);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status == WAL_OK && !wal__span_equal(existing->root, creation->root)) {
+        wal__fail(error, WAL_EEXISTS,
+                  "the checkpoint \"%.*s\" has another root",
+                  (int)creation->id.size, (const char *)creation->id.data);
+        wal__error_set_actual(error, existing->root.data, existing->root.size);
+        return WAL_EEXISTS;
+    }
+    if (status == WAL_OK) {
+        status = wal__files_load(&creation->existing_files, creation->blobs,
+                                 &existing->list, error);
+    }
+    if (status == WAL_OK) {
+        wal__files_invalidate_fresh(&creation->existing_files,
+                                    creation->session->core->env.io);
+    }
+    return status;
+}
+
+/* --- files --------------------------------------------------------------- */
+
+static enum wal_status capture_below_root(struct creation *creation,
+                                          struct wal__capture *capture,
+                                          struct wal_error *error)
+{
+    const struct wal__worktree_io *io = capture->io;
+    const char *root = (const char *)creation->root.data;
+    int sys_errno = 0;
+    enum wal_status status;
+
+    if (io == NULL) {
+        return wal__fail_at(error, WAL_EINVAL, 0, root, 0,
+                            "there is no file system");
+    }
+    status = io->open_root(io->ctx, root, &capture->worktree, &sys_errno);
+    if (status != WAL_OK) {
+        return wal__worktree_fail(error, status, sys_errno, root,
+                                  "opening the root");
+    }
+    status = wal__capture(capture, &creation->captured, error);
+    io->close_root(io->ctx, capture->worktree);
+    return status;
+}
+
+/* The contents of the files that were told: in the store, or there is no
+ * checkpoint. */
+static enum wal_status check_contents(struct creation *creation,
+                                      struct wal_error *error)
+{
+    struct wal_error why = {.struct_size = sizeof(why)};
+
+    for (uint32_t i = 0; i < creation->captured.count; i++) {
+        struct wal__file_record *file = &creation->captured.items[i];
+        uint64_t end = 0;
+        enum wal_status status;
+
+        if (file->kind == WAL__FILE_ABSENT) {
+            continue;
+        }
+        status = wal__blob_stat(creation->blobs, &file->digest, &file->size,
+                                &end, &why);
+        if (status != WAL_OK) {
+            return wal__fail_at(error, status, why.sys_errno,
+                                wal__file_path(file), 0,
+                                "the content of the file: %s", why.text);
+        }
+        if (file->kind == WAL__FILE_SYMLINK &&
+            (file->size == 0 || file->size >= WAL__PATH_MAX)) {
+            return wal__fail_at(error, WAL_EINVAL, 0, wal__file_path(file), 0,
+                                "a link's target has 1 to %d bytes",
+                                WAL__PATH_MAX - 1);
+        }
+        creation->result.end =
+            end > creation->result.end ? end : creation->result.end;
+    }
+    return WAL_OK;
+}
+
+/* The states of the files that the checkpoint does not have yet. */
+static enum wal_status capture(struct creation *creation,
+                               struct wal_error *error)
+{
+    const struct wal__env *env = &creation->session->core->env;
+    struct wal__capture capture = {.env = env,
+                                   .io = env->io->worktree,
+                                   .blobs = creation->blobs,
+                                   .threads = creation->threads};
+    enum wal_status status =
+        wal__files_filter(&creation->captured, &creation->requested,
+                          &creation->existing_files, false, error);
+
+    if (status != WAL_OK || creation->captured.count == 0) {
+        return status;
+    }
+    status = wal__checkpoint_load_baselines(
+        creation->session, creation->root, &creation->captured,
+        creation->baselines, &creation->base, &capture.baseline_count, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    creation->has_base = capture.baseline_count > 0;
+    if (creation->has_states) {
+        return check_contents(creation, error);
+    }
+    for (uint32_t i = 0; i < capture.baseline_count; i++) {
+        capture.baselines[i] = &creation->baselines[i];
+    }
+    status = capture_below_root(creation, &capture, error);
+    creation->result = capture.result;
+    return status;
+}
+
+/* --- the document -------------------------------------------------------- */
+
+/* The list as a blob, and everything that it names, on stable storage. */
+static enum wal_status write_list(struct creation *creation,
+                                  const struct wal__files *files,
+                                  struct wal__checkpoint *made,
+                                  struct wal_error *error)
+{
+    const struct wal__digest *base = creation->existing.version != 0
+                                         ? &creation->existing.list
+                                     : creation->has_base ? &creation->base
+                                                          : NULL;
+    struct wal__blob_put_result result = {.end = creation->result.end};
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, creation->session->core->env.heap);
+    status = wal__files_encode(files, creation->session->core->env.io, &bytes);
+    if (status != WAL_OK) {
+        wal__fail(error, status, "no memory");
+    } else {
+        const struct wal__span span = {bytes.data, bytes.size};
+
+        status = wal__blob_put(creation->blobs, span, base, &made->list,
+                               &result, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__blob_store_sync(creation->blobs, result.end, error);
+    }
+    made->new_bytes += result.new_bytes;
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+static enum wal_status write_document(struct creation *creation,
+                                      struct wal__checkpoint *made,
+                                      struct wal_error *error)
+{
+    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
+    struct wal__buf value;
+    enum wal_status status;
+
+    wal__buf_init(&value, creation->session->core->env.heap);
+    status = wal__checkpoint_encode(made, &value);
+    if (status != WAL_OK) {
+        wal__fail(error, status, "no memory");
+    } else {
+        const struct wal__span span = {value.data, value.size};
+
+        status = wal__reserved_doc_put(
+            creation->session, wal__checkpoint_key(creation->id, key_buffer),
+            span, creation->existing.version, &made->version, error);
+    }
+    wal__buf_deinit(&value);
+    return status;
+}
+
+/* What was captured, with what is there; *made is initialised. WAL_ESTALE:
+ * somebody else was first. */
+static enum wal_status write_merged(struct creation *creation,
+                                    struct wal__checkpoint *made,
+                                    struct wal__files *files,
+                                    struct wal_error *error)
+{
+    const struct wal__checkpoint *existing = &creation->existing;
+    const struct wal__io *io = creation->session->core->env.io;
+    enum wal_status status = wal__files_merge(files, &creation->existing_files,
+                                              &creation->captured, error);
+
+    if (status == WAL_OK) {
+        status = wal__checkpoint_set_strings(made, creation->id, creation->root,
+                                             error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (existing->version != 0) {
+        made->created_ms = existing->created_ms;
+    } else {
+        made->created_ms = creation->created_ms != 0 ? creation->created_ms
+                                                     : io->now_ms(io->ctx);
+    }
+    made->files = files->count;
+    made->bytes = wal__files_total_size(files);
+    made->new_blobs = existing->new_blobs + creation->result.new_blobs;
+    made->new_bytes = existing->new_bytes + creation->result.new_bytes;
+    made->list = existing->list;
+    made->version = existing->version;
+    if (existing->version != 0 && files->count == existing->files) {
+        return WAL_OK; /* nothing that it had not */
+    }
+    status = write_list(creation, files, made, error);
+    return status == WAL_OK ? write_document(creation, made, error) : status;
+}
+
+/* --- the whole ----------------------------------------------------------- */
+
+enum wal_status
+wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
+                              const char *root, struct wal__files *files,
+                              struct wal_error *error)
+{
+    return request->states != NULL
+               ? wal__files_from_states(files, root, request->states,
+                                        request->count, error)
+               : wal__files_from_paths(files, root, request->paths,
+                                       request->count, error);
+}
+
+static enum wal_status create(struct creation *creation,
+                              const struct wal__checkpoint_request *request,
+                              struct wal__checkpoint *made,
+                              struct wal__files *files, struct wal_error *error)
+{
+    enum wal_status status = wal__checkpoint_request_files(
+        request, (const char *)creation->root.data, &creation->requested,
+        error);
+
+    if (status == WAL_OK && request->id.size > 0) {
+        status = load_existing(creation, error);
+    }
+    if (status == WAL_OK) {
+        status = capture(creation, error);
+    }
+    if (status == WAL_OK) {
+        status = write_merged(creation, made, files, error);
+    }
+    for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ESTALE; i++) {
+        wal__files_deinit(files);
+        status = load_existing(creation, error);
+        if (status == WAL_OK) {
+            status = write_merged(creation, made, files, error);
+        }
+    }
+    return status;
+}
+
+enum wal_status
+wal__checkpoint_create(struct wal_session *session,
+                       const struct wal__checkpoint_request *request,
+                       struct wal__checkpoint *made, struct wal__files *files,
+                       struct wal_error *error)
+{
+    char id[WAL__UUID_TEXT];
+    char root[WAL__PATH_MAX];
+    struct creation creation;
+    enum wal_status status =
+        wal__checkpoint_normalize_root(session, request->root, root, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    creation_init(&creation, session);
+    creation.root = (struct wal__span){(const uint8_t *)root, strlen(root)};
+    creation.id = request->id;
+    creation.threads = request->threads;
+    creation.created_ms = request->created_ms;
+    creation.has_states = request->states != NULL;
+    if (creation.id.size == 0) {
+        wal__text_uuid(&session->core->env, id);
+        creation.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};
+    }
+    status = create(&creation, request, made, files, error);
+    creation_deinit(&creation);
+    return status;
+}

@@ -1,0 +1,22 @@
+/*
+ * checkpoint_diff.h - the changes between two checkpoints, from one to the
+ * disk, and of a whole session (SPEC.md 5.13). Any thread.
+ */
+#ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DIFF_H
+#define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DIFF_H
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/file_changes.h"
+
+/* As wal_checkpoint_diff; *changes is initialised and empty. */
+enum wal_status wal__checkpoint_diff(struct wal_session *session,
+                                     struct wal__span before,
+                                     struct wal__span after,
+                                     struct wal__changes *changes,
+                                     struct wal_error *error) WAL_MUST_USE;
+/* As wal_session_diff. */
+enum wal_status wal__session_changes(struct wal_session *session,
+                                     struct wal__changes *changes,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+#endif

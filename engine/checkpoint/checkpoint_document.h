@@ -1,0 +1,41 @@
+/*
+ * checkpoint_document.h - a checkpoint's document as its makers and its readers
+ * see it (checkpoint.h). Any thread.
+ */
+#ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DOCUMENT_H
+#define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DOCUMENT_H
+
+#include "engine/checkpoint/checkpoint.h"
+#include "format/segment/record.h"
+
+#define wal__checkpoint_prefix "\0checkpoint/"
+
+enum {
+    WAL__CHECKPOINT_PREFIX_SIZE = 12, /* bytes of it */
+    WAL__CHECKPOINT_KEY_MAX = WAL__CHECKPOINT_PREFIX_SIZE + WAL__ID_MAX
+};
+
+/* The key of a checkpoint's document, in out. */
+struct wal__span wal__checkpoint_key(struct wal__span id,
+                                     uint8_t out[WAL__CHECKPOINT_KEY_MAX]);
+
+enum wal_status
+wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
+                            struct wal__span id, struct wal__span root,
+                            struct wal_error *error) WAL_MUST_USE;
+
+/* The document's JSON, appended to out (WAL_ENOMEM), and back. */
+enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
+                                       struct wal__buf *out) WAL_MUST_USE;
+enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
+                                       struct wal__span id,
+                                       struct wal__span value, uint64_t version,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* As wal__checkpoints_open, but the one that was changed last is first. */
+enum wal_status
+wal__checkpoints_open_newest(struct wal_session *session,
+                             struct wal_checkpoint_cursor **checkpoints,
+                             struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * file_changes.h - what differs between two lists of files, with counts of
+ * lines (SPEC.md 5.13). One thread at a time.
+ */
+#ifndef AGENTWAL_ENGINE_CHECKPOINT_FILE_CHANGES_H
+#define AGENTWAL_ENGINE_CHECKPOINT_FILE_CHANGES_H
+
+#include <pthread.h>
+
+#include "engine/checkpoint/file_set.h"
+#include "engine/store/core.h"
+#include "engine/worktree/worktree.h"
+
+/* A file that differs. */
+struct wal__change {
+    struct wal__span path; /* followed by a NUL; in the changes' texts */
+    /* Their path is the same. */
+    struct wal__file_record before;
+    struct wal__file_record after;
+    uint32_t flags; /* enum wal_file_change_flag */
+    uint64_t insertions;
+    uint64_t deletions;
+};
+
+/* In the order of paths. Embedded in struct wal_file_change_cursor. */
+struct wal__changes {
+    const struct wal__heap *heap;
+    struct wal__change *items;
+    uint32_t count;
+    uint8_t *texts;
+};
+
+void wal__changes_init(struct wal__changes *changes,
+                       const struct wal__heap *heap);
+void wal__changes_deinit(struct wal__changes *changes);
+
+/* The files that both name and that differ. *changes is empty before. */
+enum wal_status wal__changes_compute(const struct wal__files *before,
+                                     const struct wal__files *after,
+                                     struct wal__changes *changes,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* Where the contents of one side are: blobs, or with a tree files on disk. */
+struct wal__content_source {
+    struct wal__blob_store *blobs;
+    const struct wal__worktree_io *io; /* null: blobs */
+    struct wal__worktree *worktree;
+};
+
+/*
+ * Counts the lines of each change, and tells binary ones, in several threads.
+ * WAL_ECORRUPT and WAL_ENOTFOUND (a blob) name the file. What is on disk and
+ * is gone meanwhile counts as empty.
+ */
+enum wal_status wal__changes_diffstat(const struct wal__env *env,
+                                      struct wal__changes *changes,
+                                      const struct wal__content_source *before,
+                                      const struct wal__content_source *after,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* The same of one change at a time, by any number of threads. */
+struct wal__diffstat {
+    struct wal__changes *changes;
+    struct wal__content_source before;
+    struct wal__content_source after;
+    pthread_mutex_t mutex; /* of who counts large files */
+};
+
+void wal__diffstat_init(struct wal__diffstat *diffstat,
+                        struct wal__changes *changes,
+                        const struct wal__content_source *before,
+                        const struct wal__content_source *after);
+void wal__diffstat_deinit(struct wal__diffstat *diffstat);
+enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
+                                   uint32_t item,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Sums; struct_size is set. */
+void wal__changes_info(const struct wal__changes *changes,
+                       struct wal_file_changes_info *info);
+/* A change as it is told; the path as long as the changes. */
+void wal__change_to_public(const struct wal__change *change,
+                           struct wal_file_change *out);
+
+/* The public reader, for engine/api/api_checkpoint.c. */
+struct wal_file_change_cursor {
+    struct wal__core *core;
+    struct wal__changes changes;
+    uint32_t next;
+};
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * group.c - building groups from operations under the lease (SPEC.md 4.3).
+ *
+ * Invariant: the state lock is held from the first thing that is applied until
+ * the group is published, so that no reader sees what is not in the log.
+ */
+#include "engine/commit/group.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "format/bytes/assert.h"
+
+enum {
+    GROUP_SIZE_MAX = 33 * 1024 * 1024,
+    GROUP_OPS_MAX = WAL__COMMIT_SESSIONS_MAX / 2
+};
+
+static void set_result(struct wal__op *op, enum wal_status status,
+                       const struct wal_error *error)
+{
+    op->status = status;
+    if (error != NULL) {
+        wal__error_copy(&op->error, error);
+    }
+}
+
+/* All operations that are not answered yet. */
+static void set_missing_results(struct wal__op *first,
+                                const struct wal__op *end,
+                                enum wal_status status,
+                                const struct wal_error *error)
+{
+    for (struct wal__op *op = first; op != end; op = op->next) {
+        if (op->status == WAL_OK) {
+            set_result(op, status, error);
+        }
+    }
+}
+
+/* Most of that goes before the lease, which others wait for. A failure comes
+ * again under it. */
+static void catch_up_before_lock(struct wal__committer *committer)
+{
+    struct wal__log *log = committer->log;
+
+    if (atomic_load(&log->end) >= atomic_load(&log->shared->written)) {
+        return;
+    }
+    committer->client.lock(committer->client.ctx);
+    if (!log->needs_reload && wal__log_check_poison(log, NULL) == WAL_OK) {
+        (void)!wal__log_catch_up(log, NULL);
+    }
+    committer->client.unlock(committer->client.ctx);
+}
+
+/* The sessions of a group, ascending, each once. */
+static enum wal_status add_session(struct wal__buf *sessions, uint32_t session)
+{
+    uint32_t *numbers = (uint32_t *)(void *)sessions->data;
+    size_t count = sessions->size / sizeof(session);
+    size_t at = count;
+    uint8_t *room;
+
+    while (at > 0 && numbers[at - 1] > session) {
+        at--;
+    }
+    if (at > 0 && numbers[at - 1] == session) {
+        return WAL_OK;
+    }
+    if (wal__buf_reserve(sessions, sizeof(session), &room) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    numbers = (uint32_t *)(void *)sessions->data;
+    memmove(numbers + at + 1, numbers + at, (count - at) * sizeof(session));
+    numbers[at] = session;
+    sessions->size += sizeof(session);
+    return WAL_OK;
+}
+
+/* Adds the frames of an operation that was resolved, and applies them. */
+static enum wal_status add_op(struct wal__committer *committer,
+                              struct wal__group *group,
+                              struct wal__buf *sessions, struct wal__op *op)
+{
+    struct wal__log *log = committer->log;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < op->frame_count && status == WAL_OK; i++) {
+        struct wal__op_frame *frame = &op->frames[i];
+        uint8_t *bytes = op->bytes.data + frame->offset;
+        struct wal__log_record record = {.frame = &frame->frame,
+                                         .clock_ms = group->clock_ms,
+                                         .version =
+                                             log->tail_segment->header.version};
+
+        if (frame->skipped) {
+            continue;
+        }
+        record.payload.data = bytes + WAL__FRAME_SIZE;
+        record.payload.size = frame->frame.stored_size;
+        record.position =
+            wal__position(log->tail_segment->id, wal__group_offset(group, log));
+        status = wal__group_add(group, log, &frame->frame, bytes);
+        if (status == WAL_OK) {
+            status = add_session(sessions, frame->frame.session);
+        }
+        if (status == WAL_OK) {
+            status = log->client.apply(log->client.ctx, &record);
+        }
+        op->written = true;
+        if (frame->frame.type == WAL__FRAME_ENTRY) {
+            op->result.sequence = frame->frame.sequence;
+        }
+    }
+    group->durable |= op->written && op->durability == WAL_DURABLE;
+    return status;
+}
+
+/* Writes the operations [first, end) as one group. */
+static void write_group(struct wal__committer *committer, struct wal__op *first,
+                        struct wal__op *end)
+{
+    struct wal__log *log = committer->log;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status = WAL_OK;
+    struct wal__group group;
+    struct wal__buf sessions;
+
+    wal__group_init(&group, log);
+    wal__buf_init(&sessions, log->env->heap);
+    log->pending_group = &group;
+    for (struct wal__op *op = first; op != end; op = op->next) {
+        if (op->status != WAL_OK) {
+            continue;
+        }
+        op->next_sequence = group.next_sequence;
+        wal__op_clear(op);
+        op->status = op->resolve(committer->client.ctx, op);
+        if (op->status == WAL_OK) {
+            status = add_op(committer, &group, &sessions, op);
+        }
+        if (status != WAL_OK) {
+            /* What was applied is not in the log: build it again. */
+            log->needs_reload = true;
+            wal__fail(&error, status, "no memory");
+            break;
+        }
+    }
+    if (status == WAL_OK && group.frames > 0) {
+        group.sessions = (const uint32_t *)(void *)sessions.data;
+        group.session_count = (uint32_t)(sessions.size / sizeof(uint32_t));
+        status = wal__log_write(log, &group, &error);
+        committer->needs_mark = true;
+    }
+    if (status != WAL_OK) {
+        set_missing_results(first, end, status, &error);
+    }
+    for (struct wal__op *op = first; op != end; op = op->next) {
+        op->position = atomic_load(&log->end);
+    }
+    log->pending_group = NULL;
+    wal__group_deinit(&group);
+    wal__buf_deinit(&sessions);
+}
+
+/* As many operations as fit one group, and what they need together. */
+static struct wal__op *select_group(struct wal__op *first,
+                                    struct wal__log_reservation *reservation)
+{
+    struct wal__op *op = first;
+    uint32_t count = 0;
+
+    memset(reservation, 0, sizeof(*reservation));
+    while (op != NULL && count < GROUP_OPS_MAX &&
+           (count == 0 ||
+            (reservation->size + op->reservation.size <= GROUP_SIZE_MAX &&
+             reservation->sessions + op->reservation.sessions <=
+                 WAL__COMMIT_SESSIONS_MAX))) {
+        reservation->size += op->reservation.size;
+        reservation->frames += op->reservation.frames;
+        reservation->sessions += op->reservation.sessions;
+        reservation->texts += op->reservation.texts;
+        count++;
+        op = op->next;
+    }
+    return op;
+}
+
+void wal__group_build(struct wal__committer *committer, struct wal__op *first)
+{
+    struct wal__log *log = committer->log;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    catch_up_before_lock(committer);
+    status = wal__leader_begin(log, &committer->client, true, &error);
+    if (status != WAL_OK) {
+        set_missing_results(first, NULL, status, &error);
+        return;
+    }
+    while (status == WAL_OK && first != NULL) {
+        struct wal__log_reservation reservation;
+        struct wal__op *end = select_group(first, &reservation);
+
+        status = wal__leader_reserve(log, &reservation, &error);
+        if (status == WAL_OK) {
+            write_group(committer, first, end);
+            status = wal__log_check_poison(log, &error);
+        }
+        if (status == WAL_OK) {
+            first = end;
+        }
+    }
+    set_missing_results(first, NULL, status, &error);
+    if (status == WAL_OK && committer->retain_append_lock) {
+        wal__leader_end_retaining_lock(log, &committer->client);
+    } else {
+        wal__leader_end(log, &committer->client);
+    }
+}
+
+enum wal_status wal__group_write_mark(struct wal__committer *committer,
+                                      struct wal_error *error)
+{
+    enum wal_status status =
+        wal__leader_write_mark(committer->log, &committer->client, error);
+
+    committer->needs_mark = false;
+    return status;
+}

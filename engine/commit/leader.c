@@ -1,0 +1,147 @@
+/*
+ * leader.c - taking a turn of writing to a stream (SPEC.md 4.1 to 4.3).
+ */
+#include "engine/commit/leader.h"
+
+#include "engine/base/error.h"
+#include "engine/log/index_file.h"
+
+/* Applies what was published, from the beginning where that must be. */
+static enum wal_status apply_published(struct wal__log *log,
+                                       const struct wal__leader_client *client,
+                                       struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (!log->needs_reload) {
+        status = wal__log_catch_up(log, error);
+    }
+    if (status == WAL_OK && log->needs_reload) {
+        status = client->reload(client->ctx, error);
+    }
+    return status;
+}
+
+/* Brings this process to the published end, under lease and state lock. */
+static enum wal_status catch_up(struct wal__log *log,
+                                const struct wal__leader_client *client,
+                                bool allow_heal, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (allow_heal) {
+        wal__log_check_dead_syncer(log);
+    } else {
+        status = wal__log_check_poison(log, error);
+    }
+    if (status == WAL_OK) {
+        status = apply_published(log, client, error);
+    }
+    if (status == WAL_OK && wal__log_check_poison(log, NULL) != WAL_OK) {
+        status = wal__log_heal(log, error);
+        if (status == WAL_OK) {
+            status = apply_published(log, client, error);
+        }
+    }
+    if (status == WAL_OK) {
+        status = wal__log_take_over_dead_writer(log, error);
+    }
+    return status;
+}
+
+enum wal_status wal__leader_begin(struct wal__log *log,
+                                  const struct wal__leader_client *client,
+                                  bool allow_heal, struct wal_error *error)
+{
+    enum wal_status status = wal__log_lock_append(log, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    client->lock(client->ctx);
+    status = catch_up(log, client, allow_heal, error);
+    if (status != WAL_OK) {
+        wal__leader_end(log, client);
+    }
+    return status;
+}
+
+void wal__leader_end(struct wal__log *log,
+                     const struct wal__leader_client *client)
+{
+    client->unlock(client->ctx);
+    wal__log_unlock_append(log);
+}
+
+void wal__leader_end_retaining_lock(struct wal__log *log,
+                                    const struct wal__leader_client *client)
+{
+    client->unlock(client->ctx);
+    wal__log_retain_append_lock(log);
+}
+
+/* The index beside the tail is removed before anything is appended. */
+static enum wal_status remove_tail_index(struct wal__log *log,
+                                         struct wal_error *error)
+{
+    enum wal_status status;
+    uint64_t indexed = atomic_load(&log->shared->indexed_tail_id);
+
+    if (indexed == 0) {
+        return WAL_OK;
+    }
+    status = wal__index_file_remove(log, indexed);
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, 0, log->env->root, 0,
+                            "cannot remove the index beside the tail");
+    }
+    atomic_store(&log->shared->indexed_tail_id, 0);
+    return WAL_OK;
+}
+
+enum wal_status
+wal__leader_reserve(struct wal__log *log,
+                    const struct wal__log_reservation *reservation,
+                    struct wal_error *error)
+{
+    /* Before a rotation, which writes to the tail, and may put an index of
+     * its own in that one's place. */
+    enum wal_status status = remove_tail_index(log, error);
+
+    return status == WAL_OK ? wal__log_reserve(log, reservation, error)
+                            : status;
+}
+
+/* Whether there is an end to be marked. */
+static bool needs_mark(const struct wal__log *log)
+{
+    return log->tail_segment != NULL && !log->marked &&
+           !log->tail_segment->sealed && !log->must_rotate &&
+           atomic_load(&log->shared->closed_segment_id) !=
+               log->tail_segment->id;
+}
+
+enum wal_status wal__leader_write_mark(struct wal__log *log,
+                                       const struct wal__leader_client *client,
+                                       struct wal_error *error)
+{
+    enum wal_status status = wal__leader_begin(log, client, false, error);
+    struct wal__group group;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (needs_mark(log)) {
+        status = wal__log_sync(log, atomic_load(&log->end), error);
+        if (status == WAL_OK) {
+            wal__group_init(&group, log);
+            status = wal__log_write(log, &group, error);
+            wal__group_deinit(&group);
+        }
+        if (status == WAL_OK) {
+            status = wal__log_sync(log, atomic_load(&log->end), error);
+        }
+    }
+    wal__leader_end(log, client);
+    return status;
+}

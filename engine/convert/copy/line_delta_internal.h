@@ -1,0 +1,19 @@
+/*
+ * line_delta_internal.h - what reading and writing a chunk share
+ * (line_delta.h).
+ *
+ * Threads: no shared state.
+ */
+#ifndef AGENTWAL_ENGINE_CONVERT_COPY_LINE_DELTA_INTERNAL_H
+#define AGENTWAL_ENGINE_CONVERT_COPY_LINE_DELTA_INTERNAL_H
+
+#include "engine/convert/copy/line_delta.h"
+
+void wal__delta_uuid_text(const uint8_t *uuid, uint8_t *text);
+
+/* Puts a UUID in front that was `from` behind it; `from` being the count: it
+ * was not there. */
+void wal__delta_recent_touch(struct wal__delta_recent *recent,
+                             const uint8_t *uuid, size_t from);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * heap_arena.h - arenas on the heap.
+ *
+ * Threads: one thread at a time per arena.
+ */
+#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_HEAP_ARENA_H
+#define AGENTWAL_ENGINE_CONVERT_RENDER_HEAP_ARENA_H
+
+#include "agentwal.h"
+#include "engine/base/heap.h"
+#include "format/json/arena.h"
+
+/* Stays where it is as long as it is used: `arena` points back to it. */
+struct wal__heap_arena {
+    struct wal__arena arena;
+    const struct wal__heap *heap;
+    void **blocks;
+    uint32_t count;
+    uint32_t capacity;
+    size_t first_size; /* bytes of the first piece */
+    bool has_failed;   /* there was no memory */
+};
+
+void wal__heap_arena_init(struct wal__heap_arena *arena,
+                          const struct wal__heap *heap);
+
+/* Takes everything back; what it gave is gone. */
+void wal__heap_arena_reset(struct wal__heap_arena *arena);
+void wal__heap_arena_deinit(struct wal__heap_arena *arena);
+
+/* The text as a JSON string; empty where it is, data null without memory. */
+struct wal__json_span wal__json_quote(struct wal__arena *arena,
+                                      struct wal_slice text);
+
+struct wal_slice wal__slice_from_text(const char *text);
+
+/* A copy of the bytes with a NUL behind them; null: no memory. */
+char *wal__heap_copy_text(const struct wal__heap *heap, const void *data,
+                          size_t size);
+
+#endif

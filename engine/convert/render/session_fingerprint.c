@@ -1,0 +1,254 @@
+/*
+ * session_fingerprint.c - what a session is fingerprint by (SPEC.md 10.2).
+ *
+ * Threads: one thread at a time.
+ */
+#include "engine/convert/render/session_fingerprint.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "format/json/json_value.h"
+#include "format/model/model_table.h"
+#include "format/model/model_timestamp.h"
+
+#define SCAN_ENTRIES_MAX 64 /* so many are looked at for what a session says, */
+#define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* but none that is so long */
+
+/* The years 0 to 9999, in milliseconds. */
+#define TIME_FIRST INT64_C(-62167219200000)
+#define TIME_LAST  INT64_C(253402300799999)
+
+struct field_scan {
+    struct wal__arena *keep;
+    struct wal__model_session *fingerprint;
+    unsigned count;
+};
+
+static void set_field_once(struct field_scan *field_scan,
+                           struct wal__json_span *field,
+                           struct wal__json_span found)
+{
+    if (field->size == 0 && found.size > 0) {
+        *field = wal__arena_copy(field_scan->keep, found);
+    }
+}
+
+static bool collect_fields(void *ctx, struct wal__model_item *item)
+{
+    struct field_scan *field_scan = ctx;
+    struct wal__model_session *fingerprint = field_scan->fingerprint;
+    const struct wal__model_session *found = item->session;
+
+    if (item->kind == WAL__ITEM_HEADER && found != NULL) {
+        set_field_once(field_scan, &fingerprint->provider, found->provider);
+        set_field_once(field_scan, &fingerprint->model, found->model);
+        set_field_once(field_scan, &fingerprint->cwd, found->cwd);
+        set_field_once(field_scan, &fingerprint->time, found->time);
+        set_field_once(field_scan, &fingerprint->title, found->title);
+        set_field_once(field_scan, &fingerprint->parent, found->parent);
+        set_field_once(field_scan, &fingerprint->thinking_level,
+                       found->thinking_level);
+        set_field_once(field_scan, &fingerprint->agent, found->agent);
+        set_field_once(field_scan, &fingerprint->exit_reason,
+                       found->exit_reason);
+        set_field_once(field_scan, &fingerprint->raw, found->raw);
+        fingerprint->dialect = found->dialect;
+    }
+    set_field_once(field_scan, &fingerprint->provider, item->provider);
+    set_field_once(field_scan, &fingerprint->model, item->model);
+    return ++field_scan->count < SCAN_ENTRIES_MAX &&
+           (fingerprint->model.size == 0 || fingerprint->cwd.size == 0 ||
+            field_scan->count < 2);
+}
+
+static struct wal__json_span time_text(struct wal__arena *arena, int64_t ms)
+{
+    uint8_t text[WAL__MODEL_TIME_SIZE];
+
+    return wal__arena_copy(
+        arena, wal__model_time_write(
+                   ms >= TIME_FIRST && ms <= TIME_LAST ? ms : 0, text));
+}
+
+static void set_created(const struct wal_session_info *info,
+                        struct wal__arena *keep,
+                        struct wal__model_session *fingerprint)
+{
+    struct wal__json_token created;
+
+    if (info->metadata.size > 0 &&
+        wal__json_find(info->metadata.data, (size_t)info->metadata.size,
+                       "created", &created) == WAL__JSON_OK &&
+        created.kind == WAL__JSON_STRING) {
+        fingerprint->time = wal__arena_copy(keep, created.span);
+        return;
+    }
+    fingerprint->time = time_text(keep, info->created_ms);
+}
+
+/* The dialect that an import source names, or null. */
+static const struct wal__dialect *dialect_of_source(struct wal_slice source)
+{
+    const struct wal__dialect *dialect;
+
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        size_t size = strlen(dialect->name);
+        const char *text = source.data;
+        if (source.size > size + 1 && memcmp(text, dialect->name, size) == 0 &&
+            text[size] == ' ' && text[size + 1] >= '0' &&
+            text[size + 1] <= '9') {
+            return dialect->read_ops != NULL ? dialect : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Lines of a fork are those of the session that was imported. */
+static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
+                                                     struct wal_slice id)
+{
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_SESSION_CURSOR_LINEAGE,
+        .lineage_of = id};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    const struct wal__dialect *dialect = NULL;
+    struct wal_session_cursor *list = NULL;
+
+    if (wal_session_cursor_open(store, &options, &list, NULL) == WAL_OK) {
+        while (dialect == NULL &&
+               wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+            dialect = dialect_of_source(info.source);
+        }
+    }
+    wal_session_cursor_close(list);
+    return dialect;
+}
+
+static enum wal_status field_scan(struct wal__session_fingerprint *fingerprint,
+                                  const struct wal__heap *heap,
+                                  struct wal_store *store,
+                                  struct wal_session *session,
+                                  struct wal_error *error)
+{
+    const struct wal__entry_limits limits = {
+        {SCAN_ENTRIES_MAX, fingerprint->dialect->read_ops->stream != NULL
+                               ? SCAN_ENTRIES_MAX
+                               : 0}};
+    struct field_scan scan = {.keep = &fingerprint->memory.arena,
+                              .fingerprint = &fingerprint->session};
+    struct wal__session_items items = {.heap = heap,
+                                       .store = store,
+                                       .session = session,
+                                       .dialect = fingerprint->dialect,
+                                       .is_fork = fingerprint->is_fork,
+                                       .sink = collect_fields,
+                                       .ctx = &scan,
+                                       .size_max = SCAN_PAYLOAD_MAX};
+    enum wal_status status;
+
+    wal__session_items_init(&items);
+    status = wal__session_items_begin(&items, error);
+    if (status == WAL_OK && !items.has_stopped) {
+        status = wal__session_items_read(&items, &limits, error);
+    }
+    if (status == WAL_OK && !items.has_stopped) {
+        status = wal__session_items_finish(&items, error);
+    }
+    wal__session_items_deinit(&items);
+    if (status == WAL_OK && fingerprint->memory.has_failed) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+enum wal_status wal__session_fingerprint_read(
+    struct wal__session_fingerprint *fingerprint, const struct wal__heap *heap,
+    struct wal_store *store, struct wal_session *session,
+    struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__arena *keep = &fingerprint->memory.arena;
+    enum wal_status status;
+
+    wal__heap_arena_init(&fingerprint->memory, heap);
+    status = wal_session_get_info(session, &info, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    fingerprint->session = (struct wal__model_session){
+        .id = wal__json_quote(keep, info.id),
+        .cwd = wal__json_quote(keep, info.cwd),
+        .title = wal__json_quote(keep, info.title),
+        .parent = wal__json_quote(keep, info.parent_id),
+        .project = wal__json_quote(keep, info.project),
+        .updated = time_text(keep, info.updated_ms),
+    };
+    fingerprint->session.metadata = wal__arena_copy(
+        keep, (struct wal__json_span){info.metadata.data,
+                                      (size_t)info.metadata.size});
+    fingerprint->head = wal__json_quote(keep, info.head);
+    fingerprint->last_sequence = info.last_sequence;
+    fingerprint->metadata_version = info.metadata_version;
+    fingerprint->documents = info.documents;
+    fingerprint->is_fork = (info.flags & WAL_SESSION_FORK) != 0;
+    set_created(&info, keep, &fingerprint->session);
+    fingerprint->dialect = dialect_of_source(info.source);
+    if (fingerprint->dialect == NULL && fingerprint->is_fork) {
+        fingerprint->dialect = dialect_of_lineage(store, info.id);
+    }
+    if (fingerprint->dialect == NULL) {
+        fingerprint->dialect = &wal__dialect_entries;
+    }
+    return field_scan(fingerprint, heap, store, session, error);
+}
+
+void wal__session_fingerprint_deinit(
+    struct wal__session_fingerprint *fingerprint)
+{
+    if (fingerprint->memory.heap != NULL) {
+        wal__heap_arena_deinit(&fingerprint->memory);
+    }
+    *fingerprint = (struct wal__session_fingerprint){.dialect = NULL};
+}
+
+static uint64_t hash_span(uint64_t hash, struct wal__json_span span)
+{
+    return wal__model_hash(hash + span.size, span);
+}
+
+uint64_t wal__session_fingerprint_hash(
+    const struct wal__session_fingerprint *fingerprint)
+{
+    const struct wal__model_session *session = &fingerprint->session;
+    const struct wal__json_span spans[] = {
+        session->id,       session->cwd,         session->title,
+        session->time,     session->parent,      session->project,
+        session->provider, session->model,       session->thinking_level,
+        session->agent,    session->exit_reason, session->raw,
+    };
+    uint64_t hash = 1;
+
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        hash = hash_span(hash, spans[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const struct wal__dialect *dialect =
+            i == 0 ? session->dialect : fingerprint->dialect;
+        struct wal__json_span name = {NULL, 0};
+        if (dialect != NULL) {
+            name.data = (const uint8_t *)dialect->name;
+            name.size = strlen(dialect->name);
+        }
+        hash = hash_span(hash, name);
+    }
+    return hash;
+}
+
+bool wal__session_fingerprint_equal(const struct wal__session_fingerprint *one,
+                                    const struct wal__session_fingerprint *two)
+{
+    return wal__session_fingerprint_hash(one) ==
+           wal__session_fingerprint_hash(two);
+}

@@ -1,0 +1,379 @@
+/*
+ * session_items.c - a session of a store as items of the neutral model (SPEC.md
+ * 10.2).
+ *
+ * Threads: one thread at a time.
+ */
+#include "engine/convert/render/session_items.h"
+
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/convert/render/document_items.h"
+#include "engine/convert/render/entry_meta.h"
+#include "engine/convert/render/entry_source.h"
+#include "format/json/json_value.h"
+#include "format/model/model_member.h"
+
+static bool emit_item(void *ctx, struct wal__model_item *item)
+{
+    struct wal__session_items *items = ctx;
+
+    items->emitted++;
+    items->has_stopped |= !items->sink(items->ctx, item);
+    return !items->has_stopped;
+}
+
+static void init_reader(struct wal__session_items *items,
+                        struct wal__model_reader *reader,
+                        const struct wal__dialect *dialect)
+{
+    *reader = (struct wal__model_reader){
+        .dialect = dialect,
+        .keep = &items->keep.arena,
+        .scratch = &items->scratch.arena,
+        .sink = emit_item,
+        .ctx = items,
+    };
+}
+
+void wal__session_items_init(struct wal__session_items *items)
+{
+    wal__heap_arena_init(&items->keep, items->heap);
+    wal__heap_arena_init(&items->scratch, items->heap);
+    init_reader(items, &items->lines, items->dialect);
+    init_reader(items, &items->entries, &wal__dialect_entries);
+}
+
+void wal__session_items_deinit(struct wal__session_items *items)
+{
+    wal__heap_arena_deinit(&items->keep);
+    wal__heap_arena_deinit(&items->scratch);
+}
+
+static bool is_text(struct wal__json_span string, struct wal_slice text)
+{
+    return string.size > 2 &&
+           wal__json_string_equals(string, text.data, (size_t)text.size);
+}
+
+/* Whether the line says the id and the parent that the log has. */
+static bool is_exact(const struct wal__line_info *line,
+                     const struct wal_entry *entry)
+{
+    return is_text(line->id, entry->id) &&
+           (line->link != WAL__LINK_EXPLICIT ||
+            is_text(line->parent, entry->parent_id));
+}
+
+static void emit_line(struct wal__session_items *items,
+                      struct wal__model_reader *to,
+                      struct wal__model_line *line,
+                      const struct wal_entry *entry)
+{
+    enum wal__json_status status;
+
+    line->stream = entry->stream;
+    line->id = wal__json_quote(&items->scratch.arena, entry->id);
+    line->parent = wal__json_quote(&items->scratch.arena, entry->parent_id);
+    if (line->time.size == 0) {
+        line->time = wal__json_quote(&items->scratch.arena, entry->timestamp);
+    }
+    status = to->dialect->read_ops->line(to, line);
+    if (status != WAL__JSON_OK && !items->has_stopped) {
+        items->damaged++;
+    }
+}
+
+/* Of an entry that says nothing: what is under it goes under its parent. */
+static void emit_placeholder(struct wal__session_items *items,
+                             const struct wal_entry *entry)
+{
+    struct wal__model_item placeholder = {.kind = WAL__ITEM_HEAD,
+                                          .stream = entry->stream};
+
+    placeholder.id = wal__json_quote(&items->scratch.arena, entry->id);
+    placeholder.parent =
+        wal__json_quote(&items->scratch.arena, entry->parent_id);
+    (void)wal__model_emit(&items->entries, &placeholder);
+}
+
+static bool discard_item(void *ctx, struct wal__model_item *item)
+{
+    (void)ctx;
+    (void)item;
+    return true;
+}
+
+/* Such a reader stands behind the header of a file. */
+static void init_view_reader(struct wal__session_items *items,
+                             struct wal__model_reader *reader,
+                             const struct wal__dialect *dialect)
+{
+    const char *header = dialect->read_ops->header;
+    struct wal__model_line line = {.id = wal__model_literal("\"header\"")};
+
+    init_reader(items, reader, dialect);
+    if (header != NULL) {
+        line.text =
+            (struct wal__json_span){(const uint8_t *)header, strlen(header)};
+        reader->sink = discard_item;
+        (void)dialect->read_ops->line(reader, &line);
+        reader->sink = emit_item;
+    }
+}
+
+/* The reader of a line; null: of a dialect that is not read. */
+static struct wal__model_reader *find_reader(struct wal__session_items *items,
+                                             const struct wal__line_meta *meta)
+{
+    if (!meta->is_from_view || meta->view == items->dialect) {
+        return &items->lines;
+    }
+    if (meta->view == NULL || meta->view->read_ops == NULL ||
+        meta->view->read_ops->line == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < WAL__ITEMS_VIEW_DIALECTS; i++) {
+        if (items->view_readers[i].dialect == NULL) {
+            init_view_reader(items, &items->view_readers[i], meta->view);
+        }
+        if (items->view_readers[i].dialect == meta->view) {
+            return &items->view_readers[i];
+        }
+    }
+    return NULL;
+}
+
+static void read_line(struct wal__session_items *items,
+                      const struct wal_entry *entry)
+{
+    const struct wal__line_meta meta = wal__entry_meta(entry);
+    struct wal__model_reader *reader = find_reader(items, &meta);
+    struct wal__model_line line = {.stream = entry->stream};
+    struct wal__line_info read;
+
+    line.text =
+        wal__line_text(entry->payload.data, (size_t)entry->payload.size);
+    if (wal__line_is_blank(line.text.data, line.text.size)) {
+        emit_placeholder(items, entry);
+        return;
+    }
+    if (reader == NULL || reader->dialect->read_ops->line == NULL ||
+        meta.is_opaque ||
+        reader->dialect->read(line.text.data, line.text.size, &read, NULL) !=
+            WAL__JSON_OK) {
+        items->damaged++;
+        emit_placeholder(items, entry);
+        return;
+    }
+    line.time = read.time;
+    line.is_exact = is_exact(&read, entry);
+    emit_line(items, reader, &line, entry);
+}
+
+static void read_entry(struct wal__session_items *items,
+                       const struct wal_entry *entry)
+{
+    struct wal__model_line line = {.is_exact = true};
+
+    line.text = wal__entry_line(entry, &items->scratch.arena);
+    if (line.text.data != NULL) {
+        emit_line(items, &items->entries, &line, entry);
+    }
+}
+
+static bool copy_to_arena(struct wal__arena *arena, struct wal_slice *slice)
+{
+    struct wal__json_span span = {slice->data, (size_t)slice->size};
+
+    if (span.size > 0) {
+        span = wal__arena_copy(arena, span);
+        slice->data = span.data;
+    }
+    return slice->size == 0 || slice->data != NULL;
+}
+
+/* Brings a payload in line that is a blob. */
+static enum wal_status load_blob_payload(struct wal__session_items *items,
+                                         struct wal_entry *entry)
+{
+    struct wal_blob *blob = NULL;
+    void *data = NULL;
+    uint64_t got = 0;
+    enum wal_status status =
+        wal_blob_open(items->store, entry->payload_digest, &blob, NULL);
+
+    if (status == WAL_OK) {
+        data = wal__arena_alloc(&items->scratch.arena,
+                                (size_t)entry->payload_size);
+        status = data != NULL ? wal_blob_read(blob, 0, data,
+                                              entry->payload_size, &got, NULL)
+                              : WAL_ENOMEM;
+    }
+    wal_blob_close(blob);
+    entry->payload = (struct wal_slice){data, got};
+    return status;
+}
+
+/* Whether the payload is there to be read. */
+static bool has_payload(struct wal__session_items *items,
+                        struct wal_entry *entry)
+{
+    enum wal_status status;
+
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
+        /* An iterator may emit_item it back with its next entry. */
+        return !items->retains_items ||
+               copy_to_arena(&items->scratch.arena, &entry->payload);
+    }
+    if (items->size_max > 0 && entry->payload_size > items->size_max) {
+        return false;
+    }
+    status = load_blob_payload(items, entry);
+    if (status == WAL_ENOMEM) {
+        items->status = status;
+    } else if (status != WAL_OK) {
+        items->unreadable++;
+    }
+    return status == WAL_OK;
+}
+
+static void emit_entry(struct wal__session_items *items,
+                       struct wal_entry *entry)
+{
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        items->redacted++;
+        emit_placeholder(items, entry);
+    } else if (!has_payload(items, entry)) {
+        emit_placeholder(items, entry);
+    } else if ((entry->flags & WAL_ENTRY_LINE) != 0) {
+        read_line(items, entry);
+    } else {
+        read_entry(items, entry);
+    }
+    if (items->keep.has_failed || items->scratch.has_failed) {
+        items->status = WAL_ENOMEM;
+    }
+    if (items->is_idle == NULL || items->is_idle(items->ctx)) {
+        wal__heap_arena_reset(&items->scratch);
+    }
+}
+
+struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
+                                                           uint64_t skip)
+{
+    return (struct wal_entry_cursor_options){
+        .struct_size = sizeof(struct wal_entry_cursor_options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_DURABLE,
+        .stream = stream,
+        .skip = skip,
+    };
+}
+
+static enum wal_status read_stream(struct wal__session_items *items,
+                                   uint32_t stream, uint64_t limits,
+                                   struct wal_error *error)
+{
+    struct wal_entry_cursor_options options =
+        wal__session_items_options(stream, items->read_counts[stream]);
+    struct wal__entry_source source = {.heap = items->heap,
+                                       .store = items->store,
+                                       .dialect = items->dialect,
+                                       .size_max = items->size_max,
+                                       .ids = &items->ids,
+                                       .keep = &items->keep.arena};
+    enum wal_status status = WAL_OK;
+
+    options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
+    if (items->read_counts[stream] < limits) {
+        status = wal__entry_source_open(&source, items->session, &options,
+                                        items->is_fork, error);
+        items->is_copy |= source.is_copy;
+    }
+    /* A copy_to_arena may have lines that are on no branch, which nobody
+     * counts. */
+    while (status == WAL_OK && !items->has_stopped &&
+           (source.is_copy || items->read_counts[stream] < limits)) {
+        struct wal_entry entry;
+        status = wal__entry_source_next(&source, &entry, error);
+        if (status == WAL_OK) {
+            items->read_counts[stream]++;
+            emit_entry(items, &entry);
+            status = items->status;
+        } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            items->read_counts[stream]++;
+            items->unreadable++;
+            status = WAL_OK;
+        }
+    }
+    wal__entry_source_close(&source);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+bool wal__session_items_map_head(struct wal__session_items *items,
+                                 struct wal__json_span *head)
+{
+    struct wal__json_span own;
+
+    if (!items->is_copy || head->size == 0) {
+        return true;
+    }
+    own = wal__copy_ids_find(&items->ids, *head);
+    *head = wal__json_quote(&items->keep.arena,
+                            (struct wal_slice){own.data, own.size});
+    return own.size == 0 || head->data != NULL;
+}
+
+enum wal_status wal__session_items_begin(struct wal__session_items *items,
+                                         struct wal_error *error)
+{
+    return items->dialect->read_ops->documents != NULL
+               ? wal__document_items_read(items, error)
+               : WAL_OK;
+}
+
+enum wal_status wal__session_items_read(struct wal__session_items *items,
+                                        const struct wal__entry_limits *limits,
+                                        struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < 2 && status == WAL_OK && !items->has_stopped;
+         i++) {
+        status = read_stream(items, i, limits->entries[i], error);
+    }
+    return status == WAL_ENOMEM ? wal__fail(error, status, "no memory")
+                                : status;
+}
+
+/* Gives what waited in a reader. */
+static void finish_reader(struct wal__session_items *items,
+                          struct wal__model_reader *reader)
+{
+    const struct wal__dialect *dialect = reader->dialect;
+
+    if (dialect != NULL && dialect->read_ops->finish != NULL &&
+        !items->has_stopped &&
+        dialect->read_ops->finish(reader) != WAL__JSON_OK &&
+        !items->has_stopped) {
+        items->damaged++;
+    }
+}
+
+enum wal_status wal__session_items_finish(struct wal__session_items *items,
+                                          struct wal_error *error)
+{
+    finish_reader(items, &items->lines);
+    finish_reader(items, &items->entries);
+    for (size_t i = 0; i < WAL__ITEMS_VIEW_DIALECTS; i++) {
+        finish_reader(items, &items->view_readers[i]);
+    }
+    if (items->keep.has_failed || items->scratch.has_failed) {
+        items->status = WAL_ENOMEM;
+    }
+    return items->status == WAL_OK
+               ? WAL_OK
+               : wal__fail(error, items->status, "no memory");
+}

@@ -1,0 +1,284 @@
+/*
+ * view.c - the calls of views (SPEC.md 10).
+ *
+ * Threads: one thread at a time per view.
+ */
+#include "engine/convert/view/view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/convert/view/view_import.h"
+#include "format/model/model_table.h"
+
+const char *wal_view_dialect(uint32_t index)
+{
+    const struct wal__dialect *dialect;
+
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        if (dialect->write_ops != NULL && index-- == 0) {
+            return dialect->name;
+        }
+    }
+    return NULL;
+}
+
+static const struct wal__dialect *find_dialect(struct wal_slice name)
+{
+    const struct wal__dialect *dialect;
+
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        if (dialect->write_ops != NULL && strlen(dialect->name) == name.size &&
+            memcmp(dialect->name, name.data, name.size) == 0) {
+            return dialect;
+        }
+    }
+    return NULL;
+}
+
+static enum wal_status check_arguments(const struct wal_store *store,
+                                       const struct wal_session *session,
+                                       const struct wal_view_options *options,
+                                       struct wal_view *const *view,
+                                       struct wal_error *error)
+{
+    if (store == NULL || session == NULL || options == NULL || view == NULL ||
+        options->struct_size != sizeof(*options) ||
+        options->dialect.size == 0 ||
+        (options->root.size == 0) == (options->put == NULL)) {
+        return wal__invalid(error,
+                            "a view needs a store, a session, a dialect, and "
+                            "either a root or a function that takes lines");
+    }
+    return WAL_OK;
+}
+
+/* Names of the view's own files: the dialect, and a hash of the session. */
+static void set_key(struct wal_view *view)
+{
+    struct wal__json_span id = {(const uint8_t *)view->id, strlen(view->id)};
+
+    snprintf(view->key, sizeof(view->key), "%.16s-%016" PRIx64,
+             view->dialect->name, wal__model_hash(0, id));
+}
+
+/* Opens the session once more: what a handle of the caller's told must hold
+ * while the view asks. */
+static enum wal_status set_identity(struct wal_view *view,
+                                    struct wal_session *of,
+                                    struct wal_error *error)
+{
+    struct wal_store_info store = {.struct_size = sizeof(store)};
+    struct wal_session_info session = {.struct_size = sizeof(session)};
+    static const uint8_t none[sizeof(store.uuid)];
+    enum wal_status status = wal_store_get_info(view->store, &store, error);
+
+    if (status == WAL_OK) {
+        status = wal_session_get_info(of, &session, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    view->id = wal__heap_copy_text(view->env.heap, session.id.data,
+                                   (size_t)session.id.size);
+    if (view->id == NULL) {
+        return wal__no_memory(error);
+    }
+    memcpy(view->identity.store, store.uuid, sizeof(store.uuid));
+    /* A store without an id keeps nothing. */
+    view->is_disabled = memcmp(store.uuid, none, sizeof(none)) == 0;
+    view->identity.session = (struct wal_slice){view->id, session.id.size};
+    view->identity.dialect = view->dialect->name;
+    set_key(view);
+    return wal_session_open(view->store, view->identity.session, &view->session,
+                            error);
+}
+
+enum wal_status wal__view_open(struct wal_store *store,
+                               struct wal_session *session,
+                               const struct wal_view_options *options,
+                               const struct wal__view_env *env,
+                               struct wal_view **view, struct wal_error *error)
+{
+    enum wal_status status =
+        check_arguments(store, session, options, view, error);
+    const struct wal__dialect *dialect;
+    struct wal_view *opened;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    dialect = find_dialect(options->dialect);
+    if (dialect == NULL) {
+        return wal__fail(
+            error, WAL_ENOTFOUND, "'%.*s' is no dialect that is written",
+            (int)options->dialect.size, (const char *)options->dialect.data);
+    }
+    opened = wal__heap_zalloc(env->heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->env = *env;
+    opened->store = store;
+    opened->dialect = dialect;
+    wal__view_files_init(&opened->files, &opened->env);
+    opened->files.put = options->put;
+    opened->files.put_ctx = options->ctx;
+    opened->files.key = opened->key;
+    status = set_identity(opened, session, error);
+    if (status == WAL_OK && options->root.size > 0) {
+        opened->root = wal__heap_copy_text(env->heap, options->root.data,
+                                           (size_t)options->root.size);
+        opened->files.root = opened->root;
+        if (opened->root == NULL) {
+            status = wal__no_memory(error);
+        }
+    }
+    if (status != WAL_OK) {
+        wal_view_close(opened);
+        return status;
+    }
+    *view = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_view_open(struct wal_store *store,
+                              struct wal_session *session,
+                              const struct wal_view_options *options,
+                              struct wal_view **view, struct wal_error *error)
+{
+    const struct wal__view_env env = {.heap = &wal__heap_libc};
+
+    return wal__view_open(store, session, options, &env, view, error);
+}
+
+/* The root and a path below it. */
+static char *join_path(const struct wal__heap *heap, const char *root,
+                       const char *path)
+{
+    size_t size = strlen(root);
+    size_t room = size + strlen(path) + 2;
+    char *text = wal__heap_alloc(heap, room);
+
+    if (text != NULL) {
+        snprintf(text, room, "%s%s%s", root,
+                 size > 0 && root[size - 1] != '/' ? "/" : "", path);
+    }
+    return text;
+}
+
+enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
+                              const char **path, struct wal_error *error)
+{
+    struct wal__session_fingerprint fingerprint = {.dialect = NULL};
+    const char *below = NULL;
+    enum wal_status status;
+
+    if (view == NULL || path == NULL) {
+        return wal__invalid(error, "no view, or no path");
+    }
+    status = wal__session_fingerprint_read(&fingerprint, view->env.heap,
+                                           view->store, view->session, error);
+    if (status == WAL_OK) {
+        below = view->dialect->write_ops->path(&fingerprint.session, stream,
+                                               &fingerprint.memory.arena);
+        if (below == NULL || fingerprint.memory.has_failed) {
+            status = fingerprint.memory.has_failed
+                         ? wal__no_memory(error)
+                         : wal__fail(error, WAL_ENOTFOUND,
+                                     "has no file of that stream in this "
+                                     "dialect");
+        }
+    }
+    if (status == WAL_OK) {
+        wal__heap_free(view->env.heap, view->path);
+        view->path = join_path(view->env.heap,
+                               view->root != NULL ? view->root : "", below);
+        status = view->path != NULL ? WAL_OK : wal__no_memory(error);
+    }
+    if (status == WAL_OK) {
+        *path = view->path;
+    }
+    wal__session_fingerprint_deinit(&fingerprint);
+    return status;
+}
+
+enum wal_status wal_view_flush(struct wal_view *view,
+                               struct wal_view_flush_result *report,
+                               struct wal_error *error)
+{
+    if (view == NULL ||
+        (report != NULL && report->struct_size != sizeof(*report))) {
+        return wal__invalid(error, "no view, or no report of this version");
+    }
+    return wal__view_flush(view, report, error);
+}
+
+enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
+                              const char **name, uint64_t *count,
+                              struct wal_error *error)
+{
+    if (view == NULL || name == NULL || count == NULL) {
+        return wal__invalid(error, "no view, or no place for its losses");
+    }
+    for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
+        if (view->position.losses[i] > 0 && index-- == 0) {
+            *name = wal__feature_text((enum wal__feature)i);
+            *count = view->position.losses[i];
+            return WAL_OK;
+        }
+    }
+    return WAL_END;
+}
+
+enum wal_status wal_view_import(struct wal_view *view,
+                                struct wal_view_import_result *report,
+                                struct wal_error *error)
+{
+    if (view == NULL || (view->root == NULL && !view->is_disabled) ||
+        (report != NULL && report->struct_size != sizeof(*report))) {
+        return wal__invalid(error,
+                            "no view that has a root, or no report of this "
+                            "version");
+    }
+    if (view->is_disabled) {
+        if (report != NULL) {
+            *report =
+                (struct wal_view_import_result){.struct_size = sizeof(*report)};
+        }
+        return WAL_OK;
+    }
+    return wal__view_import(view, report, error);
+}
+
+enum wal_status wal_view_issue(const struct wal_view *view, uint32_t index,
+                               uint64_t *offset, const char **reason,
+                               struct wal_error *error)
+{
+    if (view == NULL || offset == NULL || reason == NULL) {
+        return wal__invalid(error, "no view, or no place for what is odd");
+    }
+    if (index >= view->issue_count) {
+        return WAL_END;
+    }
+    *offset = view->issues[index].offset;
+    *reason = view->issues[index].reason;
+    return WAL_OK;
+}
+
+void wal_view_close(struct wal_view *view)
+{
+    if (view == NULL) {
+        return;
+    }
+    wal__converter_deinit(&view->convert);
+    wal__view_files_deinit(&view->files);
+    wal_session_close(view->session);
+    wal__heap_free(view->env.heap, view->issues);
+    wal__heap_free(view->env.heap, view->root);
+    wal__heap_free(view->env.heap, view->path);
+    wal__heap_free(view->env.heap, view->id);
+    wal__heap_free(view->env.heap, view);
+}

@@ -1,0 +1,127 @@
+/*
+ * view_find.c - whose view a file is (SPEC.md 10.6).
+ *
+ * Threads: any thread.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/error.h"
+#include "engine/convert/view/view_state.h"
+
+#define PARENT_DIRS_MAX 8 /* directories above a file that are looked at */
+
+struct view_search {
+    const struct wal__view_env *env;
+    uint8_t store[16];
+    struct wal_view_info place;
+    bool is_found;
+};
+
+static bool is_state(const char *name)
+{
+    size_t size = strlen(name);
+
+    return size > 5 && strcmp(name + size - 5, ".json") == 0;
+}
+
+/* Looks for the path below the root in all states there. */
+static enum wal_status search_state_dir(struct view_search *view_search,
+                                        DIR *state_dir, const char *path,
+                                        struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    const struct dirent *entry;
+
+    while (status == WAL_OK && !view_search->is_found &&
+           (entry = readdir(state_dir)) != NULL) {
+        if (is_state(entry->d_name)) {
+            status = wal__view_state_find(view_search->env, dirfd(state_dir),
+                                          entry->d_name, view_search->store,
+                                          path, &view_search->place,
+                                          &view_search->is_found, error);
+        }
+    }
+    return status;
+}
+
+/* `size` bytes of the path are the root. */
+static enum wal_status search_root(struct view_search *view_search,
+                                   const char *path, size_t size,
+                                   struct wal_error *error)
+{
+    char name[PATH_MAX + sizeof(WAL__VIEW_STATE_DIR) + 1];
+    enum wal_status status;
+    DIR *state_dir;
+
+    snprintf(name, sizeof(name), "%.*s/" WAL__VIEW_STATE_DIR, (int)size, path);
+    state_dir = opendir(name);
+    if (state_dir == NULL) {
+        return WAL_OK;
+    }
+    status = search_state_dir(view_search, state_dir, path + size + 1, error);
+    closedir(state_dir);
+    snprintf(view_search->place.root, sizeof(view_search->place.root), "%.*s",
+             size > 0 ? (int)size : 1, path);
+    return status;
+}
+
+static enum wal_status find(struct view_search *view_search, const char *path,
+                            struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    size_t size = strlen(path);
+
+    for (unsigned i = 0; i < PARENT_DIRS_MAX && size > 0 && status == WAL_OK &&
+                         !view_search->is_found;
+         i++) {
+        do {
+            size--;
+        } while (path[size] != '/');
+        status = search_root(view_search, path, size, error);
+    }
+    return status;
+}
+
+enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
+                              struct wal_view_info *place,
+                              struct wal_error *error)
+{
+    const struct wal__view_env env = {.heap = &wal__heap_libc};
+    struct view_search view_search = {.env = &env};
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    char given[PATH_MAX];
+    char real[PATH_MAX];
+    enum wal_status status;
+
+    if (store == NULL || place == NULL || path.size == 0 ||
+        path.size >= sizeof(given) || place->struct_size != sizeof(*place)) {
+        return wal__invalid(error,
+                            "no store, no path, or no place of this version");
+    }
+    memcpy(given, path.data, (size_t)path.size);
+    given[path.size] = '\0';
+    view_search.place.struct_size = sizeof(view_search.place);
+    status = wal_store_get_info(store, &info, error);
+    /* A store without an id has no views. */
+    if (status == WAL_OK && memcmp(info.uuid, view_search.store, 16) != 0) {
+        memcpy(view_search.store, info.uuid, sizeof(view_search.store));
+        status = realpath(given, real) != NULL
+                     ? find(&view_search, real, error)
+                     : wal__view_fs_fail(error, given);
+    }
+    if (status == WAL_OK && !view_search.is_found) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "the file is of no view of this store");
+    }
+    if (status == WAL_OK) {
+        *place = view_search.place;
+    }
+    return status;
+}

@@ -1,0 +1,291 @@
+/*
+ * prealloc.c - segments before they are begun: which comes next, how it is
+ * made, and the spares made ahead (SPEC.md 3.5).
+ *
+ * Invariant: a file that has a segment's name is complete. Who chooses, makes
+ * or begins one holds the lock of spares.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/log/prealloc.h"
+
+enum {
+    SEGMENT_SIZE_INITIAL = 1024 * 1024,
+    SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024
+};
+
+/* --- the next segment --------------------------------------------------- */
+
+/* Whether nothing stands where OPEN would. */
+static bool is_uninitialised(struct wal__segment *segment)
+{
+    static const uint8_t zeros[WAL__SEGMENT_HEADER_SIZE];
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
+    size_t got = 0;
+    int ignored;
+
+    return wal__io_read_full(segment->env->io, segment->file, bytes,
+                             sizeof(bytes), WAL__SEGMENT_HEADER_SIZE, &got,
+                             &ignored) == WAL_OK &&
+           got == sizeof(bytes) && memcmp(bytes, zeros, sizeof(bytes)) == 0;
+}
+
+/* Whether a file of that id can be begun; else it must be made. */
+static bool is_usable(struct wal__log *log, uint64_t id, uint64_t capacity)
+{
+    struct wal__segment *segment = NULL;
+    bool usable;
+
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                          &segment, NULL) != WAL_OK) {
+        return false;
+    }
+    usable = !segment->has_open &&
+             segment->header.version == WAL__FORMAT_VERSION &&
+             segment->header.capacity >= capacity &&
+             segment->header.group_align == log->group_align;
+    usable = usable && is_uninitialised(segment);
+    wal__segment_close(segment);
+    return usable;
+}
+
+static uint64_t next_id(const struct wal__log *log)
+{
+    uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
+
+    return (log->highest_id > tail ? log->highest_id : tail) + 1;
+}
+
+uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
+                                     uint64_t needed)
+{
+    uint64_t capacity = SEGMENT_SIZE_INITIAL;
+    uint64_t others = log->log_id == WAL__LOG_ID_PACK ? 3 * needed : 0;
+
+    if (log->tail_segment != NULL &&
+        log->tail_segment->header.capacity >= SEGMENT_SIZE_INITIAL) {
+        capacity = log->tail_segment->header.capacity * 2;
+    }
+    while (capacity < needed + others && capacity < SEGMENT_SIZE_REGULAR) {
+        capacity *= 2;
+    }
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    if (capacity > SEGMENT_SIZE_REGULAR && needed <= SEGMENT_SIZE_REGULAR) {
+        capacity = SEGMENT_SIZE_REGULAR;
+    }
+    return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
+}
+
+static void fill_header(const struct wal__log *log, uint64_t id,
+                        struct wal__segment_header *header)
+{
+    const struct wal__io *io = log->env->io;
+
+    memset(header, 0, sizeof(*header));
+    header->version = WAL__FORMAT_VERSION;
+    memcpy(header->uuid, log->uuid, sizeof(header->uuid));
+    header->id = id;
+    header->class = log->class;
+    header->group_align = log->group_align;
+    header->created_ms = io->now_ms(io->ctx);
+    io->random(io->ctx, &header->salt, sizeof(header->salt));
+}
+
+static enum wal_status make_segment(struct wal__log *log, uint64_t id,
+                                    uint64_t capacity, uint64_t zeroed,
+                                    const struct wal__pacer *pacer,
+                                    struct wal_error *error)
+{
+    struct wal__segment_header header;
+
+    fill_header(log, id, &header);
+    header.capacity = capacity;
+    return wal__segment_preallocate(log->env, log->directory, &header, zeroed,
+                                    pacer, error);
+}
+
+enum wal_status wal__log_sync_directory(const struct wal__log *log,
+                                        struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, 0, path);
+    *strrchr(path, '/') = '\0';
+    status = io->sync_directory(io->ctx, path, &err);
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot make the name of a segment durable");
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__prealloc_lock(struct wal__log *log,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&log->prealloc_mutex);
+    status = wal__control_lock(log->control, WAL__LOCK_PREALLOC + log->log_id,
+                               log->log_id, error);
+    if (status != WAL_OK) {
+        pthread_mutex_unlock(&log->prealloc_mutex);
+    }
+    return status;
+}
+
+void wal__prealloc_unlock(struct wal__log *log)
+{
+    wal__control_unlock(log->control, WAL__LOCK_PREALLOC + log->log_id,
+                        log->log_id);
+    pthread_mutex_unlock(&log->prealloc_mutex);
+}
+
+/*
+ * Gives a spare that was found its name anew, and makes that durable. Who named
+ * it may have died after a sync of the directory that failed, and one that
+ * succeeds later says nothing of a name that was lost then. Whoever dies in
+ * between leaves what the next attempt makes again.
+ */
+static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
+                                  struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    char temporary[WAL__PATH_MAX + 8];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, id, path);
+    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
+    status = io->rename(io->ctx, path, temporary, &err);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, temporary, path, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot give a spare its name");
+    }
+    return wal__log_sync_directory(log, error);
+}
+
+enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
+                                     uint64_t *id, struct wal_error *error)
+{
+    uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
+    enum wal_status status;
+
+    if (log->highest_id > tail && is_usable(log, log->highest_id, needed)) {
+        *id = log->highest_id;
+        status = renew_name(log, *id, error);
+    } else {
+        uint64_t capacity = wal__prealloc_next_capacity(log, needed);
+
+        *id = next_id(log);
+        status = make_segment(log, *id, capacity, 0, NULL, error);
+    }
+    return status;
+}
+
+void wal__prealloc_next_header(const struct wal__log *log,
+                               struct wal__segment_header *header)
+{
+    uint64_t live = wal__log_newest_id(log);
+    uint64_t id = next_id(log);
+
+    fill_header(log, id > live ? id : live + 1, header);
+}
+
+/* --- spares ------------------------------------------------------------- */
+
+/* How much of a segment is to be full when the next one is begun: those after
+ * the first are of stores that grow, and the sooner, the calmer it is made. */
+static uint64_t prealloc_threshold(uint64_t capacity)
+{
+    return capacity > SEGMENT_SIZE_INITIAL ? capacity / 16 : capacity / 4;
+}
+
+bool wal__prealloc_is_needed(const struct wal__log *log,
+                             struct wal__prealloc_job *job)
+{
+    if (log->tail_segment == NULL || log->tail_segment->sealed ||
+        log->highest_id > log->tail_segment->id ||
+        atomic_load(&log->tail_segment->end) <=
+            prealloc_threshold(log->tail_segment->header.capacity)) {
+        return false;
+    }
+    job->id = next_id(log);
+    job->capacity = wal__prealloc_next_capacity(log, 0);
+    return true;
+}
+
+/* A spare that is being zeroed while others fill the tail. */
+struct zeroing {
+    struct wal__log *log;
+    uint64_t capacity;
+    uint64_t from; /* the published end when it was begun */
+    uint64_t room; /* behind it in the tail */
+};
+
+/* Whether the zeros get along faster than the tail fills, by a quarter: what is
+ * left of it when they are there is time enough for their sync. */
+static bool is_ahead(const struct zeroing *zeroing, uint64_t zeroed)
+{
+    uint64_t written = atomic_load(&zeroing->log->shared->written);
+
+    return wal__position_segment(written) ==
+               wal__position_segment(zeroing->from) &&
+           zeroed * zeroing->room * 4 >=
+               (written - zeroing->from) * zeroing->capacity * 5;
+}
+
+static enum wal__pace next_pace(void *ctx, uint64_t zeroed)
+{
+    struct zeroing *zeroing = ctx;
+
+    if (atomic_load(&zeroing->log->shared->rotation_waiting) != 0) {
+        return WAL__PACE_STOP;
+    }
+    wal__log_write_behind(zeroing->log);
+    return is_ahead(zeroing, zeroed) ? WAL__PACE_PAUSE : WAL__PACE_CONTINUE;
+}
+
+static enum wal_status zero_segment(struct wal__log *log,
+                                    const struct wal__prealloc_job *job,
+                                    uint32_t pause_us, struct wal_error *error)
+{
+    struct zeroing zeroing = {.log = log, .capacity = job->capacity};
+    const struct wal__pacer pacer = {next_pace, &zeroing, pause_us};
+    const struct wal__segment *tail;
+
+    zeroing.from = atomic_load(&log->shared->written);
+    tail = wal__log_segment(log, wal__position_segment(zeroing.from));
+    if (tail != NULL) {
+        zeroing.room =
+            tail->header.capacity - wal__position_offset(zeroing.from);
+    }
+    return make_segment(log, job->id, job->capacity, job->capacity,
+                        pause_us == 0 ? NULL : &pacer, error);
+}
+
+enum wal_status wal__prealloc_create(struct wal__log *log,
+                                     const struct wal__prealloc_job *job,
+                                     uint32_t pause_us, struct wal_error *error)
+{
+    enum wal_status status = wal__prealloc_lock(log, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__log_newest_id(log) < job->id && !is_usable(log, job->id, 0)) {
+        status = zero_segment(log, job, pause_us, error);
+    }
+    wal__prealloc_unlock(log);
+    return status;
+}

@@ -1,0 +1,362 @@
+/*
+ * segment_chain.c - finding the chain of segments in a directory (SPEC.md 3.5):
+ * from the newest one that has a valid OPEN, by the predecessors that these
+ * name.
+ *
+ * Invariant: a chain of the log has no hole; that of the blob stream leaves
+ * out what is missing or damaged, and counts it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/log/log.h"
+#include "format/bytes/assert.h"
+
+enum {
+    PROBE_SIZE = 64 * 1024
+};
+
+/* The ids that file names in the directory carry. */
+struct listing {
+    struct wal__buf ids;
+    enum wal_status status;
+};
+
+static enum wal_status collect_id(void *arg, const char *name)
+{
+    struct listing *listing = arg;
+    char *end = NULL;
+    uint64_t id;
+
+    if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0) {
+        return WAL_OK;
+    }
+    id = strtoull(name, &end, 16);
+    if (end != name + 16 || id == 0) {
+        return WAL_OK;
+    }
+    return wal__buf_append(&listing->ids, &id, sizeof(id));
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x;
+    uint64_t y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x < y ? -1 : x > y;
+}
+
+static enum wal_status list_ids(const struct wal__log *log,
+                                struct listing *listing,
+                                struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+    int size;
+
+    size =
+        snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__buf_init(&listing->ids, log->env->heap);
+    status = io->list(io->ctx, path, collect_id, listing, &err);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot list the directory");
+    }
+    if (listing->ids.size > 0) {
+        qsort(listing->ids.data, listing->ids.size / sizeof(uint64_t),
+              sizeof(uint64_t), compare_ids);
+    }
+    return WAL_OK;
+}
+
+static uint64_t id_at(const struct listing *listing, size_t rank)
+{
+    uint64_t id;
+
+    memcpy(&id, listing->ids.data + rank * sizeof(id), sizeof(id));
+    return id;
+}
+
+enum wal_status wal__log_find_highest_id(struct wal__log *log,
+                                         struct wal_error *error)
+{
+    struct listing listing = {0};
+    enum wal_status status = list_ids(log, &listing, error);
+    size_t count = listing.ids.size / sizeof(uint64_t);
+
+    if (status == WAL_OK && count > 0 &&
+        id_at(&listing, count - 1) > log->highest_id) {
+        log->highest_id = id_at(&listing, count - 1);
+    }
+    wal__buf_deinit(&listing.ids);
+    return status;
+}
+
+/* Whether nothing stands behind the header, as far as a group's first bytes
+ * reach: OPEN is durable before anything else is written (SPEC.md 3.5). */
+static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
+                                      bool *empty, struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    struct wal__file *file = NULL;
+    enum wal_status status;
+    uint8_t *bytes;
+    size_t got = 0;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, id, path);
+    bytes = wal__heap_alloc(log->env->heap, PROBE_SIZE);
+    if (bytes == NULL) {
+        return wal__no_memory(error);
+    }
+    status = io->open(io->ctx, path, 0, &file, &err);
+    if (status == WAL_OK) {
+        status = wal__io_read_full(io, file, bytes, PROBE_SIZE,
+                                   WAL__SEGMENT_HEADER_SIZE, &got, &err);
+        io->close(io->ctx, file);
+    }
+    if (status == WAL_OK) {
+        *empty = got == 0 ||
+                 (bytes[0] == 0 && memcmp(bytes, bytes + 1, got - 1) == 0);
+    } else {
+        wal__fail_at(error, status, err, path, 0, "cannot read the segment");
+    }
+    wal__heap_free(log->env->heap, bytes);
+    return status;
+}
+
+/* Opens a segment that may be a spare, or the rest of one: *segment is null
+ * then. What is not empty and cannot be opened is damage. */
+static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
+                                      struct wal__segment **segment,
+                                      struct wal_error *error)
+{
+    struct wal__segment *opened = NULL;
+    enum wal_status status;
+    enum wal_status probed;
+    bool empty = false;
+
+    *segment = NULL;
+    status = wal__segment_open(log->env, log->directory, id, log->uuid,
+                               log->class, &opened, error);
+    if (status == WAL_OK && opened->has_open) {
+        *segment = opened;
+        return WAL_OK;
+    }
+    if (status != WAL_OK && status != WAL_END && status != WAL_ECORRUPT) {
+        return status;
+    }
+    probed = probe_is_empty(log, id, &empty, error);
+    if (probed != WAL_OK || empty) {
+        wal__segment_close(opened);
+        return probed;
+    }
+    if (status == WAL_END) {
+        return wal__fail(error, WAL_ECORRUPT,
+                         "segment %016" PRIx64 " has no header, yet holds data",
+                         id);
+    }
+    *segment = opened; /* its scan will tell a torn OPEN from damage */
+    return status;
+}
+
+/* Whether a segment that cannot be opened is left out, and counted: what the
+ * blob stream has lost must not take the log with it. */
+static bool skip_lost_segment(struct wal__log *log, enum wal_status status)
+{
+    if (log->log_id != WAL__LOG_ID_PACK ||
+        (status != WAL_END && status != WAL_ENOTFOUND &&
+         status != WAL_ECORRUPT)) {
+        return false;
+    }
+    log->lost_segment_count++;
+    return true;
+}
+
+/* The highest id in the directory that is below `id`; 0: none. */
+static uint64_t id_below(const struct listing *listing, uint64_t id)
+{
+    size_t rank = listing->ids.size / sizeof(uint64_t);
+
+    while (rank > 0) {
+        rank--;
+        if (id_at(listing, rank) < id) {
+            return id_at(listing, rank);
+        }
+    }
+    return 0;
+}
+
+/* Opens the segment before this one, or where that is left out one before
+ * it; *previous is null when there is none. */
+static enum wal_status open_previous(struct wal__log *log,
+                                     const struct listing *listing,
+                                     const struct wal__segment *segment,
+                                     struct wal__segment **previous,
+                                     struct wal_error *error)
+{
+    uint64_t id = segment->open.previous_id;
+    enum wal_status status = WAL_OK;
+
+    *previous = NULL;
+    while (id != 0) {
+        status = wal__segment_open(log->env, log->directory, id, log->uuid,
+                                   log->class, previous, error);
+        if (!skip_lost_segment(log, status)) {
+            break;
+        }
+        status = WAL_OK;
+        id = id_below(listing, id);
+    }
+    if (status == WAL_END) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, 0,
+                            "segment %016" PRIx64 " was zeroed", id);
+    }
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, 0,
+                            "segment %016" PRIx64 " is missing", id);
+    }
+    return status;
+}
+
+/* A segment that lost its OPEN to damage is taken to follow the next one
+ * below it. */
+static void assume_predecessor(struct wal__segment *segment,
+                               const struct listing *listing)
+{
+    segment->open.previous_id = id_below(listing, segment->id);
+}
+
+/* Walks from the newest segment to the first. */
+static enum wal_status build_chain(struct wal__log *log,
+                                   const struct listing *listing,
+                                   struct wal__segment *newest,
+                                   struct wal__buf *chain,
+                                   struct wal_error *error)
+{
+    struct wal__segment *segment = newest;
+    enum wal_status status;
+
+    status = wal__buf_append(chain, &segment, sizeof(segment));
+    while (status == WAL_OK && segment->open.previous_id != 0) {
+        struct wal__segment *previous;
+
+        status = open_previous(log, listing, segment, &previous, error);
+        if (status != WAL_OK || previous == NULL) {
+            return status;
+        }
+        if (segment->has_open && previous->id == segment->open.previous_id) {
+            atomic_store(&previous->end, segment->open.previous_end);
+        }
+        wal__segment_release_file(previous);
+        if (!previous->has_open) {
+            assume_predecessor(previous, listing);
+        }
+        status = wal__buf_append(chain, &previous, sizeof(previous));
+        if (status != WAL_OK) {
+            wal__segment_close(previous);
+        }
+        segment = previous;
+    }
+    return status;
+}
+
+/* Takes the collected chain, newest first, into the table. */
+static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
+{
+    uint32_t count = (uint32_t)(chain->size / sizeof(struct wal__segment *));
+    struct wal__segment_table *table = wal__log_grow_table(log, count);
+
+    if (table == NULL) {
+        return WAL_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&table->segments[count - 1 - i],
+               chain->data + i * sizeof(table->segments[0]),
+               sizeof(table->segments[0]));
+    }
+    table->count = count;
+    atomic_store(&log->table, table);
+    log->tail_segment = table->segments[count - 1];
+    chain->size = 0; /* the segments are the table's now */
+    return WAL_OK;
+}
+
+static void close_chain(struct wal__buf *chain)
+{
+    for (size_t at = 0; at < chain->size; at += sizeof(struct wal__segment *)) {
+        struct wal__segment *segment;
+
+        memcpy(&segment, chain->data + at, sizeof(segment));
+        wal__segment_close(segment);
+    }
+    wal__buf_deinit(chain);
+}
+
+/* The newest segment: the one the live processes name, else the highest id
+ * that is not a spare. */
+static enum wal_status find_newest(struct wal__log *log,
+                                   const struct listing *listing,
+                                   struct wal__segment **newest,
+                                   struct wal_error *error)
+{
+    size_t rank = listing->ids.size / sizeof(uint64_t);
+    uint64_t live = wal__log_newest_id(log);
+    enum wal_status status = WAL_OK;
+
+    if (!log->control->is_first_opener) {
+        return live == 0 ? WAL_OK : open_candidate(log, live, newest, error);
+    }
+    while (rank > 0 && *newest == NULL && status == WAL_OK) {
+        rank--;
+        status = open_candidate(log, id_at(listing, rank), newest, error);
+        if (skip_lost_segment(log, status)) {
+            log->newest_segment_lost = true;
+            status = WAL_OK;
+        }
+    }
+    if (status != WAL_OK || *newest == NULL || (*newest)->has_open) {
+        return status;
+    }
+    assume_predecessor(*newest, listing); /* a torn OPEN, or damage */
+    return WAL_OK;
+}
+
+enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
+{
+    struct wal__segment *newest = NULL;
+    struct listing listing = {0};
+    struct wal__buf chain;
+    enum wal_status status;
+
+    wal__buf_init(&chain, log->env->heap);
+    status = list_ids(log, &listing, error);
+    if (status == WAL_OK && listing.ids.size > 0) {
+        log->highest_id =
+            id_at(&listing, listing.ids.size / sizeof(uint64_t) - 1);
+        status = find_newest(log, &listing, &newest, error);
+    }
+    if (status == WAL_OK && newest != NULL) {
+        status = build_chain(log, &listing, newest, &chain, error);
+        if (status == WAL_OK) {
+            status = store_chain(log, &chain);
+        } else if (chain.size == 0) {
+            wal__segment_close(newest);
+        }
+    }
+    close_chain(&chain);
+    wal__buf_deinit(&listing.ids);
+    return status;
+}

@@ -1,0 +1,27 @@
+/*
+ * env.h - what every part of a store is given: where memory and the operating
+ * system come from, and where the store lies. Constant once opened.
+ */
+#ifndef AGENTWAL_ENGINE_OS_ENV_H
+#define AGENTWAL_ENGINE_OS_ENV_H
+
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
+#include "engine/os/random.h"
+
+enum {
+    WAL__PATH_MAX = 4096
+};
+
+struct wal__env {
+    const struct wal__heap *heap;
+    const struct wal__heap *large_heap; /* for what grows with a session */
+    const struct wal__io *io;
+    struct wal__random *random; /* for made-up ids; null: from io each time */
+    char root[WAL__PATH_MAX];   /* the store's directory */
+    bool read_only;
+    bool use_pread; /* read by pread, WAL_OPEN_PREAD */
+    uint32_t lock_timeout_ms;
+};
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * file_system.c - which file systems locks and maps can be trusted on
+ * (SPEC.md 3.7). Invariant: one of the network is never taken to be local while
+ * its number is known. Any thread.
+ */
+#include "engine/os/file_system.h"
+
+#include <stddef.h>
+
+/* Network ones include those that several machines mount at once, those that a
+ * virtual machine's host shares, and FUSE, which does not tell what is behind
+ * it. */
+static const struct file_system {
+    uint32_t magic;
+    bool network;
+    const char *name;
+} file_systems[] = {
+    {0x00006969, true, "nfs"},      {0x0000517B, true, "smb"},
+    {0xFF534D42, true, "cifs"},     {0xFE534D42, true, "smb2"},
+    {0x01021997, true, "9p"},       {0x65735546, true, "fuse"},
+    {0x00C36400, true, "ceph"},     {0x0BD00BD0, true, "lustre"},
+    {0x5346414F, true, "afs"},      {0x6B414653, true, "afs"},
+    {0x47504653, true, "gpfs"},     {0x73757245, true, "coda"},
+    {0x0000564C, true, "ncp"},      {0x7461636F, true, "ocfs2"},
+    {0x01161970, true, "gfs2"},     {0x19830326, true, "beegfs"},
+    {0x20030528, true, "orangefs"}, {0x786F4256, true, "vboxsf"},
+    {0xBACBACBC, true, "vmhgfs"},   {0x7C7C6673, true, "prl_fs"},
+    {0xAAD7AAEA, true, "panfs"},    {0xBEEFDEAD, true, "snfs"},
+    {0x61636673, true, "acfs"},     {0x013111A8, true, "ibrix"},
+    {0x794C7630, false, "overlay"}, {0x01021994, false, "tmpfs"},
+    {0x0000EF53, false, "ext4"},    {0x58465342, false, "xfs"},
+    {0x9123683E, false, "btrfs"},   {0xF2F52010, false, "f2fs"},
+    {0x2FC12FC1, false, "zfs"},     {0xCA451A4E, false, "bcachefs"},
+};
+
+const char *wal__file_system_name(uint32_t magic, bool *network)
+{
+    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]);
+         i++) {
+        if (file_systems[i].magic == magic) {
+            *network = file_systems[i].network;
+            return file_systems[i].name;
+        }
+    }
+    *network = false;
+    return NULL;
+}

@@ -1,0 +1,157 @@
+/*
+ * claim_table.c - who works in a session (SPEC.md 4.1): a lock byte for each
+ * session number, and the holder's name in the control page for others to be
+ * told.
+ *
+ * Invariant: only the lock byte says that a session is claimed. A name counts
+ * while its process lives, and while the byte is locked. Any thread; of one
+ * open file the caller sees to it that a session is claimed once.
+ */
+#include "engine/base/error.h"
+#include "engine/process/control.h"
+
+enum {
+    HOLDER_POLLS_MAX = 20,
+    POLL_INTERVAL_NS = 1000000
+};
+
+static uint64_t encode_owner(uint32_t session, uint32_t process_id)
+{
+    return (uint64_t)session << 32 | process_id;
+}
+
+/* Whether the process that a slot names is the one that wrote it. */
+static bool is_alive(const struct wal__control *control, uint64_t name,
+                     uint64_t start)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t now = io->process_start_time(io->ctx, (uint32_t)name);
+
+    return now == start || now == UINT64_MAX;
+}
+
+/* The process that claims the session, or 0. */
+static uint32_t find_holder(const struct wal__control *control,
+                            uint32_t session)
+{
+    for (uint32_t i = 0; i < WAL__CLAIMS; i++) {
+        struct wal__control_claim *claim = &control->page->claims[i];
+        uint64_t start = atomic_load(&claim->start);
+        uint64_t name = atomic_load(&claim->session_and_pid);
+
+        if (start != 0 && name >> 32 == session &&
+            is_alive(control, name, start)) {
+            return (uint32_t)name;
+        }
+    }
+    return 0;
+}
+
+enum wal_status wal__control_claim_refused(int32_t holder,
+                                           struct wal_error *error)
+{
+    enum wal_status status;
+
+    status =
+        holder == 0
+            ? wal__fail(error, WAL_ECLAIMED,
+                        "a process that cannot be named claims the session")
+            : wal__fail(error, WAL_ECLAIMED, "process %d claims the session",
+                        (int)holder);
+    if (error != NULL) {
+        error->holder = holder;
+    }
+    return status;
+}
+
+/* The byte is locked by another, who writes its name right after. */
+static enum wal_status fail_claimed(struct wal__control *control,
+                                    uint32_t session, struct wal_error *error)
+{
+    const struct wal__io *io = control->env->io;
+    uint32_t holder = find_holder(control, session);
+    const uint32_t never_woken = 0;
+
+    for (int i = 0; holder == 0 && i < HOLDER_POLLS_MAX; i++) {
+        io->futex_wait(io->ctx, &never_woken, 0, POLL_INTERVAL_NS);
+        holder = find_holder(control, session);
+    }
+    return wal__control_claim_refused((int32_t)holder, error);
+}
+
+/* Whether the slot may be had: it is free, names this session, whose byte this
+ * process has locked, or, asked for so, a process that is gone. */
+static bool is_usable(const struct wal__control *control,
+                      const struct wal__control_claim *claim, uint64_t start,
+                      uint32_t session, bool reuse_dead)
+{
+    uint64_t name = atomic_load(&claim->session_and_pid);
+
+    return start == 0 || name >> 32 == session ||
+           (reuse_dead && !is_alive(control, name, start));
+}
+
+static bool acquire_slot(struct wal__control *control, uint32_t session,
+                         bool reuse_dead, uint32_t *slot)
+{
+    for (uint32_t i = 0; i < WAL__CLAIMS; i++) {
+        struct wal__control_claim *claim = &control->page->claims[i];
+        uint64_t start = atomic_load(&claim->start);
+
+        if (is_usable(control, claim, start, session, reuse_dead) &&
+            atomic_compare_exchange_strong(&claim->start, &start,
+                                           control->process_start_time)) {
+            atomic_store(&claim->session_and_pid,
+                         encode_owner(session, control->process_id));
+            *slot = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum wal_status wal__control_claim(struct wal__control *control,
+                                   uint32_t session, uint32_t *slot,
+                                   struct wal_error *error)
+{
+    const struct wal__io *io = control->env->io;
+    uint64_t byte = WAL__LOCK_CLAIM + session;
+    enum wal_status status;
+    int err = 0;
+
+    status =
+        io->lock(io->ctx, control->file, byte, WAL__IO_LOCK_EXCLUSIVE, &err);
+    if (status == WAL_ELOCKED) {
+        return fail_claimed(control, session, error);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, control->path, byte,
+                            "cannot lock");
+    }
+    if (acquire_slot(control, session, false, slot) ||
+        acquire_slot(control, session, true, slot)) {
+        return WAL_OK;
+    }
+    (void)!io->lock(io->ctx, control->file, byte, WAL__IO_LOCK_NONE, &err);
+    return wal__fail_at(
+        error, WAL_ELIMIT, 0, control->path, 0,
+        "%d sessions of the store are claimed: there is no room "
+        "for another claim",
+        (int)WAL__CLAIMS);
+}
+
+void wal__control_release_claim(struct wal__control *control, uint32_t session,
+                                uint32_t slot)
+{
+    const struct wal__io *io = control->env->io;
+    struct wal__control_claim *claim = &control->page->claims[slot];
+    uint64_t name = encode_owner(session, control->process_id);
+    int ignored = 0;
+
+    /* Unless another took it: the name goes before the place is free. */
+    if (atomic_compare_exchange_strong(&claim->session_and_pid, &name, 0)) {
+        atomic_store(&claim->start, 0);
+    }
+    (void)!io->lock(io->ctx, control->file, WAL__LOCK_CLAIM + session,
+                    WAL__IO_LOCK_NONE, &ignored);
+}

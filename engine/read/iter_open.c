@@ -1,0 +1,348 @@
+/*
+ * iter_open.c - opening an iterator (SPEC.md 5.5): its path is found, cut
+ * where reading begins and ends, and freed of what is hidden. Any thread; the
+ * state lock is taken here.
+ */
+#include "engine/base/error.h"
+#include "engine/read/head_list.h"
+#include "engine/read/iter.h"
+#include "engine/store/input_text.h"
+
+/* What the options say, checked. */
+struct request {
+    const struct wal_entry_cursor_options *options;
+    struct wal__span up_to;
+    struct wal__span head;
+};
+
+/* Reverses the ranges: a path comes newest first. */
+static void reverse(struct wal__buf *path)
+{
+    struct wal__path_range *items = (void *)path->data;
+    size_t count = path->size / sizeof(*items);
+
+    for (size_t i = 0; i < count / 2; i++) {
+        struct wal__path_range swapped = items[i];
+
+        items[i] = items[count - 1 - i];
+        items[count - 1 - i] = swapped;
+    }
+}
+
+/* What a fork shares. Where the fork point was lost that is nothing: the
+ * session's own entries are left. */
+static enum wal_status add_inherited(struct wal_entry_cursor *iter,
+                                     uint64_t fork_point, struct wal__buf *path,
+                                     struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status = wal__core_find_path(
+        iter->core, iter->session, iter->stream, fork_point, path, &own);
+
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    reverse(path);
+    return status;
+}
+
+static enum wal_status add_all(struct wal_entry_cursor *iter,
+                               struct wal__buf *path, struct wal_error *error)
+{
+    struct wal__branch_slot *slot;
+    const struct wal__stream *stream;
+    struct wal__path_range range = {iter->session, 0, 0};
+    enum wal_status status =
+        wal__core_get_branch(iter->core, iter->session, &slot, error);
+
+    if (status == WAL_OK && slot->branch.fork_sequence != 0 &&
+        slot->branch.fork_stream == iter->stream) {
+        status = add_inherited(iter, slot->branch.fork_sequence, path, error);
+        if (status == WAL_OK) {
+            /* Looking through ancestors may have dropped it. */
+            status =
+                wal__core_get_branch(iter->core, iter->session, &slot, error);
+        }
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    stream = wal__branch_stream(&slot->branch, iter->stream);
+    range.count = stream == NULL ? 0 : stream->entry_count;
+    return range.count == 0 ? WAL_OK
+                            : wal__buf_append(path, &range, sizeof(range));
+}
+
+/* The entry that the branch ends with; 0: the branch is empty. */
+static enum wal_status find_end(struct wal_entry_cursor *iter,
+                                const struct request *request,
+                                uint64_t *sequence, struct wal_error *error)
+{
+    struct wal__branch_slot *slot;
+    struct wal__entry_location found;
+    enum wal_status status;
+
+    if (request->up_to.size == 0) {
+        status = wal__core_get_branch(iter->core, iter->session, &slot, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        *sequence = wal__head_target(slot, iter->stream, request->head);
+        if (*sequence == 0 && !wal__head_is_main(request->head)) {
+            status = wal__fail(error, WAL_ENOTFOUND,
+                               "stream %u has no head \"%.*s\"", iter->stream,
+                               (int)request->head.size,
+                               (const char *)request->head.data);
+        }
+        return status;
+    }
+    status = wal__core_find_id(iter->core, iter->session, request->up_to,
+                               &found, error);
+    if (status == WAL_OK && found.stream != iter->stream) {
+        status =
+            wal__fail(error, WAL_ENOTFOUND, "the entry is in stream %u, not %u",
+                      found.stream, iter->stream);
+    }
+    if (status == WAL_OK) {
+        *sequence = found.sequence;
+    }
+    return status;
+}
+
+static enum wal_status add_path(struct wal_entry_cursor *iter,
+                                const struct request *request,
+                                struct wal__buf *path, struct wal_error *error)
+{
+    uint64_t sequence = 0;
+    enum wal_status status = find_end(iter, request, &sequence, error);
+
+    if (status == WAL_OK && sequence != 0) {
+        status = wal__core_find_path(iter->core, iter->session, iter->stream,
+                                     sequence, path, error);
+        reverse(path);
+    }
+    return status;
+}
+
+/* Leaves out what lies beyond the limit: it is at the end, since every entry
+ * lies behind those before it. */
+static enum wal_status trim(struct wal_entry_cursor *iter,
+                            struct wal__buf *path, struct wal_error *error)
+{
+    struct wal__path_range *ranges = (void *)path->data;
+    size_t left = path->size / sizeof(*ranges);
+
+    while (iter->limit != UINT64_MAX && left > 0) {
+        struct wal__path_range *range = &ranges[left - 1];
+        const struct wal__stream *stream;
+        struct wal__branch_slot *slot;
+        enum wal_status status =
+            wal__core_get_branch(iter->core, range->session, &slot, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        stream = wal__branch_stream(&slot->branch, iter->stream);
+        while (range->count > 0 &&
+               stream->entries[range->first + range->count - 1].position >=
+                   iter->limit) {
+            range->count--;
+        }
+        if (range->count > 0) {
+            break;
+        }
+        left--;
+    }
+    path->size = left * sizeof(*ranges);
+    return WAL_OK;
+}
+
+/* The path's entries but for the first `cut` and those that are hidden. */
+static enum wal_status build_ranges(struct wal_entry_cursor *iter,
+                                    const struct wal__buf *path, uint64_t cut,
+                                    struct wal_error *error)
+{
+    const struct wal__path_range *ranges = (const void *)path->data;
+    size_t count = path->size / sizeof(*ranges);
+    enum wal_status status = WAL_OK;
+    uint64_t depth = 0;
+
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        struct wal__iter_range range = {depth, ranges[i].session,
+                                        ranges[i].first, ranges[i].count};
+        uint64_t before = cut < depth ? 0 : cut - depth;
+
+        depth += range.count;
+        if (before >= range.count) {
+            continue;
+        }
+        range.depth += before;
+        range.first += (uint32_t)before;
+        range.count -= (uint32_t)before;
+        status = wal__iter_add_visible(iter, &range, &iter->ranges,
+                                       &iter->remaining, error);
+    }
+    return status;
+}
+
+/* Leaves out the first `count` entries. */
+static void skip_entries(struct wal_entry_cursor *iter, uint64_t count)
+{
+    const struct wal__iter_range *ranges = (const void *)iter->ranges.data;
+
+    if (count > iter->remaining) {
+        count = iter->remaining;
+    }
+    iter->remaining -= count;
+    while (count > 0) {
+        uint32_t left = ranges[iter->range].count - iter->range_index;
+
+        if (count < left) {
+            iter->range_index += (uint32_t)count;
+            return;
+        }
+        count -= left;
+        iter->range++;
+        iter->range_index = 0;
+    }
+}
+
+static enum wal_status fill_ranges(struct wal_entry_cursor *iter,
+                                   const struct request *request,
+                                   struct wal_error *error)
+{
+    struct wal__summary summary;
+    struct wal__buf path;
+    uint64_t cut = 0;
+    enum wal_status status =
+        wal__session_find(iter->core, iter->session, &summary, error);
+
+    wal__buf_init(&path, iter->core->env.heap);
+    if (status == WAL_OK) {
+        status = iter->all ? add_all(iter, &path, error)
+                           : add_path(iter, request, &path, error);
+    }
+    if (status == WAL_OK) {
+        status = trim(iter, &path, error);
+    }
+    if (status == WAL_OK && !iter->all &&
+        (iter->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
+        status = wal__iter_find_compaction(iter, &path, &cut, error);
+    }
+    if (status == WAL_OK) {
+        status = build_ranges(iter, &path, cut, error);
+    }
+    if (status == WAL_OK) {
+        skip_entries(iter, request->options->skip);
+    }
+    wal__buf_deinit(&path);
+    return status;
+}
+
+static enum wal_status check_options(struct request *request,
+                                     struct wal_error *error)
+{
+    const uint32_t known = WAL_ENTRY_CURSOR_OUT_OF_LINE |
+                           WAL_ENTRY_CURSOR_SINCE_COMPACTION |
+                           WAL_ENTRY_CURSOR_DURABLE | WAL_ENTRY_CURSOR_DELTAS |
+                           WAL_ENTRY_CURSOR_REDACTED;
+    const struct wal_entry_cursor_options *options = request->options;
+    enum wal_status status;
+
+    if (options->struct_size != sizeof(*options) ||
+        options->mode > WAL_ENTRY_CURSOR_ALL ||
+        (options->flags & ~known) != 0 || options->stream > 255) {
+        return wal__invalid(error, "the iterator's options are not valid");
+    }
+    status = wal__text_check(options->up_to, WAL__ID_MAX, "entry's id",
+                             &request->up_to, error);
+    if (status == WAL_OK) {
+        status = wal__text_check(options->head, WAL__ID_MAX, "head's name",
+                                 &request->head, error);
+    }
+    if (status == WAL_OK && request->up_to.size > 0 && request->head.size > 0) {
+        status = wal__invalid(error,
+                              "a branch ends with an entry or at a head: name "
+                              "one of them");
+    }
+    return status;
+}
+
+static struct wal_entry_cursor *
+create(const struct wal_session *session,
+       const struct wal_entry_cursor_options *options)
+{
+    const struct wal__heap *heap = session->core->env.heap;
+    struct wal_entry_cursor *iter = wal__heap_zalloc(heap, sizeof(*iter));
+
+    if (iter != NULL) {
+        iter->core = session->core;
+        iter->session = session->number;
+        iter->stream = options->stream;
+        iter->flags = options->flags;
+        iter->all = options->mode == WAL_ENTRY_CURSOR_ALL;
+        iter->limit = UINT64_MAX;
+        wal__buf_init(&iter->ranges, heap);
+        wal__buf_init(&iter->scratch, heap);
+        wal__buf_init(&iter->aux_scratch, heap);
+        wal__buf_init(&iter->redaction_json, heap);
+        wal__buf_init(&iter->payload_buf, heap);
+    }
+    return iter;
+}
+
+enum wal_status wal__iter_open(struct wal_session *session,
+                               const struct wal_entry_cursor_options *options,
+                               struct wal_entry_cursor **iter,
+                               struct wal_error *error)
+{
+    const struct wal_entry_cursor_options none = {.struct_size = sizeof(none)};
+    struct request request = {.options = options == NULL ? &none : options};
+    struct wal__core *core = session->core;
+    struct wal_entry_cursor *opened;
+    enum wal_status status = check_options(&request, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    opened = create(session, request.options);
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    if (core->noop) {
+        *iter = opened;
+        return WAL_OK;
+    }
+    status = wal__core_write_lock(core, error);
+    if (status == WAL_OK) {
+        if ((opened->flags & WAL_ENTRY_CURSOR_DURABLE) != 0) {
+            opened->limit = atomic_load(&core->log.shared->durable);
+        }
+        opened->redaction_generation = atomic_load(&core->redaction_generation);
+        status = fill_ranges(opened, &request, error);
+        wal__core_unlock(core);
+    }
+    if (status != WAL_OK) {
+        wal__iter_close(opened);
+        return status == WAL_ENOMEM ? wal__fail(error, status, "no memory")
+                                    : status;
+    }
+    *iter = opened;
+    return WAL_OK;
+}
+
+void wal__iter_close(struct wal_entry_cursor *iter)
+{
+    if (iter == NULL) {
+        return;
+    }
+    wal__buf_deinit(&iter->ranges);
+    wal__buf_deinit(&iter->scratch);
+    wal__buf_deinit(&iter->aux_scratch);
+    wal__buf_deinit(&iter->redaction_json);
+    wal__buf_deinit(&iter->payload_buf);
+    wal__heap_free(iter->core->env.heap, iter);
+}

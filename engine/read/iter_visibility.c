@@ -1,0 +1,348 @@
+/*
+ * iter_visibility.c - what an iterator leaves out, deltas and redacted entries,
+ * and what it says of those it was asked to give (SPEC.md 5.7).
+ *
+ * Invariant: no range holds an entry that was hidden when `redactions` was
+ * read. One thread at a time; the state lock as iter.h says.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/read/iter.h"
+#include "engine/store/input_text.h"
+
+enum {
+    REASON_SHOWN = 160 /* bytes of a reason in an error's text */
+};
+
+/* --- what is hidden ----------------------------------------------------- */
+
+static bool hides_deltas(const struct wal_entry_cursor *iter,
+                         const struct wal__annotations *annotations)
+{
+    return (iter->flags & WAL_ENTRY_CURSOR_DELTAS) == 0 &&
+           annotations->delta_count > 0;
+}
+
+static bool hides_redacted(const struct wal_entry_cursor *iter,
+                           const struct wal__annotations *annotations)
+{
+    return (iter->flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
+           annotations->redaction_count > 0;
+}
+
+bool wal__iter_is_hidden(const struct wal_entry_cursor *iter,
+                         const struct wal__annotations *annotations,
+                         const struct wal__branch_entry *entry)
+{
+    if (hides_deltas(iter, annotations) &&
+        entry->kind == WAL__KIND_MESSAGE_DELTA_BATCH) {
+        return true;
+    }
+    return hides_redacted(iter, annotations) &&
+           wal__annotations_find_redaction(annotations, entry->sequence) !=
+               NULL;
+}
+
+/* The first hidden sequence at or above this one, in whatever stream. */
+static uint64_t next_hidden_sequence(const struct wal_entry_cursor *iter,
+                                     const struct wal__annotations *annotations,
+                                     uint64_t sequence)
+{
+    uint64_t delta = hides_deltas(iter, annotations)
+                         ? wal__annotations_next_delta(annotations, sequence)
+                         : UINT64_MAX;
+    uint64_t redacted =
+        hides_redacted(iter, annotations)
+            ? wal__annotations_next_redacted(annotations, sequence)
+            : UINT64_MAX;
+
+    return delta < redacted ? delta : redacted;
+}
+
+/* The first ordinal of [at, end) whose sequence is not below this one. */
+static uint32_t find_at_least(const struct wal__stream *stream, uint32_t at,
+                              uint32_t end, uint64_t sequence)
+{
+    while (at < end) {
+        uint32_t middle = at + (end - at) / 2;
+
+        if (stream->entries[middle].sequence < sequence) {
+            at = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return at;
+}
+
+/* The first hidden ordinal of [at, end), or end: annotations of other streams
+ * are passed over in leaps, as entries between annotations are. */
+static uint32_t next_hidden(const struct wal_entry_cursor *iter,
+                            const struct wal__annotations *annotations,
+                            const struct wal__stream *stream, uint32_t at,
+                            uint32_t end)
+{
+    while (at < end) {
+        uint64_t hidden = next_hidden_sequence(iter, annotations,
+                                               stream->entries[at].sequence);
+
+        at = find_at_least(stream, at, end, hidden);
+        if (at < end && stream->entries[at].sequence == hidden) {
+            return at;
+        }
+    }
+    return end;
+}
+
+/* --- ranges -------------------------------------------------------------- */
+
+enum wal_status wal__iter_find_stream(const struct wal_entry_cursor *iter,
+                                      const struct wal__branch_slot *slot,
+                                      const struct wal__iter_range *range,
+                                      const struct wal__stream **stream,
+                                      struct wal_error *error)
+{
+    const struct wal__stream *found =
+        wal__branch_stream(&slot->branch, iter->stream);
+
+    if (found == NULL || range->first > found->entry_count ||
+        range->count > found->entry_count - range->first) {
+        return wal__fail(error, WAL_EPOISONED,
+                         "entries that were read are gone: a sync failed");
+    }
+    *stream = found;
+    return WAL_OK;
+}
+
+/* Appends the range, split where entries are hidden. */
+static enum wal_status split(const struct wal_entry_cursor *iter,
+                             const struct wal__branch_slot *slot,
+                             const struct wal__stream *stream,
+                             const struct wal__iter_range *range,
+                             struct wal__buf *ranges, uint64_t *count)
+{
+    uint32_t end = range->first + range->count;
+    uint32_t at = range->first;
+
+    while (at < end) {
+        struct wal__iter_range visible = {range->depth + (at - range->first),
+                                          range->session, at, 0};
+
+        at = next_hidden(iter, &slot->annotations, stream, at, end);
+        visible.count = at - visible.first;
+        if (visible.count > 0 &&
+            wal__buf_append(ranges, &visible, sizeof(visible)) != WAL_OK) {
+            return WAL_ENOMEM;
+        }
+        *count += visible.count;
+        while (at < end && wal__iter_is_hidden(iter, &slot->annotations,
+                                               &stream->entries[at])) {
+            at++;
+        }
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__iter_add_visible(struct wal_entry_cursor *iter,
+                                      const struct wal__iter_range *range,
+                                      struct wal__buf *ranges, uint64_t *count,
+                                      struct wal_error *error)
+{
+    const struct wal__stream *stream = NULL;
+    struct wal__branch_slot *slot;
+    enum wal_status status =
+        wal__core_get_branch(iter->core, range->session, &slot, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__iter_find_stream(iter, slot, range, &stream, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = split(iter, slot, stream, range, ranges, count);
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
+}
+
+bool wal__iter_is_stale(const struct wal_entry_cursor *iter)
+{
+    return atomic_load_explicit(&iter->core->redaction_generation,
+                                memory_order_acquire) !=
+           iter->redaction_generation;
+}
+
+enum wal_status wal__iter_refresh(struct wal_entry_cursor *iter,
+                                  struct wal_error *error)
+{
+    const struct wal__iter_range *ranges = (const void *)iter->ranges.data;
+    size_t count = iter->ranges.size / sizeof(*ranges);
+    uint64_t redactions = atomic_load(&iter->core->redaction_generation);
+    uint64_t remaining = 0;
+    struct wal__buf left;
+    enum wal_status status = WAL_OK;
+
+    wal__buf_init(&left, iter->core->env.heap);
+    for (size_t i = iter->range; i < count && status == WAL_OK; i++) {
+        struct wal__iter_range range = ranges[i];
+
+        if (i == iter->range) {
+            range.depth += iter->range_index;
+            range.first += iter->range_index;
+            range.count -= iter->range_index;
+        }
+        status = wal__iter_add_visible(iter, &range, &left, &remaining, error);
+    }
+    if (status != WAL_OK) {
+        wal__buf_deinit(&left);
+        return status;
+    }
+    wal__buf_deinit(&iter->ranges);
+    iter->ranges = left;
+    iter->range = 0;
+    iter->range_index = 0;
+    iter->remaining = remaining;
+    iter->redaction_generation = redactions;
+    iter->block_count = 0;
+    iter->block_index = 0;
+    iter->previous.sequence = 0; /* it may be hidden now */
+    return WAL_OK;
+}
+
+/* --- parents ------------------------------------------------------------ */
+
+/* Goes up from the entry in its own run: true at one that is not hidden, else
+ * *sequence is the parent of the run. */
+static bool find_visible_in_run(const struct wal_entry_cursor *iter,
+                                const struct wal__branch_slot *slot,
+                                struct wal__entry_location *found,
+                                uint64_t *sequence)
+{
+    const struct wal__stream *stream =
+        wal__branch_stream(&slot->branch, found->stream);
+    uint32_t ordinal = found->ordinal;
+    const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
+
+    while (ordinal > run->first &&
+           wal__iter_is_hidden(iter, &slot->annotations,
+                               &stream->entries[ordinal])) {
+        ordinal--;
+    }
+    if (wal__iter_is_hidden(iter, &slot->annotations,
+                            &stream->entries[ordinal])) {
+        *sequence = run->parent;
+        return false;
+    }
+    found->sequence = stream->entries[ordinal].sequence;
+    found->position = stream->entries[ordinal].position;
+    found->ordinal = ordinal;
+    return true;
+}
+
+enum wal_status wal__iter_find_visible(struct wal_entry_cursor *iter,
+                                       uint32_t stream, uint64_t sequence,
+                                       struct wal__entry_location *found)
+{
+    struct wal__branch_slot *slot;
+
+    while (sequence != 0) {
+        enum wal_status status = wal__core_find_sequence(
+            iter->core, iter->session, stream, sequence, found, NULL);
+
+        if (status == WAL_OK) {
+            status =
+                wal__core_get_branch(iter->core, found->session, &slot, NULL);
+        }
+        if (status != WAL_OK ||
+            find_visible_in_run(iter, slot, found, &sequence)) {
+            return status;
+        }
+    }
+    found->sequence = 0;
+    return WAL_OK;
+}
+
+/* --- redactions --------------------------------------------------------- */
+
+/* The record's texts hold until something else is read beside an entry. */
+static enum wal_status read_redact(struct wal_entry_cursor *iter,
+                                   uint64_t redaction,
+                                   struct wal__redact_record *record,
+                                   struct wal_error *error)
+{
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status =
+        wal__log_read(&iter->core->log, redaction, &iter->aux_scratch, &frame,
+                      &payload, error);
+
+    if (status == WAL_OK &&
+        (frame.type != WAL__FRAME_REDACT ||
+         wal__redact_record_decode(payload, record) != WAL__FMT_OK)) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
+                              wal__position_offset(redaction),
+                              "the record of a redaction is damaged");
+    }
+    return status;
+}
+
+static enum wal_status put(struct wal__buf *out, const char *text)
+{
+    return wal__buf_append(out, text, strlen(text));
+}
+
+enum wal_status wal__iter_format_redaction(struct wal_entry_cursor *iter,
+                                           uint64_t redaction,
+                                           struct wal_error *error)
+{
+    struct wal__redact_record record;
+    enum wal_status status = read_redact(iter, redaction, &record, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    iter->redaction_json.size = 0;
+    status = put(&iter->redaction_json, "{\"redactedBy\":");
+    if (status == WAL_OK) {
+        status = wal__text_quote(&iter->redaction_json, record.entry_id);
+    }
+    if (status == WAL_OK) {
+        status = put(&iter->redaction_json, ",\"reason\":");
+    }
+    if (status == WAL_OK) {
+        status = wal__text_quote(&iter->redaction_json, record.reason);
+    }
+    if (status == WAL_OK) {
+        status = put(&iter->redaction_json, "}");
+    }
+    if (status != WAL_OK) {
+        wal__fail_at(error, status, 0, NULL, wal__position_offset(redaction),
+                     "what redacted the entry cannot be told: %s",
+                     wal_status_text(status));
+    }
+    return status;
+}
+
+enum wal_status wal__iter_fail_redacted(struct wal_entry_cursor *iter,
+                                        uint64_t redaction,
+                                        struct wal_error *error)
+{
+    struct wal__redact_record record;
+    enum wal_status status = read_redact(iter, redaction, &record, error);
+    size_t size;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    size = record.reason.size;
+    if (size > REASON_SHOWN) {
+        size = REASON_SHOWN;
+        while (size > 0 && (record.reason.data[size] & 0xc0) == 0x80) {
+            size--; /* within a character */
+        }
+    }
+    return wal__fail(
+        error, WAL_EREDACTED, "the entry was redacted by \"%.*s\"%s%.*s",
+        (int)record.entry_id.size, (const char *)record.entry_id.data,
+        size > 0 ? ": " : "", (int)size, (const char *)record.reason.data);
+}

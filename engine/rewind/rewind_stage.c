@@ -1,0 +1,302 @@
+/*
+ * rewind_stage.c - the contents that a rewind puts in place (SPEC.md 5.15):
+ * read and verified, then written under temporary names beside the files.
+ * Several threads read and write; here and in rewind_apply.c the simulated
+ * disk sees one, file by file. Invariant: a temporary file has its content,
+ * then its permission bits, or the call fails.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/rewind/rewind_job.h"
+
+enum {
+    PIECE_SIZE = 1024 * 1024
+};
+
+/* What is done with the chosen files of a list. */
+struct work {
+    const struct wal__rewind_job *job;
+    const struct wal__files *list;
+    const uint8_t *chosen;
+};
+
+/* What a thread has. */
+struct worker {
+    uint8_t *piece; /* of PIECE_SIZE, once needed */
+};
+
+void wal__rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
+                           char out[WAL__REWIND_TEMP_NAME_MAX])
+{
+    const char *path = wal__file_path(&job->before.items[number]);
+    const char *slash = strrchr(path, '/');
+    int size = slash == NULL ? 0 : (int)(slash + 1 - path);
+
+    (void)snprintf(out, WAL__REWIND_TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32,
+                   size, path, job->temp_suffix, number);
+}
+
+static enum wal_status alloc_buffer(const struct wal__rewind_job *job,
+                                    struct worker *worker,
+                                    struct wal_error *error)
+{
+    if (worker->piece == NULL) {
+        worker->piece =
+            wal__heap_alloc(job->session->core->env.heap, PIECE_SIZE);
+    }
+    return worker->piece == NULL ? wal__no_memory(error) : WAL_OK;
+}
+
+static void worker_end(void *ctx, void *state)
+{
+    const struct work *work = ctx;
+
+    wal__rewind_verify_worker_end(work->job, state);
+}
+
+static enum wal_status run(struct work *work,
+                           enum wal_status (*body)(void *ctx, void *state,
+                                                   uint32_t item,
+                                                   struct wal_error *error),
+                           struct wal_error *error)
+{
+    const struct wal__parallel_for loop = {.env =
+                                               &work->job->session->core->env,
+                                           .ctx = work,
+                                           .count = work->list->count,
+                                           .grain = WAL__REWIND_GRAIN,
+                                           .body = body,
+                                           .end = worker_end};
+
+    static_assert(sizeof(struct worker) <= WAL__PARALLEL_STATE_SIZE,
+                  "what a worker has is in its room");
+    return wal__parallel_for(&loop, error);
+}
+
+/* --- contents ------------------------------------------------------------ */
+
+/* A failure of a content, told with the file that needs it. */
+static enum wal_status content_fail(const struct wal__file_record *file,
+                                    enum wal_status status,
+                                    const struct wal_error *why,
+                                    struct wal_error *error)
+{
+    char digest[2 * WAL__DIGEST_SIZE + 1];
+
+    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
+        (void)snprintf(digest + 2 * i, 3, "%02x", file->digest.bytes[i]);
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = WAL_ECORRUPT;
+    }
+    return wal__fail_at(error, status, why->sys_errno, wal__file_path(file), 0,
+                        "its content %s cannot be read: %s", digest, why->text);
+}
+
+static enum wal_status write_piece(const struct wal__rewind_job *job,
+                                   struct wal__worktree_file *out,
+                                   const char *path, const uint8_t *data,
+                                   size_t size, uint64_t offset,
+                                   struct wal_error *error)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        size_t put = 0;
+        int err = 0;
+        enum wal_status status =
+            job->io->write(job->io->ctx, out, data + done, size - done,
+                           offset + done, &put, &err);
+
+        if (status == WAL_OK && put == 0) {
+            status = WAL_EIO;
+        }
+        if (status != WAL_OK) {
+            return wal__worktree_fail(error, status, err, path,
+                                      "the file cannot be written");
+        }
+        done += put;
+    }
+    return WAL_OK;
+}
+
+/* Reads a file's content from its first byte to its last, which verifies it,
+ * and writes it to `out` unless that is null. */
+static enum wal_status copy_content(const struct wal__rewind_job *job,
+                                    const struct wal__file_record *file,
+                                    struct wal__worktree_file *out,
+                                    uint8_t *piece, struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal__blob_reader *reader = NULL;
+    uint64_t offset = 0;
+    uint64_t got = 1;
+    enum wal_status status = wal__blob_reader_create(
+        &job->session->core->blobs, &file->digest, &reader, &own);
+
+    if (status == WAL_OK && wal__blob_reader_size(reader) != file->size) {
+        status =
+            wal__fail(&own, WAL_ECORRUPT, "it has another size than the file");
+    }
+    while (status == WAL_OK && got > 0) {
+        status = wal__blob_reader_read(reader, offset, piece, PIECE_SIZE, &got,
+                                       &own);
+        if (status != WAL_OK || out == NULL) {
+            offset += got;
+            continue;
+        }
+        status = write_piece(job, out, wal__file_path(file), piece, (size_t)got,
+                             offset, error);
+        if (status != WAL_OK) {
+            goto out;
+        }
+        offset += got;
+    }
+    if (status != WAL_OK) {
+        status = content_fail(file, status, &own, error);
+    }
+out:
+    wal__blob_reader_destroy(reader);
+    return status;
+}
+
+enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
+                                        const struct wal__files *list,
+                                        uint32_t item, void *state,
+                                        struct wal_error *error)
+{
+    const struct wal__file_record *file = &list->items[item];
+    struct worker *worker = state;
+    enum wal_status status;
+
+    if (file->kind == WAL__FILE_ABSENT) {
+        return WAL_OK;
+    }
+    status = alloc_buffer(job, worker, error);
+    return status == WAL_OK
+               ? copy_content(job, file, NULL, worker->piece, error)
+               : status;
+}
+
+void wal__rewind_verify_worker_end(const struct wal__rewind_job *job,
+                                   void *state)
+{
+    struct worker *worker = state;
+
+    wal__heap_free(job->session->core->env.heap, worker->piece);
+}
+
+static enum wal_status verify_item(void *ctx, void *state, uint32_t item,
+                                   struct wal_error *error)
+{
+    const struct work *work = ctx;
+
+    return work->chosen[item] != 0
+               ? wal__rewind_verify_file(work->job, work->list, item, state,
+                                         error)
+               : WAL_OK;
+}
+
+enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
+                                   const struct wal__files *list,
+                                   const uint8_t *chosen,
+                                   struct wal_error *error)
+{
+    struct work work = {.job = job, .list = list, .chosen = chosen};
+
+    return run(&work, verify_item, error);
+}
+
+/* --- temporary files ----------------------------------------------------- */
+
+static enum wal_status stage_file(const struct wal__rewind_job *job,
+                                  const struct wal__file_record *to,
+                                  const char *name, uint8_t *piece,
+                                  struct wal_error *error)
+{
+    const struct wal__worktree_io *io = job->io;
+    struct wal__worktree_file *file;
+    int err = 0;
+    enum wal_status status =
+        io->create(io->ctx, job->worktree, name, 0600, &file, &err);
+
+    if (status != WAL_OK) {
+        return wal__worktree_fail(error, status, err, wal__file_path(to),
+                                  "a file beside it cannot be made");
+    }
+    status = copy_content(job, to, file, piece, error);
+    if (status == WAL_OK) {
+        /* Last: writing takes some bits away. */
+        status = io->set_mode(io->ctx, file, to->mode, &err);
+        if (status != WAL_OK) {
+            (void)!wal__worktree_fail(error, status, err, wal__file_path(to),
+                                      "its permission bits cannot be set");
+        }
+    }
+    io->close(io->ctx, file);
+    return status;
+}
+
+static enum wal_status make_link(const struct wal__rewind_job *job,
+                                 const struct wal__file_record *to,
+                                 const char *name, struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal__buf target;
+    enum wal_status status;
+    int err = 0;
+
+    wal__buf_init(&target, job->session->core->env.heap);
+    status =
+        wal__blob_load(&job->session->core->blobs, &to->digest, &target, &own);
+    if (status != WAL_OK) {
+        status = content_fail(to, status, &own, error);
+    } else if (wal__buf_append(&target, "", 1) != WAL_OK) {
+        status = wal__no_memory(error);
+    } else {
+        status = job->io->make_link(job->io->ctx, job->worktree, name,
+                                    (const char *)target.data, &err);
+        if (status != WAL_OK) {
+            (void)!wal__worktree_fail(error, status, err, wal__file_path(to),
+                                      "a link beside it cannot be made");
+        }
+    }
+    wal__buf_deinit(&target);
+    return status;
+}
+
+static enum wal_status stage_item(void *ctx, void *state, uint32_t item,
+                                  struct wal_error *error)
+{
+    const struct work *work = ctx;
+    const struct wal__file_record *file = &work->list->items[item];
+    struct worker *worker = state;
+    char name[WAL__REWIND_TEMP_NAME_MAX];
+    enum wal_status status;
+
+    if (work->chosen[item] == 0 || file->kind == WAL__FILE_ABSENT) {
+        return WAL_OK;
+    }
+    wal__rewind_temp_name(work->job, item, name);
+    if (file->kind == WAL__FILE_SYMLINK) {
+        return make_link(work->job, file, name, error);
+    }
+    status = alloc_buffer(work->job, worker, error);
+    return status == WAL_OK
+               ? stage_file(work->job, file, name, worker->piece, error)
+               : status;
+}
+
+enum wal_status wal__rewind_stage(const struct wal__rewind_job *job,
+                                  const struct wal__files *to,
+                                  const uint8_t *chosen,
+                                  struct wal_error *error)
+{
+    struct work work = {.job = job, .list = to, .chosen = chosen};
+
+    return run(&work, stage_item, error);
+}

@@ -1,0 +1,182 @@
+/*
+ * rewind_undo.c - keeping what a rewind is about to overwrite (SPEC.md 5.15).
+ * Invariant: contents and list are durable before the checkpoint and the
+ * journal are submitted, and those are one batch: one is never there without
+ * the other.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/checkpoint_document.h"
+#include "engine/rewind/rewind_job.h"
+#include "engine/store/input_text.h"
+
+/* Names for the job: of the checkpoint, and of its temporary files. */
+static enum wal_status generate_names(struct wal__rewind_job *job,
+                                      struct wal_error *error)
+{
+    const struct wal__env *env = &job->session->core->env;
+    uint8_t temp_suffix[WAL__REWIND_SUFFIX_SIZE / 2];
+    char id[WAL__UUID_TEXT];
+
+    wal__text_uuid(env, id);
+    if (wal__buf_append(&job->undo, id, sizeof(id)) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    wal__random_bytes(env->random, env->io, temp_suffix, sizeof(temp_suffix));
+    for (size_t i = 0; i < sizeof(temp_suffix); i++) {
+        (void)snprintf(job->temp_suffix + 2 * i, 3, "%02x", temp_suffix[i]);
+    }
+    return WAL_OK;
+}
+
+/* The files of `before` with their contents in the store. */
+static enum wal_status capture_files(const struct wal__rewind_job *job,
+                                     struct wal__files *files,
+                                     struct wal__blob_put_result *result,
+                                     struct wal_error *error)
+{
+    struct wal__capture capture = {.env = &job->session->core->env,
+                                   .io = job->io,
+                                   .worktree = job->worktree,
+                                   .blobs = &job->session->core->blobs,
+                                   .baselines = {&job->before},
+                                   .baseline_count = 1};
+    enum wal_status status =
+        wal__files_filter(files, &job->before, &job->before, true, error);
+
+    if (status == WAL_OK) {
+        status = wal__capture(&capture, files, error);
+    }
+    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
+        if (!wal__file_state_equal(&files->items[i], &job->before.items[i])) {
+            status = wal__fail_at(error, WAL_ECHANGED, 0,
+                                  wal__file_path(&files->items[i]), 0,
+                                  "the file was changed by somebody else "
+                                  "meanwhile");
+        }
+    }
+    *result = capture.result;
+    return status;
+}
+
+/* The list as a blob, and all of it durable. */
+static enum wal_status write_list(struct wal__rewind_job *job,
+                                  const struct wal__files *files,
+                                  struct wal__blob_put_result *result,
+                                  struct wal_error *error)
+{
+    struct wal__blob_store *blobs = &job->session->core->blobs;
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, files->heap);
+    status = wal__files_encode(files, job->session->core->env.io, &bytes);
+    if (status != WAL_OK) {
+        status = wal__no_memory(error);
+    } else {
+        status =
+            wal__blob_put(blobs, (struct wal__span){bytes.data, bytes.size},
+                          NULL, &job->before_list, result, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__blob_store_sync(blobs, result->end, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* The checkpoint's document, its key in `key_buffer`, its value in `value`. */
+static enum wal_status
+encode_checkpoint(const struct wal__rewind_job *job,
+                  const struct wal__files *files,
+                  const struct wal__blob_put_result *result,
+                  struct wal__buf *value, struct wal_error *error)
+{
+    const struct wal__io *io = job->session->core->env.io;
+    const struct wal__span id = {job->undo.data, job->undo.size};
+    const struct wal__span root = {(const uint8_t *)job->root,
+                                   strlen(job->root)};
+    struct wal__checkpoint made;
+    enum wal_status status;
+
+    wal__checkpoint_init(&made, files->heap);
+    made.list = job->before_list;
+    made.files = files->count;
+    made.bytes = wal__files_total_size(files);
+    made.new_blobs = result->new_blobs;
+    made.new_bytes = result->new_bytes;
+    made.created_ms = io->now_ms(io->ctx);
+    status = wal__checkpoint_set_strings(&made, id, root, error);
+    if (status == WAL_OK && wal__checkpoint_encode(&made, value) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    wal__checkpoint_deinit(&made);
+    return status;
+}
+
+/* Checkpoint and journal, each only where there is none. */
+static enum wal_status commit(const struct wal__rewind_job *job,
+                              const struct wal__files *files,
+                              const struct wal__blob_put_result *result,
+                              struct wal_error *error)
+{
+    const struct wal__span id = {job->undo.data, job->undo.size};
+    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
+    struct wal__buf checkpoint;
+    struct wal__buf journal;
+    enum wal_status status;
+
+    wal__buf_init(&checkpoint, files->heap);
+    wal__buf_init(&journal, files->heap);
+    status = encode_checkpoint(job, files, result, &checkpoint, error);
+    if (status == WAL_OK &&
+        wal__rewind_journal_encode(job, &journal) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    if (status == WAL_OK) {
+        const struct wal_doc docs[2] = {
+            {.struct_size = sizeof(docs[0]),
+             .key = wal__text_slice(wal__checkpoint_key(id, key_buffer)),
+             .value = {checkpoint.data, checkpoint.size},
+             .flags = WAL_DOC_EXPECT},
+            {.struct_size = sizeof(docs[1]),
+             .key = wal__text_slice(wal__rewind_journal_key()),
+             .value = {journal.data, journal.size}}};
+
+        status =
+            wal__rewind_commit_docs(job->session, docs, 2, WAL_DURABLE, error);
+    }
+    wal__buf_deinit(&journal);
+    wal__buf_deinit(&checkpoint);
+    return status;
+}
+
+enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
+                                      struct wal_error *error)
+{
+    struct wal__blob_put_result result = {0};
+    struct wal__files files;
+    enum wal_status status;
+
+    wal__files_init(&files, job->session->core->env.heap);
+    status = generate_names(job, error);
+    if (status == WAL_OK) {
+        status = capture_files(job, &files, &result, error);
+    }
+    if (status == WAL_OK) {
+        status = write_list(job, &files, &result, error);
+    }
+    if (status == WAL_OK) {
+        status = commit(job, &files, &result, error);
+    }
+    if (status == WAL_OK) {
+        struct wal__files old = job->before;
+
+        job->before = files;
+        files = old;
+    }
+    wal__files_deinit(&files);
+    return status;
+}

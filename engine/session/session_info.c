@@ -1,0 +1,285 @@
+/*
+ * session_info.c - what a session is, from its summary (SPEC.md 5.4).
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/store/input_text.h"
+#include "engine/store/session.h"
+
+/* Copies a text behind the others; room was reserved. */
+static struct wal_slice copy_text(struct wal__buf *texts, struct wal__span text)
+{
+    struct wal_slice slice = {texts->data + texts->size, text.size};
+
+    if (text.size > 0) {
+        memcpy(texts->data + texts->size, text.data, text.size);
+        texts->size += text.size;
+    }
+    return slice;
+}
+
+/* The first user message, wherever on the lineage its text is kept. */
+static enum wal_status find_first_text(const struct wal__core *core,
+                                       const struct wal__summary *summary,
+                                       struct wal__span *text)
+{
+    struct wal__summary owner;
+    enum wal_status status;
+
+    *text = (struct wal__span){NULL, 0};
+    if (summary->first_sequence == 0) {
+        return WAL_OK;
+    }
+    if (summary->first_owner == summary->number) {
+        *text = summary->first_text;
+        return WAL_OK;
+    }
+    status = wal__catalogue_get(&core->catalogue, summary->first_owner, &owner);
+    if (status == WAL_OK && owner.first_sequence == summary->first_sequence) {
+        *text = owner.first_text;
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+static uint32_t describe_flags(uint32_t flags)
+{
+    return ((flags & WAL__SUMMARY_FORK) != 0 ? WAL_SESSION_FORK : 0) |
+           ((flags & WAL__SUMMARY_DAMAGED) != 0 ? WAL_SESSION_DAMAGED : 0) |
+           ((flags & WAL__SUMMARY_DELETED) != 0 ? WAL_SESSION_DELETED : 0);
+}
+
+/* A text of a summary where they all were copied to. */
+static struct wal_slice relocate(const struct wal__summary *summary,
+                                 struct wal__span text, const uint8_t *to)
+{
+    size_t offset = text.size > 0 ? (size_t)(text.data - summary->id.data) : 0;
+
+    return (struct wal_slice){to + offset, text.size};
+}
+
+/* They lie together in the catalogue. */
+static void copy_texts(const struct wal__summary *summary, size_t size,
+                       struct wal__buf *texts, struct wal_session_info *info)
+{
+    const uint8_t *to = texts->data + texts->size;
+
+    memcpy(texts->data + texts->size, summary->id.data, size);
+    texts->size += size;
+    info->id = relocate(summary, summary->id, to);
+    info->cwd = relocate(summary, summary->cwd, to);
+    info->project = relocate(summary, summary->project, to);
+    info->title = relocate(summary, summary->title, to);
+    info->parent_id = relocate(summary, summary->parent_id, to);
+    info->head = relocate(summary, summary->head_id, to);
+    info->source = relocate(summary, summary->source, to);
+}
+
+/* Metadata are those of the SESSION record, or empty. */
+static enum wal_status describe(const struct wal__core *core,
+                                const struct wal__summary *summary,
+                                struct wal__span metadata,
+                                struct wal__buf *texts,
+                                struct wal_session_info *info)
+{
+    struct wal__span first_text;
+    enum wal_status status = find_first_text(core, summary, &first_text);
+    size_t size = wal__summary_text_size(summary);
+    uint8_t *room;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    texts->size = 0;
+    if (wal__buf_reserve(texts, size + metadata.size + first_text.size,
+                         &room) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    info->schema_version = summary->schema_version;
+    info->number = summary->number;
+    info->flags = describe_flags(summary->flags);
+    copy_texts(summary, size, texts, info);
+    info->metadata = copy_text(texts, metadata);
+    info->first_text = first_text.data == summary->first_text.data
+                           ? relocate(summary, first_text, info->id.data)
+                           : copy_text(texts, first_text);
+    info->created_ms = summary->created_ms;
+    info->updated_ms = summary->updated_ms;
+    info->entries = summary->entries + summary->inherited;
+    info->inherited = summary->inherited;
+    info->bytes = summary->bytes;
+    info->last_sequence = summary->last_sequence;
+    info->metadata_version = 0;
+    info->documents = summary->documents;
+    return WAL_OK;
+}
+
+enum wal_status wal__session_fill_info(const struct wal__core *core,
+                                       const struct wal__summary *summary,
+                                       struct wal__buf *texts,
+                                       struct wal_session_info *info)
+{
+    return describe(core, summary, (struct wal__span){NULL, 0}, texts, info);
+}
+
+enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
+                                  struct wal__summary *summary,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, summary);
+
+    if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
+        return wal__fail(error, WAL_ENOTFOUND, "session \"%.*s\" was deleted",
+                         (int)summary->id.size, (const char *)summary->id.data);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "the catalogue: %s",
+                         wal_status_text(status));
+    }
+    return WAL_OK;
+}
+
+enum wal_status
+wal__core_read_session_record(struct wal__core *core, uint64_t position,
+                              struct wal__buf *scratch,
+                              struct wal__session_record *record,
+                              uint64_t *sequence, struct wal_error *error)
+{
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status;
+    uint32_t version;
+
+    status =
+        wal__log_read(&core->log, position, scratch, &frame, &payload, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    version = wal__log_segment(&core->log, wal__position_segment(position))
+                  ->header.version;
+    if (frame.type != WAL__FRAME_SESSION ||
+        wal__session_record_decode(payload, version, record) != WAL__FMT_OK) {
+        return wal__fail_at(
+            error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
+            "the record of session %" PRIu32 " is damaged", frame.session);
+    }
+    *sequence = frame.sequence;
+    return WAL_OK;
+}
+
+/* Under the state lock and the handle's own. */
+static enum wal_status read_info(struct wal_session *session,
+                                 struct wal__buf *scratch,
+                                 struct wal_session_info *info,
+                                 struct wal_error *error)
+{
+    struct wal__core *core = session->core;
+    struct wal__session_record record = {0};
+    struct wal__summary summary;
+    uint64_t sequence = 0;
+    enum wal_status status =
+        wal__session_find(core, session->number, &summary, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (summary.session_position != 0) {
+        status = wal__core_read_session_record(
+            core, summary.session_position, scratch, &record, &sequence, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    if (status == WAL_OK) {
+        status =
+            describe(core, &summary, record.metadata, &session->info, info);
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "the catalogue: %s",
+                         wal_status_text(status));
+    }
+    info->metadata_version = sequence;
+    return WAL_OK;
+}
+
+enum wal_status wal__session_get_info(struct wal_session *session,
+                                      struct wal_session_info *info,
+                                      struct wal_error *error)
+{
+    struct wal__core *core = session->core;
+    struct wal_session_info filled = *info;
+    struct wal__buf scratch;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__buf_init(&scratch, core->env.heap);
+    pthread_mutex_lock(&session->info_mutex);
+    status = read_info(session, &scratch, &filled, error);
+    if (status == WAL_OK) {
+        *info = filled;
+    }
+    pthread_mutex_unlock(&session->info_mutex);
+    wal__core_unlock(core);
+    wal__buf_deinit(&scratch);
+    return status;
+}
+
+struct wal_session *wal__session_alloc(struct wal__core *core)
+{
+    struct wal_session *handle =
+        wal__heap_zalloc(core->env.heap, sizeof(*handle));
+
+    if (handle != NULL) {
+        handle->core = core;
+        pthread_mutex_init(&handle->info_mutex, NULL);
+        wal__buf_init(&handle->info, core->env.heap);
+    }
+    return handle;
+}
+
+enum wal_status wal__session_open(struct wal__core *core, uint32_t number,
+                                  struct wal_session **session,
+                                  struct wal_error *error)
+{
+    struct wal_session *handle = wal__session_alloc(core);
+    struct wal__summary summary;
+    enum wal_status status;
+
+    if (handle == NULL) {
+        return wal__no_memory(error);
+    }
+    status = wal__core_read_lock(core, error);
+    if (status == WAL_OK) {
+        status = wal__catalogue_get(&core->catalogue, number, &summary);
+        if (status == WAL_OK) {
+            handle->text_size = wal__summary_text_size(&summary);
+            handle->depth = summary.depth;
+        }
+        wal__core_unlock(core);
+    }
+    if (status != WAL_OK) {
+        wal__session_free(handle);
+        return status;
+    }
+    handle->number = number;
+    *session = handle;
+    return WAL_OK;
+}
+
+void wal__session_free(struct wal_session *session)
+{
+    if (session == NULL) {
+        return;
+    }
+    if (session->claimed &&
+        wal__control_is_same_process(&session->core->control)) {
+        wal__session_release_claim(session);
+    }
+    pthread_mutex_destroy(&session->info_mutex);
+    wal__buf_deinit(&session->info);
+    wal__heap_free(session->core->env.heap, session);
+}

@@ -1,0 +1,452 @@
+/*
+ * session_list.c - walking the catalogue, or the ancestors of a session
+ * (SPEC.md 5.4).
+ *
+ * Invariant: a session is in `seen` once it was given, and `place` is that of
+ * the one given last among those that had no record since the opening: a list
+ * goes on there when the indexes are loaded anew. A list belongs to one thread.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/store/input_text.h"
+#include "engine/store/session.h"
+
+enum {
+    FILTERS = 5,
+    SEQUENCE_DIGITS = 16,
+    NUMBER_DIGITS = 8,
+    CURSOR_TEXT = SEQUENCE_DIGITS + 1 + NUMBER_DIGITS
+};
+
+static enum wal_status fail_catalogue(enum wal_status status,
+                                      struct wal_error *error)
+{
+    return status >= 0 ? status
+                       : wal__fail(error, status, "the catalogue: %s",
+                                   wal_status_text(status));
+}
+
+/* -------------------------------------------------------------- options --- */
+
+/* Copies the filter's texts; they must outlive the cursor. */
+static enum wal_status
+set_filter(struct wal_session_cursor *list,
+           const struct wal_session_cursor_options *options,
+           struct wal_error *error)
+{
+    struct wal__catalogue_filter *filter = &list->catalogue_filter;
+    const struct {
+        const struct wal_slice *slice;
+        struct wal__span *span;
+        const char *what;
+    } texts[FILTERS] = {
+        {&options->cwd, &filter->cwd, "cwd"},
+        {&options->project, &filter->project, "project id"},
+        {&options->prefix, &filter->prefix, "id's prefix"},
+        {&options->source, &filter->source, "source"},
+        {&options->parent, &filter->parent_id, "parent id"},
+    };
+    uint8_t *room;
+
+    if (wal__buf_reserve(&list->filter_texts, (size_t)FILTERS * WAL__TEXT_MAX,
+                         &room) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    for (size_t i = 0; i < FILTERS; i++) {
+        enum wal_status status =
+            wal__text_check(*texts[i].slice, WAL__TEXT_MAX, texts[i].what,
+                            texts[i].span, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (texts[i].span->size > 0) {
+            memcpy(room, texts[i].span->data, texts[i].span->size);
+            texts[i].span->data = room;
+            room += texts[i].span->size;
+        }
+    }
+    return WAL_OK;
+}
+
+static bool is_filtered(const struct wal__catalogue_filter *filter)
+{
+    return filter->cwd.size + filter->project.size + filter->prefix.size +
+               filter->source.size + filter->parent_id.size >
+           0;
+}
+
+static bool read_hex(const char *text, size_t digits, uint64_t *value)
+{
+    static const char hex[] = "0123456789abcdef";
+    uint64_t read = 0;
+
+    for (size_t i = 0; i < digits; i++) {
+        const char *digit = memchr(hex, text[i], sizeof(hex) - 1);
+
+        if (digit == NULL) {
+            return false;
+        }
+        read = read << 4 | (uint64_t)(digit - hex);
+    }
+    *value = read;
+    return true;
+}
+
+/* What wal__list_cursor wrote. Number 0: nothing was given, all is behind. */
+static enum wal_status set_after(struct wal_session_cursor *list,
+                                 struct wal_slice after,
+                                 struct wal_error *error)
+{
+    const char *text = after.data;
+    uint64_t sequence;
+    uint64_t number;
+
+    if (after.size == 0) {
+        return WAL_OK;
+    }
+    if (text == NULL || after.size != CURSOR_TEXT ||
+        text[SEQUENCE_DIGITS] != '-' ||
+        !read_hex(text, SEQUENCE_DIGITS, &sequence) ||
+        !read_hex(text + SEQUENCE_DIGITS + 1, NUMBER_DIGITS, &number) ||
+        (number == 0 && sequence != 0)) {
+        return wal__invalid(
+            error, "`after` is no cursor: give what wal_session_cursor_encode "
+                   "wrote");
+    }
+    list->catalogue_filter.after.sequence = sequence;
+    list->catalogue_filter.after.number = (uint32_t)number;
+    list->key = list->catalogue_filter.after;
+    return WAL_OK;
+}
+
+/* The options but for the session whose lineage is asked for: *of. */
+static enum wal_status
+set_options(struct wal_session_cursor *list,
+            const struct wal_session_cursor_options *options,
+            struct wal__span *of, struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (options->struct_size != sizeof(*options) ||
+        (options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
+        return wal__invalid(error, "the list's options are not valid");
+    }
+    list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
+    status = set_filter(list, options, error);
+    if (status == WAL_OK) {
+        status = set_after(list, options->after, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(options->lineage_of, WAL__ID_MAX,
+                                 "session's id", of, error);
+    }
+    if (status == WAL_OK && list->is_lineage != (of->size > 0)) {
+        status = wal__invalid(
+            error, "WAL_SESSION_CURSOR_LINEAGE and `of` need each other");
+    }
+    if (status == WAL_OK && list->is_lineage &&
+        is_filtered(&list->catalogue_filter)) {
+        status = wal__invalid(error, "a lineage cannot be filtered");
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- lineage --- */
+
+static enum wal_status add_seen(struct wal_session_cursor *list,
+                                uint32_t number)
+{
+    enum wal_status status = wal__bitset_reserve(&list->seen, number);
+
+    if (status == WAL_OK) {
+        wal__bitset_set(&list->seen, number);
+    }
+    return status;
+}
+
+/* What a session comes from; WAL_ENOTFOUND when it comes from none. */
+static enum wal_status get_parent(const struct wal__core *core,
+                                  const struct wal__summary *summary,
+                                  struct wal__summary *parent)
+{
+    if (summary->fork_source != 0) {
+        return wal__catalogue_get(&core->catalogue, summary->fork_source,
+                                  parent);
+    }
+    return wal__catalogue_find(&core->catalogue, summary->parent_id, parent);
+}
+
+/* The numbers of the ancestors, nearest first. A parent's id is only what
+ * somebody said, so that they may go round in a circle. */
+static enum wal_status collect_lineage(struct wal_session_cursor *list,
+                                       const struct wal__summary *of)
+{
+    struct wal__summary summary = *of;
+    enum wal_status status = add_seen(list, of->number);
+
+    while (status == WAL_OK) {
+        struct wal__summary parent;
+
+        status = get_parent(list->core, &summary, &parent);
+        if (status != WAL_OK ||
+            wal__bitset_contains(&list->seen, parent.number)) {
+            break;
+        }
+        status = add_seen(list, parent.number);
+        if (status == WAL_OK) {
+            status = wal__buf_append(&list->lineage, &parent.number,
+                                     sizeof(parent.number));
+        }
+        summary = parent;
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+static bool lineage_at(const struct wal_session_cursor *list, size_t rank,
+                       uint32_t *number)
+{
+    if (rank >= list->lineage.size / sizeof(*number)) {
+        return false;
+    }
+    memcpy(number, list->lineage.data + rank * sizeof(*number),
+           sizeof(*number));
+    return true;
+}
+
+static enum wal_status begin_lineage(struct wal_session_cursor *list,
+                                     struct wal__span of,
+                                     struct wal_error *error)
+{
+    struct wal__core *core = list->core;
+    struct wal__summary summary;
+    uint32_t number;
+    enum wal_status status =
+        wal__catalogue_find(&core->catalogue, of, &summary);
+
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail_at(error, status, 0, core->env.root, 0,
+                            "there is no session \"%.*s\"", (int)of.size,
+                            (const char *)of.data);
+    }
+    if (status == WAL_OK) {
+        status = collect_lineage(list, &summary);
+    }
+    if (status != WAL_OK || list->key.number == 0) {
+        return fail_catalogue(status, error);
+    }
+    while (lineage_at(list, list->lineage_next++, &number) &&
+           number != list->key.number) {
+    }
+    return WAL_OK;
+}
+
+static enum wal_status next_in_lineage(struct wal_session_cursor *list,
+                                       struct wal_session_info *info)
+{
+    struct wal__core *core = list->core;
+    struct wal__summary summary;
+    uint32_t number;
+    enum wal_status status;
+
+    if (!lineage_at(list, list->lineage_next, &number)) {
+        return WAL_END;
+    }
+    status = wal__catalogue_get(&core->catalogue, number, &summary);
+    if (status == WAL_OK) {
+        status = wal__session_fill_info(core, &summary, &list->texts, info);
+    }
+    if (status == WAL_OK) {
+        list->lineage_next++;
+        list->key.sequence = summary.last_sequence;
+        list->key.number = number;
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- walking --- */
+
+/* Begins where the filter says; under the state lock. */
+static enum wal_status begin(struct wal_session_cursor *list)
+{
+    struct wal__core *core = list->core;
+    enum wal_status status = wal__catalogue_iter_init(
+        &list->cursor, &core->catalogue, &list->catalogue_filter);
+
+    if (status == WAL_OK) {
+        list->generation = core->generation;
+    }
+    return status;
+}
+
+/* The indexes were loaded anew: from their newest session, since the cursor's
+ * places are gone; was_returned() leaves out what is not to be given. */
+static enum wal_status restart(struct wal_session_cursor *list)
+{
+    wal__catalogue_iter_deinit(&list->cursor);
+    memset(&list->cursor, 0, sizeof(list->cursor));
+    list->cursor.heap = list->core->env.heap;
+    memset(&list->catalogue_filter.after, 0,
+           sizeof(list->catalogue_filter.after));
+    list->reloaded = true;
+    list->retry_session = 0;
+    return begin(list);
+}
+
+/* A session without a record since the opening is where it was then. One with
+ * records is in front of these, and is given if it was not. */
+static bool was_returned(const struct wal_session_cursor *list)
+{
+    const struct wal__list_key *place = &list->cursor.key;
+
+    if (!list->reloaded) {
+        return false;
+    }
+    if (place->sequence > list->last_sequence) {
+        return place->number > list->last_session ||
+               wal__bitset_contains(&list->seen, place->number);
+    }
+    return !wal__list_key_is_after(place, &list->key);
+}
+
+static enum wal_status next_summary(struct wal_session_cursor *list,
+                                    struct wal__summary *summary)
+{
+    const struct wal__catalogue *catalogue = &list->core->catalogue;
+    enum wal_status status;
+
+    if (list->retry_session != 0) {
+        status = wal__catalogue_get(catalogue, list->retry_session, summary);
+        if (status != WAL_OK || (summary->flags & WAL__SUMMARY_DELETED) == 0) {
+            return status;
+        }
+        list->retry_session = 0;
+    }
+    do {
+        status = wal__catalogue_iter_next(&list->cursor, catalogue, summary);
+    } while (status == WAL_OK && was_returned(list));
+    return status;
+}
+
+static enum wal_status next_in_catalogue(struct wal_session_cursor *list,
+                                         struct wal_session_info *info)
+{
+    struct wal__core *core = list->core;
+    struct wal__summary summary;
+    enum wal_status status = WAL_OK;
+
+    if (list->generation != core->generation) {
+        status = restart(list);
+    }
+    if (status == WAL_OK) {
+        status = next_summary(list, &summary);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    list->retry_session = summary.number;
+    status = wal__bitset_reserve(&list->seen, summary.number);
+    if (status == WAL_OK) {
+        status = wal__session_fill_info(core, &summary, &list->texts, info);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    list->retry_session = 0;
+    wal__bitset_set(&list->seen, summary.number);
+    if (list->cursor.key.sequence <= list->last_sequence) {
+        list->key = list->cursor.key;
+    }
+    return WAL_OK;
+}
+
+/* ----------------------------------------------------------- the handle --- */
+
+static enum wal_status start(struct wal_session_cursor *list,
+                             struct wal__span of, struct wal_error *error)
+{
+    struct wal__core *core = list->core;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    list->last_sequence = core->log.last_sequence;
+    list->last_session = core->catalogue.last_session;
+    status = list->is_lineage ? begin_lineage(list, of, error)
+                              : fail_catalogue(begin(list), error);
+    wal__core_unlock(core);
+    return status;
+}
+
+enum wal_status wal__list_open(struct wal__core *core,
+                               const struct wal_session_cursor_options *options,
+                               struct wal_session_cursor **list,
+                               struct wal_error *error)
+{
+    const struct wal_session_cursor_options none = {.struct_size =
+                                                        sizeof(none)};
+    struct wal_session_cursor *opened;
+    struct wal__span of;
+    enum wal_status status;
+
+    opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->core = core;
+    opened->cursor.heap = core->env.heap;
+    wal__bitset_init(&opened->seen, core->env.heap);
+    wal__buf_init(&opened->lineage, core->env.heap);
+    wal__buf_init(&opened->filter_texts, core->env.heap);
+    wal__buf_init(&opened->texts, core->env.heap);
+    status = set_options(opened, options == NULL ? &none : options, &of, error);
+    if (status == WAL_OK && !core->noop) {
+        status = start(opened, of, error);
+    }
+    if (status != WAL_OK) {
+        wal__list_close(opened);
+        return status;
+    }
+    *list = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal__list_next(struct wal_session_cursor *list,
+                               struct wal_session_info *info,
+                               struct wal_error *error)
+{
+    struct wal__core *core = list->core;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = list->is_lineage ? next_in_lineage(list, info)
+                              : next_in_catalogue(list, info);
+    wal__core_unlock(core);
+    return fail_catalogue(status, error);
+}
+
+void wal__list_cursor(const struct wal_session_cursor *list,
+                      char cursor[WAL_CURSOR_TEXT_SIZE])
+{
+    (void)snprintf(cursor, WAL_CURSOR_TEXT_SIZE, "%016" PRIx64 "-%08" PRIx32,
+                   list->key.sequence, list->key.number);
+}
+
+void wal__list_close(struct wal_session_cursor *list)
+{
+    if (list == NULL) {
+        return;
+    }
+    wal__catalogue_iter_deinit(&list->cursor);
+    wal__bitset_deinit(&list->seen);
+    wal__buf_deinit(&list->lineage);
+    wal__buf_deinit(&list->filter_texts);
+    wal__buf_deinit(&list->texts);
+    wal__heap_free(list->core->env.heap, list);
+}

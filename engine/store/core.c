@@ -1,0 +1,494 @@
+/*
+ * core.c - opening and closing a store (SPEC.md 3.7, 4.1).
+ */
+#include "engine/store/core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "format/bytes/assert.h"
+
+enum {
+    DEFAULT_LOCK_TIMEOUT_MS = 500,
+    PATH_RESERVE = 64,
+    APPEND_LOCKS_DRAIN_NS = 100000000
+};
+
+static void lock_state(void *ctx)
+{
+    struct wal__core *core = ctx;
+
+    pthread_rwlock_wrlock(&core->state);
+}
+
+static void unlock_state(void *ctx)
+{
+    struct wal__core *core = ctx;
+
+    pthread_rwlock_unlock(&core->state);
+}
+
+static enum wal_status reload(void *ctx, struct wal_error *error)
+{
+    struct wal__core *core = ctx;
+    enum wal_status status;
+
+    core->log.needs_reload = false;
+    status = wal__core_load_indexes(core, error);
+    if (status != WAL_OK) {
+        core->log.needs_reload = true;
+    }
+    return status;
+}
+
+static enum wal_status set_env(struct wal__core *core, const char *path,
+                               const struct wal__core_options *options,
+                               struct wal_error *error)
+{
+    size_t size = strlen(path);
+
+    if (size == 0 || size > WAL__PATH_MAX - PATH_RESERVE) {
+        return wal__invalid(error,
+                            "the store's path has %zu bytes; 1 to %d are "
+                            "possible",
+                            size, WAL__PATH_MAX - PATH_RESERVE);
+    }
+    while (size > 1 && path[size - 1] == '/') {
+        size--;
+    }
+    memcpy(core->env.root, path, size);
+    core->env.root[size] = '\0';
+    core->env.heap = options->heap;
+    core->env.large_heap =
+        options->large_heap != NULL ? options->large_heap : options->heap;
+    core->env.io = options->io;
+    core->env.random = &core->random;
+    core->env.read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
+    core->env.use_pread = (options->open.flags & WAL_OPEN_PREAD) != 0;
+    core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0
+                                    ? options->open.lock_timeout_ms
+                                    : DEFAULT_LOCK_TIMEOUT_MS;
+    core->schema_version = options->open.schema_version;
+    core->strict = (options->open.flags & WAL_OPEN_STRICT) != 0;
+    return WAL_OK;
+}
+
+static enum wal_status check_network(const struct wal__core *core,
+                                     uint32_t flags, struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    enum wal_status status;
+    bool network = false;
+    char name[32];
+    int err = 0;
+
+    if ((flags & WAL_OPEN_NETWORK_FS) != 0) {
+        return WAL_OK;
+    }
+    status = io->is_network(io->ctx, core->env.root, &network, name, &err);
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, core->env.root, 0,
+                            "cannot tell the file system");
+    }
+    if (network) {
+        return wal__fail_at(error, WAL_ENETWORK, 0, core->env.root, 0,
+                            "the store lies on %s, where locks and maps cannot "
+                            "be trusted; force it if you must",
+                            name);
+    }
+    return WAL_OK;
+}
+
+/* Decides between making and opening, before any file is touched. */
+static enum wal_status prepare(struct wal__core *core, uint32_t flags,
+                               struct wal_error *error)
+{
+    bool exists = false;
+    enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!exists && (flags & WAL_OPEN_CREATE) == 0) {
+        return wal__fail_at(error, WAL_ENOTSTORE, 0, core->env.root, 0,
+                            "there is no store here; make one first");
+    }
+    if (exists && (flags & WAL_OPEN_EXCLUSIVE) != 0) {
+        return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
+                            "there is a store already");
+    }
+    return exists ? WAL_OK : wal__manifest_make_directories(&core->env, error);
+}
+
+/* A store of an older version is read only, unless it is to be migrated. */
+static enum wal_status check_version(struct wal__core *core, bool is_migration,
+                                     struct wal_error *error)
+{
+    bool read_only = false;
+    bool exists = false;
+    enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
+
+    if (status == WAL_OK && exists) {
+        status =
+            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    }
+    if (status == WAL_OK && exists && !is_migration &&
+        core->manifest.version < WAL__FORMAT_VERSION) {
+        core->outdated = true;
+        core->env.read_only = true;
+    }
+    return status;
+}
+
+/*
+ * A store that has lost its LOCK may be open in processes that locked the one
+ * before. They look for it, when they take a lease, every 10 ms, so that none
+ * appends any more once those which looked before are done.
+ */
+static void drain_append_locks(const struct wal__core *core)
+{
+    const struct wal__io *io = core->env.io;
+    uint64_t begin = io->monotonic_ns(io->ctx);
+    const uint32_t nothing = 0;
+
+    while (io->monotonic_ns(io->ctx) - begin < APPEND_LOCKS_DRAIN_NS) {
+        io->futex_wait(io->ctx, &nothing, 0, APPEND_LOCKS_DRAIN_NS);
+    }
+}
+
+/* Takes part in the store; without the right to write, or the room, it reads
+ * only: what is there. */
+static enum wal_status join_or_read_only(struct wal__core *core,
+                                         struct wal_error *error)
+{
+    enum wal_status status =
+        wal__control_open(&core->control, &core->env, error);
+    bool exists = false;
+
+    if (status != WAL_EREADONLY && status != WAL_ENOSPACE) {
+        return status;
+    }
+    if (wal__manifest_probe(&core->env, &exists, NULL) == WAL_OK && exists) {
+        core->env.read_only = true;
+        status = wal__control_open(&core->control, &core->env, error);
+    }
+    return status;
+}
+
+static enum wal_status join(struct wal__core *core, struct wal_error *error)
+{
+    enum wal_status status = join_or_read_only(core, error);
+    bool exists = false;
+
+    if (status == WAL_OK && core->control.lock_file_replaced) {
+        status = wal__manifest_probe(&core->env, &exists, error);
+    }
+    if (status == WAL_OK && exists) {
+        drain_append_locks(core);
+    }
+    return status;
+}
+
+/* Another process may have made the store since prepare looked. */
+static enum wal_status read_manifest(struct wal__core *core,
+                                     const struct wal_open_options *options,
+                                     struct wal_error *error)
+{
+    bool exists = false;
+    bool read_only = false;
+    enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
+
+    if (status == WAL_OK && !exists) {
+        status = wal__manifest_create(&core->env, options->group_align,
+                                      &core->manifest, error);
+    } else if (status == WAL_OK && (options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
+        status = wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
+                              "another process made a store here");
+    } else if (status == WAL_OK) {
+        status =
+            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    }
+    core->env.read_only = core->env.read_only || read_only;
+    return status;
+}
+
+/* A new store gets its first segment now, so that the first append does not
+ * wait for it. Without space the append will say so. */
+static enum wal_status prealloc_first_segment(struct wal__core *core,
+                                              struct wal_error *error)
+{
+    struct wal__prealloc_job job = {1, 1024 * 1024};
+
+    if (core->log.highest_id != 0 || core->env.read_only) {
+        return WAL_OK;
+    }
+    return wal__prealloc_create(&core->log, &job, 0, error);
+}
+
+/* Nothing of this version is written into a segment of an older one. */
+static void rotate_outdated_tail(struct wal__core *core)
+{
+    struct wal__log *log = &core->log;
+
+    if (log->tail_segment != NULL && !core->env.read_only &&
+        log->tail_segment->header.version < WAL__FORMAT_VERSION) {
+        log->must_rotate = true;
+        atomic_store(&log->shared->closed_segment_id, log->tail_segment->id);
+    }
+}
+
+/* Records name blobs. */
+static enum wal_status sync_dependencies(void *ctx, uint64_t end,
+                                         struct wal_error *error)
+{
+    struct wal__core *core = ctx;
+
+    return wal__blob_store_sync(&core->blobs, end, error);
+}
+
+static enum wal_status open_log(struct wal__core *core,
+                                const struct wal_open_options *options,
+                                struct wal_error *error)
+{
+    struct wal__log_client log_client;
+    struct wal__leader_client commit_client = {core, lock_state, unlock_state,
+                                               reload};
+    enum wal_status status;
+
+    wal__core_init_log_client(core, &log_client);
+    wal__log_init(&core->log, &core->env, &core->control, 0,
+                  core->manifest.uuid, core->manifest.group_align, &log_client);
+    core->log_opened = true;
+    status = wal__log_attach(&core->log, error);
+    if (status == WAL_OK) {
+        status = wal__log_discard_uninitialised_tail(&core->log, error);
+    }
+    if (status == WAL_OK && core->log.tail_segment == NULL &&
+        !core->env.read_only) {
+        status = wal__manifest_sync_directories(&core->env, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__core_load_indexes(core, error);
+    }
+    if (status == WAL_OK) {
+        rotate_outdated_tail(core);
+        core->found = core->log.facts;
+        core->found_segment =
+            core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
+        status = prealloc_first_segment(core, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__blob_store_init(
+            &core->blobs, &core->env, &core->control, core->manifest.uuid,
+            core->manifest.group_align, core->log.pack_durable, core->strict,
+            error);
+    }
+    if (status == WAL_OK) {
+        status = wal__control_finish_open(&core->control, error);
+    }
+    if (status == WAL_OK) {
+        status =
+            wal__committer_init(&core->committer, &core->log, &commit_client,
+                                sync_dependencies, options, error);
+    }
+    return status;
+}
+
+enum wal_status wal__core_init(struct wal__core *core, const char *path,
+                               const struct wal__core_options *options,
+                               struct wal_error *error)
+{
+    pthread_rwlockattr_t attributes;
+    enum wal_status status;
+
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes,
+                                  PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&core->state, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    wal__random_init(&core->random);
+    pthread_mutex_init(&core->claim_mutex, NULL);
+    pthread_mutex_init(&core->rewind_mutex, NULL);
+    status = set_env(core, path, options, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__hashmap_init(&core->branch_map, core->env.heap);
+    wal__op_pool_init(&core->ops, core->env.heap, options->request_size);
+    status = prepare(core, options->open.flags, error);
+    if (status == WAL_OK) {
+        status = check_network(core, options->open.flags, error);
+    }
+    if (status == WAL_OK) {
+        status = check_version(core, options->is_migration, error);
+    }
+    if (status == WAL_OK) {
+        status = join(core, error);
+    }
+    if (status == WAL_OK) {
+        status = read_manifest(core, &options->open, error);
+    }
+    if (status == WAL_OK) {
+        status = open_log(core, &options->open, error);
+    }
+    core->committer_ready = status == WAL_OK;
+    return status;
+}
+
+enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
+                                   struct wal_error *error)
+{
+    enum wal_status blobs;
+    enum wal_status flush_status;
+    enum wal_status status;
+
+    if (!core->committer_ready) {
+        return WAL_OK;
+    }
+    /* An operation that failed is no reason to leave others unsafe. */
+    flush_status = wal__committer_flush(&core->committer, error);
+    error = flush_status == WAL_OK ? error : NULL;
+    status = wal__committer_sync(&core->committer, error);
+    wal__committer_stop(&core->committer);
+    if (core->env.read_only || !is_persistent) {
+        return flush_status == WAL_OK ? status : flush_status;
+    }
+    /* Before the log's mark, which names their end; and whatever becomes of
+     * them, the log gets it. */
+    blobs = wal__blob_store_finish(&core->blobs, error);
+    if (status == WAL_OK) {
+        status = wal__committer_write_mark(&core->committer,
+                                           blobs == WAL_OK ? error : NULL);
+    }
+    if (status == WAL_OK && wal__control_try_exclusive(&core->control)) {
+        core->control.is_first_opener = true;
+        enum wal_status derived = wal__core_write_indexes(core, NULL);
+
+        /* Derived files: without them the next opening takes longer. */
+        (void)derived;
+        (void)!wal__blob_store_write_index(&core->blobs, NULL);
+    }
+    status = blobs == WAL_OK ? status : blobs;
+    return flush_status == WAL_OK ? status : flush_status;
+}
+
+void wal__core_deinit(struct wal__core *core)
+{
+    if (core->committer_ready) {
+        wal__committer_stop(&core->committer);
+        wal__committer_deinit(&core->committer);
+    }
+    wal__op_pool_deinit(&core->ops);
+    if (core->log_opened) {
+        wal__core_unload_indexes(core);
+        wal__log_close(&core->log);
+    }
+    wal__blob_store_deinit(&core->blobs);
+    if (core->env.heap != NULL) {
+        for (uint32_t i = 0; i < core->branch_count; i++) {
+            wal__branch_slot_deinit(core->branches[i]);
+            wal__heap_free(core->env.heap, core->branches[i]);
+        }
+        wal__heap_free(core->env.heap, core->branches);
+        wal__hashmap_deinit(&core->branch_map);
+    }
+    wal__core_release_claims(core);
+    if (core->control.env != NULL) {
+        wal__control_close(&core->control);
+    }
+    wal__random_deinit(&core->random);
+    pthread_mutex_destroy(&core->rewind_mutex);
+    pthread_mutex_destroy(&core->claim_mutex);
+    pthread_rwlock_destroy(&core->state);
+}
+
+enum wal_status wal__core_rejoin(struct wal__core *core,
+                                 struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    enum wal_status shared = WAL_OK;
+
+    pthread_rwlock_wrlock(&core->state);
+    if (wal__control_attach_live_page(&core->control)) {
+        core->log.shared = &core->control.page->logs[core->log.log_id];
+        status = reload(core, error);
+        if (status == WAL_OK) {
+            status = wal__blob_store_rejoin(&core->blobs, error);
+        }
+        shared = wal__control_finish_open(&core->control, NULL);
+    }
+    pthread_rwlock_unlock(&core->state);
+    return status == WAL_OK ? shared : status;
+}
+
+/* Whether what is applied is all that is written. */
+static bool is_behind(struct wal__core *core)
+{
+    return core->log.needs_reload ||
+           atomic_load(&core->log.end) <
+               atomic_load(&core->log.shared->written);
+}
+
+enum wal_status wal__core_read_lock(struct wal__core *core,
+                                    struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    pthread_rwlock_rdlock(&core->state);
+    if (!is_behind(core)) {
+        return WAL_OK;
+    }
+    pthread_rwlock_unlock(&core->state);
+    status = wal__core_write_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    pthread_rwlock_unlock(&core->state);
+    pthread_rwlock_rdlock(&core->state);
+    return WAL_OK;
+}
+
+enum wal_status wal__core_write_lock(struct wal__core *core,
+                                     struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    pthread_rwlock_wrlock(&core->state);
+    if (core->log.needs_reload) {
+        status = reload(core, error);
+    } else if (is_behind(core)) {
+        status = wal__log_catch_up(&core->log, error);
+        if (status == WAL_OK && core->log.needs_reload) {
+            status = reload(core, error);
+        }
+        if (status == WAL_OK && !core->log.marked) {
+            wal__committer_schedule_mark(&core->committer);
+        }
+    }
+    if (status != WAL_OK) {
+        pthread_rwlock_unlock(&core->state);
+    }
+    return status;
+}
+
+void wal__core_unlock(struct wal__core *core)
+{
+    pthread_rwlock_unlock(&core->state);
+}
+
+bool wal__core_invalidate_derived(struct wal__core *core,
+                                  enum wal_status status)
+{
+    bool first;
+
+    if (status != WAL_ECORRUPT) {
+        return false;
+    }
+    pthread_rwlock_wrlock(&core->state);
+    first = !core->rebuild_from_log;
+    core->rebuild_from_log = true;
+    core->log.needs_reload = core->log.needs_reload || first;
+    pthread_rwlock_unlock(&core->state);
+    return first;
+}

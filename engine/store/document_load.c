@@ -1,0 +1,120 @@
+/*
+ * document_load.c - the documents that a session sees: its own, and those of
+ * its fork's source as they were when the fork was made, and so on to the root
+ * (SPEC.md 5.8). Loaded when they are asked for; kept with the session's slot.
+ *
+ * Under the state lock for writing.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/store/core.h"
+
+/* A session on the way to the root, and up to which record it is seen. */
+struct ancestor {
+    uint32_t number;
+    uint64_t limit; /* sequences from here on are not seen */
+};
+
+/* The sessions whose documents are seen, the session itself first. */
+static enum wal_status find_ancestors(struct wal__core *core, uint32_t number,
+                                      struct wal__buf *ancestors)
+{
+    struct ancestor ancestor = {number, UINT64_MAX};
+    struct wal__summary summary;
+    enum wal_status status;
+
+    do {
+        status =
+            wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
+        if (status == WAL_OK && summary.documents > 0) {
+            status = wal__buf_append(ancestors, &ancestor, sizeof(ancestor));
+        }
+        if (status == WAL_OK && summary.fork_record > ancestor.limit) {
+            status = WAL_ECORRUPT; /* forked after it was forked from */
+        }
+        ancestor.number = summary.fork_source;
+        ancestor.limit = summary.fork_record;
+    } while (status == WAL_OK && summary.fork_record != 0);
+    return status;
+}
+
+struct documents_load {
+    struct wal__documents *documents;
+    uint64_t limit;
+};
+
+static enum wal_status add(void *ctx, const struct wal__posting *posting,
+                           uint64_t position)
+{
+    const struct documents_load *documents_load = ctx;
+
+    return posting->sequence < documents_load->limit
+               ? wal__documents_add(documents_load->documents, posting,
+                                    position)
+               : WAL_OK;
+}
+
+static enum wal_status load(struct wal__core *core,
+                            struct wal__branch_slot *slot,
+                            struct wal__buf *ancestors)
+{
+    struct documents_load documents_load = {.documents = &slot->documents};
+    enum wal_status status = WAL_OK;
+
+    for (size_t at = ancestors->size; at > 0 && status == WAL_OK;
+         at -= sizeof(struct ancestor)) {
+        struct wal__summary summary;
+        struct ancestor ancestor;
+
+        memcpy(&ancestor, ancestors->data + at - sizeof(ancestor),
+               sizeof(ancestor));
+        documents_load.limit = ancestor.limit;
+        status =
+            wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
+        if (status == WAL_OK) {
+            status =
+                wal__core_visit_postings(core, &summary, add, &documents_load);
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__core_load_documents(struct wal__core *core,
+                                         uint32_t number,
+                                         struct wal__branch_slot **slot,
+                                         struct wal_error *error)
+{
+    struct wal__branch_slot *found = NULL;
+    struct wal__summary summary;
+    struct wal__buf ancestors;
+    enum wal_status status =
+        wal__catalogue_get(&core->catalogue, number, &summary);
+
+    if (status == WAL_ENOTFOUND && number == WAL__STORE_NUMBER) {
+        *slot = NULL;
+        return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__core_get_branch(core, number, &found, error);
+    }
+    if (status == WAL_OK && !found->documents_loaded) {
+        wal__buf_init(&ancestors, core->env.heap);
+        status = find_ancestors(core, number, &ancestors);
+        if (status == WAL_OK) {
+            status = load(core, found, &ancestors);
+        }
+        wal__buf_deinit(&ancestors);
+        if (status != WAL_OK) {
+            wal__documents_deinit(&found->documents);
+        }
+        found->documents_loaded = status == WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return wal__fail(error, status, "the documents cannot be loaded: %s",
+                         wal_status_text(status));
+    }
+    *slot = found;
+    return WAL_OK;
+}

@@ -1,0 +1,368 @@
+/*
+ * index_load.c - the indexes from what stands beside the log and in it (SPEC.md
+ * 3.6): the catalogue's snapshot, overlaid by the index of each segment since,
+ * and the tail. A segment without an index is read once, and given one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/store/core.h"
+#include "format/bytes/assert.h"
+
+void wal__core_unload_indexes(struct wal__core *core)
+{
+    wal__core_evict_branches(core);
+    wal__catalogue_deinit(&core->catalogue);
+    wal__mapped_file_close(&core->env, &core->snapshot);
+    wal__index_set_deinit(&core->indexes);
+    wal__tail_index_deinit(&core->tail);
+    wal__index_slot_deinit(&core->env, &core->tail_base);
+    core->tail_text_max = 0;
+    core->snapshot_position = 0;
+    core->snapshot_sequence = 0;
+}
+
+static void init_indexes(struct wal__core *core)
+{
+    wal__catalogue_init(&core->catalogue, core->env.heap);
+    wal__index_set_init(&core->indexes, &core->env, &core->log);
+    wal__tail_index_init(&core->tail, core->env.heap);
+}
+
+/* Whether every segment before the tail that needs a file in index/ has one:
+ * the snapshot alone does not say where a session's records lie. */
+static bool indexes_complete(struct wal__core *core, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct wal__segment *segment = wal__log_segment_at(&core->log, i);
+        const struct wal__index *index;
+
+        if (!segment->sealed &&
+            wal__index_set_get(&core->indexes, segment->id, &index) != WAL_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What the listing of index/ is looked through for. */
+struct index_names {
+    struct wal__core *core;
+    uint64_t newest;  /* id of the newest live segment */
+    uint64_t missing; /* id that a valid file names beyond it; 0: none */
+};
+
+static enum wal_status check_index_name(void *arg, const char *name)
+{
+    struct index_names *index_names = arg;
+    struct wal__core *core = index_names->core;
+    struct wal__index_slot slot;
+    char *end = NULL;
+    uint64_t id;
+
+    if (strlen(name) != 20 || strcmp(name + 16, ".idx") != 0) {
+        return WAL_OK;
+    }
+    id = strtoull(name, &end, 16);
+    if (end != name + 16 || id <= index_names->newest) {
+        return WAL_OK;
+    }
+    if (wal__index_slot_open(&core->env, id, core->log.uuid, &slot) == WAL_OK) {
+        index_names->missing = id;
+        wal__index_slot_deinit(&core->env, &slot);
+    }
+    return WAL_OK;
+}
+
+/* Who could not even open LOCK may have looked for segments before others made
+ * another. */
+static bool created_since_list(const struct wal__core *core, uint64_t id)
+{
+    struct wal__segment *segment = NULL;
+    bool newer =
+        core->control.file == NULL &&
+        wal__segment_open(&core->env, core->log.directory, id, core->log.uuid,
+                          core->log.class, &segment, NULL) == WAL_OK &&
+        segment->has_open;
+
+    wal__segment_close(segment);
+    return newer;
+}
+
+/* Files of index/ stop at the durable end: one that names a segment which is
+ * not there shows that acknowledged data is gone. */
+static enum wal_status check_index_names(struct wal__core *core,
+                                         uint64_t snapshot_position,
+                                         struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    struct index_names index_names = {core, 0, 0};
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    if (!core->control.is_first_opener) {
+        return WAL_OK; /* others may have gone on since */
+    }
+    index_names.newest =
+        core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
+    if (wal__position_segment(snapshot_position) > index_names.newest) {
+        index_names.missing = wal__position_segment(snapshot_position);
+    }
+    wal__core_catalogue_path(core, path);
+    *strrchr(path, '/') = '\0';
+    status = io->list(io->ctx, path, check_index_name, &index_names, &err);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot list the directory");
+    }
+    if (index_names.missing != 0 &&
+        !created_since_list(core, index_names.missing)) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, path, 0,
+                            "segment %016" PRIx64
+                            ", which an index names, is missing or was zeroed",
+                            index_names.missing);
+    }
+    return WAL_OK;
+}
+
+/* Takes the snapshot when it is valid and belongs to this chain. */
+static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
+                                     struct wal_error *error)
+{
+    char path[WAL__PATH_MAX];
+    struct wal__span bytes;
+    enum wal_status status;
+    uint64_t position = 0;
+
+    wal__core_catalogue_path(core, path);
+    status =
+        core->rebuild_from_log
+            ? WAL_ENOTFOUND
+            : wal__mapped_file_open(&core->env, path, &core->snapshot, NULL);
+    if (status != WAL_OK) {
+        return status == WAL_ENOMEM ? status
+                                    : check_index_names(core, 0, error);
+    }
+    bytes.data = core->snapshot.at;
+    bytes.size = core->snapshot.size;
+    status =
+        wal__catalogue_attach_snapshot(&core->catalogue, bytes, core->log.uuid);
+    if (status == WAL_OK) {
+        position = core->catalogue.header.position;
+        status = check_index_names(core, position, error);
+        if (status == WAL_OK &&
+            wal__log_segment(&core->log, wal__position_segment(position)) !=
+                NULL &&
+            indexes_complete(core, count)) {
+            core->snapshot_position = position;
+            core->snapshot_sequence = core->catalogue.header.last_sequence;
+            return WAL_OK;
+        }
+    }
+    wal__catalogue_deinit(&core->catalogue);
+    wal__catalogue_init(&core->catalogue, core->env.heap);
+    wal__mapped_file_close(&core->env, &core->snapshot);
+    if (status == WAL_ECORRUPT && position == 0) {
+        return check_index_names(core, 0, error); /* no valid snapshot */
+    }
+    return status;
+}
+
+/* The state of the sessions of one segment, as of its end; `ended` is its id
+ * unless it is the tail. */
+static enum wal_status merge_index(struct wal__core *core,
+                                   const struct wal__index *index,
+                                   uint64_t ended)
+{
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        struct wal__summary summary;
+        enum wal_status status;
+
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        if (ended != 0) {
+            summary.segment = ended;
+        }
+        if (summary.last_sequence > core->snapshot_sequence) {
+            status = wal__catalogue_put(&core->catalogue, &summary);
+        } else if (ended != 0) {
+            /* The segment ended after the snapshot was taken. */
+            status = wal__catalogue_set_segment(&core->catalogue,
+                                                summary.number, ended);
+        } else {
+            status = WAL_OK;
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    if (index->header.last_session > core->catalogue.last_session) {
+        core->catalogue.last_session = index->header.last_session;
+    }
+    return WAL_OK;
+}
+
+static enum wal_status load_segment(struct wal__core *core,
+                                    struct wal__segment *segment,
+                                    struct wal_error *error)
+{
+    const struct wal__index *index;
+    enum wal_status status;
+
+    if (wal__position_segment(core->snapshot_position) > segment->id) {
+        return WAL_OK;
+    }
+    status = wal__index_set_get(&core->indexes, segment->id, &index);
+    if (status == WAL_ENOTFOUND) {
+        /* Its records are applied as if it were the tail. */
+        return wal__log_rebuild_index(&core->log, segment, error);
+    }
+    if (status == WAL_OK) {
+        status = merge_index(core, index, segment->id);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, 0, segment->path, 0,
+                            "the segment's index cannot be read");
+    }
+    return WAL_OK;
+}
+
+/* Begins the tail's index with the file beside it, which is mapped as long as
+ * the tail goes on. */
+static enum wal_status use_tail_index(struct wal__core *core,
+                                      const struct wal__index_slot *slot)
+{
+    const struct wal__index *index = &slot->index;
+
+    core->tail_base = *slot;
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        struct wal__summary summary;
+
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        core->tail_text_max +=
+            wal__summary_text_size(&summary) + WAL__SUMMARY_GROWTH_MAX;
+    }
+    return merge_index(core, index, 0);
+}
+
+/* A tail that is complete is not scanned: its last COMMIT says what end of the
+ * blob stream it relies on. */
+static enum wal_status read_pack_end(struct wal__core *core)
+{
+    struct wal__segment *tail = core->log.tail_segment;
+    const struct wal__index *index;
+    struct wal__commit_record commit;
+    struct wal__frame frame;
+    enum wal_status status;
+
+    if (tail == NULL || !tail->sealed) {
+        return WAL_OK;
+    }
+    status = wal__index_set_get(&core->indexes, tail->id, &index);
+    if (status == WAL_OK) {
+        status = wal__log_read_commit(
+            &core->log, wal__position(tail->id, index->header.commit_offset),
+            &frame, &commit);
+    }
+    if (status == WAL_OK) {
+        wal__log_raise_pack_durable(&core->log, commit.pack_durable);
+    }
+    /* Damage there is met by who reads it. */
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}
+
+/* The index beside the tail: what it covers needs no scan. */
+static enum wal_status load_tail(struct wal__core *core,
+                                 struct wal__tail_state *state)
+{
+    struct wal__segment *tail = core->log.tail_segment;
+    const struct wal__index_header *header;
+    struct wal__index_slot slot;
+    enum wal_status status;
+
+    memset(state, 0, sizeof(*state));
+    if (tail == NULL) {
+        return WAL_OK;
+    }
+    if (wal__position_segment(core->snapshot_position) == tail->id) {
+        state->known_end = wal__position_offset(core->snapshot_position);
+    }
+    if (tail->sealed ||
+        (!core->control.is_first_opener &&
+         atomic_load(&core->log.shared->indexed_tail_id) != tail->id)) {
+        return WAL_OK;
+    }
+    status = wal__index_slot_open(&core->env, tail->id, core->log.uuid, &slot);
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    header = &slot.index.header;
+    if (!wal__index_matches_tail(&core->log, header, &state->pack_durable) ||
+        wal__tail_index_attach_base(&core->tail, &slot.index) != WAL_OK) {
+        wal__index_slot_deinit(&core->env, &slot);
+        return WAL_OK;
+    }
+    state->end = header->end;
+    state->known_end = header->end;
+    state->commit_offset = header->commit_offset;
+    state->last_sequence = header->last_sequence;
+    state->epoch = header->epoch;
+    state->chain = header->chain;
+    return use_tail_index(core, &slot);
+}
+
+static enum wal_status load(struct wal__core *core, struct wal_error *error)
+{
+    struct wal__tail_state state;
+    enum wal_status status;
+    uint32_t count = wal__log_segment_count(&core->log);
+    uint32_t before;
+
+    wal__core_unload_indexes(core);
+    init_indexes(core);
+    core->generation++;
+    atomic_fetch_add(&core->redaction_generation, 1);
+    before = count > 0 && !core->log.tail_segment->sealed ? count - 1 : count;
+    status = load_snapshot(core, before, error);
+    for (uint32_t i = 0; i < before && status == WAL_OK; i++) {
+        status = load_segment(core, wal__log_segment_at(&core->log, i), error);
+    }
+    if (status == WAL_OK) {
+        status = read_pack_end(core);
+    }
+    if (status == WAL_OK) {
+        status = load_tail(core, &state);
+    }
+    if (status == WAL_OK) {
+        status = wal__log_recover(&core->log, &state, core->strict, error);
+    }
+    return status;
+}
+
+enum wal_status wal__core_load_indexes(struct wal__core *core,
+                                       struct wal_error *error)
+{
+    enum wal_status status = load(core, error);
+
+    while (status == WAL_OK && core->log.needs_reload) {
+        /* Healing cut the log while it was loaded. */
+        core->log.needs_reload = false;
+        status = load(core, error);
+    }
+    if (status == WAL_ECORRUPT && core->snapshot.at != NULL) {
+        /* The snapshot's pages are checked as they are touched. */
+        core->rebuild_from_log = true;
+        status = load(core, error);
+    }
+    if (status == WAL_ENOMEM) {
+        wal__fail(error, status, "no memory");
+    }
+    return status;
+}

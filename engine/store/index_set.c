@@ -1,0 +1,190 @@
+/*
+ * index_set.c - finding and checking the indexes of segments (SPEC.md 3.6). All
+ * of it is derived: what is not valid is as if it were not there.
+ */
+#include "engine/store/index_set.h"
+
+#include <string.h>
+
+void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
+                         struct wal__log *log)
+{
+    memset(set, 0, sizeof(*set));
+    set->env = env;
+    set->log = log;
+}
+
+void wal__index_slot_deinit(const struct wal__env *env,
+                            struct wal__index_slot *slot)
+{
+    wal__mapped_file_close(env, &slot->mapped);
+    wal__heap_free(env->heap, slot->owned);
+    memset(slot, 0, sizeof(*slot));
+}
+
+void wal__index_set_deinit(struct wal__index_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        wal__index_slot_deinit(set->env, &set->slots[i]);
+    }
+    if (set->slots != NULL) {
+        wal__heap_free(set->env->heap, set->slots);
+    }
+    set->slots = NULL;
+    set->count = 0;
+    set->capacity = 0;
+}
+
+/* Rank of the first slot that is not below id. */
+static uint32_t lower_bound(const struct wal__index_set *set, uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = set->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (set->slots[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Takes the slot over into the set. */
+static enum wal_status insert(struct wal__index_set *set,
+                              struct wal__index_slot *slot)
+{
+    uint32_t at = lower_bound(set, slot->id);
+
+    if (set->count == set->capacity) {
+        uint32_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
+        struct wal__index_slot *slots = wal__heap_resize(
+            set->env->heap, set->slots, capacity, sizeof(*slots));
+
+        if (slots == NULL) {
+            return WAL_ENOMEM;
+        }
+        set->slots = slots;
+        set->capacity = capacity;
+    }
+    memmove(&set->slots[at + 1], &set->slots[at],
+            (set->count - at) * sizeof(*slot));
+    set->slots[at] = *slot;
+    set->count++;
+    return WAL_OK;
+}
+
+/* The INDEX frame of a sealed segment, in its map. */
+static enum wal_status open_sealed(struct wal__segment *segment,
+                                   struct wal__index_slot *slot)
+{
+    struct wal__span bytes;
+    enum wal_status status = wal__index_read_sealed(segment, &bytes);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__index_decode(bytes, &slot->index) == WAL__FMT_OK
+               ? WAL_OK
+               : WAL_ENOTFOUND;
+}
+
+enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
+                                     const uint8_t uuid[16],
+                                     struct wal__index_slot *slot)
+{
+    char path[WAL__PATH_MAX];
+    struct wal__span bytes;
+    enum wal_status status;
+
+    memset(slot, 0, sizeof(*slot));
+    slot->id = id;
+    wal__index_path(env, WAL__LOG_ID_LOG, id, path);
+    status = wal__mapped_file_open(env, path, &slot->mapped, NULL);
+    if (status == WAL_ENOMEM || status == WAL_EIO) {
+        return status;
+    }
+    if (status != WAL_OK) {
+        return WAL_ENOTFOUND;
+    }
+    bytes.data = slot->mapped.at;
+    bytes.size = slot->mapped.size;
+    if (wal__index_decode(bytes, &slot->index) != WAL__FMT_OK ||
+        slot->index.header.id != id ||
+        memcmp(slot->index.header.uuid, uuid, 16) != 0) {
+        wal__index_slot_deinit(env, slot);
+        return WAL_ENOTFOUND;
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
+                                   const struct wal__index **index)
+{
+    struct wal__segment *segment = wal__log_segment(set->log, id);
+    uint32_t at = lower_bound(set, id);
+    struct wal__index_slot slot = {0};
+    enum wal_status status;
+
+    if (at < set->count && set->slots[at].id == id) {
+        *index = &set->slots[at].index;
+        return WAL_OK;
+    }
+    if (segment == NULL) {
+        return WAL_ENOTFOUND;
+    }
+    status = wal__segment_refresh(segment);
+    if (status != WAL_OK) {
+        return status;
+    }
+    slot.id = id;
+    status = segment->sealed ? open_sealed(segment, &slot) : WAL_ENOTFOUND;
+    if (status == WAL_ENOTFOUND) {
+        status = wal__index_slot_open(set->env, id, set->log->uuid, &slot);
+    }
+    if (status == WAL_OK &&
+        atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
+        /* The OPEN that would say where it ended was lost. */
+        atomic_store(&segment->end, slot.index.header.end);
+    }
+    if (status == WAL_OK &&
+        (slot.index.header.id != id ||
+         slot.index.header.end != atomic_load(&segment->end))) {
+        status = WAL_ENOTFOUND;
+    }
+    if (status == WAL_OK) {
+        status = insert(set, &slot);
+    }
+    if (status != WAL_OK) {
+        wal__index_slot_deinit(set->env, &slot);
+        return status;
+    }
+    *index = &set->slots[lower_bound(set, id)].index;
+    return WAL_OK;
+}
+
+enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
+                                   struct wal__span bytes)
+{
+    struct wal__index_slot slot = {0};
+    struct wal__span copy;
+    enum wal_status status = WAL_ENOMEM;
+
+    slot.id = id;
+    slot.owned = wal__heap_alloc(set->env->heap, bytes.size);
+    if (slot.owned != NULL) {
+        memcpy(slot.owned, bytes.data, bytes.size);
+        copy.data = slot.owned;
+        copy.size = bytes.size;
+        status = wal__index_decode(copy, &slot.index) == WAL__FMT_OK
+                     ? insert(set, &slot)
+                     : WAL_ECORRUPT;
+    }
+    if (status != WAL_OK) {
+        wal__index_slot_deinit(set->env, &slot);
+    }
+    return status;
+}

@@ -1,0 +1,220 @@
+/*
+ * input_text.c - ids, times, and checks of what callers hand in.
+ */
+#include "engine/store/input_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+
+void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t now = (uint64_t)env->io->now_ms(env->io->ctx);
+    uint8_t bytes[16];
+    int at = 0;
+
+    wal__random_bytes(env->random, env->io, bytes + 6, sizeof(bytes) - 6);
+    for (int i = 0; i < 6; i++) {
+        bytes[i] = (uint8_t)(now >> (40 - 8 * i));
+    }
+    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x70);
+    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            out[at++] = '-';
+        }
+        out[at++] = digits[bytes[i] >> 4];
+        out[at++] = digits[bytes[i] & 15];
+    }
+}
+
+/* Writes a number below 100. */
+static void put_two(char *out, uint32_t value)
+{
+    static const char digits[] = "00010203040506070809101112131415161718192021"
+                                 "22232425262728293031323334353637383940414243"
+                                 "44454647484950515253545556575859606162636465"
+                                 "66676869707172737475767778798081828384858687"
+                                 "888990919293949596979899";
+
+    memcpy(out, digits + (size_t)value * 2, 2);
+}
+
+/* The date so many days after 1970-01-01. Years are counted from March, in eras
+ * of 400, so that a leap day is the last of its year. */
+static void put_date(char *out, uint32_t days)
+{
+    uint32_t since = days + 719468; /* 0000-03-01 */
+    uint32_t day = since % 146097;
+    uint32_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    uint32_t month;
+
+    day -= 365 * year + year / 4 - year / 100;
+    month = (5 * day + 2) / 153;
+    day -= (153 * month + 2) / 5;
+    year += since / 146097 * 400 + (month >= 10);
+    put_two(out, year / 100 % 100);
+    put_two(out + 2, year % 100);
+    put_two(out + 5, month < 10 ? month + 3 : month - 9);
+    put_two(out + 8, day + 1);
+}
+
+/* Without the C library, which reads the time zone's file to tell UTC. */
+void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
+{
+    const uint32_t day_ms = 86400000;
+    int64_t now = env->io->now_ms(env->io->ctx);
+    uint64_t ms = now < 0 ? 0 : (uint64_t)now;
+    uint32_t left = (uint32_t)(ms % day_ms);
+
+    memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
+    put_date(out, (uint32_t)(ms / day_ms));
+    put_two(out + 11, left / 3600000);
+    put_two(out + 14, left / 60000 % 60);
+    put_two(out + 17, left / 1000 % 60);
+    put_two(out + 20, left / 10 % 100);
+    out[22] = (char)('0' + left % 10);
+}
+
+/* Most texts are short and ASCII. */
+static bool is_ascii(struct wal__span text)
+{
+    const uint64_t high = UINT64_C(0x8080808080808080);
+    uint64_t seen = 0;
+    size_t at = 0;
+
+    for (; at + sizeof(seen) <= text.size; at += sizeof(seen)) {
+        uint64_t word;
+
+        memcpy(&word, text.data + at, sizeof(word));
+        seen |= word;
+    }
+    for (; at < text.size; at++) {
+        seen |= text.data[at];
+    }
+    return (seen & high) == 0;
+}
+
+bool wal__text_is_utf8(struct wal__span text)
+{
+    struct wal__json_span span = {text.data, text.size};
+    size_t size;
+
+    return is_ascii(text) ||
+           wal__json_escaped_size(span, &size) == WAL__JSON_OK;
+}
+
+bool wal__text_span(struct wal_slice slice, uint64_t max,
+                    struct wal__span *span)
+{
+    if (slice.size > max || (slice.size > 0 && slice.data == NULL)) {
+        return false;
+    }
+    span->data = slice.data;
+    span->size = (size_t)slice.size;
+    return true;
+}
+
+enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
+                                const char *what, struct wal__span *span,
+                                struct wal_error *error)
+{
+    if (slice.size == 0) {
+        *span = (struct wal__span){slice.data, 0};
+        return WAL_OK;
+    }
+    if (slice.data == NULL) {
+        return wal__invalid(error, "the %s has a size but no address", what);
+    }
+    if (!wal__text_span(slice, max, span)) {
+        return wal__fail(error, WAL_ETOOBIG,
+                         "the %s has %" PRIu64 " bytes; %" PRIu64
+                         " are possible",
+                         what, slice.size, max);
+    }
+    if (!wal__text_is_utf8(*span)) {
+        return wal__invalid(error, "the %s is not UTF-8", what);
+    }
+    return WAL_OK;
+}
+
+bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
+                      size_t capacity, struct wal__span *text)
+{
+    struct wal__json_token token;
+    size_t size = 0;
+
+    if (wal__json_find(object.data, object.size, name, &token) !=
+            WAL__JSON_OK ||
+        token.kind != WAL__JSON_STRING ||
+        wal__json_unescape(token.span, out, capacity, &size, NULL) !=
+            WAL__JSON_OK) {
+        return false;
+    }
+    text->data = out;
+    text->size = size;
+    return true;
+}
+
+enum wal_status wal__text_quote(struct wal__buf *out, struct wal__span text)
+{
+    struct wal__json_span span = {text.data, text.size};
+    enum wal_status status;
+    size_t size = 0;
+    uint8_t *room;
+
+    if (wal__json_escaped_size(span, &size) != WAL__JSON_OK) {
+        return WAL_EINVAL;
+    }
+    status = wal__buf_reserve(out, size, &room);
+    if (status == WAL_OK &&
+        wal__json_escape(span, room, size, &size) != WAL__JSON_OK) {
+        status = WAL_EINVAL;
+    }
+    out->size += status == WAL_OK ? size : 0;
+    return status;
+}
+
+/* The first byte of a valid JSON text that is no white space. */
+static uint8_t first_byte(struct wal__span span)
+{
+    size_t at = 0;
+
+    while (span.data[at] <= ' ') {
+        at++;
+    }
+    return span.data[at];
+}
+
+enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
+                                     bool object, const char *what,
+                                     struct wal__span *span,
+                                     struct wal_error *error)
+{
+    enum wal__json_status json;
+    size_t offset = 0;
+
+    if (slice.size > 0 && slice.data == NULL) {
+        return wal__invalid(error, "the %s has a size but no address", what);
+    }
+    if (!wal__text_span(slice, max, span)) {
+        return wal__fail(error, WAL_ETOOBIG,
+                         "the %s has %" PRIu64 " bytes; %" PRIu64
+                         " are possible",
+                         what, slice.size, max);
+    }
+    json = wal__json_validate(span->data, span->size, &offset);
+    if (json == WAL__JSON_OK && object && first_byte(*span) != '{') {
+        json = WAL__JSON_NOT_OBJECT;
+    }
+    if (json != WAL__JSON_OK) {
+        return wal__fail_at(error, WAL_EBADJSON, 0, NULL, offset,
+                            "the %s is not valid JSON: %s at byte %zu", what,
+                            wal__json_status_text(json), offset);
+    }
+    return WAL_OK;
+}

@@ -1,0 +1,310 @@
+/*
+ * manifest.c - a store begins with its MANIFEST, put in place by rename after
+ * everything else stands (SPEC.md 2.1, 3.7).
+ */
+#include "engine/store/manifest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "format/bytes/assert.h"
+
+static void build_path(const struct wal__env *env, const char *name,
+                       char out[WAL__PATH_MAX])
+{
+    int size = snprintf(out, WAL__PATH_MAX, "%s/%s", env->root, name);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
+                                    struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    struct wal__io_stat stat;
+    enum wal_status status;
+    int err = 0;
+
+    *exists = false;
+    status = io->path_stat(io->ctx, env->root, &stat, &err);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status == WAL_OK && !stat.is_directory) {
+        return wal__fail_at(
+            error, WAL_ENOTSTORE, 0, env->root, 0,
+            "a file stands where the store's directory belongs");
+    }
+    if (status == WAL_OK) {
+        build_path(env, "MANIFEST", path);
+        status = io->path_stat(io->ctx, path, &stat, &err);
+        if (status == WAL_ENOTFOUND) {
+            return WAL_OK;
+        }
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, env->root, 0,
+                            "cannot look into the directory");
+    }
+    if (stat.is_directory) {
+        return wal__fail_at(error, WAL_ENOTSTORE, 0, path, 0,
+                            "a directory stands where the manifest belongs");
+    }
+    *exists = true;
+    return WAL_OK;
+}
+
+static bool is_newer(enum wal__fmt fmt)
+{
+    return fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES;
+}
+
+/* The better of two slots; what is wrong with the first when none is valid. A
+ * slot that a newer library wrote counts, whatever the other one says. */
+static enum wal__fmt choose_slot(const uint8_t *bytes,
+                                 struct wal__manifest *manifest)
+{
+    struct wal__manifest second = {0};
+    enum wal__fmt first = wal__manifest_decode(bytes, manifest);
+    enum wal__fmt other =
+        wal__manifest_decode(bytes + WAL__MANIFEST_SLOT_SIZE, &second);
+
+    if (is_newer(first)) {
+        return first;
+    }
+    if (is_newer(other)) {
+        *manifest = second;
+        return other;
+    }
+    if (other == WAL__FMT_OK &&
+        (first != WAL__FMT_OK || second.generation > manifest->generation)) {
+        *manifest = second;
+        return WAL__FMT_OK;
+    }
+    return first;
+}
+
+enum wal_status wal__manifest_read(const struct wal__env *env,
+                                   struct wal__manifest *manifest,
+                                   bool *read_only, struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    char path[WAL__PATH_MAX];
+    struct wal__file *file = NULL;
+    enum wal_status status;
+    enum wal__fmt fmt;
+    size_t got = 0;
+    int err = 0;
+
+    build_path(env, "MANIFEST", path);
+    memset(manifest, 0, sizeof(*manifest));
+    status = io->open(io->ctx, path, 0, &file, &err);
+    if (status == WAL_OK) {
+        status =
+            wal__io_read_full(io, file, bytes, sizeof(bytes), 0, &got, &err);
+        io->close(io->ctx, file);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot read the manifest");
+    }
+    fmt = choose_slot(bytes, manifest);
+    if (is_newer(fmt)) {
+        return wal__fail_at(error, WAL_EVERSION, 0, path, 8,
+                            "the store has format version %" PRIu32
+                            " and features %#" PRIx32 "; this library knows "
+                            "version %d and features %#x",
+                            manifest->version, manifest->features.incompat,
+                            (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
+    }
+    if (fmt != WAL__FMT_OK) {
+        return wal__fail_at(
+            error, fmt == WAL__FMT_MAGIC ? WAL_ENOTSTORE : WAL_ECORRUPT, 0,
+            path, 0, "neither slot of the manifest is valid: %s",
+            wal__fmt_text(fmt));
+    }
+    *read_only = (manifest->features.ro_compat & ~WAL__KNOWN_RO_COMPAT) != 0;
+    return WAL_OK;
+}
+
+/* Names that a creation that was cut short may have left, or another process
+ * has made since the store was looked for. */
+static enum wal_status check_name(void *arg, const char *name)
+{
+    static const char *const known[] = {"LOCK",  "log",          "pack",
+                                        "index", "MANIFEST.new", "MANIFEST"};
+
+    (void)arg;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(name, known[i]) == 0) {
+            return WAL_OK;
+        }
+    }
+    return WAL_ENOTSTORE;
+}
+
+enum wal_status wal__manifest_make_directories(const struct wal__env *env,
+                                               struct wal_error *error)
+{
+    static const char *const parts[] = {"log", "index"};
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    status = io->make_directory(io->ctx, env->root, &err);
+    if (status == WAL_EEXISTS) {
+        status = io->list(io->ctx, env->root, check_name, NULL, &err);
+        if (status == WAL_ENOTSTORE) {
+            return wal__fail_at(
+                error, status, 0, env->root, 0,
+                "the directory holds other files: a store needs "
+                "one of its own");
+        }
+    }
+    for (size_t i = 0; i < 2 && status == WAL_OK; i++) {
+        build_path(env, parts[i], path);
+        status = io->make_directory(io->ctx, path, &err);
+        status = status == WAL_EEXISTS ? WAL_OK : status;
+    }
+    if (status == WAL_ENOTFOUND) {
+        return wal__fail_at(
+            error, WAL_ENOTSTORE, err, env->root, 0,
+            "the directory that the store would be made in does "
+            "not exist");
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, env->root, 0,
+                            "cannot make the store's directories");
+    }
+    return WAL_OK;
+}
+
+/* The directory that holds env->root. */
+static void parent_of(const struct wal__env *env, char out[WAL__PATH_MAX])
+{
+    char *slash;
+
+    memcpy(out, env->root, WAL__PATH_MAX);
+    slash = strrchr(out, '/');
+    if (slash == NULL) {
+        memcpy(out, ".", 2);
+    } else if (slash == out) {
+        out[1] = '\0';
+    } else {
+        *slash = '\0';
+    }
+}
+
+static enum wal_status sync_directories(const struct wal__env *env, int *err)
+{
+    const struct wal__io *io = env->io;
+    char parent[WAL__PATH_MAX];
+    enum wal_status status = io->sync_directory(io->ctx, env->root, err);
+
+    if (status == WAL_OK) {
+        parent_of(env, parent);
+        status = io->sync_directory(io->ctx, parent, err);
+    }
+    return status;
+}
+
+enum wal_status wal__manifest_sync_directories(const struct wal__env *env,
+                                               struct wal_error *error)
+{
+    int err = 0;
+    enum wal_status status = sync_directories(env, &err);
+
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, env->root, 0,
+                            "cannot make the names of the store durable");
+    }
+    return WAL_OK;
+}
+
+static enum wal_status write_manifest(const struct wal__env *env,
+                                      const uint8_t *bytes, int *err)
+{
+    const struct wal__io *io = env->io;
+    struct iovec iov = {(void *)(uintptr_t)bytes, WAL__MANIFEST_SIZE};
+    char path[WAL__PATH_MAX];
+    char temporary[WAL__PATH_MAX];
+    struct wal__file *file = NULL;
+    enum wal_status status;
+
+    build_path(env, "MANIFEST", path);
+    build_path(env, "MANIFEST.new", temporary);
+    status =
+        io->open(io->ctx, temporary,
+                 WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__io_write_full(io, file, &iov, 1, 0, err);
+    if (status == WAL_OK) {
+        status = io->sync(io->ctx, file, err);
+    }
+    io->close(io->ctx, file);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, temporary, path, err);
+    }
+    return status == WAL_OK ? sync_directories(env, err) : status;
+}
+
+enum wal_status wal__manifest_create(const struct wal__env *env,
+                                     uint32_t group_align,
+                                     struct wal__manifest *manifest,
+                                     struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    enum wal_status status;
+    int err = 0;
+
+    memset(manifest, 0, sizeof(*manifest));
+    manifest->version = WAL__FORMAT_VERSION;
+    manifest->generation = 1;
+    manifest->group_align = group_align == 0 ? 8 : group_align;
+    manifest->created_ms = io->now_ms(io->ctx);
+    io->random(io->ctx, manifest->uuid, sizeof(manifest->uuid));
+    manifest->uuid[6] = (uint8_t)((manifest->uuid[6] & 0x0f) | 0x40);
+    manifest->uuid[8] = (uint8_t)((manifest->uuid[8] & 0x3f) | 0x80);
+    wal__manifest_encode(manifest, bytes);
+    wal__manifest_encode(manifest, bytes + WAL__MANIFEST_SLOT_SIZE);
+    /* With the manifest there must be all that it stands for. */
+    status = sync_directories(env, &err);
+    if (status == WAL_OK) {
+        status = write_manifest(env, bytes, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, env->root, 0,
+                            "cannot write the manifest");
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__manifest_upgrade(const struct wal__env *env,
+                                      struct wal__manifest *manifest,
+                                      struct wal_error *error)
+{
+    struct wal__manifest upgraded = *manifest;
+    uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    enum wal_status status;
+    int err = 0;
+
+    upgraded.version = WAL__FORMAT_VERSION;
+    upgraded.generation++;
+    wal__manifest_encode(&upgraded, bytes);
+    wal__manifest_encode(&upgraded, bytes + WAL__MANIFEST_SLOT_SIZE);
+    status = write_manifest(env, bytes, &err);
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, env->root, 0,
+                            "cannot write the manifest");
+    }
+    *manifest = upgraded;
+    return WAL_OK;
+}

@@ -1,0 +1,224 @@
+/*
+ * batch_change.c - what a session says about itself, changed: its SESSION
+ * record is written anew, whole, by one batch (SPEC.md 5.9).
+ *
+ * The record is encoded in the caller's thread from the one that is read here;
+ * under the lease it is refused when that one is not the newest any more.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/read/head_list.h"
+#include "engine/store/input_text.h"
+#include "engine/write/write_batch.h"
+#include "format/bytes/crc32.h"
+
+/* The record as it stands, and what it is the newest of. */
+struct current {
+    struct wal__session_record record;
+    struct wal__buf scratch;
+    uint64_t position;
+    uint64_t version; /* sequence */
+};
+
+/* The record of a session whose own was lost: what the catalogue knows. */
+static void record_from_summary(const struct wal__summary *summary,
+                                struct wal__session_record *record)
+{
+    record->created_ms = summary->created_ms;
+    record->schema_version =
+        summary->schema_version != 0 ? summary->schema_version : 1;
+    if ((summary->flags & WAL__SUMMARY_FORK) != 0) {
+        record->flags = WAL__SESSION_RECORD_FORK;
+    }
+}
+
+/* The id of a summary holds under the lock only: it is copied. */
+static enum wal_status copy_id(struct current *current,
+                               const struct wal__summary *summary)
+{
+    uint8_t *room;
+    enum wal_status status =
+        wal__buf_reserve(&current->scratch, summary->id.size, &room);
+
+    if (status == WAL_OK) {
+        memcpy(room, summary->id.data, summary->id.size);
+        current->record.id.data = room;
+        current->record.id.size = summary->id.size;
+    }
+    return status;
+}
+
+static enum wal_status read_current(struct wal__core *core, uint32_t number,
+                                    struct current *current,
+                                    struct wal_error *error)
+{
+    struct wal__summary summary;
+    enum wal_status status = wal__core_read_lock(core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__session_find(core, number, &summary, error);
+    current->position = status == WAL_OK ? summary.session_position : 0;
+    if (status == WAL_OK && current->position == 0) {
+        record_from_summary(&summary, &current->record);
+        status = copy_id(current, &summary);
+    }
+    wal__core_unlock(core);
+    if (status != WAL_OK || current->position == 0) {
+        return status;
+    }
+    return wal__core_read_session_record(core, current->position,
+                                         &current->scratch, &current->record,
+                                         &current->version, error);
+}
+
+/* Sets a text of the record; *differs when it was another. */
+static enum wal_status set_text(struct wal_slice slice, const char *what,
+                                struct wal__span *text, bool *differs,
+                                struct wal_error *error)
+{
+    struct wal__span given;
+    enum wal_status status =
+        wal__text_check(slice, WAL__TEXT_MAX, what, &given, error);
+
+    if (status == WAL_OK) {
+        *differs |= !wal__span_equal(given, *text);
+        *text = given;
+    }
+    return status;
+}
+
+static enum wal_status set_metadata(const struct wal_session_change *change,
+                                    struct wal__span *metadata, bool *differs,
+                                    struct wal_error *error)
+{
+    struct wal__span given = {NULL, 0};
+    enum wal_status status = WAL_OK;
+
+    if (change->metadata.size > 0) {
+        status = wal__text_check_json(change->metadata, WAL__METADATA_MAX, true,
+                                      "metadata", &given, error);
+    }
+    if (status == WAL_OK) {
+        *differs |= !wal__span_equal(given, *metadata);
+        *metadata = given;
+    }
+    return status;
+}
+
+static enum wal_status apply_change(const struct wal_session_change *change,
+                                    struct wal__session_record *record,
+                                    bool *differs, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if ((change->fields & WAL_CHANGE_METADATA) != 0) {
+        status = set_metadata(change, &record->metadata, differs, error);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_TITLE) != 0) {
+        status =
+            set_text(change->title, "title", &record->title, differs, error);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_CWD) != 0) {
+        status = set_text(change->cwd, "cwd", &record->cwd, differs, error);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_PROJECT) != 0) {
+        status = set_text(change->project, "project id", &record->project,
+                          differs, error);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_SCHEMA) != 0) {
+        if (change->schema_version == 0) {
+            return wal__invalid(error, "a schema version is 1 or higher");
+        }
+        *differs |= record->schema_version != change->schema_version;
+        record->schema_version = change->schema_version;
+    }
+    return status;
+}
+
+static enum wal_status check_version(const struct wal_session_change *change,
+                                     const struct current *current,
+                                     struct wal_error *error)
+{
+    char actual[24];
+    int size;
+
+    if ((change->fields & WAL_CHANGE_EXPECT) == 0 ||
+        change->expected_version == current->version) {
+        return WAL_OK;
+    }
+    size = snprintf(actual, sizeof(actual), "%" PRIu64, current->version);
+    wal__fail(error, WAL_ESTALE, "the metadata has version %s, not %" PRIu64,
+              actual, change->expected_version);
+    wal__error_set_actual(error, actual, (size_t)size);
+    return WAL_ESTALE;
+}
+
+static enum wal_status add_record(struct wal__op *op,
+                                  const struct current *current,
+                                  struct wal_error *error)
+{
+    struct wal__batch *batch = op->request;
+    const struct wal__session_record *record = &current->record;
+    size_t size = wal__session_record_size(record);
+    struct wal__op_frame *frame;
+    uint8_t *payload;
+
+    if (wal__op_add_frame(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    wal__session_record_encode(record, payload);
+    frame->frame.type = WAL__FRAME_SESSION;
+    frame->frame.session = batch->session;
+    frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
+    op->reservation.texts += size - record->metadata.size;
+    batch->has_change = true;
+    batch->change_frame = op->frame_count - 1;
+    return WAL_OK;
+}
+
+enum wal_status wal__batch_add_change(struct wal__op *op,
+                                      const struct wal_session_change *change,
+                                      struct wal_error *error)
+{
+    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
+                           WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
+                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
+    struct wal__batch *batch = op->request;
+    struct current current = {.position = 0};
+    enum wal_status status;
+    bool differs = false;
+
+    if (change->struct_size != sizeof(*change) ||
+        (change->fields & ~known) != 0) {
+        return wal__invalid(error,
+                            "the change's struct_size or fields are not valid");
+    }
+    batch->conditional = (change->fields & WAL_CHANGE_EXPECT) != 0;
+    wal__buf_init(&current.scratch, op->heap);
+    status = read_current(batch->core, batch->session, &current, error);
+    if (status == WAL_OK) {
+        status = apply_change(change, &current.record, &differs, error);
+    }
+    if (status == WAL_OK && differs) {
+        status = check_version(change, &current, error);
+    }
+    if (status == WAL_OK && differs && current.record.schema_version == 0) {
+        wal__fail(error, WAL_ESCHEMA,
+                  "the session has no schema version yet; migrate it");
+        wal__error_set_actual(error, "0", 1);
+        status = WAL_ESCHEMA;
+    }
+    batch->change_prepared = true;
+    batch->change_base = current.position;
+    batch->expected_version = current.version;
+    if (status == WAL_OK && differs) {
+        status = add_record(op, &current, error);
+    }
+    wal__buf_deinit(&current.scratch);
+    return status;
+}

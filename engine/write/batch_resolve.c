@@ -1,0 +1,539 @@
+/*
+ * batch_resolve.c - deciding an append under the lease, when everything that
+ * other processes appended before it is known (SPEC.md 5.2): duplicates first,
+ * then the expected tail, then parents and heads.
+ *
+ * Invariant: nothing but the operation itself is changed; a refusal leaves the
+ * store as it was.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/base/hashmap.h"
+#include "engine/write/write_batch.h"
+#include "format/bytes/crc32.h"
+
+static struct wal__span parent_id(const struct wal__batch *batch, uint32_t item)
+{
+    return wal__batch_text(batch, batch->entries[item].parent_offset,
+                           batch->entries[item].parent_size);
+}
+
+/* The head of a stream as it is within the batch. */
+static uint64_t *stream_head(struct wal__resolver *resolver, uint32_t stream)
+{
+    uint64_t bit = (uint64_t)1 << stream % 64;
+
+    if ((resolver->heads_loaded[stream / 64] & bit) == 0) {
+        resolver->heads_loaded[stream / 64] |= bit;
+        resolver->heads[stream] =
+            wal__branch_head(&resolver->slot->branch, stream);
+    }
+    return &resolver->heads[stream];
+}
+
+uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
+                                     struct wal__span id)
+{
+    uint64_t hash = wal__id_hash(id.data, id.size);
+    uint32_t cursor = 0;
+    uint32_t item;
+
+    while (wal__hashmap_find(&resolver->batch_ids, hash, &cursor, &item)) {
+        struct wal__entry_record record;
+
+        if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
+                                     &record) == WAL__FMT_OK &&
+            wal__span_equal(record.id, id)) {
+            return item;
+        }
+    }
+    return WAL__NO_ENTRY;
+}
+
+static bool same_payload(const struct wal__entry_record *a,
+                         const struct wal__entry_record *b)
+{
+    if (a->digest == NULL || b->digest == NULL) {
+        return a->digest == b->digest &&
+               wal__span_equal(a->payload, b->payload);
+    }
+    return a->payload_size == b->payload_size &&
+           memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
+}
+
+/* Whether the caller gave what is there already. */
+static bool same_content(const struct wal__batch_entry *item,
+                         const struct wal__frame *ours,
+                         struct wal__span our_payload,
+                         const struct wal__frame *theirs,
+                         struct wal__span their_payload)
+{
+    struct wal__entry_record a;
+    struct wal__entry_record b;
+
+    if (wal__entry_record_decode(our_payload, &a) != WAL__FMT_OK ||
+        wal__entry_record_decode(their_payload, &b) != WAL__FMT_OK) {
+        return false;
+    }
+    return ours->stream == theirs->stream && ours->kind == theirs->kind &&
+           a.form == b.form && wal__span_equal(a.type, b.type) &&
+           (!item->has_time || wal__span_equal(a.time, b.time)) &&
+           wal__span_equal(a.run, b.run) && wal__span_equal(a.meta, b.meta) &&
+           same_payload(&a, &b);
+}
+
+static enum wal_status reject_duplicate(struct wal__resolver *resolver,
+                                        struct wal__span id)
+{
+    struct wal_error *error = &resolver->op->error;
+
+    wal__fail(error, WAL_EEXISTS,
+              "the entry \"%.*s\" is there with other content", (int)id.size,
+              (const char *)id.data);
+    wal__error_set_actual(error, id.data, id.size);
+    return WAL_EEXISTS;
+}
+
+enum wal_status wal__resolver_find_entry(struct wal__resolver *resolver,
+                                         struct wal__span id, uint32_t before,
+                                         struct wal__entry_location *found)
+{
+    uint32_t item = wal__resolver_find_in_batch(resolver, id);
+
+    /* One that was there before the batch may be another session's. */
+    if (item >= before ||
+        resolver->sequences[item] < resolver->op->next_sequence) {
+        return wal__core_find_id(resolver->core, resolver->batch->session, id,
+                                 found, &resolver->op->error);
+    }
+    found->position = 0; /* it has none yet */
+    found->sequence = resolver->sequences[item];
+    found->session = resolver->batch->session;
+    found->stream = resolver->op->frames[item].frame.stream;
+    return WAL_OK;
+}
+
+/* The sequence number of a parent that was named; it may be an entry earlier
+ * in the batch. */
+static enum wal_status find_parent(struct wal__resolver *resolver,
+                                   uint32_t item, uint64_t *sequence)
+{
+    struct wal__span id = parent_id(resolver->batch, item);
+    struct wal__entry_location found;
+    enum wal_status status =
+        wal__resolver_find_entry(resolver, id, item, &found);
+
+    if (status == WAL_ENOTFOUND ||
+        (status == WAL_OK &&
+         found.stream != resolver->op->frames[item].frame.stream)) {
+        return wal__fail(&resolver->op->error, WAL_ENOPARENT,
+                         "the parent \"%.*s\" does not exist in this session "
+                         "and stream",
+                         (int)id.size, (const char *)id.data);
+    }
+    if (status == WAL_OK) {
+        *sequence = found.sequence;
+    }
+    return status;
+}
+
+/* An entry with this id is there: the same, or another one. */
+static enum wal_status compare_existing(struct wal__resolver *resolver,
+                                        uint32_t item, struct wal__span id,
+                                        const struct wal__entry_location *found)
+{
+    struct wal__op_frame *frame = &resolver->op->frames[item];
+    const struct wal__batch_entry *wanted = &resolver->batch->entries[item];
+    struct wal__frame theirs;
+    struct wal__span payload;
+    struct wal__buf scratch;
+    enum wal_status status;
+    uint64_t parent = 0;
+
+    wal__buf_init(&scratch, resolver->core->env.heap);
+    status = wal__log_read(&resolver->core->log, found->position, &scratch,
+                           &theirs, &payload, &resolver->op->error);
+    if (status == WAL_OK && wanted->parent_size > 0) {
+        status = find_parent(resolver, item, &parent);
+        if (status == WAL_ENOPARENT ||
+            (status == WAL_OK && parent != theirs.parent)) {
+            status = reject_duplicate(resolver, id);
+        }
+    } else if (status == WAL_OK && (wanted->flags & WAL_ENTRY_ROOT) != 0 &&
+               theirs.parent != 0) {
+        status = reject_duplicate(resolver, id);
+    }
+    if (status == WAL_OK &&
+        !same_content(wanted, &frame->frame,
+                      wal__batch_payload(resolver->op, item), &theirs,
+                      payload)) {
+        status = reject_duplicate(resolver, id);
+    }
+    wal__buf_deinit(&scratch);
+    if (status == WAL_OK) {
+        frame->skipped = true;
+        resolver->sequences[item] = found->sequence;
+    }
+    return status;
+}
+
+/* Whether an item may be named within the batch: by another entry, by itself,
+ * or by a head. */
+static bool needs_in_batch_lookup(const struct wal__resolver *resolver,
+                                  uint32_t item)
+{
+    const struct wal__batch *batch = resolver->batch;
+
+    return batch->entry_count > 1 || batch->head_count > 0 ||
+           batch->redact_count > 0 ||
+           resolver->op->frames[item].frame.kind == WAL__KIND_BRANCH_SUMMARY;
+}
+
+/* Whether the item is new; duplicates are compared and skipped. */
+static enum wal_status check_duplicate(struct wal__resolver *resolver,
+                                       uint32_t item)
+{
+    struct wal__batch *batch = resolver->batch;
+    uint64_t hash = batch->entries[item].id_hash;
+    struct wal__entry_record record;
+    struct wal__entry_location found;
+    enum wal_status status;
+    uint32_t earlier;
+
+    if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
+                                 &record) != WAL__FMT_OK) {
+        return WAL_EINVAL;
+    }
+    resolver->op->frames[item].skipped = false;
+    earlier = wal__resolver_find_in_batch(resolver, record.id);
+    if (earlier != WAL__NO_ENTRY && !resolver->op->frames[earlier].skipped) {
+        if (!same_content(&batch->entries[item],
+                          &resolver->op->frames[item].frame,
+                          wal__batch_payload(resolver->op, item),
+                          &resolver->op->frames[earlier].frame,
+                          wal__batch_payload(resolver->op, earlier))) {
+            return reject_duplicate(resolver, record.id);
+        }
+        resolver->op->frames[item].skipped = true;
+        resolver->sequences[item] = resolver->sequences[earlier];
+        return WAL_OK;
+    }
+    status = wal__core_find_id(resolver->core, batch->session, record.id,
+                               &found, NULL);
+    if (status == WAL_OK) {
+        status = compare_existing(resolver, item, record.id, &found);
+    } else if (status == WAL_ENOTFOUND) {
+        resolver->sequences[item] = resolver->next;
+        resolver->next++;
+        status = WAL_OK;
+    }
+    if (status == WAL_OK && needs_in_batch_lookup(resolver, item)) {
+        status = wal__hashmap_add(&resolver->batch_ids, hash, item);
+    }
+    return status;
+}
+
+enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
+                                      uint32_t stream, uint64_t sequence,
+                                      char out[256])
+{
+    struct wal__core *core = resolver->core;
+    struct wal__entry_record record;
+    struct wal__entry_location found;
+    struct wal__frame frame;
+    struct wal__span payload;
+    struct wal__buf scratch;
+    enum wal_status status;
+
+    out[0] = '\0';
+    if (sequence == 0) {
+        return WAL_OK;
+    }
+    wal__buf_init(&scratch, core->env.heap);
+    status = wal__core_find_sequence(core, resolver->batch->session, stream,
+                                     sequence, &found, &resolver->op->error);
+    if (status == WAL_OK) {
+        status = wal__log_read(&core->log, found.position, &scratch, &frame,
+                               &payload, &resolver->op->error);
+    }
+    if (status == WAL_OK &&
+        wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
+        memcpy(out, record.id.data, record.id.size);
+        out[record.id.size] = '\0';
+    }
+    wal__buf_deinit(&scratch);
+    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ? WAL_OK : status;
+}
+
+static enum wal_status check_expected_head(struct wal__resolver *resolver)
+{
+    const struct wal__batch *batch = resolver->batch;
+    struct wal__span expected = {batch->expected, batch->expected_size};
+    struct wal_error *error = &resolver->op->error;
+    char *actual = resolver->op->result.actual_tail;
+    uint32_t stream =
+        batch->entry_count == 0 ? 0 : resolver->op->frames[0].frame.stream;
+    uint64_t sequence = 0;
+    struct wal__entry_location found;
+    enum wal_status status = WAL_OK;
+    uint64_t head;
+
+    if (!batch->expects_head) {
+        return WAL_OK;
+    }
+    head = *stream_head(resolver, stream);
+    if (expected.size > 0) {
+        status = wal__core_find_id(resolver->core, batch->session, expected,
+                                   &found, error);
+        sequence = status == WAL_OK ? found.sequence : UINT64_MAX;
+    }
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return status;
+    }
+    if (sequence == head) {
+        return WAL_OK;
+    }
+    status = wal__resolver_read_id(resolver, stream, head, actual);
+    if (status != WAL_OK) {
+        return status; /* an empty tail would be another answer */
+    }
+    wal__fail(error, WAL_ECONFLICT, "the tail is \"%s\", not \"%.*s\"", actual,
+              (int)expected.size, (const char *)expected.data);
+    wal__error_set_actual(error, actual, strlen(actual));
+    return WAL_ECONFLICT;
+}
+
+/* Gives a new item its parent, and moves the head where it must. */
+static enum wal_status assign_parent(struct wal__resolver *resolver,
+                                     uint32_t item)
+{
+    const struct wal__batch_entry *wanted = &resolver->batch->entries[item];
+    struct wal__frame *frame = &resolver->op->frames[item].frame;
+    uint64_t *head = stream_head(resolver, frame->stream);
+    enum wal_status status = WAL_OK;
+    bool moves;
+
+    frame->parent = 0;
+    if (wanted->parent_size > 0) {
+        status = find_parent(resolver, item, &frame->parent);
+    } else if ((wanted->flags & WAL_ENTRY_ROOT) == 0) {
+        frame->parent = *head;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    moves = frame->parent == *head;
+    moves = (moves || (wanted->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
+            (wanted->flags & WAL_ENTRY_HEAD_KEEP) == 0;
+    frame->flags = moves ? WAL__FRAME_MOVES_HEAD : 0;
+    if (moves) {
+        *head = resolver->sequences[item];
+    }
+    return WAL_OK;
+}
+
+/* An item that is a second time in the batch: the parent that it names is the
+ * one that the first has got. */
+static enum wal_status check_repeat_in_batch(struct wal__resolver *resolver,
+                                             uint32_t item)
+{
+    const struct wal__batch_entry *wanted = &resolver->batch->entries[item];
+    struct wal__entry_record record;
+    enum wal_status status = WAL_OK;
+    uint64_t parent = 0;
+    uint32_t first;
+
+    if (wanted->parent_size == 0 && (wanted->flags & WAL_ENTRY_ROOT) == 0) {
+        return WAL_OK;
+    }
+    if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
+                                 &record) != WAL__FMT_OK) {
+        return WAL_EINVAL;
+    }
+    first = wal__resolver_find_in_batch(resolver, record.id);
+    if (wanted->parent_size > 0) {
+        status = find_parent(resolver, item, &parent);
+    }
+    if (status == WAL_ENOPARENT ||
+        (status == WAL_OK &&
+         parent != resolver->op->frames[first].frame.parent)) {
+        status = reject_duplicate(resolver, record.id);
+    }
+    return status;
+}
+
+/* The first and last frames that are written bound the batch. */
+static void set_batch_flags(struct wal__resolver *resolver)
+{
+    struct wal__op *op = resolver->op;
+    struct wal__frame *last = NULL;
+
+    for (uint32_t i = 0; i < op->frame_count; i++) {
+        bool is_entry = i < resolver->batch->entry_count;
+
+        if (op->frames[i].skipped) {
+            op->result.duplicates += is_entry;
+            continue;
+        }
+        if (last == NULL) {
+            op->frames[i].frame.flags |= WAL__FRAME_FIRST;
+        }
+        last = &op->frames[i].frame;
+        op->result.appended += is_entry;
+    }
+    if (last != NULL) {
+        last->flags |= WAL__FRAME_LAST;
+    }
+}
+
+/* The version that the caller writes, and that of the session. */
+static enum wal_status reject_schema(const struct wal__core *core,
+                                     const struct wal__summary *summary,
+                                     struct wal_error *error)
+{
+    char actual[16];
+    int size =
+        snprintf(actual, sizeof(actual), "%" PRIu32, summary->schema_version);
+
+    wal__fail(
+        error, WAL_ESCHEMA,
+        "session \"%.*s\" has schema version %s; %" PRIu32 " is written here%s",
+        (int)summary->id.size, (const char *)summary->id.data, actual,
+        core->schema_version,
+        summary->schema_version < core->schema_version ? ": migrate it first"
+                                                       : "");
+    wal__error_set_actual(error, actual, (size_t)size);
+    return WAL_ESCHEMA;
+}
+
+enum wal_status wal__session_check_writable(struct wal__core *core,
+                                            uint32_t number, bool is_migration,
+                                            struct wal__summary *summary,
+                                            struct wal_error *error)
+{
+    enum wal_status status = wal__session_find(core, number, summary, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if ((summary->flags & WAL__SUMMARY_DAMAGED) != 0 && !is_migration) {
+        return wal__fail(error, WAL_EDAMAGED,
+                         "session \"%.*s\" lost entries to damage; accept "
+                         "that before appending",
+                         (int)summary->id.size, (const char *)summary->id.data);
+    }
+    if (core->schema_version != 0 && !is_migration &&
+        summary->schema_version != core->schema_version) {
+        return reject_schema(core, summary, error);
+    }
+    return WAL_OK;
+}
+
+static enum wal_status begin(struct wal__resolver *resolver)
+{
+    struct wal__core *core = resolver->core;
+    struct wal__batch *batch = resolver->batch;
+    struct wal__op *op = resolver->op;
+    struct wal__summary summary;
+    enum wal_status status;
+
+    resolver->next = op->next_sequence;
+    resolver->sequences = &resolver->sequence;
+    if (batch->session == WAL__STORE_NUMBER) {
+        return WAL_OK; /* documents alone */
+    }
+    status = wal__session_check_writable(
+        core, batch->session, batch->is_migration, &summary, &op->error);
+    if (status == WAL_OK) {
+        status = wal__core_get_branch(core, batch->session, &resolver->slot,
+                                      &op->error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    resolver->slot->pin_count++; /* looking through ancestors drops others */
+    if (batch->entry_count > 1) {
+        resolver->sequences = wal__heap_alloc(
+            core->env.heap, batch->entry_count * sizeof(uint64_t));
+    }
+    return resolver->sequences == NULL ? WAL_ENOMEM : WAL_OK;
+}
+
+static void end(struct wal__resolver *resolver)
+{
+    if (resolver->slot != NULL) {
+        resolver->slot->pin_count--;
+    }
+    if (resolver->sequences != &resolver->sequence) {
+        wal__heap_free(resolver->op->heap, resolver->sequences);
+    }
+    wal__hashmap_deinit(&resolver->batch_ids);
+}
+
+/* Which entries are new, under the expected tail, and where they go. */
+static enum wal_status resolve_entries(struct wal__resolver *resolver)
+{
+    struct wal__op *op = resolver->op;
+    uint32_t count = resolver->batch->entry_count;
+    enum wal_status status = WAL_OK;
+    bool has_new_entry = count == 0;
+
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        status = check_duplicate(resolver, i);
+        has_new_entry |= !op->frames[i].skipped;
+    }
+    if (status == WAL_OK && has_new_entry) {
+        status = check_expected_head(resolver);
+    }
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        if (!op->frames[i].skipped) {
+            status = assign_parent(resolver, i);
+        } else if (resolver->sequences[i] >= op->next_sequence) {
+            status = check_repeat_in_batch(resolver, i);
+        }
+        if (status == WAL_OK && !op->frames[i].skipped) {
+            status = wal__resolve_reference(resolver, i);
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)
+{
+    struct wal__resolver resolver;
+    enum wal_status status;
+
+    memset(&resolver, 0, offsetof(struct wal__resolver, heads));
+    resolver.core = ctx;
+    resolver.op = op;
+    resolver.batch = op->request;
+    wal__hashmap_init(&resolver.batch_ids, op->heap);
+    op->result.appended = 0;
+    op->result.duplicates = 0;
+    status = begin(&resolver);
+    if (status == WAL_OK) {
+        status = resolve_entries(&resolver);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_redacts(&resolver);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_docs(&resolver);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_heads(&resolver);
+    }
+    if (status == WAL_OK) {
+        status = wal__resolve_change(&resolver);
+    }
+    if (status == WAL_OK) {
+        set_batch_flags(&resolver);
+    } else if (op->error.status != (int32_t)status) {
+        wal__fail(&op->error, status, "%s", wal_status_text(status));
+    }
+    end(&resolver);
+    return status;
+}

@@ -1,0 +1,561 @@
+/*
+ * claude_write.c - transcripts of Claude Code.
+ *
+ * An item is a row, but an answer is a row for each block, and a compaction
+ * the row that marks it and the one with its summary. What the client has no
+ * row for goes into rows whose types begin with "walconv", beside the
+ * conversation, where it reads over them.
+ *
+ * Invariant: rows of the conversation have UUIDs that are unique; every row
+ * names the session that the file is called by.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#include <string.h>
+
+#include "format/dialect/claude/claude_block.h"
+#include "format/dialect/claude/claude_listing.h"
+#include "format/dialect/claude/claude_path.h"
+#include "format/model/model_member.h"
+#include "format/model/model_timestamp.h"
+#include "format/model/model_write.h"
+
+struct claude {
+    struct wal__json_span session; /* id that rows name */
+    bool session_id_changed;       /* than the one that lines name */
+    bool is_agent;                 /* all rows are of a side chain */
+    bool has_rows;
+    struct wal__claude_listing listing;
+};
+
+static size_t claude_make_id(const struct wal__model_writer *writer,
+                             const struct wal__model_item *item,
+                             const uint64_t hash[2],
+                             char id[WAL__MODEL_ID_SIZE])
+{
+    (void)writer;
+    (void)item;
+    return wal__model_uuid(hash, id);
+}
+
+/* -------------------------------------------------------------- rows --- */
+
+/* Opens a row of the conversation with the fields that come first. */
+static void open_row(struct wal__model_writer *writer,
+                     const struct wal__model_item *item,
+                     struct wal__json_span parent)
+{
+    const struct claude *claude = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "parentUuid", wal__model_or(parent, "null"));
+    if (item->kind == WAL__ITEM_COMPACTION && parent.size == 0) {
+        wal__json_out_member(out, "logicalParentUuid",
+                             wal__model_or(item->parent, "null"));
+    }
+    wal__json_out_member_bool(out, "isSidechain",
+                              item->is_sidechain || claude->is_agent);
+    wal__json_out_member_str(out, "userType", "external");
+    wal__json_out_member(out, "cwd",
+                         wal__model_or(writer->session->cwd, "\"/\""));
+    wal__json_out_member(out, "sessionId", claude->session);
+    wal__json_out_member_str(out, "version", "2.0.0");
+    wal__json_out_member_str(out, "gitBranch", "");
+}
+
+static void close_row(struct wal__json_out *out, struct wal__json_span id,
+                      struct wal__json_span time)
+{
+    wal__json_out_member(out, "uuid", id);
+    wal__model_write_time(out, "timestamp", time);
+    wal__json_out_close(out, '}');
+    wal__json_out_newline(out);
+}
+
+/* ------------------------------------------------------------ answer --- */
+
+static const char *stop_name(const struct wal__model_item *item)
+{
+    switch (item->stop) {
+    case WAL__STOP_END:
+        return "\"end_turn\"";
+    case WAL__STOP_LENGTH:
+        return "\"max_tokens\"";
+    case WAL__STOP_TOOL:
+        return "\"tool_use\"";
+    case WAL__STOP_SEQUENCE:
+        return "\"stop_sequence\"";
+    case WAL__STOP_REFUSAL:
+        return "\"refusal\"";
+    case WAL__STOP_ERROR:
+        return "\"error\"";
+    case WAL__STOP_ABORTED:
+        return "\"aborted\"";
+    case WAL__STOP_NONE:
+    case WAL__STOP_OTHER:
+        break;
+    }
+    return "null";
+}
+
+static void write_usage(struct wal__json_out *out,
+                        const struct wal__model_usage *usage)
+{
+    wal__json_out_key(out, "usage");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "input_tokens", wal__model_or(usage->input, "0"));
+    wal__json_out_optional(out, "cache_creation_input_tokens",
+                           usage->cache_write);
+    wal__json_out_optional(out, "cache_read_input_tokens", usage->cache_read);
+    wal__json_out_member(out, "output_tokens",
+                         wal__model_or(usage->output, "0"));
+    wal__json_out_close(out, '}');
+}
+
+/* The id that the rows of an answer share. */
+static void write_answer_id(struct wal__json_out *out,
+                            const struct wal__model_item *item)
+{
+    wal__json_out_key(out, "id");
+    if (item->answer_id.size > 0) {
+        wal__json_out_value(out, item->answer_id);
+        return;
+    }
+    wal__json_out_string_begin(out);
+    wal__json_out_bytes(out, "msg_", 4);
+    wal__json_out_string_json(out, item->id);
+    wal__json_out_string_end(out);
+}
+
+static void write_answer(struct wal__model_writer *writer,
+                         const struct wal__model_item *item, size_t first,
+                         size_t count)
+{
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_key(out, "message");
+    wal__json_out_open(out, '{');
+    write_answer_id(out, item);
+    wal__json_out_member_str(out, "type", "message");
+    wal__json_out_member_str(out, "role", "assistant");
+    wal__json_out_member(out, "model",
+                         wal__model_or(item->model, "\"unknown\""));
+    wal__claude_write_blocks(
+        out, "content", count > 0 ? &item->blocks[first] : item->blocks, count);
+    wal__json_out_key(out, "stop_reason");
+    wal__json_out_literal(out, stop_name(item));
+    wal__json_out_key(out, "stop_sequence");
+    wal__json_out_literal(out, "null");
+    write_usage(out, &item->usage);
+    wal__json_out_close(out, '}');
+    wal__json_out_member_str(out, "type", "assistant");
+}
+
+/* A row for each block; the last one has the item's id. */
+static bool write_assistant(struct wal__model_writer *writer,
+                            const struct wal__model_item *item)
+{
+    struct wal__json_span parent = item->parent;
+    size_t rows = item->block_count > 0 ? item->block_count : 1;
+
+    for (size_t i = 0; i < rows; i++) {
+        struct wal__json_span id = item->id;
+        if (i + 1 < rows && !wal__model_derive_id(writer, item, i, &id)) {
+            return false;
+        }
+        open_row(writer, item, parent);
+        write_answer(writer, item, i, item->block_count > 0 ? 1 : 0);
+        close_row(&writer->out, id, item->time);
+        parent = id;
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------- messages --- */
+
+static void write_result(struct wal__json_out *out,
+                         const struct wal__model_item *item)
+{
+    wal__json_out_key(out, "content");
+    wal__json_out_open(out, '[');
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
+    wal__json_out_member_str(out, "type", "tool_result");
+    wal__claude_write_content(out, item);
+    if (item->is_error) {
+        wal__json_out_member_bool(out, "is_error", true);
+    }
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, ']');
+}
+
+static void write_user(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_row(writer, item, item->parent);
+    wal__json_out_member_str(out, "type", "user");
+    wal__json_out_key(out, "message");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "role", "user");
+    if (item->role == WAL__ROLE_TOOL) {
+        write_result(out, item);
+    } else {
+        wal__claude_write_content(out, item);
+    }
+    wal__json_out_close(out, '}');
+    if (item->is_meta) {
+        wal__json_out_member_bool(out, "isMeta", true);
+    }
+    close_row(out, item->id, item->time);
+}
+
+static void write_system(struct wal__model_writer *writer,
+                         const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_row(writer, item, item->parent);
+    wal__json_out_member_str(out, "type", "system");
+    wal__json_out_member_str(out, "subtype", "walconv_message");
+    wal__json_out_key(out, "content");
+    wal__json_out_string_begin(out);
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind == WAL__BLOCK_TEXT) {
+            wal__json_out_string_json(out, item->blocks[i].text);
+        }
+    }
+    wal__json_out_string_end(out);
+    wal__claude_write_blocks(out, "contentBlocks", item->blocks,
+                             item->block_count);
+    wal__json_out_member_str(out, "level", "info");
+    wal__json_out_member_bool(out, "isMeta", false);
+    close_row(out, item->id, item->time);
+}
+
+static bool write_message(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    if (item->role == WAL__ROLE_ASSISTANT) {
+        return write_assistant(writer, item);
+    }
+    if (item->role == WAL__ROLE_SYSTEM) {
+        write_system(writer, item);
+    } else {
+        write_user(writer, item);
+    }
+    return true;
+}
+
+/* The entries that a compaction keeps: first one, last one, and what they
+ * stand behind from now on. */
+static void write_kept_range(struct wal__json_out *out,
+                             const struct wal__model_item *item)
+{
+    wal__json_out_key(out, "preservedSegment");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "headUuid", item->target);
+    wal__json_out_member(out, "anchorUuid", item->id);
+    wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
+    wal__json_out_close(out, '}');
+}
+
+static bool write_compaction(struct wal__model_writer *writer,
+                             const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_span id = item->id;
+
+    if (item->text.size > 0 && !wal__model_derive_id(writer, item, 0, &id)) {
+        return false;
+    }
+    open_row(writer, item, none);
+    wal__json_out_member_str(out, "type", "system");
+    wal__json_out_member_str(out, "subtype", "compact_boundary");
+    wal__json_out_member_str(out, "content", "Conversation compacted");
+    wal__json_out_member_bool(out, "isMeta", false);
+    wal__json_out_member_str(out, "level", "info");
+    wal__json_out_key(out, "compactMetadata");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "trigger", "manual");
+    wal__json_out_optional(out, "preTokens", item->tokens);
+    if (item->target.size > 0) {
+        write_kept_range(out, item);
+    }
+    wal__json_out_close(out, '}');
+    close_row(out, id, item->time);
+    if (item->text.size == 0) {
+        return true;
+    }
+    open_row(writer, item, id);
+    wal__json_out_member_str(out, "type", "user");
+    wal__json_out_key(out, "message");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "role", "user");
+    wal__json_out_member(out, "content", item->text);
+    wal__json_out_close(out, '}');
+    wal__json_out_member_bool(out, "isCompactSummary", true);
+    wal__json_out_member_bool(out, "isVisibleInTranscriptOnly", true);
+    close_row(out, item->id, item->time);
+    return true;
+}
+
+/* ------------------------------------------------ beside the messages --- */
+
+static void open_metadata_row(struct wal__model_writer *writer,
+                              const char *type)
+{
+    const struct claude *claude = writer->state;
+
+    wal__json_out_open(&writer->out, '{');
+    wal__json_out_member_str(&writer->out, "type", type);
+    wal__json_out_member(&writer->out, "sessionId", claude->session);
+}
+
+static void close_metadata_row(struct wal__model_writer *writer,
+                               const struct wal__model_item *item)
+{
+    if (item->kind != WAL__ITEM_TITLE) {
+        wal__model_write_time(&writer->out, "timestamp", item->time);
+    }
+    wal__json_out_close(&writer->out, '}');
+    wal__json_out_newline(&writer->out);
+}
+
+static void write_title(struct wal__model_writer *writer,
+                        const struct wal__model_item *item)
+{
+    const struct claude *claude = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "type", "custom-title");
+    wal__json_out_member(out, "customTitle", wal__model_or(item->text, "\"\""));
+    wal__json_out_member(out, "sessionId", claude->session);
+    close_metadata_row(writer, item);
+}
+
+static void write_metadata_row(struct wal__model_writer *writer,
+                               const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    if (item->kind == WAL__ITEM_LABEL) {
+        open_metadata_row(writer, "walconv-label");
+        wal__json_out_optional(out, "targetUuid", item->target);
+        wal__json_out_optional(out, "name", item->text);
+    } else if (item->kind == WAL__ITEM_CUSTOM) {
+        open_metadata_row(writer, "walconv-custom");
+        wal__json_out_optional(out, "name", item->name);
+        wal__json_out_optional(out, "data", item->data);
+    } else {
+        open_metadata_row(writer, "walconv-line");
+        wal__json_out_member_str(out, "dialect", item->dialect->name);
+        wal__json_out_member(out, "data", item->data);
+    }
+    close_metadata_row(writer, item);
+}
+
+/* A row that only this client knows, under ids as they are here. */
+static void write_native_line(struct wal__model_writer *writer,
+                              const struct wal__model_item *item)
+{
+    const struct claude *claude = writer->state;
+    const struct wal__json_span none = {NULL, 0};
+    const struct wal__json_override overrides[] = {
+        {"uuid", item->is_off_branch ? none : item->id},
+        {"parentUuid", wal__model_or(item->parent, "null")},
+        {"sessionId", claude->session},
+    };
+
+    wal__json_out_overridden(&writer->out, item->data, overrides, 3);
+    wal__json_out_newline(&writer->out);
+}
+
+static void write_raw(struct wal__model_writer *writer,
+                      struct wal__json_span raw)
+{
+    const struct claude *claude = writer->state;
+    const struct wal__json_override override = {"sessionId", claude->session};
+
+    if (raw.size == 0) {
+        return;
+    }
+    if (claude->session_id_changed) {
+        wal__json_out_overridden(&writer->out, raw, &override, 1);
+    } else {
+        wal__json_out_value(&writer->out, raw);
+    }
+    wal__json_out_newline(&writer->out);
+}
+
+/* ----------------------------------------------------------- dialect --- */
+
+static bool claude_begin(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct claude *claude = wal__arena_calloc(writer->keep, sizeof(*claude));
+    const char *path = wal__claude_path(session, 0, writer->scratch);
+    struct wal__json_span agent;
+
+    if (claude == NULL || path == NULL) {
+        return false;
+    }
+    wal__claude_split_id(session->id, writer->scratch, &claude->session,
+                         &agent);
+    claude->session = wal__claude_uuid(claude->session, writer->keep);
+    claude->is_agent = agent.size > 0;
+    claude->session_id_changed =
+        session->dialect == writer->dialect &&
+        (session->raw.size != claude->session.size ||
+         memcmp(session->raw.data, claude->session.data, session->raw.size) !=
+             0);
+    writer->state = claude;
+    wal__claude_listing_init(&claude->listing, &writer->out);
+    return claude->session.data != NULL &&
+           wal__model_write_file(writer, path, false);
+}
+
+/* The client does not list a file that begins with a side chain. */
+static void begin_rows(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct claude *claude = writer->state;
+
+    if (!claude->has_rows && item->is_sidechain && !claude->is_agent) {
+        open_metadata_row(writer, "walconv-begin");
+        wal__json_out_close(&writer->out, '}');
+        wal__json_out_newline(&writer->out);
+    }
+    claude->has_rows = true;
+}
+
+static bool write_item(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    switch (item->kind) {
+    case WAL__ITEM_MESSAGE:
+        return write_message(writer, item);
+    case WAL__ITEM_COMPACTION:
+        return write_compaction(writer, item);
+    case WAL__ITEM_TITLE:
+        write_title(writer, item);
+        break;
+    case WAL__ITEM_LABEL:
+    case WAL__ITEM_CUSTOM:
+        write_metadata_row(writer, item);
+        break;
+    case WAL__ITEM_LINE:
+        if (item->dialect == writer->dialect) {
+            write_native_line(writer, item);
+        } else {
+            write_metadata_row(writer, item);
+        }
+        break;
+    case WAL__ITEM_HEADER:
+    case WAL__ITEM_MODEL_CHANGE:
+    case WAL__ITEM_THINKING_LEVEL:
+    case WAL__ITEM_BRANCH_SUMMARY:
+    case WAL__ITEM_HEAD:
+        break;
+    }
+    return true;
+}
+
+/* The client's own rows are listed as it wrote them. */
+static bool claude_item(struct wal__model_writer *writer,
+                        const struct wal__model_item *item)
+{
+    struct claude *claude = writer->state;
+    uint64_t begin;
+
+    if (item->raw.size > 0) {
+        write_raw(writer, item->raw_prefix);
+        write_raw(writer, item->raw);
+        claude->has_rows = true;
+        claude->listing.is_near_start = true;
+        return true;
+    }
+    begin_rows(writer, item);
+    if (!wal__claude_listing_before_item(&claude->listing, item,
+                                         claude->session, writer->scratch,
+                                         &writer->out)) {
+        return false;
+    }
+    begin = claude->listing.size;
+    if (!write_item(writer, item)) {
+        return false;
+    }
+    wal__claude_listing_after_item(&claude->listing, item, begin);
+    return true;
+}
+
+static bool claude_end(struct wal__model_writer *writer)
+{
+    struct claude *claude = writer->state;
+
+    if (!claude->is_agent) {
+        wal__claude_listing_end(&claude->listing, claude->session,
+                                &writer->out);
+    }
+    return true;
+}
+
+/* The tip is the last row that none goes on behind. */
+static bool claude_head(struct wal__model_writer *writer,
+                        struct wal__json_span id)
+{
+    struct wal__json_out *out = &writer->out;
+    struct wal__model_item item = {.time = writer->session->time};
+
+    item.id = wal__model_literal("\"walconv_head\"");
+    if (!wal__model_derive_id(writer, &item, writer->items, &item.id)) {
+        return false;
+    }
+    open_row(writer, &item, id);
+    wal__json_out_member_str(out, "type", "system");
+    wal__json_out_member_str(out, "subtype", "walconv_head");
+    wal__json_out_member_str(out, "content", "");
+    wal__json_out_member_bool(out, "isMeta", true);
+    close_row(out, item.id, item.time);
+    return true;
+}
+
+static bool claude_clone(struct wal__model_writer *writer)
+{
+    struct claude *own = wal__arena_alloc(writer->keep, sizeof(*own));
+
+    if (own != NULL) {
+        *own = *(const struct claude *)writer->state;
+        writer->state = own;
+        writer->out.ctx = &own->listing; /* which counts what goes out */
+    }
+    return own != NULL;
+}
+
+const struct wal__dialect_write_ops wal__claude_write_ops = {
+    .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(SIDECHAINS) |
+               WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_ERRORS) |
+               WAL__CARRIES(MODELS) | WAL__CARRIES(USAGE) |
+               WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) |
+               WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
+               WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) |
+               WAL__CARRIES(CUSTOM) | WAL__CARRIES(META) | WAL__CARRIES(LINES),
+    .path = wal__claude_path,
+    .is_id = wal__claude_is_id,
+    .make_id = claude_make_id,
+    .off_branch_kinds = 1U << WAL__ITEM_TITLE | 1U << WAL__ITEM_LABEL |
+                        1U << WAL__ITEM_CUSTOM | 1U << WAL__ITEM_LINE,
+    .begin = claude_begin,
+    .item = claude_item,
+    .end = claude_end,
+    .clone = claude_clone,
+    .can_copy_verbatim = wal__claude_can_copy_verbatim,
+    .head = claude_head,
+};

@@ -1,0 +1,369 @@
+/*
+ * opencode_part_write.c - parts of a message, as OpenCode's storage has them.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#include "format/dialect/opencode/opencode_part_write.h"
+
+#include <string.h>
+
+#include "format/model/model_content.h"
+#include "format/model/model_member.h"
+#include "format/model/model_timestamp.h"
+
+uint64_t wal__opencode_next_number(uint64_t *last, int64_t ms)
+{
+    uint64_t number = ms > 0 ? (uint64_t)ms << 12 & 0xFFFFFFFFFFFF : 0;
+
+    *last = number > *last ? number : *last + 1;
+    return *last;
+}
+
+void wal__opencode_path_add(struct wal__model_path *path, const char *above,
+                            struct wal__json_span id)
+{
+    wal__model_path_add(path, above);
+    wal__model_path_add_id(path, id);
+}
+
+bool wal__opencode_select_file(struct wal__model_writer *writer,
+                               const char *above,
+                               const char folder[WAL__OPENCODE_ID_SIZE],
+                               struct wal__json_span id)
+{
+    struct wal__model_path path;
+
+    wal__model_path_init(&path, writer->scratch);
+    wal__opencode_path_add(&path, above, wal__opencode_id_span(folder));
+    wal__opencode_path_add(&path, "/", id);
+    wal__model_path_add(&path, ".json");
+    return path.text != NULL && wal__model_write_file(writer, path.text, true);
+}
+
+int64_t wal__opencode_time_ms(const struct wal__opencode_writer *state,
+                              struct wal__json_span time)
+{
+    int64_t ms = state->time;
+
+    (void)wal__model_time_read(time, &ms);
+    return ms;
+}
+
+void wal__opencode_write_time(struct wal__json_out *out, const char *first,
+                              int64_t ms, const char *second, int64_t end)
+{
+    wal__json_out_key(out, "time");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_int(out, first, ms);
+    if (second != NULL) {
+        wal__json_out_member_int(out, second, end);
+    }
+    wal__json_out_close(out, '}');
+}
+
+static void make_part_id(struct wal__opencode_writer *state,
+                         char id[WAL__OPENCODE_ID_SIZE])
+{
+    uint64_t number = wal__opencode_next_number(&state->last_part, state->time);
+
+    wal__opencode_id_make(
+        id, "prt_", number,
+        wal__model_hash(number, wal__opencode_id_span(state->message)));
+}
+
+bool wal__opencode_open_part(struct wal__model_writer *writer,
+                             char id[WAL__OPENCODE_ID_SIZE], const char *type)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    if (id[0] == '\0') {
+        make_part_id(state, id);
+    }
+    if (!wal__opencode_select_file(writer, "storage/part/", state->message,
+                                   wal__opencode_id_span(id))) {
+        return false;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "id", wal__opencode_id_span(id));
+    wal__json_out_member(out, "sessionID",
+                         wal__opencode_id_span(state->session));
+    wal__json_out_member(out, "messageID",
+                         wal__opencode_id_span(state->message));
+    if (type != NULL) {
+        wal__json_out_member_str(out, "type", type);
+    }
+    return true;
+}
+
+bool wal__opencode_close_part(struct wal__model_writer *writer)
+{
+    wal__json_out_close(&writer->out, '}');
+    return !writer->out.has_failed;
+}
+
+/* mime and url of an image. */
+static void write_image(struct wal__json_out *out,
+                        const struct wal__model_block *block)
+{
+    static const struct wal__json_span data = {(const uint8_t *)"data:", 5};
+    static const struct wal__json_span base64 = {(const uint8_t *)";base64,",
+                                                 8};
+    static const struct wal__json_span png = {(const uint8_t *)"image/png", 9};
+
+    wal__json_out_member_text(out, "mime",
+                              block->media.size > 0 ? block->media : png);
+    if (block->url.size > 0) {
+        wal__json_out_member(out, "url", block->url);
+        return;
+    }
+    wal__json_out_key(out, "url");
+    wal__json_out_string_begin(out);
+    wal__json_out_string_text(out, data);
+    wal__json_out_string_text(out, block->media);
+    wal__json_out_string_text(out, base64);
+    wal__json_out_string_text(out, block->data);
+    wal__json_out_string_end(out);
+}
+
+static void write_signature(struct wal__json_out *out,
+                            const struct wal__model_block *block)
+{
+    if (block->signature.size == 0) {
+        return;
+    }
+    wal__json_out_key(out, "metadata");
+    wal__json_out_open(out, '{');
+    wal__json_out_key(out, "anthropic");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, block->is_redacted ? "redactedData" : "signature",
+                         block->signature);
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+}
+
+static bool is_text(const struct wal__model_block *block)
+{
+    return block->kind == WAL__BLOCK_TEXT;
+}
+
+/* One text and images behind it: as the client has results. */
+static bool is_simple(const struct wal__model_item *item)
+{
+    for (size_t i = 0; i < item->block_count; i++) {
+        const struct wal__model_block *block = &item->blocks[i];
+        if (block->kind != WAL__BLOCK_IMAGE && (i > 0 || !is_text(block))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void write_content(struct wal__json_out *out,
+                          const struct wal__model_item *item)
+{
+    wal__json_out_key(out, "walconvContent");
+    wal__json_out_open(out, '[');
+    for (size_t i = 0; i < item->block_count; i++) {
+        const struct wal__model_block *block = &item->blocks[i];
+        if (block->kind == WAL__BLOCK_RAW) {
+            wal__json_out_compact(out, block->raw);
+            continue;
+        }
+        wal__json_out_open(out, '{');
+        if (is_text(block)) {
+            wal__json_out_member_str(out, "type", "text");
+            wal__json_out_member(out, "text", block->text);
+        } else if (block->kind == WAL__BLOCK_IMAGE) {
+            wal__json_out_member_str(out, "type", "image");
+            wal__json_out_member_text(out, "data", block->data);
+            wal__json_out_member_text(out, "mimeType", block->media);
+            wal__json_out_optional(out, "url", block->url);
+        } else if (block->kind == WAL__BLOCK_THINKING) {
+            wal__json_out_member_str(out, "type", "thinking");
+            wal__json_out_member(out, "thinking",
+                                 wal__model_or(block->text, "\"\""));
+            wal__json_out_optional(out, "signature", block->signature);
+        } else {
+            wal__json_out_member_str(out, "type", "tool_use");
+            wal__json_out_optional(out, "id", block->id);
+            wal__json_out_optional(out, "name", block->name);
+            wal__json_out_optional(out, "input", block->arguments);
+        }
+        wal__json_out_close(out, '}');
+    }
+    wal__json_out_close(out, ']');
+}
+
+static void write_attachments(struct wal__model_writer *writer,
+                              const struct wal__model_item *item)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+    bool is_open = false;
+
+    for (size_t i = 0; i < item->block_count; i++) {
+        char id[WAL__OPENCODE_ID_SIZE];
+        if (item->blocks[i].kind != WAL__BLOCK_IMAGE) {
+            continue;
+        }
+        if (!is_open) {
+            wal__json_out_key(out, "attachments");
+            wal__json_out_open(out, '[');
+            is_open = true;
+        }
+        make_part_id(state, id);
+        wal__json_out_open(out, '{');
+        wal__json_out_member(out, "id", wal__opencode_id_span(id));
+        wal__json_out_member(out, "sessionID",
+                             wal__opencode_id_span(state->session));
+        wal__json_out_member(out, "messageID",
+                             wal__opencode_id_span(state->message));
+        wal__json_out_member_str(out, "type", "file");
+        write_image(out, &item->blocks[i]);
+        wal__json_out_close(out, '}');
+    }
+    if (is_open) {
+        wal__json_out_close(out, ']');
+    }
+}
+
+/* The text of a result: all of its texts. */
+static void write_output(struct wal__json_out *out,
+                         const struct wal__model_item *item)
+{
+    static const struct wal__json_span newline = {(const uint8_t *)"\n", 1};
+    bool is_first = true;
+
+    wal__json_out_key(out, item->is_error ? "error" : "output");
+    wal__json_out_string_begin(out);
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (!is_text(&item->blocks[i])) {
+            continue;
+        }
+        if (!is_first) {
+            wal__json_out_string_text(out, newline);
+        }
+        wal__json_out_string_json(out, item->blocks[i].text);
+        is_first = false;
+    }
+    wal__json_out_string_end(out);
+}
+
+bool wal__opencode_write_tool(struct wal__model_writer *writer,
+                              struct wal__opencode_call *call,
+                              const struct wal__model_item *result,
+                              bool is_orphan)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+    bool has_content =
+        result != NULL &&
+        (!is_simple(result) || (result->is_error && result->block_count > 1));
+
+    if (!wal__opencode_open_part(writer, call->part, "tool")) {
+        return false;
+    }
+    wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
+    wal__json_out_member(out, "tool", wal__model_or(call->name, "\"\""));
+    wal__json_out_key(out, "state");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "status",
+                             result == NULL
+                                 ? "pending"
+                                 : (result->is_error ? "error" : "completed"));
+    wal__content_write_arguments(out, "input", call->arguments);
+    if (result != NULL) {
+        int64_t end = wal__opencode_time_ms(state, result->time);
+        write_output(out, result);
+        wal__json_out_member_str(out, "title", "");
+        wal__json_out_key(out, "metadata");
+        wal__json_out_open(out, '{');
+        if (is_orphan) {
+            wal__json_out_member_bool(out, "walconvAlone", true);
+        }
+        if (has_content) {
+            write_content(out, result);
+        }
+        wal__json_out_close(out, '}');
+        wal__opencode_write_time(out, "start", state->time, "end", end);
+        if (!has_content) {
+            write_attachments(writer, result);
+        }
+    }
+    wal__json_out_close(out, '}');
+    return wal__opencode_close_part(writer);
+}
+
+static bool add_call(struct wal__model_writer *writer,
+                     const struct wal__model_block *block)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__opencode_call *call;
+
+    if (state->call_count == state->call_capacity) {
+        size_t capacity =
+            state->call_capacity > 0 ? 2 * state->call_capacity : 8;
+        struct wal__opencode_call *calls =
+            wal__arena_alloc(writer->keep, capacity * sizeof(calls[0]));
+        if (calls == NULL) {
+            return false;
+        }
+        if (state->call_count > 0) {
+            memcpy(calls, state->calls, state->call_count * sizeof(calls[0]));
+        }
+        state->calls = calls;
+        state->call_capacity = capacity;
+    }
+    call = &state->calls[state->call_count++];
+    *call = (struct wal__opencode_call){
+        .id = wal__arena_copy(writer->keep, block->id),
+        .name = wal__arena_copy(writer->keep, block->name),
+        .arguments = wal__arena_copy(writer->keep, block->arguments),
+    };
+    return wal__opencode_write_tool(writer, call, NULL, false);
+}
+
+bool wal__opencode_write_block(struct wal__model_writer *writer,
+                               const struct wal__model_item *item,
+                               const struct wal__model_block *block)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+    char id[WAL__OPENCODE_ID_SIZE] = "";
+
+    switch (block->kind) {
+    case WAL__BLOCK_TOOL_CALL:
+        return add_call(writer, block);
+    case WAL__BLOCK_TEXT:
+        if (!wal__opencode_open_part(writer, id, "text")) {
+            return false;
+        }
+        wal__json_out_member(out, "text", block->text);
+        if (item->is_meta || item->role == WAL__ROLE_SYSTEM) {
+            wal__json_out_member_bool(out, "synthetic", true);
+        }
+        break;
+    case WAL__BLOCK_THINKING:
+        if (!wal__opencode_open_part(writer, id, "reasoning")) {
+            return false;
+        }
+        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
+        write_signature(out, block);
+        wal__opencode_write_time(out, "start", state->time, "end", state->time);
+        break;
+    case WAL__BLOCK_IMAGE:
+        if (!wal__opencode_open_part(writer, id, "file")) {
+            return false;
+        }
+        write_image(out, block);
+        break;
+    case WAL__BLOCK_RAW:
+        if (!wal__opencode_open_part(writer, id, NULL)) {
+            return false;
+        }
+        wal__json_out_members(out, block->raw);
+        break;
+    }
+    return wal__opencode_close_part(writer);
+}

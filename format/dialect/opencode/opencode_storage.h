@@ -1,0 +1,63 @@
+/*
+ * opencode_storage.h - the files of a session in OpenCode's storage.
+ *
+ * A message is a file, and each of its parts is one. A part names its message
+ * or lies in the folder of its name. A session that the client exported has
+ * them in one file.
+ *
+ * Invariant: messages are in the order of their files, and so are the parts of
+ * each message.
+ *
+ * Threads: one thread at a time per storage.
+ */
+#ifndef AGENTWAL_FORMAT_DIALECT_OPENCODE_OPENCODE_STORAGE_H
+#define AGENTWAL_FORMAT_DIALECT_OPENCODE_OPENCODE_STORAGE_H
+
+#include "format/model/dialect.h"
+#include "format/model/model_table.h"
+
+#define WAL__OPENCODE_NO_PART SIZE_MAX
+
+struct wal__opencode_document {
+    struct wal__json_span value;
+    uint64_t owner; /* of a part: hash of its message's id */
+    size_t next;    /* part of the same message, or WAL__OPENCODE_NO_PART */
+    struct wal__json_span name; /* of its file, without .json */
+};
+
+struct wal__opencode_documents {
+    struct wal__opencode_document *items;
+    size_t count;
+    size_t capacity;
+};
+
+struct wal__opencode_storage {
+    struct wal__model_reader *reader;
+    struct wal__opencode_documents messages;
+    struct wal__opencode_documents parts;
+    struct wal__json_span info;          /* the session's own file, or empty */
+    struct wal__model_table part_lists;  /* struct chain by hash of an id */
+    struct wal__model_table emitted_ids; /* ids of items, by their hashes */
+    struct wal__json_span tip;           /* id of the item before */
+    struct wal__json_span first_kept;    /* of a compaction to come */
+    bool has_failed;
+};
+
+/* Takes in the files of a tree. False: no memory. */
+bool wal__opencode_storage_read(struct wal__opencode_storage *storage,
+                                struct wal__model_reader *reader,
+                                const struct wal__model_documents *tree);
+
+/* The id that a document says, or its file's name as one. */
+struct wal__json_span
+wal__opencode_storage_id(const struct wal__opencode_storage *storage,
+                         const struct wal__opencode_document *document,
+                         const struct wal__json_member *id);
+
+/* The first part of the message with that id, or WAL__OPENCODE_NO_PART. */
+size_t
+wal__opencode_storage_first_part(const struct wal__opencode_storage *storage,
+                                 const struct wal__opencode_document *message,
+                                 struct wal__json_span id);
+
+#endif

@@ -1,0 +1,437 @@
+/*
+ * opencode_write.c - sessions as OpenCode's storage has them.
+ *
+ * An item is a message, its blocks are parts. The result of a call goes into
+ * the call's part where it follows the message in the order of the calls, else
+ * into a part of a message of its own, marked so that it is read as no call.
+ *
+ * Invariant: file names, ids and references agree; the order of made ids is
+ * the order of the items.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#include <string.h>
+
+#include "format/dialect/opencode/opencode_id.h"
+#include "format/dialect/opencode/opencode_part_write.h"
+#include "format/model/model_member.h"
+#include "format/model/model_path.h"
+#include "format/model/model_timestamp.h"
+#include "format/model/model_write.h"
+
+/* --------------------------------------------------------------- ids --- */
+
+static bool opencode_is_id(struct wal__json_span id)
+{
+    return wal__opencode_is_id(id, "msg_") || wal__opencode_is_id(id, "prt_");
+}
+
+static size_t opencode_make_id(const struct wal__model_writer *writer,
+                               const struct wal__model_item *item,
+                               const uint64_t hash[2],
+                               char id[WAL__MODEL_ID_SIZE])
+{
+    struct wal__opencode_writer *state = writer->state;
+    int64_t ms = 0;
+
+    if (item == NULL || state == NULL) {
+        wal__opencode_id_make(id, "msg_", 0, hash[0]);
+        return WAL__OPENCODE_ID_SIZE;
+    }
+    (void)wal__model_time_read(item->time, &ms);
+    wal__opencode_id_make(id, "msg_",
+                          wal__opencode_next_number(&state->last_message, ms),
+                          hash[0]);
+    return WAL__OPENCODE_ID_SIZE;
+}
+
+/* Sessions that began later come first. */
+static void session_id(const struct wal__model_session *session,
+                       char id[WAL__OPENCODE_ID_SIZE])
+{
+    int64_t ms = 0;
+
+    if (wal__opencode_is_id(session->id, "ses_")) {
+        memcpy(id, session->id.data, WAL__OPENCODE_ID_SIZE);
+        return;
+    }
+    (void)wal__model_time_read(session->time, &ms);
+    wal__opencode_id_make(id, "ses_", ~((uint64_t)ms << 12) & 0xFFFFFFFFFFFF,
+                          wal__model_string_hash(0, session->id));
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static struct wal__json_span
+project_of(const struct wal__model_session *session)
+{
+    return wal__model_or(session->project, "\"global\"");
+}
+
+static const char *opencode_path(const struct wal__model_session *session,
+                                 uint32_t stream, struct wal__arena *arena)
+{
+    struct wal__model_path path;
+    char id[WAL__OPENCODE_ID_SIZE];
+
+    (void)stream;
+    session_id(session, id);
+    wal__model_path_init(&path, arena);
+    wal__opencode_path_add(&path, "storage/session/", project_of(session));
+    wal__opencode_path_add(&path, "/", wal__opencode_id_span(id));
+    wal__model_path_add(&path, ".json");
+    return path.text;
+}
+
+/* ---------------------------------------------------------- messages --- */
+
+static void write_model(struct wal__json_out *out,
+                        const struct wal__opencode_writer *state)
+{
+    wal__json_out_member(out, "providerID",
+                         wal__model_or(state->provider, "\"unknown\""));
+    wal__json_out_member(out, "modelID",
+                         wal__model_or(state->model, "\"unknown\""));
+}
+
+static void write_user(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_member_str(out, "role", "user");
+    wal__opencode_write_time(out, "created", state->time, NULL, 0);
+    wal__json_out_member_str(out, "agent", "build");
+    wal__json_out_key(out, "model");
+    wal__json_out_open(out, '{');
+    write_model(out, state);
+    wal__json_out_close(out, '}');
+    if (item->role != WAL__ROLE_SYSTEM && !item->is_meta) {
+        return;
+    }
+    wal__json_out_key(out, "walconv");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(
+        out, "role", item->role == WAL__ROLE_SYSTEM ? "system" : "meta");
+    wal__json_out_optional(out, "name", item->name);
+    wal__json_out_close(out, '}');
+}
+
+static void write_tokens(struct wal__json_out *out,
+                         const struct wal__model_usage *usage)
+{
+    wal__json_out_member(out, "cost", wal__model_or(usage->cost, "0"));
+    wal__json_out_key(out, "tokens");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
+    wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
+    wal__json_out_member(out, "reasoning",
+                         wal__model_or(usage->reasoning, "0"));
+    wal__json_out_key(out, "cache");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "read", wal__model_or(usage->cache_read, "0"));
+    wal__json_out_member(out, "write", wal__model_or(usage->cache_write, "0"));
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+}
+
+static void write_stop(struct wal__json_out *out, enum wal__stop_reason stop)
+{
+    const char *finish = "stop";
+
+    if (stop == WAL__STOP_ABORTED) {
+        wal__json_out_key(out, "error");
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "name", "MessageAbortedError");
+        wal__json_out_key(out, "data");
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "message", "The operation was aborted.");
+        wal__json_out_close(out, '}');
+        wal__json_out_close(out, '}');
+    } else if (stop == WAL__STOP_LENGTH) {
+        finish = "length";
+    } else if (stop == WAL__STOP_TOOL) {
+        finish = "tool-calls";
+    } else if (stop == WAL__STOP_REFUSAL) {
+        finish = "content-filter";
+    } else if (stop == WAL__STOP_ERROR) {
+        finish = "error";
+    }
+    wal__json_out_member_str(out, "finish", finish);
+}
+
+static void write_assistant(struct wal__model_writer *writer,
+                            const struct wal__model_item *item, bool is_summary)
+{
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+    struct wal__json_span cwd = wal__model_or(writer->session->cwd, "\"/\"");
+
+    wal__json_out_member_str(out, "role", "assistant");
+    wal__opencode_write_time(out, "created", state->time, "completed",
+                             state->time);
+    wal__json_out_member(out, "parentID",
+                         wal__opencode_id_span(state->user[0] != '\0'
+                                                   ? state->user
+                                                   : state->message));
+    wal__json_out_member(out, "modelID",
+                         wal__model_or(item->model, "\"unknown\""));
+    wal__json_out_member(out, "providerID",
+                         wal__model_or(item->provider, "\"unknown\""));
+    wal__json_out_member_str(out, "mode", "build");
+    wal__json_out_member_str(out, "agent", "build");
+    wal__json_out_key(out, "path");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "cwd", cwd);
+    wal__json_out_member(out, "root", cwd);
+    wal__json_out_close(out, '}');
+    write_tokens(out, &item->usage);
+    if (is_summary) {
+        wal__json_out_member_bool(out, "summary", true);
+    }
+    write_stop(out, item->stop);
+}
+
+/* Whether the id can be that of the next message: the client sorts by them. */
+static bool sorts_after(const struct wal__opencode_writer *state,
+                        struct wal__json_span id)
+{
+    bool is_first = state->message[1] == 's'; /* the session's id */
+
+    return wal__opencode_is_id(id, "msg_") &&
+           (is_first || memcmp(id.data, state->message, id.size) > 0);
+}
+
+/* Begins a message: its id, and its file up to the role. */
+static bool open_message(struct wal__model_writer *writer,
+                         struct wal__json_span id, struct wal__json_span time)
+{
+    struct wal__opencode_writer *state = writer->state;
+
+    state->time = wal__opencode_time_ms(state, time);
+    state->call_count = 0;
+    state->next_call = 0;
+    if (sorts_after(state, id)) {
+        memcpy(state->message, id.data, WAL__OPENCODE_ID_SIZE);
+        state->last_message = wal__opencode_id_number(id);
+    } else {
+        wal__opencode_id_make(
+            state->message, "msg_",
+            wal__opencode_next_number(&state->last_message, state->time),
+            wal__model_string_hash(0, id));
+    }
+    if (!wal__opencode_select_file(writer, "storage/message/", state->session,
+                                   wal__opencode_id_span(state->message))) {
+        return false;
+    }
+    wal__json_out_open(&writer->out, '{');
+    wal__json_out_member(&writer->out, "id",
+                         wal__opencode_id_span(state->message));
+    wal__json_out_member(&writer->out, "sessionID",
+                         wal__opencode_id_span(state->session));
+    return true;
+}
+
+static bool write_message(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    struct wal__opencode_writer *state = writer->state;
+
+    if (!open_message(writer, item->id, item->time)) {
+        return false;
+    }
+    if (item->role == WAL__ROLE_ASSISTANT) {
+        write_assistant(writer, item, false);
+    } else {
+        write_user(writer, item);
+        memcpy(state->user, state->message, WAL__OPENCODE_ID_SIZE);
+    }
+    wal__json_out_close(&writer->out, '}');
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (!wal__opencode_write_block(writer, item, &item->blocks[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A result that no call of the message before waits for in this order. */
+static bool write_orphan_result(struct wal__model_writer *writer,
+                                const struct wal__model_item *item)
+{
+    struct wal__model_item message = {.role = WAL__ROLE_ASSISTANT};
+    struct wal__opencode_call call = {.id = item->call, .name = item->name};
+
+    if (!open_message(writer, item->id, item->time)) {
+        return false;
+    }
+    write_assistant(writer, &message, false);
+    wal__json_out_close(&writer->out, '}');
+    return wal__opencode_write_tool(writer, &call, item, true);
+}
+
+static bool is_same(struct wal__json_span a, struct wal__json_span b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static bool write_result(struct wal__model_writer *writer,
+                         const struct wal__model_item *item)
+{
+    struct wal__opencode_writer *state = writer->state;
+
+    for (size_t i = state->next_call;
+         item->call.size > 2 && i < state->call_count; i++) {
+        struct wal__opencode_call *call = &state->calls[i];
+        if (is_same(call->id, item->call) &&
+            (item->name.size == 0 || is_same(call->name, item->name))) {
+            state->next_call = i + 1;
+            return wal__opencode_write_tool(writer, call, item, false);
+        }
+    }
+    return write_orphan_result(writer, item);
+}
+
+/* A mark of the user, and the summary as an answer. */
+static bool write_compaction(struct wal__model_writer *writer,
+                             const struct wal__model_item *item)
+{
+    struct wal__model_item user = {.time = item->time};
+    struct wal__model_item answer = {.role = WAL__ROLE_ASSISTANT};
+    struct wal__model_block text = {.kind = WAL__BLOCK_TEXT,
+                                    .text = wal__model_or(item->text, "\"\"")};
+    struct wal__opencode_writer *state = writer->state;
+    char mark[WAL__OPENCODE_ID_SIZE] = "";
+
+    /* The mark comes before: its id is made of what is before, too. */
+    if (!open_message(writer, (struct wal__json_span){NULL, 0}, item->time)) {
+        return false;
+    }
+    write_user(writer, &user);
+    memcpy(state->user, state->message, WAL__OPENCODE_ID_SIZE);
+    wal__json_out_close(&writer->out, '}');
+    if (!wal__opencode_open_part(writer, mark, "compaction")) {
+        return false;
+    }
+    wal__json_out_member_bool(&writer->out, "auto", true);
+    wal__json_out_optional(&writer->out, "tail_start_id", item->target);
+    if (!wal__opencode_close_part(writer) ||
+        !open_message(writer, (struct wal__json_span){NULL, 0}, item->time)) {
+        return false;
+    }
+    write_assistant(writer, &answer, true);
+    wal__json_out_close(&writer->out, '}');
+    return wal__opencode_write_block(writer, &answer, &text);
+}
+
+/* ----------------------------------------------------------- session --- */
+
+static bool opencode_begin(struct wal__model_writer *writer)
+{
+    struct wal__opencode_writer *state =
+        wal__arena_calloc(writer->keep, sizeof(*state));
+
+    if (state == NULL) {
+        return false;
+    }
+    writer->state = state;
+    session_id(writer->session, state->session);
+    memcpy(state->message, state->session, WAL__OPENCODE_ID_SIZE);
+    (void)wal__model_time_read(writer->session->time, &state->time);
+    state->provider = writer->session->provider;
+    state->model = writer->session->model;
+    return true;
+}
+
+static bool opencode_item(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    if (item->kind == WAL__ITEM_COMPACTION) {
+        return write_compaction(writer, item);
+    }
+    if (item->kind != WAL__ITEM_MESSAGE) {
+        return true;
+    }
+    return item->role == WAL__ROLE_TOOL ? write_result(writer, item)
+                                        : write_message(writer, item);
+}
+
+static bool opencode_end(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    const char *path = opencode_path(session, 0, writer->scratch);
+    struct wal__opencode_writer *state = writer->state;
+    struct wal__json_out *out = &writer->out;
+    int64_t created = 0;
+    int64_t updated;
+
+    if (path == NULL || !wal__model_write_file(writer, path, true)) {
+        return false;
+    }
+    if (session->raw.size > 0 && session->dialect == writer->dialect &&
+        wal__opencode_is_id(session->id, "ses_")) {
+        wal__json_out_bytes(out, session->raw.data, session->raw.size);
+        return true;
+    }
+    (void)wal__model_time_read(session->time, &created);
+    updated = state->time > created ? state->time : created;
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "id", wal__opencode_id_span(state->session));
+    wal__json_out_member_str(out, "slug", "session");
+    wal__json_out_member_str(out, "version", "1.0.0");
+    wal__json_out_member(out, "projectID", project_of(session));
+    wal__json_out_member(out, "directory",
+                         wal__model_or(session->cwd, "\"/\""));
+    if (wal__opencode_is_id(session->parent, "ses_")) {
+        wal__json_out_member(out, "parentID", session->parent);
+    }
+    wal__json_out_member(out, "title",
+                         wal__model_or(session->title, "\"New session\""));
+    wal__opencode_write_time(out, "created", created, "updated", updated);
+    wal__json_out_close(out, '}');
+    return true;
+}
+
+static bool opencode_clone(struct wal__model_writer *writer)
+{
+    const struct wal__opencode_writer *from = writer->state;
+    struct wal__json_span calls = {(const uint8_t *)from->calls,
+                                   from->call_count * sizeof(from->calls[0])};
+    struct wal__opencode_writer *own =
+        wal__arena_alloc(writer->keep, sizeof(*own));
+
+    if (own == NULL) {
+        return false;
+    }
+    *own = *from;
+    own->call_capacity = own->call_count;
+    if (calls.size > 0) {
+        own->calls =
+            (void *)(uintptr_t)wal__arena_copy(writer->keep, calls).data;
+    }
+    writer->state = own;
+    return calls.size == 0 || own->calls != NULL;
+}
+
+const struct wal__dialect_write_ops wal__opencode_write_ops = {
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_NAMES) |
+               WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) |
+               WAL__CARRIES(PROVIDERS) | WAL__CARRIES(USAGE) |
+               WAL__CARRIES(REASONING) | WAL__CARRIES(COSTS) |
+               WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) |
+               WAL__CARRIES(META) | WAL__CARRIES(META_NAMES),
+    .merges_parts = true,
+    .path = opencode_path,
+    .is_id = opencode_is_id,
+    .make_id = opencode_make_id,
+    .ids_are_stored = true,
+    .begin = opencode_begin,
+    .item = opencode_item,
+    .end = opencode_end,
+    .clone = opencode_clone,
+};

@@ -1,0 +1,499 @@
+/*
+ * pi_write.c - session files of pi, version 3.
+ *
+ * An item is a line. What pi has no entry for goes into entries of type
+ * `custom` and `custom_message`, whose types begin with "walconv.", so that it
+ * comes back from there.
+ *
+ * Invariant: the first line is the header; each line ends in a newline; ids
+ * are unique in the file.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#include "format/json/json_value.h"
+#include "format/model/model_content.h"
+#include "format/model/model_member.h"
+#include "format/model/model_path.h"
+#include "format/model/model_timestamp.h"
+#include "format/model/model_write.h"
+
+static bool is_plain(uint8_t byte)
+{
+    return byte != '/' && byte != '\\' && byte != ':' && byte != '\0';
+}
+
+static const char *pi_path(const struct wal__model_session *session,
+                           uint32_t stream, struct wal__arena *arena)
+{
+    (void)stream;
+    return wal__model_dashed_path(session, is_plain, true, arena);
+}
+
+/* Eight hexadecimal digits. */
+static bool pi_is_id(struct wal__json_span id)
+{
+    if (id.size != 10) {
+        return false;
+    }
+    for (size_t i = 1; i < 9; i++) {
+        bool is_digit = id.data[i] >= '0' && id.data[i] <= '9';
+        if (!is_digit && (id.data[i] < 'a' || id.data[i] > 'f')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static size_t pi_make_id(const struct wal__model_writer *writer,
+                         const struct wal__model_item *item,
+                         const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE])
+{
+    (void)writer;
+    (void)item;
+    id[0] = '"';
+    for (size_t i = 0; i < 8; i++) {
+        id[1 + i] = "0123456789abcdef"[hash[0] >> (60 - 4 * i) & 0xF];
+    }
+    id[9] = '"';
+    return 10;
+}
+
+static void write_ms(struct wal__json_out *out, struct wal__json_span time)
+{
+    int64_t ms = 0;
+
+    (void)wal__model_time_read(time, &ms);
+    wal__json_out_member_int(out, "timestamp", ms);
+}
+
+static bool pi_begin(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_out *out = &writer->out;
+    const char *path = pi_path(session, 0, writer->scratch);
+
+    if (path == NULL || !wal__model_write_file(writer, path, false)) {
+        return false;
+    }
+    if (session->raw.size > 0 && session->dialect == writer->dialect) {
+        const struct wal__json_override id = {"id", session->id};
+        wal__json_out_overridden(out, session->raw, &id, 1);
+        wal__json_out_newline(out);
+        return true;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "type", "session");
+    wal__json_out_member_int(out, "version", 3);
+    wal__json_out_member(out, "id", session->id);
+    wal__model_write_time(out, "timestamp", session->time);
+    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
+    wal__json_out_optional(out, "parentSession", session->parent);
+    wal__json_out_close(out, '}');
+    wal__json_out_newline(out);
+    return true;
+}
+
+/* Opens an entry with what all of them have. */
+static void open_entry(struct wal__json_out *out, const char *type,
+                       const struct wal__model_item *item)
+{
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "type", type);
+    wal__json_out_member(out, "id", item->id);
+    wal__json_out_member(out, "parentId", wal__model_or(item->parent, "null"));
+    wal__model_write_time(out, "timestamp", item->time);
+}
+
+static void close_entry(struct wal__json_out *out)
+{
+    wal__json_out_close(out, '}');
+    wal__json_out_newline(out);
+}
+
+/* The client sends an image's bytes to its model: one that is elsewhere is
+ * told as a text. */
+static void write_image(struct wal__json_out *out,
+                        const struct wal__model_block *block)
+{
+    static const struct wal__json_span image = {(const uint8_t *)"image: ", 7};
+
+    if (block->data.size == 0) {
+        wal__json_out_member_str(out, "type", "text");
+        wal__json_out_key(out, "text");
+        wal__json_out_string_begin(out);
+        wal__json_out_string_text(out, image);
+        wal__json_out_string_json(out, wal__model_or(block->url, "\"\""));
+        wal__json_out_string_end(out);
+        wal__json_out_member(out, "walconvUrl",
+                             wal__model_or(block->url, "\"\""));
+        return;
+    }
+    wal__json_out_member_str(out, "type", "image");
+    wal__json_out_member_text(out, "data", block->data);
+    wal__json_out_member_text(out, "mimeType", block->media);
+    wal__json_out_optional(out, "url", block->url);
+}
+
+static void write_block(struct wal__json_out *out,
+                        const struct wal__model_block *block)
+{
+    if (block->kind == WAL__BLOCK_RAW) {
+        wal__json_out_compact(out, block->raw);
+        return;
+    }
+    wal__json_out_open(out, '{');
+    switch (block->kind) {
+    case WAL__BLOCK_TEXT:
+        wal__json_out_member_str(out, "type", "text");
+        wal__json_out_member(out, "text", block->text);
+        break;
+    case WAL__BLOCK_THINKING:
+        wal__content_write_thinking(out, block, "thinkingSignature");
+        break;
+    case WAL__BLOCK_TOOL_CALL:
+        wal__content_write_call(out, block, "toolCall", "arguments");
+        break;
+    case WAL__BLOCK_IMAGE:
+        write_image(out, block);
+        break;
+    case WAL__BLOCK_RAW:
+        break;
+    }
+    wal__json_out_close(out, '}');
+}
+
+static void write_content(struct wal__json_out *out,
+                          const struct wal__model_item *item)
+{
+    wal__json_out_key(out, "content");
+    wal__json_out_open(out, '[');
+    for (size_t i = 0; i < item->block_count; i++) {
+        write_block(out, &item->blocks[i]);
+    }
+    wal__json_out_close(out, ']');
+}
+
+/* A count of tokens; what is none, or cannot be one, counts nothing. */
+static int64_t token_count(struct wal__json_span number)
+{
+    int64_t count = 0;
+
+    return number.size > 0 &&
+                   wal__json_integer(number, &count) == WAL__JSON_OK &&
+                   count > 0 && count < INT64_MAX / 4
+               ? count
+               : 0;
+}
+
+static void write_usage(struct wal__json_out *out,
+                        const struct wal__model_usage *usage)
+{
+    int64_t total = token_count(usage->input) + token_count(usage->output) +
+                    token_count(usage->cache_read) +
+                    token_count(usage->cache_write);
+
+    wal__json_out_key(out, "usage");
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
+    wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
+    wal__json_out_member(out, "cacheRead",
+                         wal__model_or(usage->cache_read, "0"));
+    wal__json_out_member(out, "cacheWrite",
+                         wal__model_or(usage->cache_write, "0"));
+    wal__json_out_member_int(out, "totalTokens", total);
+    wal__json_out_key(out, "cost");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_int(out, "input", 0);
+    wal__json_out_member_int(out, "output", 0);
+    wal__json_out_member_int(out, "cacheRead", 0);
+    wal__json_out_member_int(out, "cacheWrite", 0);
+    wal__json_out_member(out, "total", wal__model_or(usage->cost, "0"));
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+}
+
+/* The interface that the provider's models are spoken to by. */
+static const char *api_name(struct wal__json_span provider)
+{
+    if (wal__model_text_is(provider, "anthropic")) {
+        return "anthropic-messages";
+    }
+    if (wal__model_text_is(provider, "openai")) {
+        return "openai-responses";
+    }
+    if (wal__model_text_is(provider, "google")) {
+        return "google-generative-ai";
+    }
+    return "openai-completions";
+}
+
+static const char *stop_name(const struct wal__model_item *item)
+{
+    switch (item->stop) {
+    case WAL__STOP_LENGTH:
+        return "length";
+    case WAL__STOP_TOOL:
+        return "toolUse";
+    case WAL__STOP_REFUSAL:
+    case WAL__STOP_ERROR:
+        return "error";
+    case WAL__STOP_ABORTED:
+        return "aborted";
+    case WAL__STOP_NONE:
+    case WAL__STOP_END:
+    case WAL__STOP_SEQUENCE:
+    case WAL__STOP_OTHER:
+        break;
+    }
+    return "stop";
+}
+
+static void write_assistant(struct wal__json_out *out,
+                            const struct wal__model_item *item)
+{
+    wal__json_out_member_str(out, "role", "assistant");
+    write_content(out, item);
+    wal__json_out_member_str(out, "api", api_name(item->provider));
+    wal__json_out_member(out, "provider",
+                         wal__model_or(item->provider, "\"unknown\""));
+    wal__json_out_member(out, "model",
+                         wal__model_or(item->model, "\"unknown\""));
+    write_usage(out, &item->usage);
+    wal__json_out_member_str(out, "stopReason", stop_name(item));
+}
+
+static void write_result(struct wal__json_out *out,
+                         const struct wal__model_item *item)
+{
+    wal__json_out_member_str(out, "role", "toolResult");
+    wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
+    wal__json_out_member(out, "toolName",
+                         wal__model_or(item->name, "\"unknown\""));
+    write_content(out, item);
+    wal__json_out_member_bool(out, "isError", item->is_error);
+}
+
+static bool is_bash(const struct wal__model_item *item)
+{
+    return item->is_meta && wal__model_text_is(item->name, "bashExecution") &&
+           item->block_count == 2 && item->blocks[0].kind == WAL__BLOCK_TEXT &&
+           item->blocks[1].kind == WAL__BLOCK_TEXT;
+}
+
+static void write_bash(struct wal__json_out *out,
+                       const struct wal__model_item *item)
+{
+    wal__json_out_member_str(out, "role", "bashExecution");
+    wal__json_out_member(out, "command", item->blocks[0].text);
+    wal__json_out_member(out, "output", item->blocks[1].text);
+    wal__json_out_member_bool(out, "cancelled", false);
+    wal__json_out_member_bool(out, "truncated", false);
+}
+
+/* A message that pi's roles have no place for. */
+static void write_custom_message(struct wal__json_out *out,
+                                 const struct wal__model_item *item)
+{
+    bool is_system = item->role == WAL__ROLE_SYSTEM;
+
+    open_entry(out, "custom_message", item);
+    wal__json_out_member(out, "customType",
+                         is_system
+                             ? wal__model_literal("\"walconv.system\"")
+                             : wal__model_or(item->name, "\"walconv.meta\""));
+    write_content(out, item);
+    wal__json_out_member_bool(out, "display", false);
+    close_entry(out);
+}
+
+static void write_message(struct wal__json_out *out,
+                          const struct wal__model_item *item)
+{
+    if (item->role == WAL__ROLE_SYSTEM || (item->is_meta && !is_bash(item))) {
+        write_custom_message(out, item);
+        return;
+    }
+    open_entry(out, "message", item);
+    wal__json_out_key(out, "message");
+    wal__json_out_open(out, '{');
+    if (item->role == WAL__ROLE_ASSISTANT) {
+        write_assistant(out, item);
+    } else if (item->role == WAL__ROLE_TOOL) {
+        write_result(out, item);
+    } else if (item->is_meta) {
+        write_bash(out, item);
+    } else {
+        wal__json_out_member_str(out, "role", "user");
+        write_content(out, item);
+    }
+    write_ms(out, item->time);
+    wal__json_out_close(out, '}');
+    close_entry(out);
+}
+
+static void write_foreign(struct wal__json_out *out,
+                          const struct wal__model_item *item)
+{
+    open_entry(out, "custom", item);
+    wal__json_out_member_str(out, "customType", "walconv.line");
+    wal__json_out_key(out, "data");
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "dialect", item->dialect->name);
+    if (item->is_off_branch) {
+        wal__json_out_member_bool(out, "aside", true);
+    }
+    wal__json_out_member(out, "line", item->data);
+    wal__json_out_close(out, '}');
+    close_entry(out);
+}
+
+static void write_line(struct wal__json_out *out,
+                       const struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    const struct wal__json_override ids[] = {
+        {"id", item->id},
+        {"parentId", wal__model_or(item->parent, "null")},
+    };
+
+    if (item->dialect != writer->dialect ||
+        !wal__model_has_entry_ids(item->data)) {
+        write_foreign(out, item);
+        return;
+    }
+    wal__json_out_overridden(out, item->data, ids, 2);
+    wal__json_out_newline(out);
+}
+
+static void write_compaction(struct wal__json_out *out,
+                             const struct wal__model_item *item)
+{
+    open_entry(out, "compaction", item);
+    wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
+    wal__json_out_member(out, "firstKeptEntryId",
+                         item->target.size > 0 ? item->target : item->id);
+    wal__json_out_member(out, "tokensBefore", wal__model_or(item->tokens, "0"));
+    close_entry(out);
+}
+
+/* An item of a kind with one or two members of its own. */
+static void write_simple_entry(struct wal__json_out *out, const char *type,
+                               const struct wal__model_item *item,
+                               const char *key, struct wal__json_span value,
+                               const char *other_key,
+                               struct wal__json_span other)
+{
+    open_entry(out, type, item);
+    wal__json_out_optional(out, key, value);
+    wal__json_out_optional(out, other_key, other);
+    close_entry(out);
+}
+
+static void write_item(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    switch (item->kind) {
+    case WAL__ITEM_HEADER:
+    case WAL__ITEM_HEAD:
+        break;
+    case WAL__ITEM_MESSAGE:
+        write_message(out, item);
+        break;
+    case WAL__ITEM_MODEL_CHANGE:
+        write_simple_entry(out, "model_change", item, "provider",
+                           wal__model_or(item->provider, "\"unknown\""),
+                           "modelId",
+                           wal__model_or(item->model, "\"unknown\""));
+        break;
+    case WAL__ITEM_THINKING_LEVEL:
+        write_simple_entry(out, "thinking_level_change", item, "thinkingLevel",
+                           wal__model_or(item->text, "\"off\""), "",
+                           item->target);
+        break;
+    case WAL__ITEM_COMPACTION:
+        write_compaction(out, item);
+        break;
+    case WAL__ITEM_BRANCH_SUMMARY:
+        write_simple_entry(out, "branch_summary", item, "fromId",
+                           wal__model_or(item->target, "\"root\""), "summary",
+                           wal__model_or(item->text, "\"\""));
+        break;
+    case WAL__ITEM_LABEL:
+        write_simple_entry(out, "label", item, "targetId", item->target,
+                           "label", item->text);
+        break;
+    case WAL__ITEM_TITLE:
+        write_simple_entry(out, "session_info", item, "name",
+                           wal__model_or(item->text, "\"\""), "", item->target);
+        break;
+    case WAL__ITEM_CUSTOM:
+        write_simple_entry(out, "custom", item, "customType",
+                           wal__model_or(item->name, "\"custom\""), "data",
+                           item->data);
+        break;
+    case WAL__ITEM_LINE:
+        write_line(out, writer, item);
+        break;
+    }
+}
+
+static bool pi_item(struct wal__model_writer *writer,
+                    const struct wal__model_item *item)
+{
+    if (item->raw.size > 0) {
+        wal__json_out_value(&writer->out, item->raw);
+        wal__json_out_newline(&writer->out);
+    } else {
+        write_item(writer, item);
+    }
+    return true;
+}
+
+static bool pi_end(struct wal__model_writer *writer)
+{
+    (void)writer;
+    return true;
+}
+
+/* The leaf is the last line, so one is put under the head. */
+static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
+{
+    struct wal__model_item item = {.parent = id, .time = writer->session->time};
+
+    item.id = wal__model_literal("\"walconv.head\"");
+    if (!wal__model_derive_id(writer, &item, writer->items, &item.id)) {
+        return false;
+    }
+    open_entry(&writer->out, "custom", &item);
+    wal__json_out_member_str(&writer->out, "customType", "walconv.head");
+    close_entry(&writer->out);
+    return true;
+}
+
+const struct wal__dialect_write_ops wal__pi_write_ops = {
+    .carries =
+        WAL__CARRIES(BRANCHES) | WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+        WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+        WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+        WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_NAMES) |
+        WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) |
+        WAL__CARRIES(PROVIDERS) | WAL__CARRIES(USAGE) | WAL__CARRIES(COSTS) |
+        WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(MODEL_CHANGES) |
+        WAL__CARRIES(THINKING_LEVELS) | WAL__CARRIES(COMPACTIONS) |
+        WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
+        WAL__CARRIES(SUMMARIES) | WAL__CARRIES(SUMMARY_SOURCES) |
+        WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) | WAL__CARRIES(CUSTOM) |
+        WAL__CARRIES(META) | WAL__CARRIES(META_NAMES) | WAL__CARRIES(LINES) |
+        WAL__CARRIES(PARENTS),
+    .merges_parts = true,
+    .path = pi_path,
+    .is_id = pi_is_id,
+    .make_id = pi_make_id,
+    .ids_may_collide = true,
+    .begin = pi_begin,
+    .item = pi_item,
+    .end = pi_end,
+    .head = pi_head,
+};

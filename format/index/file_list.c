@@ -1,0 +1,206 @@
+/*
+ * file_list.c - the list of files of a checkpoint to bytes and back (SPEC.md
+ * 2.21).
+ *
+ * Invariant: a decoder accepts a record only when its path is plain, stands
+ * behind the one before and lies inside the bytes. Threads: any.
+ */
+#include "format/index/file_list.h"
+
+#include "format/bytes/bytes.h"
+#include "format/segment/record_text.h"
+
+enum {
+    LIST_MAGIC = 0,
+    LIST_VERSION = 8,
+    LIST_COUNT = 12,
+    LIST_BOOT = 16,
+    LIST_HEAD = 32
+};
+
+WAL__FOLLOWS(LIST_VERSION, LIST_MAGIC, 8);
+WAL__FOLLOWS(LIST_COUNT, LIST_VERSION, 4);
+WAL__FOLLOWS(LIST_BOOT, LIST_COUNT, 4);
+WAL__FOLLOWS(LIST_HEAD, LIST_BOOT, WAL__FILE_BOOT_SIZE);
+
+enum {
+    FILE_KIND = 0,
+    FILE_FLAGS = 1,
+    FILE_PATH_SIZE = 2,
+    FILE_MODE = 4,
+    FILE_SIZE = 8,
+    FILE_MTIME = 16,
+    FILE_CTIME = 24,
+    FILE_INODE = 32,
+    FILE_DEVICE = 40,
+    FILE_DIGEST = 48,
+    FILE_PATH = 80
+};
+
+WAL__FOLLOWS(FILE_FLAGS, FILE_KIND, 1);
+WAL__FOLLOWS(FILE_PATH_SIZE, FILE_FLAGS, 1);
+WAL__FOLLOWS(FILE_MODE, FILE_PATH_SIZE, 2);
+WAL__FOLLOWS(FILE_SIZE, FILE_MODE, 4);
+WAL__FOLLOWS(FILE_MTIME, FILE_SIZE, 8);
+WAL__FOLLOWS(FILE_CTIME, FILE_MTIME, 8);
+WAL__FOLLOWS(FILE_INODE, FILE_CTIME, 8);
+WAL__FOLLOWS(FILE_DEVICE, FILE_INODE, 8);
+WAL__FOLLOWS(FILE_DIGEST, FILE_DEVICE, 8);
+WAL__FOLLOWS(FILE_PATH, FILE_DIGEST, WAL__DIGEST_SIZE);
+
+enum {
+    VERSION = 1,
+    FLAGS = WAL__FILE_RACY | WAL__FILE_FRESH,
+    MODE_MAX = 07777
+};
+
+static const uint8_t magic[8] = {'A', 'G', 'W', 'A', 'L', 'F', 'I', 'L'};
+
+size_t wal__file_list_head_size(void)
+{
+    return LIST_HEAD;
+}
+
+size_t wal__file_record_size(const struct wal__file_record *file)
+{
+    return FILE_PATH + file->path.size;
+}
+
+void wal__file_list_encode_head(uint32_t count,
+                                const uint8_t boot[WAL__FILE_BOOT_SIZE],
+                                uint8_t *out)
+{
+    memcpy(out + LIST_MAGIC, magic, sizeof(magic));
+    wal__put32(out + LIST_VERSION, VERSION);
+    wal__put32(out + LIST_COUNT, count);
+    memcpy(out + LIST_BOOT, boot, WAL__FILE_BOOT_SIZE);
+}
+
+void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out)
+{
+    out[FILE_KIND] = file->kind;
+    out[FILE_FLAGS] = file->flags;
+    wal__put16(out + FILE_PATH_SIZE, (uint16_t)file->path.size);
+    wal__put32(out + FILE_MODE, file->mode);
+    wal__put64(out + FILE_SIZE, file->size);
+    wal__put64(out + FILE_MTIME, (uint64_t)file->mtime_ns);
+    wal__put64(out + FILE_CTIME, (uint64_t)file->ctime_ns);
+    wal__put64(out + FILE_INODE, file->inode);
+    wal__put64(out + FILE_DEVICE, file->device);
+    memcpy(out + FILE_DIGEST, file->digest.bytes, WAL__DIGEST_SIZE);
+    wal__put_text(out + FILE_PATH, file->path);
+}
+
+enum wal__fmt wal__file_list_decode(struct wal__span bytes,
+                                    struct wal__file_list *list)
+{
+    struct wal__file_list read = {0};
+
+    if (bytes.size < LIST_HEAD) {
+        return WAL__FMT_SHORT;
+    }
+    if (memcmp(bytes.data + LIST_MAGIC, magic, sizeof(magic)) != 0) {
+        return WAL__FMT_MAGIC;
+    }
+    if (wal__get32(bytes.data + LIST_VERSION) != VERSION) {
+        return WAL__FMT_VERSION;
+    }
+    read.count = wal__get32(bytes.data + LIST_COUNT);
+    read.remaining = read.count;
+    memcpy(read.boot, bytes.data + LIST_BOOT, WAL__FILE_BOOT_SIZE);
+    read.rest.data = bytes.data + LIST_HEAD;
+    read.rest.size = bytes.size - LIST_HEAD;
+    /* A path has a byte at least. */
+    if (read.count > WAL__FILES_MAX ||
+        read.rest.size / (FILE_PATH + 1) < read.count ||
+        (read.count == 0 && read.rest.size > 0)) {
+        return WAL__FMT_FIELD;
+    }
+    *list = read;
+    return WAL__FMT_OK;
+}
+
+/* An absent file has nothing but its path. */
+static bool is_zero(const uint8_t *record)
+{
+    static const uint8_t zeros[FILE_PATH];
+
+    return record[FILE_FLAGS] == 0 &&
+           memcmp(record + FILE_MODE, zeros, FILE_PATH - FILE_MODE) == 0;
+}
+
+static bool is_after(struct wal__span path, struct wal__span last)
+{
+    size_t size = path.size < last.size ? path.size : last.size;
+    int order = size == 0 ? 0 : memcmp(path.data, last.data, size);
+
+    return order > 0 || (order == 0 && path.size > last.size);
+}
+
+enum wal__fmt wal__file_list_next(struct wal__file_list *list,
+                                  struct wal__file_record *file)
+{
+    const uint8_t *at = list->rest.data;
+    struct wal__file_record read = {0};
+    size_t size;
+
+    if (list->rest.size < FILE_PATH) {
+        return WAL__FMT_SHORT;
+    }
+    read.kind = at[FILE_KIND];
+    read.flags = at[FILE_FLAGS];
+    read.path.data = at + FILE_PATH;
+    read.path.size = wal__get16(at + FILE_PATH_SIZE);
+    read.mode = wal__get32(at + FILE_MODE);
+    read.size = wal__get64(at + FILE_SIZE);
+    read.mtime_ns = (int64_t)wal__get64(at + FILE_MTIME);
+    read.ctime_ns = (int64_t)wal__get64(at + FILE_CTIME);
+    read.inode = wal__get64(at + FILE_INODE);
+    read.device = wal__get64(at + FILE_DEVICE);
+    memcpy(read.digest.bytes, at + FILE_DIGEST, WAL__DIGEST_SIZE);
+    size = wal__file_record_size(&read);
+    if (size > list->rest.size) {
+        return WAL__FMT_SHORT;
+    }
+    if (read.kind > WAL__FILE_SYMLINK || (read.flags & ~(uint32_t)FLAGS) != 0 ||
+        read.mode > MODE_MAX ||
+        (read.kind == WAL__FILE_ABSENT && !is_zero(at)) ||
+        !wal__file_path_is_normalized(read.path) ||
+        !is_after(read.path, list->last_path) ||
+        (list->remaining == 1 && size != list->rest.size)) {
+        return WAL__FMT_FIELD;
+    }
+    list->rest.data += size;
+    list->rest.size -= size;
+    list->last_path = read.path;
+    list->remaining--;
+    *file = read;
+    return WAL__FMT_OK;
+}
+
+/* An empty part, . or .. */
+static bool is_normal_component(const uint8_t *part, size_t size)
+{
+    return size > 2 || (size == 2 && (part[0] != '.' || part[1] != '.')) ||
+           (size == 1 && part[0] != '.');
+}
+
+bool wal__file_path_is_normalized(struct wal__span path)
+{
+    size_t begin = 0;
+
+    if (path.size == 0 || path.size > WAL__FILE_PATH_MAX ||
+        memchr(path.data, 0, path.size) != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i <= path.size; i++) {
+        if (i < path.size && path.data[i] != '/') {
+            continue;
+        }
+        if (!is_normal_component(path.data + begin, i - begin)) {
+            return false;
+        }
+        begin = i + 1;
+    }
+    return true;
+}

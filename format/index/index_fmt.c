@@ -1,0 +1,488 @@
+/*
+ * index_fmt.c - summaries, postings, the segment index and the catalogue's
+ * header to bytes and back (SPEC.md 2.12, 2.13).
+ *
+ * Invariant: every span handed out lies inside the bytes given, and every
+ * count is bounded by them, whatever the checksums said. Threads: any.
+ */
+#include "format/index/index_fmt.h"
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+#include "format/segment/record_text.h"
+#include "format/segment/segment_fmt.h"
+
+enum {
+    SUMMARY_NUMBER = 0,
+    SUMMARY_FLAGS = 4,
+    SUMMARY_ID_HASH = 8,
+    SUMMARY_SESSION_POSITION = 16,
+    SUMMARY_FORK_SEQUENCE = 24,
+    SUMMARY_FORK_OWNER = 32,
+    SUMMARY_DEPTH = 36,
+    SUMMARY_CREATED = 40,
+    SUMMARY_UPDATED = 48,
+    SUMMARY_LAST_SEQUENCE = 56,
+    SUMMARY_ENTRIES = 64,
+    SUMMARY_INHERITED = 72,
+    SUMMARY_BYTES = 80,
+    SUMMARY_HEAD_SEQUENCE = 88,
+    SUMMARY_SEGMENT = 96,
+    SUMMARY_FIRST_POSTING = 104,
+    SUMMARY_POSTING_COUNT = 108,
+    SUMMARY_TEXT_OFFSET = 112,
+    SUMMARY_ID_SIZE = 116,
+    SUMMARY_HEAD_SIZE = 117,
+    SUMMARY_PARENT_SIZE = 118,
+    SUMMARY_FIRST_SIZE = 119,
+    SUMMARY_CWD_SIZE = 120,
+    SUMMARY_PROJECT_SIZE = 122,
+    SUMMARY_TITLE_SIZE = 124,
+    SUMMARY_SOURCE_SIZE = 126,
+    SUMMARY_FIRST_SEQUENCE = 128,
+    SUMMARY_FORK_RECORD = 136,
+    SUMMARY_FIRST_OWNER = 144,
+    SUMMARY_FORK_SOURCE = 148,
+    SUMMARY_DOCUMENTS = 152,
+    SUMMARY_SCHEMA_VERSION = 156
+};
+
+WAL__FOLLOWS(SUMMARY_FLAGS, SUMMARY_NUMBER, 4);
+WAL__FOLLOWS(SUMMARY_ID_HASH, SUMMARY_FLAGS, 4);
+WAL__FOLLOWS(SUMMARY_SESSION_POSITION, SUMMARY_ID_HASH, 8);
+WAL__FOLLOWS(SUMMARY_FORK_SEQUENCE, SUMMARY_SESSION_POSITION, 8);
+WAL__FOLLOWS(SUMMARY_FORK_OWNER, SUMMARY_FORK_SEQUENCE, 8);
+WAL__FOLLOWS(SUMMARY_DEPTH, SUMMARY_FORK_OWNER, 4);
+WAL__FOLLOWS(SUMMARY_CREATED, SUMMARY_DEPTH, 4);
+WAL__FOLLOWS(SUMMARY_UPDATED, SUMMARY_CREATED, 8);
+WAL__FOLLOWS(SUMMARY_LAST_SEQUENCE, SUMMARY_UPDATED, 8);
+WAL__FOLLOWS(SUMMARY_ENTRIES, SUMMARY_LAST_SEQUENCE, 8);
+WAL__FOLLOWS(SUMMARY_INHERITED, SUMMARY_ENTRIES, 8);
+WAL__FOLLOWS(SUMMARY_BYTES, SUMMARY_INHERITED, 8);
+WAL__FOLLOWS(SUMMARY_HEAD_SEQUENCE, SUMMARY_BYTES, 8);
+WAL__FOLLOWS(SUMMARY_SEGMENT, SUMMARY_HEAD_SEQUENCE, 8);
+WAL__FOLLOWS(SUMMARY_FIRST_POSTING, SUMMARY_SEGMENT, 8);
+WAL__FOLLOWS(SUMMARY_POSTING_COUNT, SUMMARY_FIRST_POSTING, 4);
+WAL__FOLLOWS(SUMMARY_TEXT_OFFSET, SUMMARY_POSTING_COUNT, 4);
+WAL__FOLLOWS(SUMMARY_ID_SIZE, SUMMARY_TEXT_OFFSET, 4);
+WAL__FOLLOWS(SUMMARY_HEAD_SIZE, SUMMARY_ID_SIZE, 1);
+WAL__FOLLOWS(SUMMARY_PARENT_SIZE, SUMMARY_HEAD_SIZE, 1);
+WAL__FOLLOWS(SUMMARY_FIRST_SIZE, SUMMARY_PARENT_SIZE, 1);
+WAL__FOLLOWS(SUMMARY_CWD_SIZE, SUMMARY_FIRST_SIZE, 1);
+WAL__FOLLOWS(SUMMARY_PROJECT_SIZE, SUMMARY_CWD_SIZE, 2);
+WAL__FOLLOWS(SUMMARY_TITLE_SIZE, SUMMARY_PROJECT_SIZE, 2);
+WAL__FOLLOWS(SUMMARY_SOURCE_SIZE, SUMMARY_TITLE_SIZE, 2);
+WAL__FOLLOWS(SUMMARY_FIRST_SEQUENCE, SUMMARY_SOURCE_SIZE, 2);
+WAL__FOLLOWS(SUMMARY_FORK_RECORD, SUMMARY_FIRST_SEQUENCE, 8);
+WAL__FOLLOWS(SUMMARY_FIRST_OWNER, SUMMARY_FORK_RECORD, 8);
+WAL__FOLLOWS(SUMMARY_FORK_SOURCE, SUMMARY_FIRST_OWNER, 4);
+WAL__FOLLOWS(SUMMARY_DOCUMENTS, SUMMARY_FORK_SOURCE, 4);
+WAL__FOLLOWS(SUMMARY_SCHEMA_VERSION, SUMMARY_DOCUMENTS, 4);
+WAL__FOLLOWS((int)WAL__SUMMARY_SIZE, (int)SUMMARY_SCHEMA_VERSION, 4);
+static_assert((int)WAL__SUMMARY_TEXT_MAX == 3 * WAL__ID_MAX +
+                                                4 * WAL__TEXT_MAX +
+                                                (int)WAL__SUMMARY_FIRST_MAX,
+              "three ids, four texts and the first text");
+
+enum {
+    POSTING_OFFSET = 0,
+    POSTING_TYPE = 4,
+    POSTING_FLAGS = 5,
+    POSTING_STREAM = 6,
+    POSTING_KIND = 7,
+    POSTING_SEQUENCE = 8,
+    POSTING_PARENT = 16,
+    POSTING_ID_HASH = 24
+};
+
+WAL__FOLLOWS(POSTING_TYPE, POSTING_OFFSET, 4);
+WAL__FOLLOWS(POSTING_FLAGS, POSTING_TYPE, 1);
+WAL__FOLLOWS(POSTING_STREAM, POSTING_FLAGS, 1);
+WAL__FOLLOWS(POSTING_KIND, POSTING_STREAM, 1);
+WAL__FOLLOWS(POSTING_SEQUENCE, POSTING_KIND, 1);
+WAL__FOLLOWS(POSTING_PARENT, POSTING_SEQUENCE, 8);
+WAL__FOLLOWS(POSTING_ID_HASH, POSTING_PARENT, 8);
+WAL__FOLLOWS((int)WAL__POSTING_SIZE, (int)POSTING_ID_HASH, 8);
+
+enum {
+    INDEX_MAGIC = 0,
+    INDEX_VERSION = 8,
+    INDEX_SESSION_COUNT = 12,
+    INDEX_POSTING_COUNT = 16,
+    INDEX_TEXT_SIZE = 20,
+    INDEX_ID = 24,
+    INDEX_STREAM_END = 32,
+    INDEX_FIRST_SEQUENCE = 40,
+    INDEX_LAST_SEQUENCE = 48,
+    INDEX_CHAIN = 56,
+    INDEX_COMMIT_OFFSET = 60,
+    INDEX_EPOCH = 64,
+    INDEX_LAST_SESSION = 72,
+    INDEX_FLAGS = 76,
+    INDEX_UUID = 80,
+    INDEX_ZERO = 96,
+    INDEX_BODY_CRC = 104,
+    INDEX_CRC = 108
+};
+
+WAL__FOLLOWS(INDEX_VERSION, INDEX_MAGIC, 8);
+WAL__FOLLOWS(INDEX_SESSION_COUNT, INDEX_VERSION, 4);
+WAL__FOLLOWS(INDEX_POSTING_COUNT, INDEX_SESSION_COUNT, 4);
+WAL__FOLLOWS(INDEX_TEXT_SIZE, INDEX_POSTING_COUNT, 4);
+WAL__FOLLOWS(INDEX_ID, INDEX_TEXT_SIZE, 4);
+WAL__FOLLOWS(INDEX_STREAM_END, INDEX_ID, 8);
+WAL__FOLLOWS(INDEX_FIRST_SEQUENCE, INDEX_STREAM_END, 8);
+WAL__FOLLOWS(INDEX_LAST_SEQUENCE, INDEX_FIRST_SEQUENCE, 8);
+WAL__FOLLOWS(INDEX_CHAIN, INDEX_LAST_SEQUENCE, 8);
+WAL__FOLLOWS(INDEX_COMMIT_OFFSET, INDEX_CHAIN, 4);
+WAL__FOLLOWS(INDEX_EPOCH, INDEX_COMMIT_OFFSET, 4);
+WAL__FOLLOWS(INDEX_LAST_SESSION, INDEX_EPOCH, 8);
+WAL__FOLLOWS(INDEX_FLAGS, INDEX_LAST_SESSION, 4);
+WAL__FOLLOWS(INDEX_UUID, INDEX_FLAGS, 4);
+WAL__FOLLOWS(INDEX_ZERO, INDEX_UUID, 16);
+WAL__FOLLOWS(INDEX_BODY_CRC, INDEX_ZERO, 8);
+WAL__FOLLOWS(INDEX_CRC, INDEX_BODY_CRC, 4);
+WAL__FOLLOWS((int)WAL__INDEX_HEADER_SIZE, (int)INDEX_CRC, 4);
+
+enum {
+    MAGIC_SIZE = 8,
+    UUID_SIZE = 16,
+    INDEX_FORMAT_VERSION = 2,
+    SUMMARY_FLAGS_KNOWN =
+        WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED | WAL__SUMMARY_DELETED,
+    POSTING_COUNT_MAX = WAL__SEGMENT_MAX / WAL__FRAME_SIZE
+};
+
+static const uint8_t index_magic[MAGIC_SIZE] = "AGWALIDX";
+
+size_t wal__summary_text_size(const struct wal__summary *summary)
+{
+    return summary->id.size + summary->head_id.size + summary->parent_id.size +
+           summary->cwd.size + summary->project.size + summary->title.size +
+           summary->source.size + summary->first_text.size;
+}
+
+bool wal__summary_is_valid(const struct wal__summary *summary)
+{
+    return summary->number > 0 &&
+           (summary->flags & ~(uint32_t)SUMMARY_FLAGS_KNOWN) == 0 &&
+           summary->id.size >= 1 && summary->id.size <= WAL__ID_MAX &&
+           summary->head_id.size <= WAL__ID_MAX &&
+           summary->parent_id.size <= WAL__ID_MAX &&
+           summary->cwd.size <= WAL__TEXT_MAX &&
+           summary->project.size <= WAL__TEXT_MAX &&
+           summary->title.size <= WAL__TEXT_MAX &&
+           summary->source.size <= WAL__TEXT_MAX &&
+           summary->first_text.size <= WAL__SUMMARY_FIRST_MAX;
+}
+
+static void put_texts(const struct wal__summary *summary, uint8_t *text)
+{
+    text = wal__put_text(text, summary->id);
+    text = wal__put_text(text, summary->head_id);
+    text = wal__put_text(text, summary->parent_id);
+    text = wal__put_text(text, summary->cwd);
+    text = wal__put_text(text, summary->project);
+    text = wal__put_text(text, summary->title);
+    text = wal__put_text(text, summary->source);
+    (void)wal__put_text(text, summary->first_text);
+}
+
+static void put_text_sizes(const struct wal__summary *summary, uint8_t *out)
+{
+    out[SUMMARY_ID_SIZE] = (uint8_t)summary->id.size;
+    out[SUMMARY_HEAD_SIZE] = (uint8_t)summary->head_id.size;
+    out[SUMMARY_PARENT_SIZE] = (uint8_t)summary->parent_id.size;
+    out[SUMMARY_FIRST_SIZE] = (uint8_t)summary->first_text.size;
+    wal__put16(out + SUMMARY_CWD_SIZE, (uint16_t)summary->cwd.size);
+    wal__put16(out + SUMMARY_PROJECT_SIZE, (uint16_t)summary->project.size);
+    wal__put16(out + SUMMARY_TITLE_SIZE, (uint16_t)summary->title.size);
+    wal__put16(out + SUMMARY_SOURCE_SIZE, (uint16_t)summary->source.size);
+}
+
+void wal__summary_encode(const struct wal__summary *summary,
+                         uint32_t text_offset, uint8_t *out, uint8_t *text)
+{
+    wal__put32(out + SUMMARY_NUMBER, summary->number);
+    wal__put32(out + SUMMARY_FLAGS, summary->flags);
+    wal__put64(out + SUMMARY_ID_HASH, summary->id_hash);
+    wal__put64(out + SUMMARY_SESSION_POSITION, summary->session_position);
+    wal__put64(out + SUMMARY_FORK_SEQUENCE, summary->fork_sequence);
+    wal__put32(out + SUMMARY_FORK_OWNER, summary->fork_owner);
+    wal__put32(out + SUMMARY_DEPTH, summary->depth);
+    wal__put64(out + SUMMARY_CREATED, (uint64_t)summary->created_ms);
+    wal__put64(out + SUMMARY_UPDATED, (uint64_t)summary->updated_ms);
+    wal__put64(out + SUMMARY_LAST_SEQUENCE, summary->last_sequence);
+    wal__put64(out + SUMMARY_ENTRIES, summary->entries);
+    wal__put64(out + SUMMARY_INHERITED, summary->inherited);
+    wal__put64(out + SUMMARY_BYTES, summary->bytes);
+    wal__put64(out + SUMMARY_HEAD_SEQUENCE, summary->head_sequence);
+    wal__put64(out + SUMMARY_SEGMENT, summary->segment);
+    wal__put32(out + SUMMARY_FIRST_POSTING, summary->first_posting);
+    wal__put32(out + SUMMARY_POSTING_COUNT, summary->posting_count);
+    wal__put32(out + SUMMARY_TEXT_OFFSET, text_offset);
+    wal__put64(out + SUMMARY_FIRST_SEQUENCE, summary->first_sequence);
+    wal__put64(out + SUMMARY_FORK_RECORD, summary->fork_record);
+    wal__put32(out + SUMMARY_FIRST_OWNER, summary->first_owner);
+    wal__put32(out + SUMMARY_FORK_SOURCE, summary->fork_source);
+    wal__put32(out + SUMMARY_DOCUMENTS, summary->documents);
+    wal__put32(out + SUMMARY_SCHEMA_VERSION, summary->schema_version);
+    put_text_sizes(summary, out);
+    put_texts(summary, text);
+}
+
+static void get_numbers(const uint8_t *at, struct wal__summary *summary)
+{
+    summary->number = wal__get32(at + SUMMARY_NUMBER);
+    summary->flags = wal__get32(at + SUMMARY_FLAGS);
+    summary->id_hash = wal__get64(at + SUMMARY_ID_HASH);
+    summary->session_position = wal__get64(at + SUMMARY_SESSION_POSITION);
+    summary->fork_sequence = wal__get64(at + SUMMARY_FORK_SEQUENCE);
+    summary->fork_owner = wal__get32(at + SUMMARY_FORK_OWNER);
+    summary->depth = wal__get32(at + SUMMARY_DEPTH);
+    summary->created_ms = (int64_t)wal__get64(at + SUMMARY_CREATED);
+    summary->updated_ms = (int64_t)wal__get64(at + SUMMARY_UPDATED);
+    summary->last_sequence = wal__get64(at + SUMMARY_LAST_SEQUENCE);
+    summary->entries = wal__get64(at + SUMMARY_ENTRIES);
+    summary->inherited = wal__get64(at + SUMMARY_INHERITED);
+    summary->bytes = wal__get64(at + SUMMARY_BYTES);
+    summary->head_sequence = wal__get64(at + SUMMARY_HEAD_SEQUENCE);
+    summary->segment = wal__get64(at + SUMMARY_SEGMENT);
+    summary->first_posting = wal__get32(at + SUMMARY_FIRST_POSTING);
+    summary->posting_count = wal__get32(at + SUMMARY_POSTING_COUNT);
+    summary->first_sequence = wal__get64(at + SUMMARY_FIRST_SEQUENCE);
+    summary->fork_record = wal__get64(at + SUMMARY_FORK_RECORD);
+    summary->first_owner = wal__get32(at + SUMMARY_FIRST_OWNER);
+    summary->fork_source = wal__get32(at + SUMMARY_FORK_SOURCE);
+    summary->documents = wal__get32(at + SUMMARY_DOCUMENTS);
+    summary->schema_version = wal__get32(at + SUMMARY_SCHEMA_VERSION);
+}
+
+static void get_texts(const uint8_t *at, const uint8_t *text,
+                      struct wal__summary *summary)
+{
+    /* A copy, since mapped bytes may change between two looks at them. */
+    uint8_t sizes[SUMMARY_FIRST_SEQUENCE - SUMMARY_ID_SIZE];
+    const uint8_t *wide = sizes + (SUMMARY_CWD_SIZE - SUMMARY_ID_SIZE);
+
+    memcpy(sizes, at + SUMMARY_ID_SIZE, sizeof(sizes));
+    summary->id = wal__get_text(&text, sizes[0]);
+    summary->head_id = wal__get_text(&text, sizes[1]);
+    summary->parent_id = wal__get_text(&text, sizes[2]);
+    summary->cwd = wal__get_text(&text, wal__get16(wide));
+    summary->project = wal__get_text(&text, wal__get16(wide + 2));
+    summary->title = wal__get_text(&text, wal__get16(wide + 4));
+    summary->source = wal__get_text(&text, wal__get16(wide + 6));
+    summary->first_text = wal__get_text(&text, sizes[3]);
+}
+
+enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
+                                  struct wal__summary *summary)
+{
+    uint32_t offset = wal__get32(at + SUMMARY_TEXT_OFFSET);
+
+    if (offset >= texts.size) {
+        return WAL__FMT_FIELD;
+    }
+    get_numbers(at, summary);
+    get_texts(at, texts.data + offset, summary);
+    return wal__summary_text_size(summary) <= texts.size - offset &&
+                   wal__summary_is_valid(summary)
+               ? WAL__FMT_OK
+               : WAL__FMT_FIELD;
+}
+
+uint32_t wal__summary_number(const uint8_t *at)
+{
+    return wal__get32(at + SUMMARY_NUMBER);
+}
+
+uint64_t wal__summary_id_hash(const uint8_t *at)
+{
+    return wal__get64(at + SUMMARY_ID_HASH);
+}
+
+uint32_t wal__summary_text_offset(const uint8_t *at)
+{
+    return wal__get32(at + SUMMARY_TEXT_OFFSET);
+}
+
+void wal__posting_encode(const struct wal__posting *posting, uint8_t *out)
+{
+    wal__put32(out + POSTING_OFFSET, posting->offset);
+    out[POSTING_TYPE] = posting->type;
+    out[POSTING_FLAGS] = posting->flags;
+    out[POSTING_STREAM] = posting->stream;
+    out[POSTING_KIND] = posting->kind;
+    wal__put64(out + POSTING_SEQUENCE, posting->sequence);
+    wal__put64(out + POSTING_PARENT, posting->parent);
+    wal__put64(out + POSTING_ID_HASH, posting->id_hash);
+}
+
+void wal__posting_decode(const uint8_t *at, struct wal__posting *posting)
+{
+    posting->offset = wal__get32(at + POSTING_OFFSET);
+    posting->type = at[POSTING_TYPE];
+    posting->flags = at[POSTING_FLAGS];
+    posting->stream = at[POSTING_STREAM];
+    posting->kind = at[POSTING_KIND];
+    posting->sequence = wal__get64(at + POSTING_SEQUENCE);
+    posting->parent = wal__get64(at + POSTING_PARENT);
+    posting->id_hash = wal__get64(at + POSTING_ID_HASH);
+}
+
+uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count,
+                         uint64_t text_size)
+{
+    return WAL__INDEX_HEADER_SIZE +
+           (uint64_t)session_count * WAL__SUMMARY_SIZE +
+           (uint64_t)posting_count * WAL__POSTING_SIZE + text_size;
+}
+
+static uint64_t index_size(const struct wal__index_header *header)
+{
+    return wal__index_size(header->session_count, header->posting_count,
+                           header->text_size);
+}
+
+void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
+{
+    size_t body_size = index_size(header) - WAL__INDEX_HEADER_SIZE;
+
+    memset(out, 0, WAL__INDEX_HEADER_SIZE);
+    memcpy(out + INDEX_MAGIC, index_magic, MAGIC_SIZE);
+    wal__put32(out + INDEX_VERSION, INDEX_FORMAT_VERSION);
+    wal__put32(out + INDEX_SESSION_COUNT, header->session_count);
+    wal__put32(out + INDEX_POSTING_COUNT, header->posting_count);
+    wal__put32(out + INDEX_TEXT_SIZE, header->text_size);
+    wal__put64(out + INDEX_ID, header->id);
+    wal__put64(out + INDEX_STREAM_END, header->end);
+    wal__put64(out + INDEX_FIRST_SEQUENCE, header->first_sequence);
+    wal__put64(out + INDEX_LAST_SEQUENCE, header->last_sequence);
+    wal__put32(out + INDEX_CHAIN, header->chain);
+    wal__put32(out + INDEX_COMMIT_OFFSET, header->commit_offset);
+    wal__put64(out + INDEX_EPOCH, header->epoch);
+    wal__put32(out + INDEX_LAST_SESSION, header->last_session);
+    memcpy(out + INDEX_UUID, header->uuid, UUID_SIZE);
+    wal__put32(out + INDEX_BODY_CRC,
+               wal__crc32(0, out + WAL__INDEX_HEADER_SIZE, body_size));
+    wal__put32(out + INDEX_CRC, wal__crc32(0, out, INDEX_CRC));
+}
+
+static void get_index_header(const uint8_t *at,
+                             struct wal__index_header *header)
+{
+    header->session_count = wal__get32(at + INDEX_SESSION_COUNT);
+    header->posting_count = wal__get32(at + INDEX_POSTING_COUNT);
+    header->text_size = wal__get32(at + INDEX_TEXT_SIZE);
+    header->id = wal__get64(at + INDEX_ID);
+    header->end = wal__get64(at + INDEX_STREAM_END);
+    header->first_sequence = wal__get64(at + INDEX_FIRST_SEQUENCE);
+    header->last_sequence = wal__get64(at + INDEX_LAST_SEQUENCE);
+    header->chain = wal__get32(at + INDEX_CHAIN);
+    header->commit_offset = wal__get32(at + INDEX_COMMIT_OFFSET);
+    header->epoch = wal__get64(at + INDEX_EPOCH);
+    header->last_session = wal__get32(at + INDEX_LAST_SESSION);
+    memcpy(header->uuid, at + INDEX_UUID, UUID_SIZE);
+}
+
+/* The header's own checks; `at` holds WAL__INDEX_HEADER_SIZE bytes. */
+static enum wal__fmt decode_index_header(const uint8_t *at,
+                                         struct wal__index_header *header)
+{
+    if (memcmp(at + INDEX_MAGIC, index_magic, MAGIC_SIZE) != 0) {
+        return WAL__FMT_MAGIC;
+    }
+    if (wal__crc32(0, at, INDEX_CRC) != wal__get32(at + INDEX_CRC)) {
+        return WAL__FMT_HEADER_CRC;
+    }
+    if (wal__get32(at + INDEX_VERSION) != INDEX_FORMAT_VERSION) {
+        return WAL__FMT_VERSION;
+    }
+    get_index_header(at, header);
+    if (wal__get32(at + INDEX_FLAGS) != 0 || wal__get64(at + INDEX_ZERO) != 0 ||
+        header->session_count > header->posting_count ||
+        header->posting_count > POSTING_COUNT_MAX ||
+        header->commit_offset >= header->end) {
+        return WAL__FMT_FIELD;
+    }
+    return WAL__FMT_OK;
+}
+
+enum wal__fmt wal__index_decode(struct wal__span bytes,
+                                struct wal__index *index)
+{
+    uint8_t copy[WAL__INDEX_HEADER_SIZE];
+    struct wal__index read;
+    enum wal__fmt fmt;
+
+    if (bytes.size < WAL__INDEX_HEADER_SIZE) {
+        return WAL__FMT_SHORT;
+    }
+    memcpy(copy, bytes.data, sizeof(copy));
+    fmt = decode_index_header(copy, &read.header);
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    if (index_size(&read.header) != bytes.size) {
+        return bytes.size < index_size(&read.header) ? WAL__FMT_SHORT
+                                                     : WAL__FMT_FIELD;
+    }
+    read.summaries = bytes.data + WAL__INDEX_HEADER_SIZE;
+    if (wal__crc32(0, read.summaries, bytes.size - WAL__INDEX_HEADER_SIZE) !=
+        wal__get32(copy + INDEX_BODY_CRC)) {
+        return WAL__FMT_DATA_CRC;
+    }
+    read.postings =
+        read.summaries + (size_t)read.header.session_count * WAL__SUMMARY_SIZE;
+    read.texts.data =
+        read.postings + (size_t)read.header.posting_count * WAL__POSTING_SIZE;
+    read.texts.size = read.header.text_size;
+    *index = read;
+    return WAL__FMT_OK;
+}
+
+enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
+                                 struct wal__summary *summary)
+{
+    enum wal__fmt fmt;
+
+    if (rank >= index->header.session_count) {
+        return WAL__FMT_FIELD;
+    }
+    fmt =
+        wal__summary_decode(index->summaries + (size_t)rank * WAL__SUMMARY_SIZE,
+                            index->texts, summary);
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    return (uint64_t)summary->first_posting + summary->posting_count <=
+                   index->header.posting_count
+               ? WAL__FMT_OK
+               : WAL__FMT_FIELD;
+}
+
+enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
+                              struct wal__summary *summary)
+{
+    uint32_t low = 0;
+    uint32_t high = index->header.session_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint32_t found = wal__summary_number(
+            index->summaries + (size_t)middle * WAL__SUMMARY_SIZE);
+
+        if (found == number) {
+            return wal__index_summary(index, middle, summary);
+        }
+        if (found < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return WAL__FMT_ZERO;
+}

@@ -1,0 +1,168 @@
+/*
+ * index_fmt.h - the segment index and the catalogue (SPEC.md 2.12, 2.13).
+ *
+ * Readers work on mapped bytes: every count and offset is checked against the
+ * size before it is used, and copied once. They never trust a CRC alone: a
+ * summary's texts are bounded again when it is read.
+ */
+#ifndef AGENTWAL_FORMAT_INDEX_INDEX_FMT_H
+#define AGENTWAL_FORMAT_INDEX_INDEX_FMT_H
+
+#include <stdbool.h>
+
+#include "format/bytes/fmt.h"
+
+enum {
+    WAL__INDEX_HEADER_SIZE = 112,
+    WAL__SUMMARY_SIZE = 160,
+    WAL__SUMMARY_FIRST_MAX = 160,  /* bytes of first_text */
+    WAL__SUMMARY_TEXT_MAX = 17309, /* all texts of one together */
+    /* What records without texts of their own may add: head and first_text. */
+    WAL__SUMMARY_GROWTH_MAX = 255 + WAL__SUMMARY_FIRST_MAX,
+    WAL__POSTING_SIZE = 32,
+    WAL__CATALOGUE_PAGE = 4096,
+    WAL__CATALOGUE_HEADER_SIZE = 128
+};
+
+enum wal__summary_flag {
+    WAL__SUMMARY_FORK = 1,
+    WAL__SUMMARY_DAMAGED = 2,
+    WAL__SUMMARY_DELETED = 4
+};
+
+/* The state of a session; spans are borrowed. */
+struct wal__summary {
+    uint32_t number;
+    uint32_t flags;
+    uint64_t id_hash;
+    uint64_t session_position;
+    uint64_t fork_sequence;
+    uint32_t fork_owner;
+    uint32_t depth;
+    int64_t created_ms;
+    int64_t updated_ms;
+    uint64_t last_sequence;
+    uint64_t entries;
+    uint64_t inherited;
+    uint64_t bytes;
+    uint64_t head_sequence;
+    uint64_t segment;
+    uint64_t first_sequence; /* of the first user message on the way, 0: none */
+    uint64_t fork_record;    /* sequence of its FORK record, 0: none */
+    uint32_t first_owner;    /* number of the session that holds it */
+    uint32_t fork_source;    /* number of the session it was forked from */
+    uint32_t documents;      /* its own document records */
+    uint32_t schema_version;
+    uint32_t first_posting;
+    uint32_t posting_count;
+    struct wal__span id;
+    struct wal__span head_id;
+    struct wal__span parent_id;
+    struct wal__span cwd;
+    struct wal__span project;
+    struct wal__span title;
+    struct wal__span source;
+    struct wal__span first_text; /* when the session itself holds it */
+};
+
+struct wal__posting {
+    uint32_t offset;
+    uint8_t type;
+    uint8_t flags;
+    uint8_t stream;
+    uint8_t kind;
+    uint64_t sequence;
+    uint64_t parent;
+    uint64_t id_hash;
+};
+
+/* Bytes of a summary's texts. */
+size_t wal__summary_text_size(const struct wal__summary *summary);
+/* Whether its number, flags and text sizes are in their ranges. */
+bool wal__summary_is_valid(const struct wal__summary *summary);
+/* Writes WAL__SUMMARY_SIZE bytes of a valid summary; the texts go to `text`,
+ * which lies text_offset into the text part. */
+void wal__summary_encode(const struct wal__summary *summary,
+                         uint32_t text_offset, uint8_t *out, uint8_t *text);
+/* Whatever fills a summary leaves it undefined on failure: it is large, and a
+ * copy of each takes longer than the checks. */
+enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
+                                  struct wal__summary *summary);
+/* Single fields of an encoded summary, for searching. */
+uint32_t wal__summary_number(const uint8_t *at);
+uint64_t wal__summary_id_hash(const uint8_t *at);
+uint32_t wal__summary_text_offset(const uint8_t *at);
+void wal__posting_encode(const struct wal__posting *posting, uint8_t *out);
+void wal__posting_decode(const uint8_t *at, struct wal__posting *posting);
+
+struct wal__index_header {
+    uint32_t session_count;
+    uint32_t posting_count;
+    uint32_t text_size;
+    uint64_t id;
+    uint64_t end;
+    uint64_t first_sequence;
+    uint64_t last_sequence;
+    uint32_t chain;
+    uint32_t commit_offset;
+    uint64_t epoch;
+    uint32_t last_session;
+    uint8_t uuid[16];
+};
+
+/* A decoded index: the header and where its parts are in the bytes. */
+struct wal__index {
+    struct wal__index_header header;
+    const uint8_t *summaries;
+    const uint8_t *postings;
+    struct wal__span texts;
+};
+
+/* Bytes of a whole index with these counts. */
+uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count,
+                         uint64_t text_size);
+/* Fills the header at out[0..112), the body behind it being in place. */
+void wal__index_finish(const struct wal__index_header *header, uint8_t *out);
+/* Header, sizes and both CRCs. */
+enum wal__fmt wal__index_decode(struct wal__span bytes,
+                                struct wal__index *index);
+/* Summary of the given rank; its postings are inside the index. */
+enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
+                                 struct wal__summary *summary);
+/* Binary search by session number; WAL__FMT_ZERO when it is not there. */
+enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
+                              struct wal__summary *summary);
+
+struct wal__catalogue_header {
+    uint32_t session_count;
+    uint64_t text_size;
+    uint64_t position;
+    uint64_t last_sequence;
+    uint32_t chain;
+    uint32_t last_session;
+    uint32_t hidden_count; /* of the summaries: deleted, or the store's own */
+    uint8_t uuid[16];
+    uint32_t table_crc;
+};
+
+/* Where the sections of a catalogue file begin, from its header alone. */
+struct wal__catalogue_layout {
+    uint64_t summaries;
+    uint64_t by_id;
+    uint64_t by_recent;
+    uint64_t by_cwd;
+    uint64_t texts;
+    uint64_t table;
+    uint64_t size; /* of the file */
+};
+
+void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
+                                  uint8_t *out);
+enum wal__fmt
+wal__catalogue_header_decode(struct wal__span bytes,
+                             struct wal__catalogue_header *header);
+/* WAL__FMT_FIELD when there are more texts than a summary can point into. */
+enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
+                                    struct wal__catalogue_layout *layout);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * arena.c - memory that its owner gives in pieces and takes back at once.
+ *
+ * Threads: one thread at a time per arena.
+ */
+#include "format/json/arena.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "format/json/json_value.h"
+
+#define ALIGNMENT alignof(max_align_t)
+
+void *wal__arena_alloc(struct wal__arena *arena, size_t size)
+{
+    size_t got = 0;
+    void *memory;
+
+    if (size > SIZE_MAX - ALIGNMENT) {
+        return NULL;
+    }
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if ((size_t)(arena->end - arena->at) < size || arena->at == NULL) {
+        uint8_t *piece = arena->alloc_block(arena->ctx, size, &got);
+        if (piece == NULL) {
+            return NULL;
+        }
+        arena->at = piece;
+        arena->end = piece + got;
+    }
+    memory = arena->at;
+    arena->at += size;
+    return memory;
+}
+
+void *wal__arena_calloc(struct wal__arena *arena, size_t size)
+{
+    void *memory = wal__arena_alloc(arena, size);
+
+    if (memory != NULL) {
+        memset(memory, 0, size);
+    }
+    return memory;
+}
+
+struct wal__json_span wal__arena_copy(struct wal__arena *arena,
+                                      struct wal__json_span span)
+{
+    uint8_t *copy = wal__arena_alloc(arena, span.size);
+
+    if (copy == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    if (span.size > 0) {
+        memcpy(copy, span.data, span.size);
+    }
+    return (struct wal__json_span){copy, span.size};
+}
+
+struct wal__json_span wal__arena_unescape(struct wal__arena *arena,
+                                          struct wal__json_span string)
+{
+    const struct wal__json_span none = {NULL, 0};
+    uint8_t *text;
+    size_t size = 0;
+
+    if (string.size < 2 || string.data[0] != '"') {
+        return none;
+    }
+    if (memchr(string.data, '\\', string.size) == NULL) {
+        return (struct wal__json_span){string.data + 1, string.size - 2};
+    }
+    text = wal__arena_alloc(arena, string.size);
+    if (text == NULL || wal__json_unescape(string, text, string.size, &size,
+                                           NULL) != WAL__JSON_OK) {
+        return none;
+    }
+    return (struct wal__json_span){text, size};
+}
+
+struct wal__json_span wal__arena_escape(struct wal__arena *arena,
+                                        struct wal__json_span text)
+{
+    const struct wal__json_span none = {NULL, 0};
+    size_t size = 0;
+    uint8_t *string;
+
+    if (wal__json_escaped_size(text, &size) != WAL__JSON_OK) {
+        return none;
+    }
+    string = wal__arena_alloc(arena, size);
+    if (string == NULL ||
+        wal__json_escape(text, string, size, &size) != WAL__JSON_OK) {
+        return none;
+    }
+    return (struct wal__json_span){string, size};
+}

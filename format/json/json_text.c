@@ -1,0 +1,515 @@
+/*
+ * json_text.c - the strings and numbers of JSON text (json_text.h; RFC 8259
+ * sections 6 to 8).
+ *
+ * Invariant: every position stays in [begin, end]. Threads: any.
+ */
+#include "format/json/json_text.h"
+
+#include <string.h>
+
+#if defined(__SSE2__) && !defined(WAL__JSON_PORTABLE)
+#define USE_SSE2 1
+#include <emmintrin.h>
+#else
+#define USE_SSE2 0
+#endif
+
+#if defined(__x86_64__) && !defined(WAL__JSON_PORTABLE)
+#define USE_AVX2 1 /* where the processor has it */
+#include <immintrin.h>
+#else
+#define USE_AVX2 0
+#endif
+
+const char *wal__json_status_text(enum wal__json_status status)
+{
+    switch (status) {
+#define WAL__JSON_STATUS_TEXT(name, text) \
+    case WAL__JSON_##name:                \
+        return text;
+        WAL__JSON_STATUS_LIST(WAL__JSON_STATUS_TEXT)
+#undef WAL__JSON_STATUS_TEXT
+    }
+    return "unknown status";
+}
+
+/* Whether `byte` is ASCII that stands for itself inside a string. */
+static bool is_plain(uint8_t byte)
+{
+    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+#if USE_SSE2
+/* Skips plain bytes by sixteen; stops early only at a byte that is not. */
+static const uint8_t *skip_plain_blocks(const uint8_t *at, const uint8_t *end)
+{
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i backslash = _mm_set1_epi8('\\');
+    const __m128i space = _mm_set1_epi8(' ');
+
+    while (end - at >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        /* Signed, so that bytes from 0x80 up count as below space. */
+        __m128i stops = _mm_cmplt_epi8(bytes, space);
+        stops = _mm_or_si128(stops, _mm_cmpeq_epi8(bytes, quote));
+        stops = _mm_or_si128(stops, _mm_cmpeq_epi8(bytes, backslash));
+        unsigned mask = (unsigned)_mm_movemask_epi8(stops);
+        if (mask != 0) {
+            return at + __builtin_ctz(mask);
+        }
+        at += 16;
+    }
+    return at;
+}
+#else
+/* Not zero exactly when one of the eight bytes of `word` is zero. */
+static uint64_t zero_bytes(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+
+    return (word - ones) & ~word & (ones << 7);
+}
+
+/* Skips plain bytes by eight; stops early only at a byte that is not. */
+static const uint8_t *skip_plain_blocks(const uint8_t *at, const uint8_t *end)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+
+    while (end - at >= 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof(word));
+        uint64_t stops = word & (ones << 7);
+        stops |= (word - ones * 0x20) & ~word & (ones << 7);
+        stops |= zero_bytes(word ^ (ones * '"'));
+        stops |= zero_bytes(word ^ (ones * '\\'));
+        if (stops != 0) {
+            break;
+        }
+        at += 8;
+    }
+    return at;
+}
+#endif
+
+static const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
+{
+    at = skip_plain_blocks(at, end);
+    while (at < end && is_plain(*at)) {
+        at++;
+    }
+    return at;
+}
+
+/*
+ * Moves `*at` over one UTF-8 sequence whose lead byte is not ASCII: the
+ * Unicode standard's table of well-formed sequences. Only the second byte's
+ * range depends on the lead byte.
+ */
+static enum wal__json_status skip_utf8(const uint8_t **at, const uint8_t *end)
+{
+    const uint8_t *begin = *at;
+    uint8_t lead = begin[0];
+    uint8_t low = 0x80;
+    uint8_t high = 0xbf;
+    ptrdiff_t size = 2;
+
+    if (lead < 0xc2 || lead > 0xf4) {
+        return WAL__JSON_UTF8;
+    }
+    if (lead >= 0xf0) {
+        size = 4;
+        low = lead == 0xf0 ? 0x90 : 0x80;
+        high = lead == 0xf4 ? 0x8f : 0xbf;
+    } else if (lead >= 0xe0) {
+        size = 3;
+        low = lead == 0xe0 ? 0xa0 : 0x80;
+        high = lead == 0xed ? 0x9f : 0xbf;
+    }
+    for (ptrdiff_t i = 1; i < size; i++) {
+        if (end - begin == i) {
+            *at = end;
+            return WAL__JSON_TRUNCATED;
+        }
+        if (begin[i] < low || begin[i] > high) {
+            return WAL__JSON_UTF8;
+        }
+        low = 0x80;
+        high = 0xbf;
+    }
+    *at = begin + size;
+    return WAL__JSON_OK;
+}
+
+/* Moves `*at` over the sequences up to the next ASCII byte, or to `end`. */
+static enum wal__json_status skip_utf8_run(const uint8_t **at,
+                                           const uint8_t *end)
+{
+    enum wal__json_status status = WAL__JSON_OK;
+
+    while (status == WAL__JSON_OK && *at < end && **at >= 0x80) {
+        status = skip_utf8(at, end);
+    }
+    return status;
+}
+
+static inline enum wal__json_status skip_unescaped(const uint8_t **at,
+                                                   const uint8_t *end)
+{
+    for (;;) {
+        *at = skip_plain(*at, end);
+        if (*at == end || **at < 0x80) {
+            return WAL__JSON_OK;
+        }
+        enum wal__json_status status = skip_utf8_run(at, end);
+        if (status != WAL__JSON_OK) {
+            return status;
+        }
+    }
+}
+
+enum wal__json_status wal__json_skip_unescaped(const uint8_t **at,
+                                               const uint8_t *end)
+{
+    return skip_unescaped(at, end);
+}
+
+static int hex_value(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9') {
+        return byte - '0';
+    }
+    if (byte >= 'a' && byte <= 'f') {
+        return byte - 'a' + 10;
+    }
+    if (byte >= 'A' && byte <= 'F') {
+        return byte - 'A' + 10;
+    }
+    return -1;
+}
+
+static enum wal__json_status read_hex4(const uint8_t **at, const uint8_t *end,
+                                       uint32_t *unit)
+{
+    uint32_t value = 0;
+
+    for (int i = 0; i < 4; i++) {
+        if (*at == end) {
+            return WAL__JSON_TRUNCATED;
+        }
+        int digit = hex_value(**at);
+        if (digit < 0) {
+            return wal__json_unexpected(**at);
+        }
+        value = value << 4 | (uint32_t)digit;
+        (*at)++;
+    }
+    *unit = value;
+    return WAL__JSON_OK;
+}
+
+/* Moves `*at` over the escape of a low half, if it is one; *low is 0 if not. */
+static enum wal__json_status read_low_half(const uint8_t **at,
+                                           const uint8_t *end, uint32_t *low)
+{
+    static const uint8_t prefix[2] = {'\\', 'u'};
+    const uint8_t *next = *at;
+    enum wal__json_status status;
+
+    *low = 0;
+    for (int i = 0; i < 2; i++) {
+        if (next == end) {
+            *at = end;
+            return WAL__JSON_TRUNCATED;
+        }
+        if (*next++ != prefix[i]) {
+            return WAL__JSON_OK;
+        }
+    }
+    status = read_hex4(&next, end, low);
+    if (status != WAL__JSON_OK) {
+        *at = next;
+        return status;
+    }
+    if (*low >= 0xdc00 && *low <= 0xdfff) {
+        *at = next;
+    } else {
+        *low = 0;
+    }
+    return WAL__JSON_OK;
+}
+
+/* Reads an escape of the form \uXXXX, or the two of a pair. A half alone is
+ * what programs write that cut a text by units of UTF-16. */
+static enum wal__json_status read_unicode_escape(const uint8_t **at,
+                                                 const uint8_t *end,
+                                                 uint32_t *code_point)
+{
+    uint32_t unit;
+    uint32_t low = 0;
+
+    *at += 2;
+    enum wal__json_status status = read_hex4(at, end, &unit);
+    if (status == WAL__JSON_OK && unit >= 0xd800 && unit < 0xdc00) {
+        status = read_low_half(at, end, &low);
+    }
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    if (low != 0) {
+        *code_point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    } else if (unit >= 0xd800 && unit <= 0xdfff) {
+        *code_point = WAL__JSON_REPLACEMENT;
+    } else {
+        *code_point = unit;
+    }
+    return WAL__JSON_OK;
+}
+
+/* The byte that a backslash and a letter stand for; 0: none, or \uXXXX. */
+static const uint8_t escaped_bytes[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
+
+enum wal__json_status wal__json_read_escape(const uint8_t **at,
+                                            const uint8_t *end,
+                                            uint32_t *code_point)
+{
+    if (end - *at < 2) {
+        *at = end;
+        return WAL__JSON_TRUNCATED;
+    }
+    uint8_t letter = (*at)[1];
+    if (letter == 'u') {
+        return read_unicode_escape(at, end, code_point);
+    }
+    uint8_t byte = escaped_bytes[letter];
+    if (byte == 0) {
+        (*at)++;
+        return wal__json_unexpected(letter);
+    }
+    *at += 2;
+    *code_point = byte;
+    return WAL__JSON_OK;
+}
+
+#if USE_AVX2
+enum {
+    BLOCK = 64
+};
+
+/* What stands in a block: bit i for its byte i. */
+struct block {
+    uint64_t quotes;
+    uint64_t backslashes;
+    uint64_t letters; /* these alone make an escape of a backslash before */
+    uint64_t others;  /* neither quote nor backslash nor plain */
+};
+
+__attribute__((target("avx2"))) static inline uint64_t mask(__m256i low,
+                                                            __m256i high)
+{
+    return (uint32_t)_mm256_movemask_epi8(low) |
+           (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
+}
+
+/* Nonzero where a letter stands: bits of what its two halves may be. */
+__attribute__((target("avx2"))) static inline __m256i letters(__m256i bytes)
+{
+    const __m256i lower = _mm256_setr_epi8(
+        0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1, /* twice */
+        0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
+    const __m256i upper = _mm256_setr_epi8(
+        0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, /* twice */
+        0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i above = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
+
+    return _mm256_and_si256(_mm256_shuffle_epi8(lower, bytes),
+                            _mm256_shuffle_epi8(upper, above));
+}
+
+__attribute__((target("avx2"))) static inline void
+read_block(const uint8_t *at, struct block *block)
+{
+    const __m256i quote = _mm256_set1_epi8('"');
+    const __m256i backslash = _mm256_set1_epi8('\\');
+    const __m256i space = _mm256_set1_epi8(' ');
+    const __m256i none = _mm256_setzero_si256();
+    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(at + 32));
+
+    block->quotes =
+        mask(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(high, quote));
+    block->backslashes = mask(_mm256_cmpeq_epi8(low, backslash),
+                              _mm256_cmpeq_epi8(high, backslash));
+    block->letters = mask(_mm256_cmpgt_epi8(letters(low), none),
+                          _mm256_cmpgt_epi8(letters(high), none));
+    /* Signed, so that bytes from 0x80 up count as below space. */
+    block->others =
+        mask(_mm256_cmpgt_epi8(space, low), _mm256_cmpgt_epi8(space, high));
+}
+
+/*
+ * The bytes that a backslash before them makes part of an escape: in each run
+ * of backslashes the second, the fourth, and the byte behind it when its size
+ * is odd. One subtraction walks all runs, as simdjson does it. *carry is 1 when
+ * the first byte is one, and becomes that of the next block.
+ */
+static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
+{
+    const uint64_t odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
+    uint64_t begin = backslashes & ~*carry;
+    uint64_t ends = (((begin << 1) | odd) - begin) ^ odd;
+    uint64_t escaped = ends ^ (backslashes | *carry);
+
+    *carry = (ends & backslashes) >> (BLOCK - 1);
+    return escaped;
+}
+
+/* The first place of a block that skip_blocks does not pass, or BLOCK; -1: the
+ * backslash before the block. */
+static inline ptrdiff_t find_block_end(const struct block *block,
+                                       uint64_t *carry)
+{
+    uint64_t escaped = find_escaped(block->backslashes, carry);
+    uint64_t stops = (block->quotes & ~escaped) | block->others |
+                     (escaped & ~block->letters);
+
+    if (stops == 0) {
+        return BLOCK;
+    }
+    int first = __builtin_ctzll(stops);
+    return first - (int)(escaped >> first & 1);
+}
+
+__attribute__((target("avx2,bmi"))) static const uint8_t *
+skip_blocks(const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *begin = at;
+    uint64_t carry = 0;
+    struct block block;
+
+    for (; end - at >= BLOCK; at += BLOCK) {
+        read_block(at, &block);
+        ptrdiff_t stop = find_block_end(&block, &carry);
+        if (stop != BLOCK) {
+            return at + stop;
+        }
+    }
+    if (at == begin || at == end) {
+        return at - (ptrdiff_t)carry;
+    }
+    /* What is left is the end of the last block of all. */
+    unsigned passed = (unsigned)(BLOCK - (end - at));
+    read_block(end - BLOCK, &block);
+    block.quotes >>= passed;
+    block.backslashes >>= passed;
+    block.letters >>= passed;
+    block.others = block.others >> passed | UINT64_C(1) << (BLOCK - passed);
+    return at + find_block_end(&block, &carry);
+}
+#endif
+
+/*
+ * Moves over the plain bytes of a string and its escapes of one letter; stops
+ * at the first other byte, at the backslash of another escape, or at any place
+ * between. Text with code has an escape in every few words, and a branch that
+ * depends on where they are costs more than a block does.
+ */
+static const uint8_t *skip_escaped(const uint8_t *at, const uint8_t *end)
+{
+#if USE_AVX2
+    if (__builtin_cpu_supports("avx2")) {
+        return skip_blocks(at, end);
+    }
+#endif
+    (void)end;
+    return at;
+}
+
+enum wal__json_status
+wal__json_string_scan(const uint8_t **at, const uint8_t *end, bool *has_escapes)
+{
+    bool escapes = false;
+
+    /* Most strings are short, and plain to their end. */
+    *at = skip_plain_blocks(*at + 1, end);
+    if (*at < end && **at == '"') {
+        (*at)++;
+        *has_escapes = false;
+        return WAL__JSON_OK;
+    }
+    for (;;) {
+        uint32_t code_point;
+        enum wal__json_status status = skip_unescaped(at, end);
+        if (status != WAL__JSON_OK) {
+            return status;
+        }
+        if (*at == end) {
+            return WAL__JSON_TRUNCATED;
+        }
+        if (**at == '"') {
+            (*at)++;
+            *has_escapes = escapes;
+            return WAL__JSON_OK;
+        }
+        if (**at != '\\') {
+            return wal__json_unexpected_in_string(**at);
+        }
+        status = wal__json_read_escape(at, end, &code_point);
+        if (status != WAL__JSON_OK) {
+            return status;
+        }
+        escapes = true;
+        *at = skip_escaped(*at, end);
+    }
+}
+
+static bool is_digit(uint8_t byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* Moves `*at` over one digit or more. */
+static enum wal__json_status skip_digits(const uint8_t **at, const uint8_t *end)
+{
+    if (*at == end) {
+        return WAL__JSON_TRUNCATED;
+    }
+    if (!is_digit(**at)) {
+        return wal__json_unexpected(**at);
+    }
+    while (*at < end && is_digit(**at)) {
+        (*at)++;
+    }
+    return WAL__JSON_OK;
+}
+
+enum wal__json_status wal__json_number_scan(const uint8_t **at,
+                                            const uint8_t *end)
+{
+    enum wal__json_status status = WAL__JSON_OK;
+
+    if (**at == '-') {
+        (*at)++;
+    }
+    if (*at < end && **at == '0') {
+        (*at)++;
+    } else {
+        status = skip_digits(at, end);
+    }
+    if (status == WAL__JSON_OK && *at < end && **at == '.') {
+        (*at)++;
+        status = skip_digits(at, end);
+    }
+    if (status == WAL__JSON_OK && *at < end && (**at | 0x20) == 'e') {
+        (*at)++;
+        if (*at < end && (**at == '+' || **at == '-')) {
+            (*at)++;
+        }
+        status = skip_digits(at, end);
+    }
+    return status;
+}

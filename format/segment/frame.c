@@ -1,0 +1,266 @@
+/*
+ * frame.c - frame headers to bytes and back (SPEC.md 2.3).
+ *
+ * Invariant: no field is believed before the header's checksum, and no size
+ * is handed out that leaves the bytes given. Threads: any.
+ */
+#include "format/segment/frame.h"
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
+
+/* Offsets in the header. */
+enum {
+    AT_HEADER_CRC = 0,
+    AT_DATA_CRC = 4,
+    AT_STORED_SIZE = 8,
+    AT_RAW_SIZE = 12,
+    AT_TYPE = 16,
+    AT_FLAGS = 17,
+    AT_STREAM = 18,
+    AT_KIND = 19,
+    AT_SESSION = 20,
+    AT_SEQUENCE = 24,
+    AT_PARENT = 32,
+    AT_ID_HASH = 40
+};
+
+WAL__FOLLOWS(AT_DATA_CRC, AT_HEADER_CRC, 4);
+WAL__FOLLOWS(AT_STORED_SIZE, AT_DATA_CRC, 4);
+WAL__FOLLOWS(AT_RAW_SIZE, AT_STORED_SIZE, 4);
+WAL__FOLLOWS(AT_TYPE, AT_RAW_SIZE, 4);
+WAL__FOLLOWS(AT_FLAGS, AT_TYPE, 1);
+WAL__FOLLOWS(AT_STREAM, AT_FLAGS, 1);
+WAL__FOLLOWS(AT_KIND, AT_STREAM, 1);
+WAL__FOLLOWS(AT_SESSION, AT_KIND, 1);
+WAL__FOLLOWS(AT_SEQUENCE, AT_SESSION, 4);
+WAL__FOLLOWS(AT_PARENT, AT_SEQUENCE, 8);
+WAL__FOLLOWS(AT_ID_HASH, AT_PARENT, 8);
+WAL__FOLLOWS(WAL__FRAME_SIZE, AT_ID_HASH, 8);
+static_assert(WAL__FRAME_SIZE % WAL__FRAME_ALIGN == 0,
+              "a payload begins aligned");
+static_assert(WAL__FRAME_ENTRY_MAX == WAL__PAYLOAD_MAX + WAL__FRAME_PAYLOAD_MAX,
+              "an entry is a payload and its fields");
+static_assert((int)WAL__FRAME_INDEX_MAX == (int)WAL__SEGMENT_MAX,
+              "an index fills a segment at most");
+
+enum {
+    FLAGS_KNOWN = WAL__FRAME_LZ4 | WAL__FRAME_FIRST | WAL__FRAME_LAST |
+                  WAL__FRAME_REWRITTEN | WAL__FRAME_IGNORABLE |
+                  WAL__FRAME_MOVES_HEAD
+};
+
+bool wal__frame_is_sequenced(uint8_t type)
+{
+    switch (type) {
+    case WAL__FRAME_OPEN:
+    case WAL__FRAME_COMMIT:
+    case WAL__FRAME_INDEX:
+    case WAL__FRAME_SEAL:
+        return false;
+    default:
+        return true;
+    }
+}
+
+const char *wal__frame_type_name(uint8_t type)
+{
+    switch (type) {
+    case WAL__FRAME_OPEN:
+        return "OPEN";
+    case WAL__FRAME_SESSION:
+        return "SESSION";
+    case WAL__FRAME_ENTRY:
+        return "ENTRY";
+    case WAL__FRAME_FORK:
+        return "FORK";
+    case WAL__FRAME_HEAD:
+        return "HEAD";
+    case WAL__FRAME_DOC:
+        return "DOC";
+    case WAL__FRAME_DOC_DELETE:
+        return "DOC_DELETE";
+    case WAL__FRAME_REDACT:
+        return "REDACT";
+    case WAL__FRAME_TOMBSTONE:
+        return "TOMBSTONE";
+    case WAL__FRAME_CHUNK:
+        return "CHUNK";
+    case WAL__FRAME_BLOB:
+        return "BLOB";
+    case WAL__FRAME_COMMIT:
+        return "COMMIT";
+    case WAL__FRAME_INDEX:
+        return "INDEX";
+    case WAL__FRAME_SEAL:
+        return "SEAL";
+    case WAL__FRAME_ACCEPT:
+        return "ACCEPT";
+    default:
+        return "UNKNOWN";
+    }
+}
+
+static bool is_known(uint8_t type)
+{
+    return type >= WAL__FRAME_OPEN && type <= WAL__FRAME_ACCEPT;
+}
+
+static uint32_t payload_max(uint8_t type)
+{
+    switch (type) {
+    case WAL__FRAME_ENTRY:
+    case WAL__FRAME_DOC:
+        return WAL__FRAME_ENTRY_MAX;
+    case WAL__FRAME_INDEX:
+        return WAL__FRAME_INDEX_MAX;
+    case WAL__FRAME_TOMBSTONE:
+    case WAL__FRAME_ACCEPT:
+        return 0;
+    default:
+        return WAL__FRAME_PAYLOAD_MAX;
+    }
+}
+
+static uint32_t header_crc(const uint8_t *at, uint64_t salt, uint64_t offset)
+{
+    return wal__crc32(wal__crc32_seed(salt, offset), at + AT_DATA_CRC,
+                      WAL__FRAME_SIZE - AT_DATA_CRC);
+}
+
+static bool is_never_written(const uint8_t *at)
+{
+    uint64_t bits = 0;
+
+    for (size_t i = 0; i < WAL__FRAME_SIZE; i += sizeof(bits)) {
+        bits |= wal__get64(at + i);
+    }
+    return bits == 0;
+}
+
+void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset,
+                       uint8_t *out)
+{
+    wal__put32(out + AT_DATA_CRC, frame->data_crc);
+    wal__put32(out + AT_STORED_SIZE, frame->stored_size);
+    wal__put32(out + AT_RAW_SIZE, frame->raw_size);
+    out[AT_TYPE] = frame->type;
+    out[AT_FLAGS] = frame->flags;
+    out[AT_STREAM] = frame->stream;
+    out[AT_KIND] = frame->kind;
+    wal__put32(out + AT_SESSION, frame->session);
+    wal__put64(out + AT_SEQUENCE, frame->sequence);
+    wal__put64(out + AT_PARENT, frame->parent);
+    wal__put64(out + AT_ID_HASH, frame->id_hash);
+    frame->header_crc = header_crc(out, salt, offset);
+    wal__put32(out + AT_HEADER_CRC, frame->header_crc);
+}
+
+static void read_fields(const uint8_t *at, struct wal__frame *frame)
+{
+    frame->header_crc = wal__get32(at + AT_HEADER_CRC);
+    frame->data_crc = wal__get32(at + AT_DATA_CRC);
+    frame->stored_size = wal__get32(at + AT_STORED_SIZE);
+    frame->raw_size = wal__get32(at + AT_RAW_SIZE);
+    frame->type = at[AT_TYPE];
+    frame->flags = at[AT_FLAGS];
+    frame->stream = at[AT_STREAM];
+    frame->kind = at[AT_KIND];
+    frame->session = wal__get32(at + AT_SESSION);
+    frame->sequence = wal__get64(at + AT_SEQUENCE);
+    frame->parent = wal__get64(at + AT_PARENT);
+    frame->id_hash = wal__get64(at + AT_ID_HASH);
+}
+
+static bool sizes_are_valid(const struct wal__frame *frame)
+{
+    uint32_t max = payload_max(frame->type);
+
+    if (frame->stored_size > max) {
+        return false;
+    }
+    if ((frame->flags & WAL__FRAME_LZ4) == 0) {
+        return frame->raw_size == frame->stored_size;
+    }
+    return frame->raw_size <= max &&
+           frame->raw_size <=
+               (uint64_t)frame->stored_size * WAL__FRAME_LZ4_RATIO_MAX;
+}
+
+static bool parent_is_valid(const struct wal__frame *frame)
+{
+    if (wal__frame_is_sequenced(frame->type)) {
+        return frame->parent < frame->sequence;
+    }
+    return frame->sequence == 0 && frame->parent == 0;
+}
+
+/* Rule 4. */
+static enum wal__fmt check_fields(const struct wal__frame *frame)
+{
+    if ((frame->flags & ~FLAGS_KNOWN) != 0 || frame->type == WAL__FRAME_NONE) {
+        return WAL__FMT_FIELD;
+    }
+    if (!is_known(frame->type) && (frame->flags & WAL__FRAME_IGNORABLE) == 0) {
+        return WAL__FMT_TYPE;
+    }
+    if (!sizes_are_valid(frame) || !parent_is_valid(frame)) {
+        return WAL__FMT_FIELD;
+    }
+    return WAL__FMT_OK;
+}
+
+enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
+                                uint64_t offset, struct wal__frame *frame)
+{
+    struct wal__frame read;
+    enum wal__fmt fmt;
+
+    if (size < WAL__FRAME_SIZE) {
+        return WAL__FMT_SHORT;
+    }
+    if (is_never_written(at)) {
+        return WAL__FMT_ZERO;
+    }
+    if (header_crc(at, salt, offset) != wal__get32(at + AT_HEADER_CRC)) {
+        return WAL__FMT_HEADER_CRC;
+    }
+    read_fields(at, &read);
+    fmt = check_fields(&read);
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    if (wal__frame_total_size(read.stored_size) > size) {
+        return WAL__FMT_SHORT;
+    }
+    *frame = read;
+    return WAL__FMT_OK;
+}
+
+enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
+                                    const uint8_t *payload)
+{
+    uint64_t padded =
+        wal__frame_total_size(frame->stored_size) - WAL__FRAME_SIZE;
+
+    if (wal__crc32(0, payload, frame->stored_size) != frame->data_crc) {
+        return WAL__FMT_DATA_CRC;
+    }
+    for (uint64_t i = frame->stored_size; i < padded; i++) {
+        if (payload[i] != 0) {
+            return WAL__FMT_DATA_CRC;
+        }
+    }
+    return WAL__FMT_OK;
+}
+
+uint32_t wal__frame_chain_crc(uint32_t chain, const struct wal__frame *frame)
+{
+    uint8_t link[8];
+
+    wal__put32(link, frame->header_crc);
+    wal__put32(link + 4, frame->data_crc);
+    return wal__crc32(chain, link, sizeof(link));
+}

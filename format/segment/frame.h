@@ -1,0 +1,104 @@
+/*
+ * frame.h - the frame: a 48-byte header and its payload (SPEC.md 2.3).
+ *
+ * Invariant: a decoded header's sizes are inside the bytes it was given, so
+ * that no caller has to bound them again.
+ */
+#ifndef AGENTWAL_FORMAT_SEGMENT_FRAME_H
+#define AGENTWAL_FORMAT_SEGMENT_FRAME_H
+
+#include <stdbool.h>
+
+#include "format/bytes/fmt.h"
+
+enum {
+    WAL__FRAME_SIZE = 48,
+    WAL__FRAME_ALIGN = 8
+};
+
+/* The most bytes of payload, stored and decompressed alike. */
+enum {
+    WAL__FRAME_PAYLOAD_MAX = 2 * 1024 * 1024,
+    WAL__FRAME_ENTRY_MAX = 18 * 1024 * 1024, /* ENTRY and DOC: a payload and
+                                              * its fields */
+    WAL__FRAME_INDEX_MAX = 64 * 1024 * 1024, /* a segment */
+    WAL__FRAME_LZ4_RATIO_MAX = 255
+};
+
+enum wal__frame_type {
+    WAL__FRAME_NONE = 0,
+    WAL__FRAME_OPEN = 1,
+    WAL__FRAME_SESSION = 2,
+    WAL__FRAME_ENTRY = 3,
+    WAL__FRAME_FORK = 4,
+    WAL__FRAME_HEAD = 5,
+    WAL__FRAME_DOC = 6,
+    WAL__FRAME_DOC_DELETE = 7,
+    WAL__FRAME_REDACT = 8,
+    WAL__FRAME_TOMBSTONE = 9,
+    WAL__FRAME_CHUNK = 10,
+    WAL__FRAME_BLOB = 11,
+    WAL__FRAME_COMMIT = 12,
+    WAL__FRAME_INDEX = 13,
+    WAL__FRAME_SEAL = 14,
+    WAL__FRAME_ACCEPT = 15
+};
+
+enum wal__frame_flag {
+    WAL__FRAME_LZ4 = 1,
+    WAL__FRAME_FIRST = 2,
+    WAL__FRAME_LAST = 4,
+    WAL__FRAME_REWRITTEN = 8,
+    WAL__FRAME_IGNORABLE = 16,
+    WAL__FRAME_MOVES_HEAD = 32 /* ENTRY: became its stream's head */
+};
+
+struct wal__frame {
+    uint32_t header_crc;
+    uint32_t data_crc;
+    uint32_t stored_size;
+    uint32_t raw_size;
+    uint8_t type; /* enum wal__frame_type, or an ignorable unknown */
+    uint8_t flags;
+    uint8_t stream;
+    uint8_t kind;
+    uint32_t session;
+    uint64_t sequence;
+    uint64_t parent;
+    uint64_t id_hash;
+};
+
+/* Bytes that a frame with this payload takes in the segment, padding too. */
+static inline uint64_t wal__frame_total_size(uint32_t stored_size)
+{
+    return WAL__FRAME_SIZE + (((uint64_t)stored_size + 7) & ~(uint64_t)7);
+}
+
+/* Whether the type takes a sequence number. Unknown types do. */
+bool wal__frame_is_sequenced(uint8_t type);
+
+/* "ENTRY" and so on; "UNKNOWN" for others. */
+const char *wal__frame_type_name(uint8_t type);
+
+/* Writes the header to out[48] and sets frame->header_crc. data_crc must be
+ * set already. */
+void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset,
+                       uint8_t *out);
+
+/*
+ * Reads the header at `at`, where `size` bytes remain in the segment. Rules 1
+ * to 5 of SPEC.md 2.3, in that order; *frame is set only on WAL__FMT_OK. On
+ * WAL__FMT_TYPE the header's checksum held: it is a newer library's frame.
+ */
+enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
+                                uint64_t offset, struct wal__frame *frame);
+
+/* Rules 6 and 7: the stored payload and its padding, wal__frame_total_size
+ * bytes from the frame's start being readable. */
+enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
+                                    const uint8_t *payload);
+
+/* The chain CRC (SPEC.md 3.2) continued over one frame. */
+uint32_t wal__frame_chain_crc(uint32_t chain, const struct wal__frame *frame);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * record.h - the payloads of frames (SPEC.md 2.4 to 2.10, 2.14 to 2.17).
+ *
+ * Encoders write exactly ..._size() bytes. Decoders check every size against
+ * the payload before they use it; the spans they return point into it.
+ */
+#ifndef AGENTWAL_FORMAT_SEGMENT_RECORD_H
+#define AGENTWAL_FORMAT_SEGMENT_RECORD_H
+
+#include "format/bytes/fmt.h"
+
+enum {
+    WAL__ID_MAX = 255,
+    WAL__TEXT_MAX = 4096,
+    WAL__TIME_MAX = 64,
+    WAL__METADATA_MAX = 1024 * 1024,
+    WAL__PAYLOAD_MAX = 16 * 1024 * 1024,
+    WAL__PAYLOAD_INLINE_MAX = 256 * 1024, /* above: a blob */
+    WAL__EXCERPT_MAX = 32 * 1024,
+    WAL__DAMAGE_MAX = 256,
+    WAL__COMMIT_SESSIONS_MAX = 4096,
+    WAL__LINEAGE_MAX = 65535,
+    WAL__KEY_MAX = 1024
+};
+
+/* Bytes of the largest payload that is a blob. */
+#define WAL__PAYLOAD_BLOB_MAX (UINT64_C(32) << 30)
+
+/* Session number of the store's own documents; no session has it. */
+#define WAL__STORE_NUMBER UINT32_MAX
+
+/* A damaged range of a segment. */
+struct wal__damage {
+    uint64_t offset;
+    uint64_t size;
+    uint64_t first_sequence; /* 0: not known */
+    uint64_t last_sequence;
+};
+
+struct wal__open_record {
+    uint64_t previous_id;
+    uint64_t previous_end;
+    uint64_t last_sequence;
+    uint32_t chain;
+    uint32_t damage_count;
+    uint64_t epoch;
+    const uint8_t *damage; /* encoded; read with wal__open_record_damage */
+};
+
+size_t wal__open_record_size(uint32_t damage_count);
+void wal__open_record_encode(const struct wal__open_record *open,
+                             const struct wal__damage *damage, uint8_t *out);
+enum wal__fmt wal__open_record_decode(struct wal__span payload,
+                                      struct wal__open_record *open);
+struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
+                                           uint32_t index);
+
+enum wal__session_record_flag {
+    WAL__SESSION_RECORD_FORK = 1
+};
+
+struct wal__session_record {
+    int64_t created_ms;
+    uint32_t schema_version;
+    uint32_t flags;
+    struct wal__span id;
+    struct wal__span cwd;
+    struct wal__span project;
+    struct wal__span title;
+    struct wal__span parent_id;
+    struct wal__span source;
+    struct wal__span metadata;
+};
+
+size_t wal__session_record_size(const struct wal__session_record *session);
+void wal__session_record_encode(const struct wal__session_record *session,
+                                uint8_t *out);
+/* `version` is that of the segment which holds the frame: 0 has the older
+ * layout, without schema version (read as 0) and title, and counts seconds. */
+enum wal__fmt wal__session_record_decode(struct wal__span payload,
+                                         uint32_t version,
+                                         struct wal__session_record *session);
+
+enum wal__entry_form {
+    WAL__ENTRY_FIELDS = 0,
+    WAL__ENTRY_LINE = 1
+};
+
+struct wal__entry_record {
+    uint8_t form; /* enum wal__entry_form, wherever the payload is */
+    struct wal__span id;
+    struct wal__span type; /* empty when the frame's kind names it */
+    struct wal__span time;
+    struct wal__span run;
+    struct wal__span meta;
+    struct wal__span payload; /* out of line: its excerpt */
+    const uint8_t *digest;    /* of a payload out of line, which is a blob;
+                               * null: it is in line */
+    uint64_t payload_size;    /* bytes, wherever it is; encoding takes it of
+                               * one out of line alone */
+};
+
+size_t wal__entry_record_size(const struct wal__entry_record *entry);
+void wal__entry_record_encode(const struct wal__entry_record *entry,
+                              uint8_t *out);
+enum wal__fmt wal__entry_record_decode(struct wal__span payload,
+                                       struct wal__entry_record *entry);
+
+enum {
+    WAL__ENTRY_ID_END = 16 + 255 /* the id ends there, or before */
+};
+
+/* The id from the first bytes of a payload; false when it is not in them. */
+bool wal__entry_record_id(struct wal__span first, struct wal__span *id);
+
+/* Codes of entry types (SPEC.md 2.6, Kinds). */
+enum {
+    WAL__KIND_NAMED = 0,
+    WAL__KIND_MESSAGE = 1,
+    WAL__KIND_MESSAGE_DELTA_BATCH = 3,
+    WAL__KIND_COMPACTION_SUMMARY = 8,
+    WAL__KIND_BRANCH_SUMMARY = 9,
+    WAL__KIND_REDACTION = 10,
+    WAL__KIND_COMPACTION = 12
+};
+
+/* The code of a type, or WAL__KIND_NAMED. */
+uint8_t wal__kind_from_name(struct wal__span type);
+
+/* The name of a code; an empty span for WAL__KIND_NAMED and unknown ones. */
+struct wal__span wal__kind_name(uint8_t kind);
+
+struct wal__fork_record {
+    uint64_t inherited;
+    uint32_t depth;
+    uint32_t source; /* session numbers */
+    uint32_t owner;
+    uint8_t stream;
+    struct wal__span source_id;
+    struct wal__span owner_id;
+    struct wal__span entry_id;
+};
+
+enum {
+    WAL__FORK_SIZE_MAX = 24 + 3 * WAL__ID_MAX
+};
+
+size_t wal__fork_record_size(const struct wal__fork_record *fork);
+void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out);
+enum wal__fmt wal__fork_record_decode(struct wal__span payload,
+                                      struct wal__fork_record *fork);
+
+struct wal__head_record {
+    struct wal__span name;
+    struct wal__span entry_id;
+    struct wal__span note;
+};
+
+size_t wal__head_record_size(const struct wal__head_record *head);
+void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out);
+enum wal__fmt wal__head_record_decode(struct wal__span payload,
+                                      struct wal__head_record *head);
+
+/* DOC, and DOC_DELETE: then without a value. The frame's id_hash is the key's,
+ * its parent the sequence of the version before, 0: none. */
+struct wal__doc_record {
+    int64_t modified_ms;
+    struct wal__span key;
+    struct wal__span value;
+};
+
+size_t wal__doc_record_size(const struct wal__doc_record *doc);
+void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out);
+enum wal__fmt wal__doc_record_decode(struct wal__span payload,
+                                     struct wal__doc_record *doc);
+
+/* REDACT. The frame's session owns the target, its parent is the target's
+ * sequence, its stream the target's. */
+struct wal__redact_record {
+    uint32_t session; /* number of the one that holds the redaction entry */
+    struct wal__span entry_id; /* of the redaction entry */
+    struct wal__span target_id;
+    struct wal__span reason;
+};
+
+size_t wal__redact_record_size(const struct wal__redact_record *redact);
+void wal__redact_record_encode(const struct wal__redact_record *redact,
+                               uint8_t *out);
+enum wal__fmt wal__redact_record_decode(struct wal__span payload,
+                                        struct wal__redact_record *redact);
+
+enum wal__commit_flag {
+    WAL__COMMIT_DURABLE = 1
+};
+
+struct wal__commit_record {
+    uint64_t first_sequence;
+    uint32_t frame_count;
+    uint32_t group_size;
+    uint32_t chain;
+    uint32_t durable_off;
+    uint64_t epoch;
+    int64_t clock_ms;
+    uint64_t pack_durable;
+    uint32_t flags;
+    uint32_t session_count;
+    const uint8_t *sessions; /* encoded; read with wal__commit_record_session */
+};
+
+size_t wal__commit_record_size(uint32_t session_count);
+void wal__commit_record_encode(const struct wal__commit_record *commit,
+                               const uint32_t *sessions, uint8_t *out);
+enum wal__fmt wal__commit_record_decode(struct wal__span payload,
+                                        struct wal__commit_record *commit);
+uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
+                                    uint32_t index);
+
+struct wal__seal_record {
+    uint64_t end;
+    uint64_t last_sequence;
+    uint32_t chain;
+    uint64_t index_offset;
+};
+
+enum {
+    WAL__SEAL_SIZE = 32
+};
+void wal__seal_record_encode(const struct wal__seal_record *seal, uint8_t *out);
+enum wal__fmt wal__seal_record_decode(struct wal__span payload,
+                                      struct wal__seal_record *seal);
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * record_blob.c - the payloads of CHUNK and BLOB to bytes and back (SPEC.md
+ * 2.18, 2.19).
+ *
+ * Invariant: a decoder accepts a payload only when its sizes and counts account
+ * for all of it, so that every digest and byte below them may be read. Threads:
+ * any.
+ */
+#include "format/segment/record_blob.h"
+
+#include "format/bytes/bytes.h"
+#include "format/segment/frame.h"
+
+/* CHUNK (2.18) */
+
+enum {
+    CHUNK_DIGEST = 0,
+    CHUNK_CONTENT_SIZE = 32,
+    CHUNK_ENCODING = 36,
+    CHUNK_DEPTH = 37,
+    CHUNK_ZERO = 38,
+    CHUNK_BASE = 40, /* only of a delta; else the data begins here */
+    CHUNK_DELTA_DATA = 72
+};
+
+WAL__FOLLOWS(CHUNK_CONTENT_SIZE, CHUNK_DIGEST, WAL__DIGEST_SIZE);
+WAL__FOLLOWS(CHUNK_ENCODING, CHUNK_CONTENT_SIZE, 4);
+WAL__FOLLOWS(CHUNK_DEPTH, CHUNK_ENCODING, 1);
+WAL__FOLLOWS(CHUNK_ZERO, CHUNK_DEPTH, 1);
+WAL__FOLLOWS(CHUNK_BASE, CHUNK_ZERO, 2);
+WAL__FOLLOWS(CHUNK_DELTA_DATA, CHUNK_BASE, WAL__DIGEST_SIZE);
+
+static size_t head_size(uint8_t encoding)
+{
+    return encoding == WAL__CHUNK_DELTA ? CHUNK_DELTA_DATA : CHUNK_BASE;
+}
+
+size_t wal__chunk_record_size(const struct wal__chunk_record *chunk)
+{
+    return head_size(chunk->encoding) + chunk->data.size;
+}
+
+size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk,
+                                     uint8_t *out)
+{
+    memcpy(out + CHUNK_DIGEST, chunk->digest.bytes, WAL__DIGEST_SIZE);
+    wal__put32(out + CHUNK_CONTENT_SIZE, chunk->size);
+    out[CHUNK_ENCODING] = chunk->encoding;
+    out[CHUNK_DEPTH] = chunk->depth;
+    wal__put16(out + CHUNK_ZERO, 0);
+    if (chunk->encoding == WAL__CHUNK_DELTA) {
+        memcpy(out + CHUNK_BASE, chunk->base.bytes, WAL__DIGEST_SIZE);
+    }
+    return head_size(chunk->encoding);
+}
+
+/* What is encoded is shorter than the content: that is what it is for. */
+static bool encoding_is_valid(const struct wal__chunk_record *chunk)
+{
+    switch (chunk->encoding) {
+    case WAL__CHUNK_RAW:
+        return chunk->depth == 0 && chunk->data.size == chunk->size;
+    case WAL__CHUNK_LZ4:
+        return chunk->depth == 0 && chunk->data.size > 0 &&
+               chunk->data.size < chunk->size;
+    case WAL__CHUNK_DELTA:
+        return chunk->depth > 0 && chunk->depth <= WAL__CHUNK_DEPTH_MAX &&
+               chunk->data.size > 0 && chunk->data.size < chunk->size;
+    default:
+        return false;
+    }
+}
+
+enum wal__fmt wal__chunk_record_decode(struct wal__span payload,
+                                       struct wal__chunk_record *chunk)
+{
+    const uint8_t *at = payload.data;
+    struct wal__chunk_record read = {.size = 0};
+    size_t head;
+
+    if (payload.size < CHUNK_BASE) {
+        return WAL__FMT_SHORT;
+    }
+    memcpy(read.digest.bytes, at + CHUNK_DIGEST, WAL__DIGEST_SIZE);
+    read.size = wal__get32(at + CHUNK_CONTENT_SIZE);
+    read.encoding = at[CHUNK_ENCODING];
+    read.depth = at[CHUNK_DEPTH];
+    head = head_size(read.encoding);
+    if (payload.size < head) {
+        return WAL__FMT_SHORT;
+    }
+    if (read.encoding == WAL__CHUNK_DELTA) {
+        memcpy(read.base.bytes, at + CHUNK_BASE, WAL__DIGEST_SIZE);
+    }
+    read.data.data = at + head;
+    read.data.size = payload.size - head;
+    if (read.size > WAL__CHUNK_MAX || wal__get16(at + CHUNK_ZERO) != 0 ||
+        !encoding_is_valid(&read)) {
+        return WAL__FMT_FIELD;
+    }
+    *chunk = read;
+    return WAL__FMT_OK;
+}
+
+/* A block of a delta */
+
+enum {
+    BLOCK_STORED_SIZE = 0,
+    BLOCK_WINDOW = 4
+};
+
+WAL__FOLLOWS(BLOCK_WINDOW, BLOCK_STORED_SIZE, 4);
+WAL__FOLLOWS(WAL__CHUNK_BLOCK_HEAD, BLOCK_WINDOW, 4);
+
+void wal__chunk_block_encode_head(const struct wal__chunk_block *block,
+                                  uint8_t *out)
+{
+    wal__put32(out + BLOCK_STORED_SIZE, block->stored_size);
+    wal__put32(out + BLOCK_WINDOW, (uint32_t)block->window);
+}
+
+enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
+                                      struct wal__chunk_block *block)
+{
+    struct wal__chunk_block read;
+
+    if (data->size < WAL__CHUNK_BLOCK_HEAD) {
+        return WAL__FMT_SHORT;
+    }
+    read.stored_size = wal__get32(data->data + BLOCK_STORED_SIZE);
+    read.window = (int32_t)wal__get32(data->data + BLOCK_WINDOW);
+    if (read.stored_size == 0 || read.stored_size > size ||
+        read.window <= -WAL__CHUNK_WINDOW || read.window > WAL__CHUNK_MAX) {
+        return WAL__FMT_FIELD;
+    }
+    if (data->size - WAL__CHUNK_BLOCK_HEAD < read.stored_size) {
+        return WAL__FMT_SHORT;
+    }
+    read.stored.data = data->data + WAL__CHUNK_BLOCK_HEAD;
+    read.stored.size = read.stored_size;
+    data->data += WAL__CHUNK_BLOCK_HEAD + read.stored_size;
+    data->size -= WAL__CHUNK_BLOCK_HEAD + read.stored_size;
+    *block = read;
+    return WAL__FMT_OK;
+}
+
+/* BLOB (2.19) */
+
+enum {
+    BLOB_DIGEST = 0,
+    BLOB_CONTENT_SIZE = 32,
+    BLOB_CHUNK_COUNT = 40,
+    BLOB_ZERO = 44,
+    BLOB_CHUNKS = 48
+};
+
+WAL__FOLLOWS(BLOB_CONTENT_SIZE, BLOB_DIGEST, WAL__DIGEST_SIZE);
+WAL__FOLLOWS(BLOB_CHUNK_COUNT, BLOB_CONTENT_SIZE, 8);
+WAL__FOLLOWS(BLOB_ZERO, BLOB_CHUNK_COUNT, 4);
+WAL__FOLLOWS(BLOB_CHUNKS, BLOB_ZERO, 4);
+static_assert(BLOB_CHUNKS + WAL__BLOB_CHUNKS_MAX * WAL__DIGEST_SIZE <=
+                  WAL__FRAME_PAYLOAD_MAX,
+              "the longest BLOB fits its frame");
+
+size_t wal__blob_record_size(const struct wal__blob_record *blob)
+{
+    return BLOB_CHUNKS + (size_t)blob->chunk_count * WAL__DIGEST_SIZE;
+}
+
+void wal__blob_record_encode(const struct wal__blob_record *blob, uint8_t *out)
+{
+    memcpy(out + BLOB_DIGEST, blob->digest.bytes, WAL__DIGEST_SIZE);
+    wal__put64(out + BLOB_CONTENT_SIZE, blob->size);
+    wal__put32(out + BLOB_CHUNK_COUNT, blob->chunk_count);
+    wal__put32(out + BLOB_ZERO, 0);
+    memcpy(out + BLOB_CHUNKS, blob->chunks,
+           (size_t)blob->chunk_count * WAL__DIGEST_SIZE);
+}
+
+enum wal__fmt wal__blob_record_decode(struct wal__span payload,
+                                      struct wal__blob_record *blob)
+{
+    const uint8_t *at = payload.data;
+    struct wal__blob_record read;
+
+    if (payload.size < BLOB_CHUNKS) {
+        return WAL__FMT_SHORT;
+    }
+    memcpy(read.digest.bytes, at + BLOB_DIGEST, WAL__DIGEST_SIZE);
+    read.size = wal__get64(at + BLOB_CONTENT_SIZE);
+    read.chunk_count = wal__get32(at + BLOB_CHUNK_COUNT);
+    read.chunks = at + BLOB_CHUNKS;
+    if (read.size <= WAL__CHUNK_MAX ||
+        read.size > (uint64_t)WAL__BLOB_CHUNKS_MAX * WAL__CHUNK_MAX ||
+        read.chunk_count != (read.size - 1) / WAL__CHUNK_MAX + 1 ||
+        wal__get32(at + BLOB_ZERO) != 0) {
+        return WAL__FMT_FIELD;
+    }
+    if (payload.size != wal__blob_record_size(&read)) {
+        return payload.size < wal__blob_record_size(&read) ? WAL__FMT_SHORT
+                                                           : WAL__FMT_FIELD;
+    }
+    *blob = read;
+    return WAL__FMT_OK;
+}
+
+uint64_t wal__digest_hash(const struct wal__digest *digest)
+{
+    return wal__get64(digest->bytes);
+}

@@ -1,0 +1,349 @@
+/*
+ * segment_fmt.c - manifest slots, segment headers and trailers to bytes and
+ * back (SPEC.md 2.1, 2.2, 2.10).
+ *
+ * Invariant: rules are checked in SPEC.md's order, so a version is believed
+ * after the checksum only, and nothing else before the version. Threads: any.
+ */
+#include "format/segment/segment_fmt.h"
+
+#include <stdbool.h>
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+
+/* Offsets of the fields that the manifest and a segment header share. */
+enum {
+    AT_MAGIC = 0,
+    AT_VERSION = 8,
+    AT_COMPAT = 12,
+    AT_RO_COMPAT = 16,
+    AT_INCOMPAT = 20,
+    AT_UUID = 24,
+    AT_SHARED_END = 40
+};
+
+WAL__FOLLOWS(AT_VERSION, AT_MAGIC, 8);
+WAL__FOLLOWS(AT_COMPAT, AT_VERSION, 4);
+WAL__FOLLOWS(AT_RO_COMPAT, AT_COMPAT, 4);
+WAL__FOLLOWS(AT_INCOMPAT, AT_RO_COMPAT, 4);
+WAL__FOLLOWS(AT_UUID, AT_INCOMPAT, 4);
+WAL__FOLLOWS(AT_SHARED_END, AT_UUID, 16);
+
+enum {
+    MANIFEST_GENERATION = 40,
+    MANIFEST_CREATED = 48,
+    MANIFEST_GROUP_ALIGN = 56,
+    MANIFEST_CRC = 60,
+    MANIFEST_END = 64
+};
+
+WAL__FOLLOWS((int)MANIFEST_GENERATION, (int)AT_SHARED_END, 0);
+WAL__FOLLOWS(MANIFEST_CREATED, MANIFEST_GENERATION, 8);
+WAL__FOLLOWS(MANIFEST_GROUP_ALIGN, MANIFEST_CREATED, 8);
+WAL__FOLLOWS(MANIFEST_CRC, MANIFEST_GROUP_ALIGN, 4);
+WAL__FOLLOWS(MANIFEST_END, MANIFEST_CRC, 4);
+
+enum {
+    HEADER_ID = 40,
+    HEADER_CAPACITY = 48,
+    HEADER_SALT = 56,
+    HEADER_CLASS = 64,
+    HEADER_GROUP_ALIGN = 68,
+    HEADER_CREATED = 72,
+    HEADER_CRC = 80,
+    HEADER_END = 84
+};
+
+WAL__FOLLOWS((int)HEADER_ID, (int)AT_SHARED_END, 0);
+WAL__FOLLOWS(HEADER_CAPACITY, HEADER_ID, 8);
+WAL__FOLLOWS(HEADER_SALT, HEADER_CAPACITY, 8);
+WAL__FOLLOWS(HEADER_CLASS, HEADER_SALT, 8);
+WAL__FOLLOWS(HEADER_GROUP_ALIGN, HEADER_CLASS, 4);
+WAL__FOLLOWS(HEADER_CREATED, HEADER_GROUP_ALIGN, 4);
+WAL__FOLLOWS(HEADER_CRC, HEADER_CREATED, 8);
+WAL__FOLLOWS(HEADER_END, HEADER_CRC, 4);
+
+enum {
+    TRAILER_MAGIC = 0,
+    TRAILER_ID = 8,
+    TRAILER_SEAL_OFFSET = 16,
+    TRAILER_INDEX_OFFSET = 24,
+    TRAILER_STREAM_END = 32,
+    TRAILER_LAST_SEQUENCE = 40,
+    TRAILER_CHAIN = 48,
+    TRAILER_ZERO = 52,
+    TRAILER_CRC = 60
+};
+
+WAL__FOLLOWS(TRAILER_ID, TRAILER_MAGIC, 8);
+WAL__FOLLOWS(TRAILER_SEAL_OFFSET, TRAILER_ID, 8);
+WAL__FOLLOWS(TRAILER_INDEX_OFFSET, TRAILER_SEAL_OFFSET, 8);
+WAL__FOLLOWS(TRAILER_STREAM_END, TRAILER_INDEX_OFFSET, 8);
+WAL__FOLLOWS(TRAILER_LAST_SEQUENCE, TRAILER_STREAM_END, 8);
+WAL__FOLLOWS(TRAILER_CHAIN, TRAILER_LAST_SEQUENCE, 8);
+WAL__FOLLOWS(TRAILER_ZERO, TRAILER_CHAIN, 4);
+WAL__FOLLOWS(TRAILER_CRC, TRAILER_ZERO, 8);
+WAL__FOLLOWS((int)WAL__TRAILER_SIZE, (int)TRAILER_CRC, 4);
+
+enum {
+    MAGIC_SIZE = 8,
+    UUID_SIZE = 16,
+    CAPACITY_ALIGN = 4096
+};
+
+#define SEGMENT_ID_MAX ((uint64_t)1 << 36)
+
+static const uint8_t manifest_magic[MAGIC_SIZE] = "AGWALMAN";
+static const uint8_t segment_magic[MAGIC_SIZE] = "AGWALSEG";
+static const uint8_t trailer_magic[MAGIC_SIZE] = "AGWALEND";
+
+static bool is_zero(const uint8_t *at, size_t size)
+{
+    uint8_t bits = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        bits |= at[i];
+    }
+    return bits == 0;
+}
+
+static bool group_align_is_valid(uint32_t align)
+{
+    return align == 8 || align == 512 || align == 4096;
+}
+
+static void put_features(uint8_t *out, const struct wal__features *features)
+{
+    wal__put32(out + AT_COMPAT, features->compat);
+    wal__put32(out + AT_RO_COMPAT, features->ro_compat);
+    wal__put32(out + AT_INCOMPAT, features->incompat);
+}
+
+static struct wal__features get_features(const uint8_t *at)
+{
+    struct wal__features features = {
+        .compat = wal__get32(at + AT_COMPAT),
+        .ro_compat = wal__get32(at + AT_RO_COMPAT),
+        .incompat = wal__get32(at + AT_INCOMPAT),
+    };
+
+    return features;
+}
+
+/* Rules 1 to 3 of a manifest slot and of a segment header. */
+static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
+                                  size_t crc_offset)
+{
+    if (memcmp(at, magic, MAGIC_SIZE) != 0) {
+        return WAL__FMT_MAGIC;
+    }
+    if (wal__crc32(0, at, crc_offset) != wal__get32(at + crc_offset)) {
+        return WAL__FMT_HEADER_CRC;
+    }
+    if (wal__get32(at + AT_VERSION) > WAL__FORMAT_VERSION) {
+        return WAL__FMT_VERSION;
+    }
+    if ((wal__get32(at + AT_INCOMPAT) & ~WAL__KNOWN_INCOMPAT) != 0) {
+        return WAL__FMT_FEATURES;
+    }
+    return WAL__FMT_OK;
+}
+
+static bool is_of_newer_library(enum wal__fmt fmt)
+{
+    return fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES;
+}
+
+void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out)
+{
+    memset(out, 0, WAL__MANIFEST_SLOT_SIZE);
+    memcpy(out + AT_MAGIC, manifest_magic, MAGIC_SIZE);
+    wal__put32(out + AT_VERSION, manifest->version);
+    put_features(out, &manifest->features);
+    memcpy(out + AT_UUID, manifest->uuid, UUID_SIZE);
+    wal__put64(out + MANIFEST_GENERATION, manifest->generation);
+    wal__put64(out + MANIFEST_CREATED, (uint64_t)manifest->created_ms);
+    wal__put32(out + MANIFEST_GROUP_ALIGN, manifest->group_align);
+    wal__put32(out + MANIFEST_CRC, wal__crc32(0, out, MANIFEST_CRC));
+}
+
+enum wal__fmt wal__manifest_decode(const uint8_t *at,
+                                   struct wal__manifest *manifest)
+{
+    enum wal__fmt fmt = check_shared(at, manifest_magic, MANIFEST_CRC);
+    struct wal__manifest read = {
+        .version = wal__get32(at + AT_VERSION),
+        .features = get_features(at),
+        .generation = wal__get64(at + MANIFEST_GENERATION),
+        .created_ms = (int64_t)wal__get64(at + MANIFEST_CREATED),
+        .group_align = wal__get32(at + MANIFEST_GROUP_ALIGN),
+    };
+
+    if (is_of_newer_library(fmt)) {
+        manifest->version = read.version;
+        manifest->features = read.features;
+    }
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    if (is_zero(at + AT_UUID, UUID_SIZE) || read.generation == 0 ||
+        !group_align_is_valid(read.group_align)) {
+        return WAL__FMT_FIELD;
+    }
+    memcpy(read.uuid, at + AT_UUID, UUID_SIZE);
+    *manifest = read;
+    return WAL__FMT_OK;
+}
+
+void wal__segment_header_encode(const struct wal__segment_header *header,
+                                uint8_t *out)
+{
+    memset(out, 0, WAL__SEGMENT_HEADER_SIZE);
+    memcpy(out + AT_MAGIC, segment_magic, MAGIC_SIZE);
+    wal__put32(out + AT_VERSION, header->version);
+    put_features(out, &header->features);
+    memcpy(out + AT_UUID, header->uuid, UUID_SIZE);
+    wal__put64(out + HEADER_ID, header->id);
+    wal__put64(out + HEADER_CAPACITY, header->capacity);
+    wal__put64(out + HEADER_SALT, header->salt);
+    wal__put32(out + HEADER_CLASS, header->class);
+    wal__put32(out + HEADER_GROUP_ALIGN, header->group_align);
+    wal__put64(out + HEADER_CREATED, (uint64_t)header->created_ms);
+    wal__put32(out + HEADER_CRC, wal__crc32(0, out, HEADER_CRC));
+    memcpy(out + WAL__SEGMENT_HEADER_COPY, out, HEADER_END);
+}
+
+static bool header_fields_are_valid(const struct wal__segment_header *header)
+{
+    return header->id >= 1 && header->id <= SEGMENT_ID_MAX &&
+           header->capacity % CAPACITY_ALIGN == 0 &&
+           header->capacity >= WAL__SEGMENT_MIN &&
+           header->capacity <= WAL__SEGMENT_MAX &&
+           (header->class == WAL__CLASS_LOG ||
+            header->class == WAL__CLASS_PACK) &&
+           group_align_is_valid(header->group_align);
+}
+
+static enum wal__fmt decode_copy(const uint8_t *at,
+                                 struct wal__segment_header *header)
+{
+    enum wal__fmt fmt = check_shared(at, segment_magic, HEADER_CRC);
+    struct wal__segment_header read = {
+        .version = wal__get32(at + AT_VERSION),
+        .features = get_features(at),
+        .id = wal__get64(at + HEADER_ID),
+        .capacity = wal__get64(at + HEADER_CAPACITY),
+        .salt = wal__get64(at + HEADER_SALT),
+        .class = wal__get32(at + HEADER_CLASS),
+        .group_align = wal__get32(at + HEADER_GROUP_ALIGN),
+        .created_ms = (int64_t)wal__get64(at + HEADER_CREATED),
+    };
+
+    if (is_of_newer_library(fmt)) {
+        header->version = read.version;
+        header->features = read.features;
+    }
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    if (!header_fields_are_valid(&read)) {
+        return WAL__FMT_FIELD;
+    }
+    memcpy(read.uuid, at + AT_UUID, UUID_SIZE);
+    *header = read;
+    return WAL__FMT_OK;
+}
+
+enum wal__fmt wal__segment_header_decode(const uint8_t *at,
+                                         struct wal__segment_header *header)
+{
+    const uint8_t *copy = at + WAL__SEGMENT_HEADER_COPY;
+    enum wal__fmt first;
+    enum wal__fmt second;
+
+    if (is_zero(at, HEADER_END) && is_zero(copy, HEADER_END)) {
+        return WAL__FMT_ZERO;
+    }
+    first = decode_copy(at, header);
+    if (first == WAL__FMT_OK || is_of_newer_library(first)) {
+        return first;
+    }
+    /* A torn first copy must not make a newer library's segment a damaged
+     * one. */
+    second = decode_copy(copy, header);
+    if (second == WAL__FMT_OK || is_of_newer_library(second)) {
+        return second;
+    }
+    return first;
+}
+
+int wal__segment_header_copies(const uint8_t *at)
+{
+    struct wal__segment_header header;
+    int count = 0;
+
+    count += decode_copy(at, &header) == WAL__FMT_OK;
+    count += decode_copy(at + WAL__SEGMENT_HEADER_COPY, &header) == WAL__FMT_OK;
+    return count;
+}
+
+static uint32_t trailer_crc(const uint8_t *at, uint64_t salt, uint64_t offset)
+{
+    return wal__crc32(wal__crc32_seed(salt, offset), at, TRAILER_CRC);
+}
+
+void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
+                         uint64_t offset, uint8_t *out)
+{
+    memset(out, 0, WAL__TRAILER_SIZE);
+    memcpy(out + TRAILER_MAGIC, trailer_magic, MAGIC_SIZE);
+    wal__put64(out + TRAILER_ID, trailer->id);
+    wal__put64(out + TRAILER_SEAL_OFFSET, trailer->seal_offset);
+    wal__put64(out + TRAILER_INDEX_OFFSET, trailer->index_offset);
+    wal__put64(out + TRAILER_STREAM_END, trailer->end);
+    wal__put64(out + TRAILER_LAST_SEQUENCE, trailer->last_sequence);
+    wal__put32(out + TRAILER_CHAIN, trailer->chain);
+    wal__put32(out + TRAILER_CRC, trailer_crc(out, salt, offset));
+}
+
+/* The SEAL frame lies between the INDEX frame and the trailer. */
+static bool trailer_fields_are_valid(const struct wal__trailer *trailer,
+                                     uint64_t offset)
+{
+    return trailer->id >= 1 && trailer->id <= SEGMENT_ID_MAX &&
+           trailer->seal_offset < offset &&
+           offset - trailer->seal_offset >=
+               wal__frame_total_size(WAL__SEAL_SIZE) &&
+           trailer->index_offset < trailer->seal_offset &&
+           trailer->index_offset >= WAL__SEGMENT_HEADER_SIZE &&
+           trailer->end == trailer->index_offset;
+}
+
+enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
+                                  uint64_t offset, struct wal__trailer *trailer)
+{
+    struct wal__trailer read = {
+        .id = wal__get64(at + TRAILER_ID),
+        .seal_offset = wal__get64(at + TRAILER_SEAL_OFFSET),
+        .index_offset = wal__get64(at + TRAILER_INDEX_OFFSET),
+        .end = wal__get64(at + TRAILER_STREAM_END),
+        .last_sequence = wal__get64(at + TRAILER_LAST_SEQUENCE),
+        .chain = wal__get32(at + TRAILER_CHAIN),
+    };
+
+    if (memcmp(at, trailer_magic, MAGIC_SIZE) != 0) {
+        return WAL__FMT_MAGIC;
+    }
+    if (trailer_crc(at, salt, offset) != wal__get32(at + TRAILER_CRC)) {
+        return WAL__FMT_HEADER_CRC;
+    }
+    if (wal__get64(at + TRAILER_ZERO) != 0 ||
+        !trailer_fields_are_valid(&read, offset)) {
+        return WAL__FMT_FIELD;
+    }
+    *trailer = read;
+    return WAL__FMT_OK;
+}

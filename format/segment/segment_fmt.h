@@ -1,0 +1,111 @@
+/*
+ * segment_fmt.h - the store's manifest slot, a segment's header and its
+ * trailer (SPEC.md 2.1, 2.2, 2.10).
+ */
+#ifndef AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
+#define AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
+
+#include "format/bytes/fmt.h"
+
+enum {
+    WAL__FORMAT_VERSION = 1, /* written; 0 can be read */
+    WAL__MANIFEST_SLOT_SIZE = 4096,
+    WAL__MANIFEST_SIZE = 2 * WAL__MANIFEST_SLOT_SIZE,
+    WAL__SEGMENT_HEADER_SIZE = 4096, /* both copies; frames begin here */
+    WAL__SEGMENT_HEADER_COPY = 2048, /* offset of the second copy */
+    WAL__TRAILER_SIZE = 64,
+    WAL__SEGMENT_MIN = 64 * 1024,
+    WAL__SEGMENT_MAX = 64 * 1024 * 1024,
+    WAL__POSITION_BITS = 27
+};
+
+/* Feature bits that this library knows. */
+#define WAL__KNOWN_RO_COMPAT 0u
+#define WAL__KNOWN_INCOMPAT  0u
+
+enum wal__segment_class {
+    WAL__CLASS_LOG = 1,
+    WAL__CLASS_PACK = 2
+};
+
+static inline uint64_t wal__position(uint64_t segment, uint64_t offset)
+{
+    return segment << WAL__POSITION_BITS | offset;
+}
+
+static inline uint64_t wal__position_segment(uint64_t position)
+{
+    return position >> WAL__POSITION_BITS;
+}
+
+static inline uint64_t wal__position_offset(uint64_t position)
+{
+    return position & (((uint64_t)1 << WAL__POSITION_BITS) - 1);
+}
+
+struct wal__features {
+    uint32_t compat;
+    uint32_t ro_compat;
+    uint32_t incompat;
+};
+
+struct wal__manifest {
+    uint32_t version;
+    struct wal__features features;
+    uint8_t uuid[16];
+    uint64_t generation;
+    int64_t created_ms;
+    uint32_t group_align;
+};
+
+/* Writes one slot, WAL__MANIFEST_SLOT_SIZE bytes. */
+void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out);
+
+/* Reads one slot of WAL__MANIFEST_SLOT_SIZE bytes. On WAL__FMT_VERSION and
+ * WAL__FMT_FEATURES version and features are set, so that they can be named. */
+enum wal__fmt wal__manifest_decode(const uint8_t *at,
+                                   struct wal__manifest *manifest);
+
+struct wal__segment_header {
+    uint32_t version;
+    struct wal__features features;
+    uint8_t uuid[16];
+    uint64_t id;
+    uint64_t capacity;
+    uint64_t salt;
+    uint32_t class;
+    uint32_t group_align;
+    int64_t created_ms;
+};
+
+/* Writes WAL__SEGMENT_HEADER_SIZE bytes, both copies. */
+void wal__segment_header_encode(const struct wal__segment_header *header,
+                                uint8_t *out);
+
+/* Reads WAL__SEGMENT_HEADER_SIZE bytes: the first copy that is valid or of a
+ * newer library, else what is wrong with the first. WAL__FMT_ZERO when both
+ * copies are zeros. On WAL__FMT_VERSION and WAL__FMT_FEATURES version and
+ * features are set. */
+enum wal__fmt wal__segment_header_decode(const uint8_t *at,
+                                         struct wal__segment_header *header);
+
+/* How many of the two copies are valid: 0, 1 or 2. */
+int wal__segment_header_copies(const uint8_t *at);
+
+struct wal__trailer {
+    uint64_t id;
+    uint64_t seal_offset;
+    uint64_t index_offset;
+    uint64_t end;
+    uint64_t last_sequence;
+    uint32_t chain;
+};
+
+/* `offset` is the trailer's in its segment: capacity - WAL__TRAILER_SIZE. */
+void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
+                         uint64_t offset, uint8_t *out);
+enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
+                                  uint64_t offset,
+                                  struct wal__trailer *trailer);
+
+#endif

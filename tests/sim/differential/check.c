@@ -1,0 +1,500 @@
+/*
+ * check.c - what the engine says beside what the reference says
+ * (differential.h).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/sim/differential/differential.h"
+
+enum {
+    LARGEST_IN_LINE = 256 * 1024
+};
+
+static const struct wal_slice nothing = {NULL, 0};
+
+void differential_check_slice(struct differential *run, const char *what,
+                              struct wal_slice engine,
+                              struct wal_slice reference)
+{
+    if (!reference_is_equal(engine, reference)) {
+        differential_fail(run, "%s is \"%.*s\", not \"%.*s\"", what,
+                          (int)(engine.size < 300 ? engine.size : 300),
+                          engine.size > 0 ? (const char *)engine.data : "",
+                          (int)(reference.size < 300 ? reference.size : 300),
+                          reference.size > 0 ? (const char *)reference.data
+                                             : "");
+    }
+}
+
+void differential_check_number(struct differential *run, const char *what,
+                               uint64_t engine, uint64_t reference)
+{
+    if (engine != reference) {
+        differential_fail(run, "%s is %" PRIu64 ", not %" PRIu64, what, engine,
+                          reference);
+    }
+}
+
+static void check_time(struct differential *run, const char *what,
+                       int64_t engine, int64_t earliest, int64_t latest)
+{
+    if (engine < earliest || engine > latest) {
+        differential_fail(run, "%s is %" PRId64 ", not %" PRId64 " to %" PRId64,
+                          what, engine, earliest, latest);
+    }
+}
+
+/* ------------------------------------------------------------ sessions --- */
+
+static void check_info(struct differential *run,
+                       const struct wal_session_info *engine,
+                       const struct reference_info *reference, bool listed)
+{
+    const struct wal_session_info *wanted = &reference->info;
+    struct wal_slice first = {reference->first_text,
+                              reference->first_text_size};
+
+    differential_check_slice(run, "the session's id", engine->id, wanted->id);
+    differential_check_slice(run, "cwd", engine->cwd, wanted->cwd);
+    differential_check_slice(run, "project", engine->project, wanted->project);
+    differential_check_slice(run, "title", engine->title, wanted->title);
+    differential_check_slice(run, "parent id", engine->parent_id,
+                             wanted->parent_id);
+    differential_check_slice(run, "source", engine->source, wanted->source);
+    differential_check_slice(run, "head", engine->head, wanted->head);
+    differential_check_slice(run, "metadata", engine->metadata,
+                             listed ? nothing : wanted->metadata);
+    differential_check_slice(run, "first text", engine->first_text, first);
+    differential_check_number(run, "number", engine->number, wanted->number);
+    differential_check_number(run, "flags", engine->flags, wanted->flags);
+    differential_check_number(run, "schema version", engine->schema_version,
+                              wanted->schema_version);
+    differential_check_number(run, "entries", engine->entries, wanted->entries);
+    differential_check_number(run, "inherited", engine->inherited,
+                              wanted->inherited);
+    differential_check_number(run, "last sequence", engine->last_sequence,
+                              wanted->last_sequence);
+    differential_check_number(run, "metadata version", engine->metadata_version,
+                              listed ? 0 : wanted->metadata_version);
+    differential_check_number(run, "documents", engine->documents,
+                              wanted->documents);
+    check_time(run, "created", engine->created_ms, wanted->created_ms,
+               reference->created_latest_ms);
+    check_time(run, "updated", engine->updated_ms, wanted->updated_ms,
+               reference->updated_latest_ms);
+}
+
+void differential_check_session(struct differential *run, uint32_t number)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = differential_handle(run, number);
+    struct reference_info wanted;
+
+    if (session != NULL &&
+        differential_compare_status(
+            run, wal_session_get_info(session, &info, &run->error),
+            reference_session_status(run->ref, number, &wanted))) {
+        check_info(run, &info, &wanted, false);
+    }
+}
+
+/* Reads a list to its end, beginning again with the cursor after each page; 0:
+ * in one piece. */
+void differential_check_list(struct differential *run,
+                             const struct wal_session_cursor_options *options,
+                             uint32_t page)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor_options wanted = *options;
+    struct reference_info *infos = NULL;
+    struct wal_session_cursor *list = NULL;
+    char cursor[WAL_CURSOR_TEXT_SIZE];
+    enum wal_status status;
+    uint32_t count = 0;
+
+    status = wal_session_cursor_open(run->store, options, &list, &run->error);
+    if (!differential_compare_status(
+            run, status,
+            reference_list(run->ref, options, 0, &infos, &count))) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_session_cursor_next(list, &info, &run->error), WAL_OK);
+        check_info(run, &info, &infos[i], true);
+        if (page != 0 && i % page == page - 1) {
+            (void)differential_compare_status(
+                run, wal_session_cursor_encode(list, cursor, &run->error),
+                WAL_OK);
+            wal_session_cursor_close(list);
+            wanted.after = differential_slice(cursor);
+            list = NULL;
+            (void)differential_compare_status(
+                run,
+                wal_session_cursor_open(run->store, &wanted, &list,
+                                        &run->error),
+                WAL_OK);
+        }
+    }
+    (void)differential_compare_status(
+        run, wal_session_cursor_next(list, &info, &run->error), WAL_END);
+    wal_session_cursor_close(list);
+    free(infos);
+}
+
+/* ------------------------------------------------------------- entries --- */
+
+/* A time that the engine gave must be one of these milliseconds. */
+static void check_stamp(struct differential *run, struct wal_slice engine,
+                        const struct reference_entry *wanted)
+{
+    char text[32] = "";
+
+    if (wanted->entry.timestamp.size > 0) {
+        differential_check_slice(run, "timestamp", engine,
+                                 wanted->entry.timestamp);
+        return;
+    }
+    for (int64_t ms = wanted->earliest_ms; ms <= wanted->latest_ms; ms++) {
+        time_t seconds = (time_t)(ms / 1000);
+        struct tm tm;
+
+        (void)gmtime_r(&seconds, &tm);
+        (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+        (void)snprintf(text + 19, sizeof(text) - 19, ".%03dZ",
+                       (int)(ms % 1000));
+        if (reference_is_equal(engine, differential_slice(text))) {
+            return;
+        }
+    }
+    differential_fail(run, "timestamp is \"%.*s\", not up to %s",
+                      (int)engine.size, (const char *)engine.data, text);
+}
+
+/* What stands in the place of a redacted entry's content. */
+static void check_redacted(struct differential *run, struct wal_slice payload,
+                           const struct reference_entry *wanted)
+{
+    struct wal_slice by;
+    struct wal_slice reason;
+
+    if (!reference_member(payload, "redactedBy", &by) ||
+        !reference_member(payload, "reason", &reason)) {
+        differential_fail(run, "a redacted entry says \"%.*s\"",
+                          (int)payload.size, (const char *)payload.data);
+    }
+    differential_check_slice(run, "redactedBy", by, wanted->redacted_by);
+    differential_check_slice(run, "reason", reason, wanted->reason);
+    reference_free(by);
+    reference_free(reason);
+}
+
+/* It may have been left out of line. */
+static void check_payload(struct differential *run,
+                          const struct wal_entry *engine,
+                          struct wal_slice wanted)
+{
+    bool outside = (engine->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
+
+    if (outside && wanted.size <= LARGEST_IN_LINE) {
+        differential_fail(run, "a payload of %" PRIu64 " bytes is a blob",
+                          wanted.size);
+    }
+    differential_check_slice(run, "payload", engine->payload,
+                             outside ? nothing : wanted);
+    differential_check_number(run, "payload_size", engine->payload_size,
+                              wanted.size);
+}
+
+void differential_check_entry(struct differential *run,
+                              const struct wal_entry *engine,
+                              const struct reference_entry *wanted)
+{
+    const struct wal_entry *entry = &wanted->entry;
+
+    differential_check_slice(run, "the entry's id", engine->id, entry->id);
+    differential_check_slice(run, "parent", engine->parent_id,
+                             entry->parent_id);
+    differential_check_slice(run, "type", engine->type, entry->type);
+    differential_check_slice(run, "run id", engine->run_id, entry->run_id);
+    differential_check_slice(run, "meta", engine->meta, entry->meta);
+    differential_check_number(run, "the entry's flags",
+                              engine->flags & ~(uint32_t)WAL_ENTRY_OUT_OF_LINE,
+                              entry->flags);
+    differential_check_number(run, "stream", engine->stream, entry->stream);
+    differential_check_number(run, "sequence", engine->sequence,
+                              entry->sequence);
+    differential_check_number(run, "depth", engine->depth, entry->depth);
+    check_stamp(run, engine->timestamp, wanted);
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        check_redacted(run, engine->payload, wanted);
+    } else {
+        check_payload(run, engine, entry->payload);
+    }
+}
+
+/* Those behind the durable end may be left out when that is asked for: the
+ * engine may have made more durable than it was asked to. */
+static uint32_t durable_count(const struct differential *run,
+                              const struct reference_entry *entries,
+                              uint32_t count)
+{
+    while (count > 0 && entries[count - 1].entry.sequence >
+                            reference_durable_sequence(run->ref)) {
+        count--;
+    }
+    return count;
+}
+
+void differential_check_read(struct differential *run, uint32_t number,
+                             const struct wal_entry_cursor_options *options)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_session *session = differential_handle(run, number);
+    struct reference_entry *entries = NULL;
+    struct wal_entry_cursor *iter = NULL;
+    uint64_t remaining;
+    uint32_t count = 0;
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    status = wal_entry_cursor_open(session, options, &iter, &run->error);
+    if (!differential_compare_status(
+            run, status,
+            reference_read(run->ref, number, options, &entries, &count))) {
+        return;
+    }
+    remaining = wal_entry_cursor_remaining(iter);
+    if ((options->flags & WAL_ENTRY_CURSOR_DURABLE) != 0 &&
+        remaining <= count && remaining >= durable_count(run, entries, count)) {
+        count = (uint32_t)remaining;
+    }
+    differential_check_number(run, "entries that remain", remaining, count);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_entry_cursor_next(iter, &entry, &run->error), WAL_OK);
+        differential_check_entry(run, &entry, &entries[i]);
+    }
+    (void)differential_compare_status(
+        run, wal_entry_cursor_next(iter, &entry, &run->error), WAL_END);
+    wal_entry_cursor_close(iter);
+    free(entries);
+}
+
+void differential_check_get(struct differential *run, uint32_t number,
+                            struct wal_slice id, uint32_t flags)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .flags = flags};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_session *session = differential_handle(run, number);
+    struct reference_entry wanted;
+    struct wal_entry_cursor *iter = NULL;
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    status = wal_entry_cursor_open(session, &options, &iter, &run->error);
+    if (!differential_compare_status(
+            run, status,
+            reference_is_deleted(run->ref, number) ? WAL_ENOTFOUND : WAL_OK)) {
+        return;
+    }
+    if (differential_compare_status(
+            run, wal_entry_cursor_get(iter, id, &entry, &run->error),
+            reference_get(run->ref, number, id, flags, &wanted))) {
+        differential_check_entry(run, &entry, &wanted);
+    }
+    wal_entry_cursor_close(iter);
+}
+
+/* ---------------------------------------------------- heads, documents --- */
+
+void differential_check_heads(struct differential *run, uint32_t number)
+{
+    struct wal_session *session = differential_handle(run, number);
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    struct wal_head *wanted = NULL;
+    enum wal_status status;
+    uint32_t count = 0;
+
+    if (session == NULL) {
+        return;
+    }
+    status = wal_head_cursor_open(session, &heads, &run->error);
+    if (!differential_compare_status(
+            run, status, reference_heads(run->ref, number, &wanted, &count))) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_head_cursor_next(heads, &head, &run->error), WAL_OK);
+        differential_check_slice(run, "a head's name", head.name,
+                                 wanted[i].name);
+        differential_check_slice(run, "a head's entry", head.entry_id,
+                                 wanted[i].entry_id);
+        differential_check_slice(run, "a head's note", head.note,
+                                 wanted[i].note);
+        differential_check_number(run, "a head's stream", head.stream,
+                                  wanted[i].stream);
+        differential_check_number(run, "a head's version", head.version,
+                                  wanted[i].version);
+    }
+    (void)differential_compare_status(
+        run, wal_head_cursor_next(heads, &head, &run->error), WAL_END);
+    wal_head_cursor_close(heads);
+    free(wanted);
+}
+
+/* A session's handle, or none for the store; false: there is no handle. */
+static bool owner_of(struct differential *run, uint32_t number,
+                     struct wal_session **session)
+{
+    *session =
+        number == REFERENCE_STORE ? NULL : differential_handle(run, number);
+    return number == REFERENCE_STORE || *session != NULL;
+}
+
+void differential_check_doc(struct differential *run,
+                            const struct wal_doc *engine,
+                            const struct reference_doc *wanted, bool keys)
+{
+    const struct wal_doc *doc = &wanted->doc;
+
+    differential_check_slice(run, "key", engine->key, doc->key);
+    differential_check_slice(run, "value", engine->value,
+                             keys ? nothing : doc->value);
+    differential_check_number(run, "the document's flags", engine->flags,
+                              doc->flags);
+    differential_check_number(run, "version", engine->version, doc->version);
+    check_time(run, "modified", engine->modified_ms, doc->modified_ms,
+               wanted->latest_ms);
+}
+
+void differential_check_docs(struct differential *run, uint32_t number,
+                             const struct wal_doc_cursor_options *options)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_session *session;
+    struct wal_doc_cursor *docs = NULL;
+    struct reference_doc *wanted = NULL;
+    enum wal_status status;
+    uint32_t count = 0;
+
+    if (!owner_of(run, number, &session)) {
+        return;
+    }
+    status =
+        wal_doc_cursor_open(run->store, session, options, &docs, &run->error);
+    if (!differential_compare_status(
+            run, status,
+            reference_docs(run->ref, number, options, &wanted, &count))) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_OK);
+        differential_check_doc(run, &doc, &wanted[i],
+                               (options->flags & WAL_DOC_CURSOR_KEYS) != 0);
+    }
+    (void)differential_compare_status(
+        run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_END);
+    wal_doc_cursor_close(docs);
+    free(wanted);
+}
+
+void differential_check_doc_get(struct differential *run, uint32_t number,
+                                struct wal_slice key, uint64_t version)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_session *session;
+    struct wal_doc_cursor *docs = NULL;
+    struct reference_doc wanted;
+    enum wal_status status;
+
+    if (!owner_of(run, number, &session)) {
+        return;
+    }
+    status = wal_doc_cursor_open(run->store, session, NULL, &docs, &run->error);
+    if (!differential_compare_status(
+            run, status,
+            session != NULL && reference_is_deleted(run->ref, number)
+                ? WAL_ENOTFOUND
+                : WAL_OK)) {
+        return;
+    }
+    if (differential_compare_status(
+            run, wal_doc_cursor_get(docs, key, version, &doc, &run->error),
+            reference_doc_get(run->ref, number, key, version, &wanted))) {
+        differential_check_doc(run, &doc, &wanted, false);
+    }
+    wal_doc_cursor_close(docs);
+}
+
+/* ---------------------------------------------------------- everything --- */
+
+static void check_session_whole(struct differential *run, uint32_t number)
+{
+    static const uint32_t flags[] = {
+        0, WAL_ENTRY_CURSOR_SINCE_COMPACTION,
+        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED,
+        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_DURABLE};
+    struct wal_doc_cursor_options docs = {.struct_size = sizeof(docs)};
+
+    differential_check_session(run, number);
+    differential_check_heads(run, number);
+    for (uint32_t stream = 0; stream < DIFFERENTIAL_STREAMS; stream++) {
+        for (uint32_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+            struct wal_entry_cursor_options options = {.struct_size =
+                                                           sizeof(options),
+                                                       .flags = flags[i],
+                                                       .stream = stream};
+
+            differential_check_read(run, number, &options);
+            options.mode = WAL_ENTRY_CURSOR_ALL;
+            options.flags &= ~(uint32_t)WAL_ENTRY_CURSOR_SINCE_COMPACTION;
+            differential_check_read(run, number, &options);
+        }
+    }
+    differential_check_docs(run, number, &docs);
+    docs.flags = WAL_DOC_CURSOR_HISTORY;
+    differential_check_docs(run, number, &docs);
+}
+
+void differential_check_all(struct differential *run)
+{
+    struct wal_session_cursor_options list = {.struct_size = sizeof(list)};
+    struct wal_doc_cursor_options docs = {.struct_size = sizeof(docs),
+                                          .flags = WAL_DOC_CURSOR_HISTORY};
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    uint32_t count = reference_session_count(run->ref);
+    uint64_t alive = 0;
+
+    run->counts->checks++;
+    for (uint32_t number = 1; number <= count; number++) {
+        if (!reference_is_deleted(run->ref, number)) {
+            check_session_whole(run, number);
+            alive++;
+        }
+    }
+    differential_check_docs(run, REFERENCE_STORE, &docs);
+    differential_check_list(run, &list, 0);
+    (void)differential_compare_status(
+        run, wal_store_get_info(run->store, &info, &run->error), WAL_OK);
+    if (info.segments > run->counts->segments) {
+        run->counts->segments = info.segments;
+    }
+    differential_check_number(run, "sessions of the store", info.sessions,
+                              alive);
+    differential_check_number(run, "the last sequence of the store",
+                              info.last_sequence,
+                              reference_last_sequence(run->ref));
+}

@@ -1,0 +1,247 @@
+/*
+ * differential.h - the engine and the reference take the same operations, and
+ * every answer is compared (reference.h). The engine runs on a simulated disk:
+ * it is closed and opened again, killed, and loses power.
+ *
+ * An operation calls the engine first, then the reference with the same
+ * arguments: what the engine makes up, ids and times, is told to the reference.
+ * Everything follows from the seed.
+ *
+ * One thread. A comparison that fails prints seed, step and operation.
+ */
+#ifndef AGENTWAL_TESTS_SIM_DIFFERENTIAL_DIFFERENTIAL_H
+#define AGENTWAL_TESTS_SIM_DIFFERENTIAL_DIFFERENTIAL_H
+
+#include <setjmp.h>
+
+#include "tests/lib/arena_heap.h"
+#include "tests/sim/disk/sim.h"
+#include "tests/sim/reference/reference.h"
+
+enum {
+    DIFFERENTIAL_SESSIONS = 1024, /* numbers in one store, at most */
+    DIFFERENTIAL_STREAMS = 3,     /* that operations use */
+    DIFFERENTIAL_STATUSES = 29,   /* WAL_END to the lowest */
+    DIFFERENTIAL_BATCH = 6        /* entries of a batch, at most */
+};
+
+struct differential_text;
+
+/* How often things occurred, over all runs. */
+struct differential_counts {
+    uint64_t statuses[DIFFERENTIAL_STATUSES];
+    uint64_t lost;     /* records that losses of power took */
+    uint64_t deaths;   /* in the middle of a commit */
+    uint64_t survived; /* of these commits, so many are there */
+    uint64_t checks;
+    uint64_t segments; /* of a store, at most */
+    uint64_t records;
+};
+
+/* Readers that stay open, and what they are to give. */
+struct differential_readers {
+    struct wal_entry_cursor *iter;
+    uint32_t number; /* of the session that it reads */
+    uint32_t flags;
+    struct reference_entry *entries;
+    uint32_t count;
+    uint32_t at;
+    struct wal_doc_cursor *docs;
+    struct reference_doc *expected;
+    uint32_t doc_count;
+    uint32_t doc_at;
+};
+
+struct differential {
+    uint64_t seed;
+    uint64_t step;
+    uint64_t rng_state;
+    const char *operation; /* that is under way */
+    struct differential_counts *counts;
+    struct sim_disk *disk;
+    struct sim_process *process;
+    struct arena_heap arena;
+    struct wal_store *store;                            /* null: closed */
+    struct wal_session *handles[DIFFERENTIAL_SESSIONS]; /* by number */
+    struct reference *ref;
+    uint32_t schema_version; /* of the opening */
+    uint32_t open_flags;
+    uint32_t group_align;
+    bool is_memory; /* the store is in memory: it lives once */
+    struct differential_readers readers;
+    jmp_buf death;
+    enum wal_status status;
+    uint32_t made; /* ids given so far */
+    int64_t earliest_ms;
+    struct wal_error error;          /* the engine's */
+    struct wal_error expected;       /* the reference's */
+    struct differential_text *texts; /* of the operation under way */
+};
+
+/* An operation, and how often it is taken. */
+struct differential_operation {
+    const char *name;
+    void (*run)(struct differential *run);
+    uint32_t weight;
+};
+
+extern const struct differential_operation differential_operations[];
+extern const uint32_t differential_operation_count;
+
+/* differential.c: a store and its life ---------------------------------- */
+
+/* A new store on a new disk, or in memory, open. */
+void differential_init(struct differential *run, uint64_t seed, bool is_memory,
+                       struct differential_counts *counts);
+/* Closes, opens and compares once more, and frees everything. */
+void differential_deinit(struct differential *run);
+void differential_open(struct differential *run, uint32_t flags);
+void differential_close(struct differential *run);
+void differential_kill(struct differential *run);
+/* What the operations below begin and end with: the clock, the errors, the
+ * texts. */
+void differential_begin(struct differential *run, const char *operation);
+void differential_end(struct differential *run);
+/* The engine was called: the reference is, next. */
+void differential_enter_reference(struct differential *run);
+
+_Noreturn void differential_fail(const struct differential *run,
+                                 const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Both answers; and what `actual` says, where that is promised. True: both are
+ * WAL_OK. */
+bool differential_compare_status(struct differential *run,
+                                 enum wal_status engine,
+                                 enum wal_status reference);
+
+/* A session's handle; null when there is none to be had: it is deleted. */
+struct wal_session *differential_handle(struct differential *run,
+                                        uint32_t number);
+/* Takes a handle that the engine gave for a session. */
+void differential_set_handle(struct differential *run, uint32_t number,
+                             struct wal_session *session);
+/* A session; now and then one that is deleted, with a handle that is left. 0:
+ * there is none. */
+uint32_t differential_session(struct differential *run);
+
+/* differential_texts.c: what operations are given ----------------------- */
+
+uint32_t differential_random(struct differential *run, uint32_t sides);
+/* True one time in so many. */
+bool differential_one_in(struct differential *run, uint32_t in);
+struct wal_slice differential_text(struct differential *run, const char *format,
+                                   ...) __attribute__((format(printf, 2, 3)));
+struct wal_slice differential_slice(const char *text);
+/* So many bytes that are no text at all. */
+struct wal_slice differential_random_bytes(struct differential *run,
+                                           uint32_t size, int byte);
+void differential_free_texts(struct differential *run);
+struct wal_slice differential_new_id(struct differential *run);
+struct wal_slice differential_json(struct differential *run);
+/* An entry that can be appended: new, whatever its type. */
+void differential_entry(struct differential *run, uint32_t number,
+                        struct wal_entry *entry);
+void differential_redaction_entry(struct differential *run, struct wal_slice id,
+                                  struct wal_entry *entry);
+struct wal_slice differential_entry_id(struct differential *run,
+                                       uint32_t number);
+void differential_head(struct differential *run, uint32_t number,
+                       struct wal_head *head);
+void differential_doc(struct differential *run, uint32_t number, bool is_store,
+                      struct wal_doc *doc);
+struct wal_slice differential_key(struct differential *run);
+void differential_change(struct differential *run, uint32_t number,
+                         struct wal_session_change *change);
+void differential_session_options(struct differential *run,
+                                  struct wal_session_options *options);
+
+/* differential_check.c: comparing --------------------------------------- */
+
+void differential_check_entry(struct differential *run,
+                              const struct wal_entry *engine,
+                              const struct reference_entry *expected);
+void differential_check_doc(struct differential *run,
+                            const struct wal_doc *engine,
+                            const struct reference_doc *expected, bool keys);
+
+void differential_check_session(struct differential *run, uint32_t number);
+void differential_check_read(struct differential *run, uint32_t number,
+                             const struct wal_entry_cursor_options *options);
+void differential_check_get(struct differential *run, uint32_t number,
+                            struct wal_slice id, uint32_t flags);
+void differential_check_list(struct differential *run,
+                             const struct wal_session_cursor_options *options,
+                             uint32_t page);
+void differential_check_heads(struct differential *run, uint32_t number);
+void differential_check_docs(struct differential *run, uint32_t number,
+                             const struct wal_doc_cursor_options *options);
+void differential_check_doc_get(struct differential *run, uint32_t number,
+                                struct wal_slice key, uint64_t version);
+/* Everything that can be asked. */
+void differential_check_all(struct differential *run);
+void differential_check_slice(struct differential *run, const char *what,
+                              struct wal_slice engine,
+                              struct wal_slice reference);
+void differential_check_number(struct differential *run, const char *what,
+                               uint64_t engine, uint64_t reference);
+
+/* The operations, by file ------------------------------------------------ */
+
+/* differential_session.c */
+void differential_create(struct differential *run);
+void differential_open_session(struct differential *run);
+void differential_latest(struct differential *run);
+void differential_resume(struct differential *run);
+void differential_fork(struct differential *run);
+void differential_delete(struct differential *run);
+
+/* differential_change.c */
+void differential_update(struct differential *run);
+void differential_update_contended(struct differential *run);
+void differential_migrate(struct differential *run);
+
+/* differential_append.c */
+void differential_append(struct differential *run);
+void differential_append_refused(struct differential *run);
+void differential_append_repeat(struct differential *run);
+
+/* differential_batch.c */
+void differential_batch(struct differential *run);
+
+/* differential_made.c */
+void differential_redact(struct differential *run);
+void differential_compact(struct differential *run);
+
+/* differential_parts.c */
+void differential_move_head(struct differential *run);
+void differential_get_head(struct differential *run);
+void differential_put_doc(struct differential *run);
+void differential_delete_doc(struct differential *run);
+
+/* differential_read.c */
+void differential_iterate(struct differential *run);
+void differential_get(struct differential *run);
+void differential_list(struct differential *run);
+void differential_get_doc(struct differential *run);
+void differential_scan_docs(struct differential *run);
+void differential_check(struct differential *run);
+
+/* differential_hold.c */
+void differential_step_iter(struct differential *run);
+void differential_step_docs(struct differential *run);
+/* Closes what is held; of a process that is dead, forgets it. */
+void differential_close_readers(struct differential *run, bool dead);
+
+/* differential_death.c */
+void differential_crash_writing(struct differential *run);
+void differential_lose_unsynced(struct differential *run);
+
+/* differential_life.c */
+void differential_sync(struct differential *run);
+void differential_commit_mark(struct differential *run);
+void differential_reopen(struct differential *run);
+void differential_crash(struct differential *run);
+void differential_lose_power(struct differential *run);
+void differential_read_only(struct differential *run);
+
+#endif

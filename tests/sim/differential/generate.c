@@ -1,0 +1,523 @@
+/*
+ * generate.c - ids, payloads and parts of batches by the seed
+ * (differential.h).
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/assert.h"
+#include "tests/sim/differential/differential.h"
+
+/* A text of the operation under way. */
+struct differential_text {
+    struct differential_text *next;
+    char bytes[];
+};
+
+uint32_t differential_random(struct differential *run, uint32_t sides)
+{
+    uint64_t x;
+
+    run->rng_state += 0x9e3779b97f4a7c15u;
+    x = run->rng_state;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((x ^ (x >> 31)) % sides);
+}
+
+bool differential_one_in(struct differential *run, uint32_t in)
+{
+    return differential_random(run, in) == 0;
+}
+
+/* --------------------------------------------------------------- texts --- */
+
+static char *alloc_text(struct differential *run, size_t size)
+{
+    struct differential_text *text = malloc(sizeof(*text) + size);
+
+    WAL__ASSERT(text != NULL);
+    text->next = run->texts;
+    run->texts = text;
+    return text->bytes;
+}
+
+void differential_free_texts(struct differential *run)
+{
+    while (run->texts != NULL) {
+        struct differential_text *next = run->texts->next;
+
+        free(run->texts);
+        run->texts = next;
+    }
+}
+
+struct wal_slice differential_slice(const char *text)
+{
+    struct wal_slice slice = {text, strlen(text)};
+
+    return slice;
+}
+
+struct wal_slice differential_text(struct differential *run, const char *format,
+                                   ...)
+{
+    struct wal_slice slice = {NULL, 0};
+    va_list list;
+    char *bytes;
+    int size;
+
+    va_start(list, format);
+    size = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    bytes = alloc_text(run, (size_t)size + 1);
+    va_start(list, format);
+    (void)vsnprintf(bytes, (size_t)size + 1, format, list);
+    va_end(list);
+    slice.data = bytes;
+    slice.size = (uint64_t)size;
+    return slice;
+}
+
+struct wal_slice differential_random_bytes(struct differential *run,
+                                           uint32_t size, int byte)
+{
+    struct wal_slice slice = {NULL, size};
+    char *bytes = alloc_text(run, size);
+
+    memset(bytes, byte, size);
+    slice.data = bytes;
+    return slice;
+}
+
+/* Most are short; some have characters of several bytes, or the most bytes
+ * that there may be. */
+struct wal_slice differential_new_id(struct differential *run)
+{
+    uint32_t number = ++run->made;
+
+    switch (differential_random(run, 16)) {
+    case 0:
+        return differential_text(
+            run, "\xc3\xa9-%u-\xe2\x82\xac\xf0\x9f\x98\x80", number);
+    case 1:
+        return differential_text(run, "%0255u", number);
+    case 2:
+        return differential_text(run, "a \"quoted\\id\" %u", number);
+    default:
+        return differential_text(run, "id-%u", number);
+    }
+}
+
+struct wal_slice differential_json(struct differential *run)
+{
+    uint32_t number = differential_random(run, 1000);
+
+    switch (differential_random(run, 6)) {
+    case 0:
+        return differential_text(run, "%u", number);
+    case 1:
+        return differential_text(run, "[1, {\"a\": null}, \"\\u00e9%u\"]",
+                                 number);
+    case 2:
+        return differential_text(run, "\"text %u\"", number);
+    case 3:
+        return differential_text(run, "{\"n\":%u,\"filler\":\"%0*u\"}", number,
+                                 (int)differential_random(run, 2000), number);
+    default:
+        return differential_text(run, "{\"n\":%u}", number);
+    }
+}
+
+/* ------------------------------------------------------------- entries --- */
+
+struct wal_slice differential_entry_id(struct differential *run,
+                                       uint32_t number)
+{
+    const struct wal_slice none = {NULL, 0};
+    uint64_t count = reference_last_sequence(run->ref);
+    uint64_t from = count;
+    struct wal_entry entry;
+
+    /* Newer ones more often. */
+    if (count > 0) {
+        uint32_t span = (uint32_t)count;
+
+        if (differential_one_in(run, 2) && span > 200) {
+            span = 200;
+        }
+        from = count - 1 - differential_random(run, span);
+    }
+    return reference_pick_entry(run->ref, number, from, &entry) ? entry.id
+                                                                : none;
+}
+
+/* An id as a JSON string would have it. */
+static struct wal_slice quoted(struct differential *run, struct wal_slice id)
+{
+    struct wal_slice slice = {NULL, 2};
+    const char *from = id.data;
+    char *bytes = alloc_text(run, 2 * id.size + 2);
+
+    bytes[0] = '"';
+    slice.size = 1;
+    for (uint64_t i = 0; i < id.size; i++) {
+        if (from[i] == '"' || from[i] == '\\') {
+            bytes[slice.size++] = '\\';
+        }
+        bytes[slice.size++] = from[i];
+    }
+    bytes[slice.size++] = '"';
+    slice.data = bytes;
+    return slice;
+}
+
+#define SLICE(text) (int)(text).size, (const char *)(text).data
+
+static struct wal_slice type_name(uint32_t type)
+{
+    return differential_slice(wal_entry_type_name(type));
+}
+
+static struct wal_slice message(struct differential *run)
+{
+    uint32_t filler = differential_random(run, 300);
+    uint32_t number = ++run->made;
+
+    if (differential_one_in(run, 20)) {
+        filler = 2000 + differential_random(run, 30000);
+    }
+    if (differential_one_in(run, 150)) {
+        filler = 60000 + differential_random(run, 200000);
+    }
+    switch (differential_random(run, 6)) {
+    case 0:
+        return differential_text(
+            run, "{\"role\":\"user\",\"content\":\"say %u\\n \\u20ac %*u\"}",
+            number, (int)filler, number);
+    case 1:
+        return differential_text(run,
+                                 "{\"role\":\"user\",\"content\":[{\"type\":"
+                                 "\"image\"},{\"type\":\"text\",\"text\":\"see "
+                                 "%u %0*u\"}]}",
+                                 number, (int)filler, number);
+    case 2:
+        return differential_json(run);
+    default:
+        return differential_text(
+            run, "{\"role\":\"assistant\",\"content\":\"%0*u\"}", (int)filler,
+            number);
+    }
+}
+
+/* Makes of an entry a redaction of another, or a line that says so. */
+void differential_redaction_entry(struct differential *run, struct wal_slice id,
+                                  struct wal_entry *entry)
+{
+    id = quoted(run, id);
+    entry->type = type_name(WAL_TYPE_REDACTION);
+    entry->payload =
+        differential_text(run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}",
+                          SLICE(id), differential_random(run, 9));
+    entry->flags &= ~(uint32_t)WAL_ENTRY_LINE;
+    entry->flags |= differential_one_in(run, 4) ? WAL_ENTRY_LINE : 0;
+}
+
+/* Native entries that name others: most of these are there. */
+static void name_others(struct differential *run, uint32_t number,
+                        struct wal_entry *entry)
+{
+    uint32_t source =
+        differential_one_in(run, 3) ? differential_session(run) : number;
+    struct reference_info info;
+    struct wal_slice session = {NULL, 0};
+    struct wal_slice id = differential_entry_id(run, source);
+
+    if (id.size == 0) {
+        return;
+    }
+    switch (differential_random(run, 4)) {
+    case 0:
+        entry->type = type_name(WAL_TYPE_COMPACTION_SUMMARY);
+        entry->parent_id = id;
+        id = quoted(run, id);
+        entry->payload =
+            differential_text(run, "{\"firstKeptEntryId\":%.*s}", SLICE(id));
+        break;
+    case 1:
+        if (source != 0 &&
+            reference_session_status(run->ref, source, &info) == WAL_OK) {
+            session = info.info.id;
+        }
+        session = quoted(run, session.size > 0 ? session : id);
+        id = quoted(run, id);
+        entry->type = type_name(WAL_TYPE_BRANCH_SUMMARY);
+        entry->payload = differential_text(
+            run, "{\"sourceSessionId\":%.*s,\"sourceEntryId\":%.*s}",
+            SLICE(session), SLICE(id));
+        break;
+    default:
+        differential_redaction_entry(run, id, entry);
+        break;
+    }
+}
+
+/* A payload that no record holds: blanks before it mean nothing. */
+static void pad_payload(struct differential *run, struct wal_entry *entry)
+{
+    int blanks = 200000 + (int)differential_random(run, 500000);
+
+    if ((entry->flags & WAL_ENTRY_LINE) == 0) {
+        entry->payload = differential_text(run, "%*s%.*s", blanks, "",
+                                           SLICE(entry->payload));
+    }
+}
+
+/* A type and a payload that goes with it. */
+static void fill_content(struct differential *run, uint32_t number,
+                         struct wal_entry *entry)
+{
+    uint32_t type = WAL_TYPE_MESSAGE;
+    struct wal_slice id = {NULL, 0};
+
+    entry->payload = message(run);
+    switch (differential_random(run, 16)) {
+    case 0:
+    case 1:
+        type = WAL_TYPE_MESSAGE_DELTA_BATCH;
+        break;
+    case 2:
+        type = WAL_TYPE_CUSTOM;
+        break;
+    case 3:
+        type = WAL_TYPE_COMPACTION;
+        break;
+    case 4:
+        id = quoted(run, differential_entry_id(run, number));
+        type = WAL_TYPE_COMPACTION;
+        entry->payload = differential_text(
+            run, "{\"summary\":\"s\",\"firstKeptEntryId\":%.*s}", SLICE(id));
+        break;
+    case 5:
+        entry->type = differential_slice("a type of its own");
+        return;
+    case 6:
+        entry->flags |= WAL_ENTRY_LINE;
+        entry->payload = differential_random_bytes(
+            run, 1 + differential_random(run, 60), 'x');
+        break;
+    case 7:
+        entry->type = type_name(type);
+        name_others(run, number, entry);
+        return;
+    default:
+        break;
+    }
+    entry->type = type_name(type);
+}
+
+/* Under the head, an entry that is there, or no entry. */
+static void fill_parent(struct differential *run, uint32_t number,
+                        struct wal_entry *entry)
+{
+    uint64_t from = differential_random(
+        run, (uint32_t)reference_last_sequence(run->ref) + 1);
+    struct wal_entry parent;
+
+    if (entry->parent_id.size > 0) {
+        return;
+    }
+    switch (differential_random(run, 12)) {
+    case 0:
+        entry->flags |= WAL_ENTRY_ROOT;
+        break;
+    case 1:
+    case 2:
+        if (reference_pick_entry(run->ref, number, from, &parent)) {
+            entry->stream = parent.stream;
+            entry->parent_id = parent.id;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void differential_entry(struct differential *run, uint32_t number,
+                        struct wal_entry *entry)
+{
+    memset(entry, 0, sizeof(*entry));
+    entry->struct_size = sizeof(*entry);
+    entry->id = differential_new_id(run);
+    if (differential_one_in(run, 6)) {
+        entry->stream = differential_random(run, DIFFERENTIAL_STREAMS);
+    }
+    fill_content(run, number, entry);
+    if (differential_one_in(run, 100)) {
+        pad_payload(run, entry);
+    }
+    fill_parent(run, number, entry);
+    if (!differential_one_in(run, 4)) {
+        entry->timestamp = differential_text(run, "2026-01-01T00:00:%02uZ",
+                                             differential_random(run, 60));
+    }
+    if (differential_one_in(run, 4)) {
+        entry->run_id =
+            differential_text(run, "run-%u", differential_random(run, 9));
+    }
+    if (differential_one_in(run, 5)) {
+        entry->meta =
+            differential_text(run, "{\"m\":%u}", differential_random(run, 9));
+    }
+    if (differential_one_in(run, 10)) {
+        entry->flags |= differential_one_in(run, 2) ? WAL_ENTRY_HEAD_KEEP
+                                                    : WAL_ENTRY_HEAD_MOVE;
+    }
+}
+
+/* ---------------------------------------------------- heads, documents --- */
+
+static struct wal_slice head_name(struct differential *run)
+{
+    static const char *const names[] = {"main",  "",           "left",
+                                        "right", "\xc3\xa9 t", "mainly"};
+
+    return differential_slice(names[differential_random(run, 6)]);
+}
+
+/* A move that can be made. */
+void differential_head(struct differential *run, uint32_t number,
+                       struct wal_head *head)
+{
+    uint64_t from = differential_random(
+        run, (uint32_t)reference_last_sequence(run->ref) + 1);
+    struct wal_entry entry;
+
+    memset(head, 0, sizeof(*head));
+    head->struct_size = sizeof(*head);
+    head->name = head_name(run);
+    if (reference_pick_entry(run->ref, number, from, &entry)) {
+        head->stream = entry.stream;
+        head->entry_id = entry.id;
+    }
+    if (differential_one_in(run, 3)) {
+        head->note = differential_text(run, "note %u", ++run->made);
+    }
+}
+
+struct wal_slice differential_key(struct differential *run)
+{
+    switch (differential_random(run, 12)) {
+    case 0:
+        return differential_text(run, "%01024u", differential_random(run, 3));
+    case 1:
+        return differential_text(run, "\xc3\xa9%u",
+                                 differential_random(run, 3));
+    case 2:
+        return differential_text(run, "a/%u/b", differential_random(run, 30));
+    default:
+        return differential_text(run, "a/%u", differential_random(run, 12));
+    }
+}
+
+void differential_doc(struct differential *run, uint32_t number, bool is_store,
+                      struct wal_doc *doc)
+{
+    struct reference_doc now;
+    uint32_t owner = is_store ? REFERENCE_STORE : number;
+
+    memset(doc, 0, sizeof(*doc));
+    doc->struct_size = sizeof(*doc);
+    doc->key = differential_key(run);
+    doc->value = differential_json(run);
+    if (differential_one_in(run, 3)) {
+        doc->flags |= WAL_DOC_EXPECT;
+        if (reference_doc_get(run->ref, owner, doc->key, 0, &now) == WAL_OK) {
+            doc->version = now.doc.version;
+        }
+    }
+    /* The same again: it is left, whatever version is expected. */
+    if (differential_one_in(run, 8) &&
+        reference_doc_get(run->ref, owner, doc->key, 0, &now) == WAL_OK) {
+        doc->value = now.doc.value;
+        doc->version += doc->version != 0 && differential_one_in(run, 2);
+    }
+}
+
+/* ------------------------------------------------------------ sessions --- */
+
+static struct wal_slice directory(struct differential *run)
+{
+    return differential_text(run, "/work/%u", differential_random(run, 4));
+}
+
+void differential_session_options(struct differential *run,
+                                  struct wal_session_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->struct_size = sizeof(*options);
+    options->id = differential_new_id(run);
+    if (!differential_one_in(run, 4)) {
+        options->cwd = directory(run);
+    }
+    if (differential_one_in(run, 2)) {
+        options->project =
+            differential_text(run, "p%u", differential_random(run, 3));
+    }
+    if (differential_one_in(run, 2)) {
+        options->title = differential_text(run, "title %u", ++run->made);
+    }
+    if (differential_one_in(run, 4)) {
+        options->source =
+            differential_text(run, "from/%u", differential_random(run, 3));
+    }
+    if (differential_one_in(run, 2)) {
+        options->metadata = differential_text(run, "{\"n\":%u}", ++run->made);
+    }
+    if (differential_one_in(run, 6)) {
+        options->parent_id =
+            differential_text(run, "id-%u", differential_random(run, 50));
+    }
+    if (differential_one_in(run, 4)) {
+        options->created_ms = 1000 + differential_random(run, 100000);
+    }
+    options->schema_version = run->schema_version != 0
+                                  ? run->schema_version
+                                  : differential_random(run, 3);
+}
+
+void differential_change(struct differential *run, uint32_t number,
+                         struct wal_session_change *change)
+{
+    struct reference_info now;
+
+    if (differential_one_in(run, 2)) {
+        change->fields |= WAL_CHANGE_METADATA;
+        if (!differential_one_in(run, 4)) {
+            change->metadata =
+                differential_text(run, "{\"changed\":%u}", ++run->made);
+        }
+    }
+    if (differential_one_in(run, 2)) {
+        change->fields |= WAL_CHANGE_TITLE;
+        change->title =
+            differential_text(run, "title %u", differential_random(run, 4));
+    }
+    if (differential_one_in(run, 4)) {
+        change->fields |= WAL_CHANGE_CWD;
+        change->cwd = directory(run);
+    }
+    if (differential_one_in(run, 4)) {
+        change->fields |= WAL_CHANGE_PROJECT;
+        change->project =
+            differential_text(run, "p%u", differential_random(run, 3));
+    }
+    if (differential_one_in(run, 3) &&
+        reference_session_status(run->ref, number, &now) == WAL_OK) {
+        change->fields |= WAL_CHANGE_EXPECT;
+        change->expected_version = now.info.metadata_version;
+    }
+}

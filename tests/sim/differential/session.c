@@ -1,0 +1,242 @@
+/*
+ * session.c - operations that make, open, fork and delete sessions
+ * (differential.h).
+ */
+#include <string.h>
+
+#include "tests/sim/differential/differential.h"
+
+static const struct wal_slice nothing = {NULL, 0};
+
+/* The id of a session that the engine made up. */
+static struct wal_slice id_of(struct differential *run,
+                              struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, &run->error);
+
+    if (status != WAL_OK) {
+        differential_fail(run, "a new session's status answers %d", status);
+    }
+    return differential_text(run, "%.*s", (int)info.id.size,
+                             (const char *)info.id.data);
+}
+
+/* An id that is taken, or was by a session that is deleted. */
+static struct wal_slice some_id(struct differential *run)
+{
+    uint32_t number = differential_session(run);
+    struct reference_info info;
+
+    if (number == 0 ||
+        reference_session_status(run->ref, number, &info) != WAL_OK) {
+        return differential_slice("nobody");
+    }
+    return info.info.id;
+}
+
+/* Spoils the options in one way; or takes an id that is taken. */
+static void invalidate(struct differential *run,
+                       struct wal_session_options *options)
+{
+    switch (differential_random(run, 6)) {
+    case 0:
+        options->metadata = differential_slice("{\"open\":");
+        break;
+    case 1:
+        options->metadata = differential_slice("[]");
+        break;
+    case 2:
+        options->id = differential_random_bytes(run, 256, 'i');
+        break;
+    case 3:
+        options->id = differential_slice("\xff\xfe");
+        break;
+    case 4:
+        options->title = differential_random_bytes(run, 4097, 't');
+        break;
+    default:
+        options->id = some_id(run);
+        break;
+    }
+}
+
+void differential_create(struct differential *run)
+{
+    struct wal_session_options options;
+    struct wal_session *session = NULL;
+    enum wal_status status;
+    uint32_t number = 0;
+
+    differential_session_options(run, &options);
+    if (differential_one_in(run, 8)) {
+        options.id = nothing;
+    } else if (differential_one_in(run, 3)) {
+        invalidate(run, &options);
+    }
+    status = wal_session_create(run->store, &options, &session, &run->error);
+    differential_enter_reference(run);
+    if (status == WAL_OK && options.id.size == 0) {
+        options.id = id_of(run, session);
+    }
+    if (differential_compare_status(run, status,
+                                    reference_session_create(run->ref, &options,
+                                                             &number,
+                                                             &run->expected))) {
+        differential_set_handle(run, number, session);
+        differential_check_session(run, number);
+    }
+}
+
+/* Closes the handle that is there, sometimes; opens one by an id. */
+void differential_open_session(struct differential *run)
+{
+    struct wal_slice id = some_id(run);
+    struct wal_session *session = NULL;
+    enum wal_status status;
+    uint32_t number = 0;
+
+    status = wal_session_open(run->store, id, &session, &run->error);
+    if (differential_compare_status(
+            run, status, reference_session_open(run->ref, id, &number))) {
+        differential_set_handle(run, number, session);
+        differential_check_session(run, number);
+    }
+}
+
+void differential_latest(struct differential *run)
+{
+    struct wal_slice cwd = {NULL, 0};
+    struct wal_session *session = NULL;
+    enum wal_status status;
+    uint32_t number = 0;
+
+    if (differential_one_in(run, 2)) {
+        cwd = differential_text(run, "/work/%u", differential_random(run, 5));
+    }
+    status = wal_session_open_latest(run->store, cwd, &session, &run->error);
+    if (differential_compare_status(
+            run, status, reference_session_latest(run->ref, cwd, &number))) {
+        differential_set_handle(run, number, session);
+        differential_check_session(run, number);
+    }
+}
+
+static void choose_resume(struct differential *run,
+                          struct wal_resume_options *options)
+{
+    uint32_t number = differential_session(run);
+
+    memset(options, 0, sizeof(*options));
+    options->struct_size = sizeof(*options);
+    options->from = 1 + differential_random(run, 2);
+    options->mode =
+        differential_one_in(run, 4) ? WAL_RESUME_FORK : WAL_RESUME_IN_PLACE;
+    if (differential_one_in(run, 20)) {
+        options->mode = 0;
+    } else if (differential_one_in(run, 20)) {
+        options->from = 0;
+    }
+    if (options->from == WAL_RESUME_ID) {
+        options->id = differential_one_in(run, 10) ? differential_slice("none")
+                                                   : some_id(run);
+        if (number != 0 && differential_one_in(run, 3)) {
+            struct reference_info info;
+
+            if (reference_session_status(run->ref, number, &info) == WAL_OK) {
+                options->id = info.info.id;
+                options->at = differential_entry_id(run, number);
+            }
+        }
+    } else if (differential_one_in(run, 2)) {
+        options->cwd =
+            differential_text(run, "/work/%u", differential_random(run, 5));
+    }
+    if (differential_one_in(run, 20)) {
+        options->at = differential_slice("no entry");
+    }
+}
+
+void differential_resume(struct differential *run)
+{
+    struct wal_session_options fork;
+    struct wal_resume_options options;
+    struct wal_slice made = {NULL, 0};
+    struct wal_session *session = NULL;
+    enum wal_status status;
+    uint32_t number = 0;
+
+    choose_resume(run, &options);
+    if (options.mode == WAL_RESUME_FORK && differential_one_in(run, 2)) {
+        differential_session_options(run, &fork);
+        options.fork = &fork;
+    }
+    status = wal_session_resume(run->store, &options, &session, &run->error);
+    differential_enter_reference(run);
+    if (status == WAL_OK && options.mode == WAL_RESUME_FORK) {
+        made = id_of(run, session);
+    }
+    if (differential_compare_status(run, status,
+                                    reference_session_resume(run->ref, &options,
+                                                             made, &number,
+                                                             &run->expected))) {
+        differential_set_handle(run, number, session);
+        differential_check_session(run, number);
+    }
+}
+
+void differential_fork(struct differential *run)
+{
+    uint32_t number = differential_session(run);
+    struct wal_session_options options;
+    struct wal_slice at = {NULL, 0};
+    struct wal_session *session;
+    struct wal_session *fork = NULL;
+    enum wal_status status;
+    uint32_t made = 0;
+
+    session = number == 0 ? NULL : differential_handle(run, number);
+    if (session == NULL) {
+        return;
+    }
+    differential_session_options(run, &options);
+    if (differential_one_in(run, 2)) {
+        at = differential_entry_id(run, number);
+    }
+    if (differential_one_in(run, 10)) {
+        options.id = nothing;
+    } else if (differential_one_in(run, 12)) {
+        invalidate(run, &options);
+    } else if (differential_one_in(run, 12)) {
+        at = differential_slice("no entry");
+    }
+    status = wal_session_fork(session, at, &options, &fork, &run->error);
+    differential_enter_reference(run);
+    if (status == WAL_OK && options.id.size == 0) {
+        options.id = id_of(run, fork);
+    }
+    if (differential_compare_status(run, status,
+                                    reference_session_fork(run->ref, number, at,
+                                                           &options, &made,
+                                                           &run->expected))) {
+        differential_set_handle(run, made, fork);
+        differential_check_session(run, made);
+    }
+}
+
+void differential_delete(struct differential *run)
+{
+    uint32_t number = differential_session(run);
+    struct wal_session *session;
+    enum wal_status status;
+
+    session = number == 0 ? NULL : differential_handle(run, number);
+    if (session == NULL) {
+        return;
+    }
+    status = wal_session_delete(session, &run->error);
+    differential_enter_reference(run);
+    (void)differential_compare_status(
+        run, status,
+        reference_session_delete(run->ref, number, &run->expected));
+}

@@ -1,0 +1,309 @@
+/*
+ * test_sim_io.c - the simulated machine's files, locks, clocks and copies.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/sim/disk/sim_fixture.h"
+
+/* ------------------------------------------------------------- files --- */
+
+static void test_sim_io__what_is_written_is_read(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+    struct iovec iov[] = {{.iov_base = (char[]){"one"}, .iov_len = 3},
+                          {.iov_base = NULL, .iov_len = 0},
+                          {.iov_base = (char[]){"two"}, .iov_len = 3}};
+    char data[16];
+    size_t count;
+
+    assert_int_equal(
+        m->io->pwritev(m->io->ctx, file, iov, 3, 2, &count, &m->error), WAL_OK);
+    assert_int_equal(count, 6);
+    assert_int_equal(m->io->pread(m->io->ctx, file, data, sizeof(data), 0,
+                                  &count, &m->error),
+                     WAL_OK);
+    assert_int_equal(count, 8);
+    assert_memory_equal(data, "\0\0onetwo", 8);
+    assert_int_equal(
+        m->io->pread(m->io->ctx, file, data, 4, 8, &count, &m->error), WAL_OK);
+    assert_int_equal(count, 0);
+}
+
+static void test_sim_io__file_opened_to_read_refuses_writes(void **state)
+{
+    struct machine *m = *state;
+    size_t put = 99;
+
+    close_file(m, make(m, "a"));
+
+    struct wal__file *file = open_on(m->io, "a", 0);
+
+    assert_int_equal(try_write(m, file, "x", 0, &put), WAL_EIO);
+    assert_int_equal(m->error, EBADF);
+    assert_int_equal(put, 99);
+}
+
+static void test_sim_io__map_shows_writes_and_outlives_the_file(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+    void *at = NULL;
+
+    assert_int_equal(m->io->allocate(m->io->ctx, file, 8192, &m->error),
+                     WAL_OK);
+    assert_int_equal(m->io->map(m->io->ctx, file, 8192, false, &at, &m->error),
+                     WAL_OK);
+    write_text(m, file, "hello", 4096);
+    assert_memory_equal((char *)at + 4096, "hello", 5);
+    assert_int_equal(m->io->allocate(m->io->ctx, file, 1 << 20, &m->error),
+                     WAL_OK);
+    close_file(m, file);
+    assert_int_equal(m->io->unlink(m->io->ctx, "a", &m->error), WAL_OK);
+    assert_memory_equal((char *)at + 4096, "hello", 5);
+    m->io->unmap(m->io->ctx, at, 8192);
+}
+
+static void test_sim_io__map_past_the_end_is_refused(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+    void *at = NULL;
+
+    write_text(m, file, "hello", 0);
+    assert_int_equal(m->io->map(m->io->ctx, file, 6, false, &at, &m->error),
+                     WAL_EIO);
+    assert_int_equal(m->error, ENXIO);
+    assert_null(at);
+}
+
+static void test_sim_io__sparse_files_cost_no_memory(void **state)
+{
+    struct machine *m = *state;
+    char path[16];
+
+    /* 64 GiB in all. */
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(path, sizeof(path), "%d", i);
+
+        struct wal__file *file = make(m, path);
+
+        assert_int_equal(m->io->allocate(m->io->ctx, file, 64 << 20, &m->error),
+                         WAL_OK);
+        write_text(m, file, "x", (64 << 20) - 1);
+        close_file(m, file);
+    }
+    assert_int_equal(sim_file_size(m->disk, "999"), 64 << 20);
+}
+
+static void test_sim_io__disk_limit_gives_no_space(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+    size_t put = 0;
+
+    sim_disk_set_limit(m->disk, 8192);
+    assert_int_equal(m->io->allocate(m->io->ctx, file, 8193, &m->error),
+                     WAL_ENOSPACE);
+    assert_int_equal(m->io->allocate(m->io->ctx, file, 4096, &m->error),
+                     WAL_OK);
+    write_text(m, file, "within what is reserved", 0);
+
+    struct wal__file *other = make(m, "b");
+
+    assert_int_equal(try_write(m, other, "short", 4094, &put), WAL_OK);
+    assert_int_equal(put, 2);
+    assert_int_equal(try_write(m, other, "none", 4096, &put), WAL_ENOSPACE);
+    assert_int_equal(m->error, ENOSPC);
+    assert_int_equal(sim_disk_used_bytes(m->disk), 8192);
+    sim_disk_set_limit(m->disk, 0);
+    write_text(m, other, "again", 4096);
+}
+
+static void test_sim_io__read_only_disk_refuses_changes(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+
+    close_file(m, file);
+    sim_disk_set_read_only(m->disk, true);
+    assert_int_equal(
+        m->io->open(m->io->ctx, "a", WAL__IO_WRITE, &file, &m->error),
+        WAL_EREADONLY);
+    assert_int_equal(
+        m->io->open(m->io->ctx, "b", WAL__IO_CREATE, &file, &m->error),
+        WAL_EREADONLY);
+    assert_int_equal(m->io->unlink(m->io->ctx, "a", &m->error), WAL_EREADONLY);
+    assert_int_equal(m->io->rename(m->io->ctx, "a", "b", &m->error),
+                     WAL_EREADONLY);
+    assert_int_equal(m->io->make_directory(m->io->ctx, "d", &m->error),
+                     WAL_EREADONLY);
+    close_file(m, open_on(m->io, "a", 0));
+}
+
+static void test_sim_io__spoiled_range_is_a_read_error(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+    char data[16];
+    size_t got = 99;
+
+    write_text(m, file, "0123456789", 0);
+    sim_file_add_bad_range(m->disk, "a", 4, 2);
+    assert_int_equal(
+        m->io->pread(m->io->ctx, file, data, 10, 5, &got, &m->error), WAL_EIO);
+    assert_int_equal(m->error, EIO);
+    assert_int_equal(got, 99);
+    assert_int_equal(
+        m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error), WAL_OK);
+    assert_int_equal(got, 4);
+    assert_int_equal(
+        m->io->pread(m->io->ctx, file, data, 10, 6, &got, &m->error), WAL_OK);
+    assert_int_equal(got, 4);
+    sim_file_clear_bad_ranges(m->disk, "a");
+    assert_int_equal(
+        m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error), WAL_OK);
+    assert_int_equal(got, 10);
+}
+
+/* ------------------------------------------------------------- locks --- */
+
+static void test_sim_io__locks_belong_to_the_handle(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *a = make(m, "lock");
+    struct wal__file *b = make(m, "lock");
+
+    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
+    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
+    assert_int_equal(lock(m, b, 8, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    /* Its own lock is no obstacle: it is converted. */
+    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
+    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_NONE), WAL_OK);
+    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    /* Another handle's close frees nothing of this one. */
+    close_file(m, make(m, "lock"));
+    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
+    close_file(m, a);
+    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+}
+
+/* ------------------------------------------------------------ clocks --- */
+
+static void wake_up(void *arg)
+{
+    *(uint32_t *)arg += 1;
+}
+
+static void test_sim_io__waiting_takes_simulated_time(void **state)
+{
+    struct machine *m = *state;
+    uint32_t word = 5;
+    uint64_t before = m->io->monotonic_ns(m->io->ctx);
+    int64_t now = m->io->now_ms(m->io->ctx);
+
+    m->io->futex_wait(m->io->ctx, &word, 5, 20000000);
+    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000,
+                    20100000);
+    assert_in_range(m->io->now_ms(m->io->ctx) - now, 20, 21);
+    m->io->futex_wait(m->io->ctx, &word, 6, 20000000);
+    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000,
+                    20100000);
+    sim_process_on_wait(m->process, wake_up, &word);
+    m->io->futex_wait(m->io->ctx, &word, 5, UINT64_MAX);
+    assert_int_equal(word, 6);
+    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000,
+                    20100000);
+    sim_disk_step_clock(m->disk, -3600000);
+    assert_true(m->io->now_ms(m->io->ctx) < now);
+    assert_true(m->io->monotonic_ns(m->io->ctx) > before);
+    assert_false(m->io->threads);
+}
+
+/* ------------------------------------------------------------ copies --- */
+
+static void test_sim_io__clone_goes_its_own_way(void **state)
+{
+    struct machine *m = *state;
+    struct wal__file *file = make(m, "a");
+
+    write_text(m, file, "before", 0);
+
+    struct sim_disk *clone = sim_disk_clone(m->disk);
+    struct sim_process *process = sim_process_create(clone);
+    struct machine other = {
+        .disk = clone, .process = process, .io = sim_process_io(process)};
+
+    write_text(m, file, "BEFORE", 0);
+    expect_content(clone, "a", "before");
+    assert_false(sim_file_is_durable(clone, "a", 0, 6));
+    write_text(&other, make(&other, "a"), "other!", 0);
+    close_file(&other, make(&other, "new"));
+    expect_content(m->disk, "a", "BEFORE");
+    assert_false(sim_file_exists(m->disk, "new"));
+    sim_disk_destroy(clone);
+}
+
+static void test_sim_io__flip_changes_one_bit(void **state)
+{
+    struct machine *m = *state;
+
+    sim_disk_write_file(m->disk, "/d/e/a", "abc", 3);
+    sim_file_flip_bit(m->disk, "/d/e/a", 1, 0);
+    expect_content(m->disk, "d/e/a", "acc");
+    assert_true(sim_file_is_durable(m->disk, "/d/e/a", 0, 3));
+}
+
+static void test_sim_io__directory_survives_dump_and_load(void **state)
+{
+    struct machine *m = *state;
+    struct sim_disk *copy = sim_disk_create(2);
+    char real[] = "dump-XXXXXX";
+    static const uint8_t zeros[20000];
+    uint8_t *data;
+    size_t size;
+
+    sim_disk_write_file(m->disk, "/s/MANIFEST", "manifest", 8);
+    sim_disk_write_file(m->disk, "/s/log/1.seg", zeros, sizeof(zeros));
+    sim_disk_write_file(m->disk, "/s/log/deep/2", "", 0);
+    sim_file_flip_bit(m->disk, "/s/log/1.seg", 19999, 7);
+    assert_non_null(mkdtemp(real));
+    assert_true(sim_disk_dump(m->disk, "/s", real));
+    assert_true(sim_disk_load(copy, "/t", real));
+    expect_content(copy, "/t/MANIFEST", "manifest");
+    expect_content(copy, "/t/log/deep/2", "");
+    sim_disk_read_file(copy, "/t/log/1.seg", &data, &size);
+    assert_int_equal(size, 20000);
+    assert_memory_equal(data, zeros, 19999);
+    assert_int_equal(data[19999], 128);
+    free(data);
+    assert_true(sim_file_is_durable(copy, "/t/log/1.seg", 0, 20000));
+    assert_false(sim_disk_load(copy, "/u", "no/such/folder"));
+    sim_disk_destroy(copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_sim_io__what_is_written_is_read),
+        TEST(test_sim_io__file_opened_to_read_refuses_writes),
+        TEST(test_sim_io__map_shows_writes_and_outlives_the_file),
+        TEST(test_sim_io__map_past_the_end_is_refused),
+        TEST(test_sim_io__sparse_files_cost_no_memory),
+        TEST(test_sim_io__disk_limit_gives_no_space),
+        TEST(test_sim_io__read_only_disk_refuses_changes),
+        TEST(test_sim_io__spoiled_range_is_a_read_error),
+        TEST(test_sim_io__locks_belong_to_the_handle),
+        TEST(test_sim_io__waiting_takes_simulated_time),
+        TEST(test_sim_io__clone_goes_its_own_way),
+        TEST(test_sim_io__flip_changes_one_bit),
+        TEST(test_sim_io__directory_survives_dump_and_load),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

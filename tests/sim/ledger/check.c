@@ -1,0 +1,496 @@
+/*
+ * check.c - checker everything that a store holds, and comparing it with
+ * the ledger (model.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/assert.h"
+#include "tests/sim/ledger/internal.h"
+
+static bool is_text(struct wal_slice slice, const char *text)
+{
+    return slice.size == strlen(text) &&
+           memcmp(slice.data, text, slice.size) == 0;
+}
+
+enum {
+    EVERYTHING = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED
+};
+
+void ledger_mix(struct checker *checker, uint64_t value)
+{
+    uint64_t x = (checker->view->digest ^ value) * 0x9e3779b97f4a7c15u;
+
+    checker->view->digest = x ^ (x >> 29);
+}
+
+void ledger_mix_text(struct checker *checker, struct wal_slice text)
+{
+    const uint8_t *bytes = text.data;
+
+    for (uint64_t i = 0; i < text.size; i++) {
+        ledger_mix(checker, bytes[i] + 1u);
+    }
+}
+
+/* The way from the root to an entry, as the view has it. */
+static void find_path(struct checker *checker, uint32_t entry)
+{
+    uint32_t size = 0;
+
+    for (uint32_t at = entry; at != LEDGER_NONE;
+         at = checker->view->parents[at]) {
+        checker->path[size] = at;
+        size++;
+    }
+    for (uint32_t i = 0; i < size / 2; i++) {
+        uint32_t swapped = checker->path[i];
+
+        checker->path[i] = checker->path[size - 1 - i];
+        checker->path[size - 1 - i] = swapped;
+    }
+    checker->path_size = size;
+}
+
+static struct wal_entry_cursor *begin(struct checker *checker, uint32_t mode,
+                                      uint32_t flags, uint32_t stream)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = mode,
+                                               .flags = flags,
+                                               .stream = stream};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_entry_cursor *iter = NULL;
+    enum wal_status status =
+        wal_entry_cursor_open(checker->handle, &options, &iter, &error);
+
+    if (status != WAL_OK) {
+        ledger_fail("session %u, stream %u: cannot be read: %d %s (%s)",
+                    checker->session, stream, status, error.text, error.file);
+    }
+    return iter;
+}
+
+/* The next entry, or LEDGER_NONE at the end. */
+static uint32_t next(struct checker *checker, struct wal_entry_cursor *iter,
+                     struct wal_entry *entry)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+    uint32_t number;
+
+    entry->struct_size = sizeof(*entry);
+    status = wal_entry_cursor_next(iter, entry, &error);
+    if (status == WAL_END) {
+        return LEDGER_NONE;
+    }
+    if (status != WAL_OK) {
+        ledger_fail("session %u: an entry cannot be read: %d %s (%s at %llu)",
+                    checker->session, status, error.text, error.file,
+                    (unsigned long long)error.offset);
+    }
+    number = ledger_identify(checker->ledger, entry, true);
+    if (number == LEDGER_NONE) {
+        ledger_fail("session %u: \"%.*s\" (type %.*s, run %.*s, %llu bytes, "
+                    "stream %u, flags %u) is not what was submitted",
+                    checker->session, (int)entry->id.size,
+                    (const char *)entry->id.data, (int)entry->type.size,
+                    (const char *)entry->type.data, (int)entry->run_id.size,
+                    (const char *)entry->run_id.data,
+                    (unsigned long long)entry->payload.size, entry->stream,
+                    entry->flags);
+    }
+    return number;
+}
+
+static bool is_hidden(const struct checker *checker, uint32_t entry)
+{
+    return checker->ledger->entries[entry].kind == LEDGER_DELTA ||
+           checker->view->redactions[entry] != LEDGER_NONE;
+}
+
+/* Expects the path that was found last, from a place of it on; with or without
+ * what is hidden. */
+static void expect_path(struct checker *checker, struct wal_entry_cursor *iter,
+                        uint32_t from, bool hides)
+{
+    uint32_t above = LEDGER_NONE;
+    struct wal_entry entry;
+
+    for (uint32_t i = 0; i < checker->path_size; i++) {
+        uint32_t number;
+
+        if (hides && is_hidden(checker, checker->path[i])) {
+            continue;
+        }
+        if (i < from) {
+            above = checker->path[i];
+            continue;
+        }
+        number = next(checker, iter, &entry);
+        if (number != checker->path[i] || entry.depth != i ||
+            ledger_find_entry(checker->ledger, entry.parent_id) != above) {
+            ledger_fail(
+                "session %u: entry %u of a branch is %u (depth %llu, "
+                "under \"%.*s\"), not %u under %d",
+                checker->session, i, number, (unsigned long long)entry.depth,
+                (int)entry.parent_id.size, (const char *)entry.parent_id.data,
+                checker->path[i], (int)above);
+        }
+        above = number;
+    }
+}
+
+/* Where the entry must hang, by what stands before it. */
+static uint32_t expected_parent(const struct checker *checker, uint32_t number,
+                                uint32_t head)
+{
+    const struct ledger_entry *told = &checker->ledger->entries[number];
+
+    switch (told->parent_kind) {
+    case LEDGER_PARENT_HEAD:
+        return head;
+    case LEDGER_PARENT_ENTRY:
+        return told->parent;
+    case LEDGER_PARENT_NONE:
+        break;
+    }
+    return LEDGER_NONE;
+}
+
+static void check_entry(struct checker *checker, uint32_t number,
+                        const struct wal_entry *entry)
+{
+    struct ledger_view *view = checker->view;
+
+    view->entries[number] = true;
+    view->sequences[number] = entry->sequence;
+    view->redactions[number] = LEDGER_NONE;
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        view->redactions[number] =
+            ledger_find_redaction(checker->ledger, entry);
+    }
+    ledger_mix(checker, view->redactions[number]);
+}
+
+/* The way to the fork point of a session whose source was deleted: it is seen
+ * here alone. */
+static void check_shared(struct checker *checker, struct wal_entry_cursor *iter,
+                         uint32_t at)
+{
+    struct ledger_view *view = checker->view;
+    uint32_t above = LEDGER_NONE;
+    struct wal_entry entry;
+
+    for (;;) {
+        uint32_t number = next(checker, iter, &entry);
+
+        if (number == LEDGER_NONE ||
+            ledger_find_entry(checker->ledger, entry.parent_id) != above ||
+            (view->entries[number] && view->parents[number] != above)) {
+            ledger_fail("session %u: entry %d does not stand before its fork "
+                        "point %u",
+                        checker->session, (int)number, at);
+        }
+        if (!view->entries[number]) {
+            check_entry(checker, number, &entry);
+            view->parents[number] = above;
+            view->depths[number] =
+                above == LEDGER_NONE ? 0 : view->depths[above] + 1;
+        }
+        if (number == at) {
+            return;
+        }
+        above = number;
+    }
+}
+
+/* One of the session's own entries, the newest so far. */
+static void check_own(struct checker *checker, uint32_t number,
+                      const struct wal_entry *entry, uint32_t *head)
+{
+    const struct ledger_entry *told = &checker->ledger->entries[number];
+    struct ledger_view *view = checker->view;
+    uint32_t parent = ledger_find_entry(checker->ledger, entry->parent_id);
+
+    if (told->session != checker->session || view->entries[number]) {
+        ledger_fail("session %u: entry %u does not belong here, or twice",
+                    checker->session, number);
+    }
+    if (parent != expected_parent(checker, number, *head)) {
+        ledger_fail("session %u: the parent of entry %u is %d, not %d",
+                    checker->session, number, (int)parent,
+                    (int)expected_parent(checker, number, *head));
+    }
+    if (parent != LEDGER_NONE && !view->entries[parent]) {
+        ledger_fail("session %u: the parent %u of entry %u is not there",
+                    checker->session, parent, number);
+    }
+    check_entry(checker, number, entry);
+    view->parents[number] = parent;
+    view->depths[number] = parent == LEDGER_NONE ? 0 : view->depths[parent] + 1;
+    if (entry->depth != view->depths[number]) {
+        ledger_fail("session %u: entry %u has depth %llu, not %u",
+                    checker->session, number, (unsigned long long)entry->depth,
+                    view->depths[number]);
+    }
+    if ((parent == *head || (told->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
+        (told->flags & WAL_ENTRY_HEAD_KEEP) == 0) {
+        *head = number;
+    }
+    ledger_mix(checker, number);
+    ledger_mix(checker, parent);
+    ledger_mix(checker, entry->sequence);
+}
+
+/* Entries of one actor stand in the order in which it submitted them. */
+static void check_order(const struct checker *checker, uint32_t number,
+                        uint32_t newest[LEDGER_ACTORS])
+{
+    const struct ledger_batch *batch =
+        &checker->ledger->batches[checker->ledger->entries[number].batch];
+
+    if (batch->again) {
+        return;
+    }
+    if (newest[batch->actor] != LEDGER_NONE && newest[batch->actor] >= number) {
+        ledger_fail("session %u: entry %u stands behind entry %u",
+                    checker->session, number, newest[batch->actor]);
+    }
+    newest[batch->actor] = number;
+}
+
+static void read_stream(struct checker *checker, uint32_t stream)
+{
+    uint32_t at = checker->ledger->sessions[checker->session].at;
+    uint32_t newest[LEDGER_ACTORS] = {LEDGER_NONE, LEDGER_NONE};
+    uint32_t head = LEDGER_NONE;
+    uint64_t sequence = 0;
+    uint64_t moved = 0;
+    struct wal_entry entry;
+    struct wal_entry_cursor *iter =
+        begin(checker, WAL_ENTRY_CURSOR_ALL, EVERYTHING, stream);
+    uint32_t number;
+
+    if (at != LEDGER_NONE && checker->ledger->entries[at].stream == stream) {
+        head = at;
+        if (checker->view->entries[at]) {
+            find_path(checker, at);
+            expect_path(checker, iter, 0, false);
+        } else {
+            check_shared(checker, iter, at);
+        }
+    }
+    checker->own = 0;
+    while ((number = next(checker, iter, &entry)) != LEDGER_NONE) {
+        if (entry.sequence <= sequence) {
+            ledger_fail("session %u: sequence %llu does not ascend",
+                        checker->session, (unsigned long long)entry.sequence);
+        }
+        sequence = entry.sequence;
+        ledger_apply_main(checker, stream, sequence, &moved, &head);
+        check_own(checker, number, &entry, &head);
+        check_order(checker, number, newest);
+        checker->own++;
+    }
+    wal_entry_cursor_close(iter);
+    ledger_apply_main(checker, stream, UINT64_MAX, &moved, &head);
+    checker->view->heads[checker->session][stream] = head;
+}
+
+/* Where checker since the last compaction begins. */
+static uint32_t first_kept(const struct checker *checker)
+{
+    for (uint32_t i = checker->path_size; i > 0; i--) {
+        const struct ledger_entry *told =
+            &checker->ledger->entries[checker->path[i - 1]];
+
+        for (uint32_t at = 0; at < i && told->kind == LEDGER_COMPACTION; at++) {
+            if (checker->path[at] == told->target_entry) {
+                return at;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The branch of the head, which was found already. */
+static void read_flagged(struct checker *checker, uint32_t stream,
+                         uint32_t flags)
+{
+    uint32_t head = checker->view->heads[checker->session][stream];
+    struct wal_entry_cursor *iter =
+        begin(checker, WAL_ENTRY_CURSOR_BRANCH, flags, stream);
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    bool compact = (flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0;
+    enum wal_status status;
+    char id[LEDGER_TEXT];
+
+    expect_path(checker, iter, compact ? first_kept(checker) : 0,
+                (flags & EVERYTHING) == 0);
+    if (next(checker, iter, &entry) != LEDGER_NONE) {
+        ledger_fail("session %u: the branch goes on behind its head",
+                    checker->session);
+    }
+    if (head != LEDGER_NONE) {
+        ledger_entry_id(head, id);
+        status = wal_entry_cursor_get(iter, ledger_slice(id), &entry, &error);
+        if ((flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
+            checker->view->redactions[head] != LEDGER_NONE) {
+            if (status != WAL_EREDACTED) {
+                ledger_fail("session %u: the head is redacted and answers %d",
+                            checker->session, status);
+            }
+        } else if (status != WAL_OK ||
+                   ledger_identify(checker->ledger, &entry, true) != head) {
+            ledger_fail("session %u: the head cannot be read by its id: %s",
+                        checker->session, error.text);
+        }
+    }
+    wal_entry_cursor_close(iter);
+}
+
+static void read_branch(struct checker *checker, uint32_t stream)
+{
+    find_path(checker, checker->view->heads[checker->session][stream]);
+    read_flagged(checker, stream, EVERYTHING);
+    read_flagged(checker, stream, 0);
+    read_flagged(checker, stream, WAL_ENTRY_CURSOR_SINCE_COMPACTION);
+}
+
+static void check_info(struct checker *checker, uint32_t own)
+{
+    const struct ledger *ledger = checker->ledger;
+    uint32_t at = ledger->sessions[checker->session].at;
+    uint32_t head = checker->view->heads[checker->session][0];
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint32_t inherited = 0;
+    char id[LEDGER_TEXT] = "";
+
+    if (wal_session_get_info(checker->handle, &info, &error) != WAL_OK) {
+        ledger_fail("session %u has no status: %s", checker->session,
+                    error.text);
+    }
+    if (head != LEDGER_NONE) {
+        ledger_entry_id(head, id);
+    }
+    if (at != LEDGER_NONE && ledger->entries[at].stream == 0) {
+        inherited = checker->view->depths[at] + 1;
+    }
+    if (!is_text(info.head, id) || info.inherited != inherited ||
+        info.entries != (uint64_t)inherited + own ||
+        (info.flags & WAL_SESSION_DAMAGED) != 0) {
+        ledger_fail("session %u: status says head \"%.*s\", %llu entries of "
+                    "which %llu inherited, flags %u; not \"%s\", %u, %u",
+                    checker->session, (int)info.head.size,
+                    (const char *)info.head.data,
+                    (unsigned long long)info.entries,
+                    (unsigned long long)info.inherited, info.flags, id,
+                    inherited + own, inherited);
+    }
+    ledger_mix(checker, info.bytes);
+    ledger_check_update(checker, &info);
+}
+
+static void read_session(struct checker *checker)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    char id[LEDGER_TEXT];
+    enum wal_status status;
+    uint32_t at = checker->ledger->sessions[checker->session].at;
+    uint32_t own = 0;
+
+    checker->handle = NULL;
+    ledger_session_id(checker->session, id);
+    status = wal_session_open(checker->store, ledger_slice(id),
+                              &checker->handle, &error);
+    if (status == WAL_ENOTFOUND) {
+        return;
+    }
+    if (status != WAL_OK) {
+        ledger_fail("session %u cannot be opened: %d %s", checker->session,
+                    status, error.text);
+    }
+    if (at != LEDGER_NONE && !checker->view->entries[at] &&
+        !ledger_may_be_deleted(checker->ledger,
+                               checker->ledger->entries[at].session)) {
+        ledger_fail("session %u was forked at entry %u, which is not there",
+                    checker->session, at);
+    }
+    checker->view->sessions[checker->session] = true;
+    ledger_mix(checker, checker->session);
+    ledger_check_documents(checker);
+    for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
+        read_stream(checker, stream);
+        own = stream == 0 ? checker->own : own;
+    }
+    for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
+        read_branch(checker, stream);
+    }
+    ledger_check_heads(checker);
+    check_info(checker, own);
+    wal_session_close(checker->handle);
+}
+
+/* The list names the sessions that were found, and no others. */
+static void check_list(const struct checker *checker)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_session_cursor *list = NULL;
+    uint64_t sequence = UINT64_MAX;
+    uint32_t listed = 0;
+    uint32_t there = 0;
+    enum wal_status status =
+        wal_session_cursor_open(checker->store, NULL, &list, &error);
+
+    for (uint32_t i = 0; i < checker->ledger->session_count; i++) {
+        there += checker->view->sessions[i];
+    }
+    while (status == WAL_OK) {
+        info.struct_size = sizeof(info);
+        status = wal_session_cursor_next(list, &info, &error);
+        if (status == WAL_OK) {
+            listed++;
+            if (info.last_sequence >= sequence) {
+                ledger_fail("the list is not in order");
+            }
+            sequence = info.last_sequence;
+        }
+    }
+    wal_session_cursor_close(list);
+    if (status != WAL_END || listed != there) {
+        ledger_fail("the list names %u sessions of %u: %d", listed, there,
+                    status);
+    }
+}
+
+void ledger_check(const struct ledger *ledger, struct wal_store *store,
+                  enum ledger_loss loss, struct ledger_view *view)
+{
+    struct checker *checker = calloc(1, sizeof(*checker));
+    struct ledger_view *own = calloc(1, sizeof(*own));
+
+    WAL__ASSERT(checker != NULL && own != NULL);
+    checker->ledger = ledger;
+    checker->store = store;
+    checker->view = own;
+    checker->session = LEDGER_NONE;
+    ledger_check_documents(checker);
+    for (uint32_t i = 0; i < ledger->session_count; i++) {
+        checker->session = i;
+        read_session(checker);
+    }
+    check_list(checker);
+    ledger_check_blobs(checker, loss);
+    ledger_check_redactions(checker);
+    ledger_check_batches(checker, loss);
+    if (view != NULL) {
+        *view = *own;
+    }
+    free(own);
+    free(checker);
+}

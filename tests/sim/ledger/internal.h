@@ -1,0 +1,62 @@
+/*
+ * internal.h - what the parts of a comparison share (model.h): the store
+ * that is read, and what was seen of it so far.
+ */
+#ifndef AGENTWAL_TESTS_SIM_LEDGER_INTERNAL_H
+#define AGENTWAL_TESTS_SIM_LEDGER_INTERNAL_H
+
+#include "tests/sim/ledger/ledger.h"
+
+/* A version of a document, in the order of a session. */
+struct ledger_version {
+    uint64_t version;
+    uint32_t part;
+};
+
+struct ledger_check_documents {
+    uint32_t count;
+    struct ledger_version at[LEDGER_PARTS]; /* ascending */
+};
+
+/* A comparison under way. */
+struct checker {
+    const struct ledger *ledger;
+    struct wal_store *store;
+    struct ledger_view *view;
+    uint32_t session;
+    struct wal_session *handle;
+    uint32_t path[LEDGER_ENTRIES]; /* root first */
+    uint32_t path_size;
+    uint32_t own; /* entries of the session's stream */
+    struct ledger_check_documents documents[LEDGER_SESSIONS + 1];
+};
+
+void ledger_mix(struct checker *checker, uint64_t value);
+void ledger_mix_text(struct checker *checker, struct wal_slice text);
+
+/* The documents of the session, or of the store when it is LEDGER_NONE: every
+ * version, and as they are now. */
+void ledger_check_documents(struct checker *checker);
+/* The heads, against those that follow from the entries and parts. */
+void ledger_check_heads(struct checker *checker);
+/* What the session says about itself. */
+void ledger_check_update(struct checker *checker,
+                         const struct wal_session_info *info);
+
+/* Puts `main` where the parts that were seen to stand before this sequence
+ * number put it; *next is the first that is not looked at. */
+void ledger_apply_main(struct checker *checker, uint32_t stream,
+                       uint64_t sequence, uint64_t *after, uint32_t *head);
+
+/* Letters that do not repeat for as long as a payload is. model.c */
+const char *ledger_pattern(uint32_t seed);
+
+/* Every content is there that was promised, byte for byte. */
+void ledger_check_blobs(struct checker *checker, enum ledger_loss loss);
+
+/* Redactions hide, and nothing else does. */
+void ledger_check_redactions(const struct checker *checker);
+/* Whole or not at all; and what was promised. */
+void ledger_check_batches(const struct checker *checker, enum ledger_loss loss);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * ledger.h - what a store must hold, told without it: every batch that was ever
+ * submitted, what was promised about it, and a comparison with what the store
+ * says.
+ *
+ * Nothing here guesses where the log ends. A batch is there or not; what is
+ * there must be whole, the bytes that were submitted, in the order of each
+ * actor, under the parent that follows from what stands before it; and what
+ * was promised must be there.
+ *
+ * A batch is made of entries and parts: documents, heads, a change of what the
+ * session says about itself, its deletion. Every part carries its number in
+ * what it writes, so that a part that can be seen can be told. One that a later
+ * part took the place of cannot be: heads and changes go in by calls that wait,
+ * so that they take place in the order of their numbers. What moves `main` or
+ * removes a head is in a batch with a document, whose version tells its place.
+ *
+ * One thread. A comparison that fails prints what ledger_set_context said last.
+ */
+#ifndef AGENTWAL_TESTS_SIM_LEDGER_LEDGER_H
+#define AGENTWAL_TESTS_SIM_LEDGER_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+
+enum {
+    LEDGER_ENTRIES = 4096,
+    LEDGER_BATCHES = 2048,
+    LEDGER_PARTS = 1024,
+    LEDGER_HEADS_MAX = 3, /* heads of a session; the last is of stream 1 */
+    LEDGER_BLOBS = 256,
+    LEDGER_SESSIONS = 24,
+    LEDGER_STREAMS = 2,
+    LEDGER_ACTORS = 2,
+    LEDGER_TEXT = 24,
+    LEDGER_REASON = 4000, /* bytes that a redaction can have */
+    LEDGER_PAYLOAD_MAX = 5 * 1024 * 1024
+};
+
+#define LEDGER_NONE UINT32_MAX
+
+/* What is known about a batch, from outside. */
+enum ledger_state {
+    LEDGER_OPEN,    /* submitted: it may be there or not */
+    LEDGER_REFUSED, /* it must not be there */
+    LEDGER_WRITTEN, /* it must be there unless the power was cut */
+    LEDGER_DURABLE  /* it must be there */
+};
+
+enum ledger_parent {
+    LEDGER_PARENT_HEAD, /* under the head, wherever that is */
+    LEDGER_PARENT_NONE,
+    LEDGER_PARENT_ENTRY
+};
+
+enum ledger_kind {
+    LEDGER_PLAIN,
+    LEDGER_USER, /* a message of the user */
+    LEDGER_DELTA,
+    LEDGER_COMPACTION, /* refers to the first kept entry */
+    LEDGER_BRANCH,     /* refers to an entry of another session */
+    LEDGER_REDACTION   /* refers to its target */
+};
+
+enum ledger_part_kind {
+    LEDGER_PUT_DOC,     /* a document */
+    LEDGER_DELETE_DOC,  /* the document that `target`, a part, put */
+    LEDGER_MOVE_HEAD,   /* moves the head `key` to the entry `target` */
+    LEDGER_REMOVE_HEAD, /* removes it */
+    /* moves `main` of stream `key` to `target`, or removes it */
+    LEDGER_MOVE_MAIN,
+    LEDGER_UPDATE,        /* of metadata, title and cwd */
+    LEDGER_DELETE_SESSION /* deletes the session */
+};
+
+/* What happened since the promises were made. */
+enum ledger_loss {
+    LEDGER_NO_LOSS,   /* nothing, or processes were killed */
+    LEDGER_POWER_LOSS /* the power was cut */
+};
+
+struct ledger_entry {
+    uint32_t batch;
+    uint32_t session;
+    uint32_t stream;
+    uint32_t flags; /* enum wal_entry_flag */
+    enum ledger_kind kind;
+    uint32_t target_entry; /* an entry, where the kind says so */
+    enum ledger_parent parent_kind;
+    uint32_t parent; /* LEDGER_PARENT_ENTRY: an entry */
+    uint32_t size;   /* of the payload */
+    uint32_t seed;   /* of the payload */
+};
+
+struct ledger_part {
+    uint32_t batch;
+    uint32_t session; /* LEDGER_NONE: the store's */
+    enum ledger_part_kind kind;
+    uint32_t key;
+    uint32_t target;
+    uint32_t size; /* LEDGER_PUT_DOC: of the value */
+};
+
+/* Without entries and parts it creates the session, or came to nothing. */
+struct ledger_batch {
+    uint32_t session;
+    uint32_t first; /* entry */
+    uint32_t count; /* of entries */
+    uint32_t first_part;
+    uint32_t part_count;
+    uint32_t actor;
+    uint32_t durability; /* enum wal_durability */
+    enum ledger_state state;
+    bool is_uncertain; /* queued, and a failure was reported since */
+    bool again;        /* submitted more than once: its order is not known */
+};
+
+struct ledger_session {
+    uint32_t batch;  /* that creates it */
+    uint32_t at;     /* entry it was forked at, or LEDGER_NONE */
+    uint32_t source; /* session it was forked from */
+    uint32_t drop;   /* part that deletes it, the newest, or LEDGER_NONE */
+    bool gone;       /* deleted for ever */
+};
+
+/* Content that was put, or was to be. */
+struct ledger_blob {
+    uint32_t seed;
+    uint32_t size;
+    uint32_t edit; /* what distinguishes it from others of the seed */
+    enum ledger_state state;
+    uint8_t digest[WAL_DIGEST_SIZE];
+};
+
+struct ledger {
+    struct ledger_entry entries[LEDGER_ENTRIES];
+    struct ledger_batch batches[LEDGER_BATCHES];
+    struct ledger_session sessions[LEDGER_SESSIONS];
+    struct ledger_part parts[LEDGER_PARTS];
+    struct ledger_blob blobs[LEDGER_BLOBS];
+    uint32_t blob_count;
+    uint32_t entry_count;
+    uint32_t batch_count;
+    uint32_t part_count;
+    uint32_t session_count;
+};
+
+/* Whether a part is there, as far as can be told. */
+enum ledger_visibility {
+    LEDGER_UNKNOWN, /* something later stands in its place */
+    LEDGER_VISIBLE,
+    LEDGER_ABSENT
+};
+
+/* What a store was seen to hold. */
+struct ledger_view {
+    bool entries[LEDGER_ENTRIES];
+    bool sessions[LEDGER_SESSIONS];
+    uint32_t parents[LEDGER_ENTRIES];
+    uint32_t depths[LEDGER_ENTRIES];
+    uint64_t sequences[LEDGER_ENTRIES];
+    uint32_t redactions[LEDGER_ENTRIES]; /* that hides it, or LEDGER_NONE */
+    bool blobs[LEDGER_BLOBS];
+    enum ledger_visibility parts[LEDGER_PARTS];
+    uint64_t versions[LEDGER_PARTS]; /* of documents */
+    uint32_t heads[LEDGER_SESSIONS][LEDGER_STREAMS];
+    uint64_t digest; /* of everything that can be read */
+};
+
+/* An entry as it is handed to wal_append, and the room behind its slices. */
+struct ledger_text {
+    char id[LEDGER_TEXT];
+    char parent[LEDGER_TEXT];
+    char run[LEDGER_TEXT];
+    char meta[LEDGER_TEXT];
+    uint8_t *payload; /* to be freed, or null */
+};
+
+/* What the next failure prints first: seeds and the place in a loop. */
+void ledger_set_context(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+_Noreturn void ledger_fail(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
+/* Adding; the state of a new batch is LEDGER_OPEN. A session is forked from
+ * `source` at the entry `at`, or both are LEDGER_NONE. */
+uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor,
+                            uint32_t source, uint32_t at);
+uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session,
+                          uint32_t actor);
+uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
+                          const struct ledger_entry *entry);
+uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch,
+                         const struct ledger_part *part);
+
+/* Content of the state LEDGER_OPEN; the same content is one blob. */
+uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
+                         uint32_t edit);
+/* Its bytes, to be freed. */
+uint8_t *ledger_blob_bytes(const struct ledger_blob *blob);
+
+/* Reads it: what the store answers; other content is a failure. */
+enum wal_status ledger_read_blob(const struct ledger *ledger,
+                                 struct wal_store *store, uint32_t number,
+                                 struct wal_error *error);
+
+/* The caller's view of an entry; the texts stay in *text. */
+void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
+                       struct wal_entry *out, struct ledger_text *text);
+void ledger_fill_document(const struct ledger *ledger, uint32_t part,
+                          struct wal_doc *out, struct ledger_text *text);
+void ledger_fill_head(const struct ledger *ledger, uint32_t part,
+                      struct wal_head *out, struct ledger_text *text);
+void ledger_fill_change(uint32_t part, struct wal_session_change *out,
+                        struct ledger_text *text);
+void ledger_free_text(struct ledger_text *text);
+void ledger_key(uint32_t key, char out[LEDGER_TEXT]);
+void ledger_session_id(uint32_t session, char out[LEDGER_TEXT]);
+void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT]);
+struct wal_slice ledger_slice(const char *text);
+
+/* Which entry this is; LEDGER_NONE when its id is none of the ledger's. With
+ * `whole`, its content must be that of the entry too. */
+uint32_t ledger_identify(const struct ledger *ledger,
+                         const struct wal_entry *entry, bool whole);
+/* The redaction that a redacted entry names, or LEDGER_NONE. */
+uint32_t ledger_find_redaction(const struct ledger *ledger,
+                               const struct wal_entry *entry);
+/* The entry with this id, or LEDGER_NONE. */
+uint32_t ledger_find_entry(const struct ledger *ledger, struct wal_slice id);
+
+/* The part that put this document, that wrote this note of a head, or that
+ * changed a session to this; LEDGER_NONE when none did. */
+uint32_t ledger_find_document(const struct ledger *ledger,
+                              const struct wal_doc *doc);
+uint32_t ledger_find_head(const struct ledger *ledger,
+                          const struct wal_head *head);
+uint32_t ledger_find_update(const struct ledger *ledger,
+                            const struct wal_session_info *info);
+/* Whether the session may be deleted, or is. */
+bool ledger_may_be_deleted(const struct ledger *ledger, uint32_t session);
+/* Whether what stands in one session may come from the other. */
+bool ledger_descends(const struct ledger *ledger, uint32_t session,
+                     uint32_t from);
+
+/* Reads everything and compares; *view may be null. */
+void ledger_check(const struct ledger *ledger, struct wal_store *store,
+                  enum ledger_loss loss, struct ledger_view *view);
+
+/* Documents, heads and metadata of a session, or the documents of the store
+ * when it is null, as one number; *errors counts what cannot be read. */
+uint64_t ledger_digest_parts(struct wal_store *store,
+                             struct wal_session *session, uint32_t *errors);
+
+/* After a recovery that nobody else took part in: what is there is durable,
+ * what is not there must never come back. */
+void ledger_resolve(struct ledger *ledger, const struct ledger_view *view);
+
+#endif

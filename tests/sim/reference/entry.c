@@ -1,0 +1,262 @@
+/*
+ * entry.c - which entries a session sees, and what is known of an
+ * entry (reference.h).
+ */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "format/bytes/assert.h"
+#include "tests/sim/reference/internal.h"
+
+enum {
+    FIRST_ENTRIES = 64 /* among which the first user message is looked for */
+};
+
+bool ref_can_see(const struct reference *ref, uint32_t number,
+                 uint64_t sequence)
+{
+    const struct ref_record *entry = ref_at(ref, sequence);
+    uint64_t limit = ref->count;
+
+    while (number != 0 && limit > 0) {
+        const struct ref_record *fork = ref_fork_of(ref, number);
+
+        if (entry->session == number) {
+            return sequence <= limit;
+        }
+        /* Of the session that owns the fork point, what is not behind it. */
+        limit = fork == NULL ? 0 : fork->target;
+        number = limit == 0 ? 0 : ref_at(ref, limit)->session;
+    }
+    return false;
+}
+
+uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
+                        struct wal_slice id)
+{
+    for (uint64_t i = 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_ENTRY &&
+            reference_is_equal(record->entry->id, id) &&
+            ref_can_see(ref, number, i)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+bool reference_pick_entry(const struct reference *ref, uint32_t number,
+                          uint64_t from, struct wal_entry *out)
+{
+    for (uint64_t i = 0; i < ref->count; i++) {
+        uint64_t sequence = (from + i) % ref->count + 1;
+
+        if (ref_at(ref, sequence)->kind == REF_ENTRY &&
+            ref_can_see(ref, number, sequence)) {
+            *out = *ref_at(ref, sequence)->entry;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence)
+{
+    const struct wal_slice none = {NULL, 0};
+
+    return sequence == 0 ? none : ref_at(ref, sequence)->entry->id;
+}
+
+bool ref_is_type(const struct ref_record *record, uint32_t type)
+{
+    return record->kind == REF_ENTRY &&
+           reference_is_equal(record->entry->type,
+                              ref_text(wal_entry_type_name(type)));
+}
+
+uint64_t ref_depth(const struct reference *ref, uint64_t sequence)
+{
+    uint64_t depth = 0;
+
+    while (ref_at(ref, sequence)->target != 0) {
+        sequence = ref_at(ref, sequence)->target;
+        depth++;
+    }
+    return depth;
+}
+
+bool ref_is_ancestor(const struct reference *ref, uint64_t above,
+                     uint64_t sequence)
+{
+    while (sequence != 0 && sequence != above) {
+        sequence = ref_at(ref, sequence)->target;
+    }
+    return sequence == above && above != 0;
+}
+
+const struct ref_record *ref_redaction(const struct reference *ref,
+                                       uint64_t sequence)
+{
+    for (uint64_t i = sequence + 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_REDACT && record->target == sequence) {
+            return record;
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------- first text --- */
+
+/* The message of a payload: it, or its member `message` or `payload`, the
+ * first of them that has a role. */
+static const json_t *message_of(const json_t *payload)
+{
+    const json_t *candidates[] = {payload, json_object_get(payload, "message"),
+                                  json_object_get(payload, "payload")};
+
+    for (int i = 0; i < 3; i++) {
+        if (json_is_string(json_object_get(candidates[i], "role"))) {
+            return candidates[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_string(const json_t *json, const char *text)
+{
+    return json_is_string(json) && strcmp(json_string_value(json), text) == 0;
+}
+
+/* The text of a content: itself, or its first item that is a text. */
+static const json_t *text_of(const json_t *content)
+{
+    size_t index;
+    const json_t *item;
+
+    if (json_is_string(content)) {
+        return content;
+    }
+    json_array_foreach((json_t *)(uintptr_t)content, index, item)
+    {
+        const json_t *type = json_object_get(item, "type");
+
+        if (json_is_string(item)) {
+            return item;
+        }
+        if (is_string(type, "text") || is_string(type, "input_text")) {
+            return json_object_get(item, "text");
+        }
+    }
+    return NULL;
+}
+
+/* White space and control characters become one space each run, none at the
+ * ends; at most 160 bytes, whole characters. */
+static uint32_t collapse_space(const char *text, size_t size, char out[160])
+{
+    uint32_t used = 0;
+    bool space = false;
+
+    for (size_t i = 0; i < size;) {
+        size_t length = 1;
+
+        while (i + length < size &&
+               ((uint8_t)text[i + length] & 0xc0) == 0x80) {
+            length++;
+        }
+        if ((uint8_t)text[i] <= ' ' || text[i] == 0x7f) {
+            space = used > 0;
+        } else {
+            if (used + space + length > 160) {
+                break;
+            }
+            if (space) {
+                out[used++] = ' ';
+            }
+            memcpy(out + used, text + i, length);
+            used += (uint32_t)length;
+            space = false;
+        }
+        i += length;
+    }
+    return used;
+}
+
+uint32_t ref_user_text(const struct wal_entry *entry, char out[160])
+{
+    json_t *json =
+        json_loadb(entry->payload.size > 0 ? entry->payload.data : "",
+                   entry->payload.size, JSON_ALLOW_NUL, NULL);
+    const json_t *message = message_of(json);
+    const json_t *text = text_of(json_object_get(message, "content"));
+    uint32_t size = 0;
+
+    if (is_string(json_object_get(message, "role"), "user") &&
+        !json_is_true(json_object_get(json, "isMeta")) &&
+        !json_is_true(json_object_get(json, "isSidechain")) &&
+        json_is_string(text)) {
+        size = collapse_space(json_string_value(text), json_string_length(text),
+                              out);
+    }
+    json_decref(json);
+    return size;
+}
+
+/* Looked for among the first entries of the conversation only. */
+static uint64_t own_message(const struct reference *ref, uint32_t number)
+{
+    uint32_t looked_at = 0;
+
+    for (uint64_t i = 1; i <= ref->count && looked_at < FIRST_ENTRIES; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_ENTRY && record->session == number &&
+            record->stream == 0) {
+            if (record->is_user_text) {
+                return i;
+            }
+            looked_at++;
+        }
+    }
+    return 0;
+}
+
+/* The first user message that is told of a session: a fork has that of the
+ * session it was forked from, when it is not behind the fork point, else the
+ * first of its own. */
+static uint64_t first_message(const struct reference *ref, uint32_t number)
+{
+    const struct ref_record *forks[REFERENCE_LINEAGE_MAX];
+    const struct ref_record *fork;
+    uint32_t depth = 0;
+    uint64_t first;
+
+    for (fork = ref_fork_of(ref, number); fork != NULL;
+         fork = ref_fork_of(ref, fork->other)) {
+        WAL__ASSERT(depth < REFERENCE_LINEAGE_MAX);
+        forks[depth++] = fork;
+    }
+    first = own_message(ref, depth == 0 ? number : forks[depth - 1]->other);
+    while (depth > 0) {
+        fork = forks[--depth];
+        if (first == 0 || first > fork->target || fork->stream != 0) {
+            first = own_message(ref, fork->session);
+        }
+    }
+    return first;
+}
+
+uint32_t ref_first_text(const struct reference *ref, uint32_t number,
+                        char out[160])
+{
+    uint64_t first = first_message(ref, number);
+
+    if (first == 0 || ref_redaction(ref, first) != NULL) {
+        return 0;
+    }
+    return ref_user_text(ref_at(ref, first)->entry, out);
+}

@@ -1,0 +1,193 @@
+/*
+ * internal.h - the records of the reference, and the questions that
+ * its files ask of them (reference.h).
+ */
+#ifndef AGENTWAL_TESTS_SIM_REFERENCE_INTERNAL_H
+#define AGENTWAL_TESTS_SIM_REFERENCE_INTERNAL_H
+
+#include "format/bytes/assert.h"
+#include "tests/sim/reference/reference.h"
+
+enum ref_kind {
+    REF_SESSION,  /* a session as it is from now on */
+    REF_FORK,     /* behind the first REF_SESSION of a fork */
+    REF_ENTRY,    /* an entry */
+    REF_HEAD,     /* a head was moved, made or removed */
+    REF_DOC,      /* a document has a new version, or is deleted */
+    REF_REDACT,   /* behind the entry that redacts: of the target's session */
+    REF_TOMBSTONE /* the session is deleted */
+};
+
+/* What a session says about itself. */
+struct ref_session {
+    struct wal_session_options stored_options; /* texts are copies */
+    bool is_fork;
+};
+
+struct ref_record {
+    enum ref_kind kind;
+    uint32_t session; /* number; REFERENCE_STORE for the store's documents */
+    uint32_t stream;
+    bool moves_head;   /* REF_ENTRY: the head `main` is here now */
+    bool is_user_text; /* REF_ENTRY: a user's message with text */
+    bool ends;         /* the last record of its operation */
+    uint32_t other;    /* REF_FORK: the session it was forked from */
+    /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point,
+     * REF_HEAD the entry it points to, REF_REDACT the target; or 0. */
+    uint64_t target;
+    uint64_t by; /* REF_REDACT: the sequence number of the redaction */
+    int64_t earliest_ms;
+    int64_t latest_ms;
+    union { /* copies of what the caller gave */
+        struct ref_session *session_state;
+        struct wal_entry *entry;
+        struct wal_head *head;
+        struct wal_doc *doc;
+        struct wal_slice reason; /* REF_REDACT */
+    };
+};
+
+/* The record with the sequence number n is records[n - 1]. */
+struct reference {
+    struct ref_record *records;
+    uint64_t count;
+    uint64_t capacity;
+    uint64_t durable; /* the records up to this one are durable */
+    uint32_t schema_version;
+    int64_t earliest_ms;
+    int64_t latest_ms;
+};
+
+/* reference.c ----------------------------------------------------------- */
+
+/* A new record at the end of the list, zeroed but for these. */
+struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
+                           uint32_t session);
+/* An operation is done: what it wrote stands as one. Or it is refused: what
+ * it wrote, behind `before` records, goes. */
+enum wal_status ref_end_operation(struct reference *ref, uint64_t before,
+                                  bool durable, enum wal_status status);
+struct wal_slice ref_copy(struct wal_slice text);
+struct wal_slice ref_text(const char *text);
+bool ref_begins_with(struct wal_slice text, struct wal_slice prefix);
+/* Fills the error and answers the status; `actual` as in struct wal_error. */
+enum wal_status ref_fail(struct wal_error *error, enum wal_status status,
+                         struct wal_slice actual);
+enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status,
+                                uint64_t actual);
+
+/* Limits of SPEC.md that the calls check: WAL_OK, WAL_ETOOBIG, WAL_EINVAL. */
+enum wal_status ref_check_text(struct wal_slice text, uint64_t limit);
+enum wal_status ref_check_json(struct wal_slice text, uint64_t limit,
+                               bool object);
+
+/* reference_session.c --------------------------------------------------- */
+
+/* What a session says about itself now, and the record that says so. */
+const struct ref_record *ref_session_current(const struct reference *ref,
+                                             uint32_t number);
+const struct ref_record *ref_session_first(const struct reference *ref,
+                                           uint32_t number);
+/* The record of the fork that made the session, or null. */
+const struct ref_record *ref_fork_of(const struct reference *ref,
+                                     uint32_t number);
+/* The session with this id that is not deleted; 0: none. */
+uint32_t ref_find_session(const struct reference *ref, struct wal_slice id);
+/* Whether the session takes writes: it is there, and has the schema version
+ * of whoever opened the store. */
+enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
+                                   struct wal_error *error);
+/* Its newest record. */
+uint64_t ref_last_record(const struct reference *ref, uint32_t number);
+/* A change of what the session says: whether it can be made, and making it. */
+enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
+                                 const struct wal_session_change *change,
+                                 struct wal_error *error);
+void ref_change(struct reference *ref, uint32_t number,
+                const struct wal_session_change *change);
+enum wal_status ref_fork(struct reference *ref, uint32_t number,
+                         struct wal_slice at,
+                         const struct wal_session_options *options,
+                         uint32_t *fork, struct wal_error *error);
+
+/* reference_entry.c ----------------------------------------------------- */
+
+/* Whether a session sees an entry: it is its own, or lies in the lineage at or
+ * before the fork point. */
+bool ref_can_see(const struct reference *ref, uint32_t number,
+                 uint64_t sequence);
+/* The entry with this id that the session sees; 0: none. */
+uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
+                        struct wal_slice id);
+struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence);
+bool ref_is_type(const struct ref_record *record, uint32_t type);
+/* How many entries lie above it on the way to its root. */
+uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
+/* Whether `above` lies on the way from `sequence` to its root, or is it. */
+bool ref_is_ancestor(const struct reference *ref, uint64_t above,
+                     uint64_t sequence);
+/* The record that redacts an entry, or null. */
+const struct ref_record *ref_redaction(const struct reference *ref,
+                                       uint64_t sequence);
+/* The beginning of a user's message; 0: it is none, or has no text. */
+uint32_t ref_user_text(const struct wal_entry *entry, char out[160]);
+/* The text of a session's first user message as the list shows it; copied to
+ * `out`, its size is answered. */
+uint32_t ref_first_text(const struct reference *ref, uint32_t number,
+                        char out[160]);
+
+/* reference_append.c ---------------------------------------------------- */
+
+enum wal_status ref_check_entry(const struct wal_entry *entry);
+/* Whether this is what the caller gives again: parent and time count when they
+ * are given. */
+bool ref_matches(const struct reference *ref, uint32_t number,
+                 const struct wal_entry *entry, uint64_t sequence);
+/* Adds an entry under its parent, and moves the head. */
+enum wal_status ref_append(struct reference *ref, uint32_t number,
+                           const struct wal_entry *entry,
+                           struct wal_error *error);
+/* Hides what a redaction names. */
+enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
+                           struct wal_error *error);
+
+/* reference_head.c ------------------------------------------------------ */
+
+/* The record that set a head last, of the first `limit` ones; 0: none. Empty
+ * name: main. */
+uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
+                         uint32_t stream, struct wal_slice name,
+                         uint64_t limit);
+/* The entry that the head points to; 0: none. */
+uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
+                  struct wal_slice name, uint64_t limit);
+enum wal_status ref_move_head(struct reference *ref, uint32_t number,
+                              const struct wal_head *head, uint64_t before,
+                              struct wal_error *error);
+
+/* reference_document.c -------------------------------------------------- */
+
+/* The newest record of a document among the first `limit` records, as the
+ * session sees it; null: there never was one. */
+const struct ref_record *ref_document(const struct reference *ref,
+                                      uint32_t number, struct wal_slice key,
+                                      uint64_t limit);
+enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
+                            const struct wal_doc *doc, struct wal_error *error);
+
+/* The record with this sequence number; null for 0. */
+static inline const struct ref_record *ref_at(const struct reference *ref,
+                                              uint64_t sequence)
+{
+    WAL__ASSERT(sequence <= ref->count);
+    return sequence == 0 ? NULL : &ref->records[sequence - 1];
+}
+
+/* The sequence number of a record of the list. */
+static inline uint64_t ref_sequence(const struct reference *ref,
+                                    const struct ref_record *record)
+{
+    return (uint64_t)(record - ref->records) + 1;
+}
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * reference.h - what agentwal.h promises, told in the plainest way: a store is
+ * the list of all records that were ever written to it, and every answer is
+ * found by looking through that list. Nothing is remembered beside it, so that
+ * a loss of power is a cut of the list.
+ *
+ * The functions are those of agentwal.h with the same structs. A session is
+ * its number here. Times are between two readings of the clock. What a call
+ * gives back is borrowed and holds until the reference is cut or destroyed;
+ * arrays that a call makes are to be freed by the caller.
+ *
+ * One thread.
+ */
+#ifndef AGENTWAL_TESTS_SIM_REFERENCE_REFERENCE_H
+#define AGENTWAL_TESTS_SIM_REFERENCE_REFERENCE_H
+
+#include <stdbool.h>
+
+#include "agentwal.h"
+
+struct reference;
+
+/* The number of the store itself, which owns the store's documents. */
+#define REFERENCE_STORE UINT32_MAX
+
+enum {
+    REFERENCE_LINEAGE_MAX = 256 /* sessions on the way to a root, at most */
+};
+
+/* A store that was just made; it has no records. */
+struct reference *reference_create(void);
+void reference_destroy(struct reference *ref);
+
+/* The store is open with this schema version; 0: it is not checked. */
+void reference_set_schema(struct reference *ref, uint32_t version);
+/* What is written next, is written between these times. */
+void reference_set_clock(struct reference *ref, int64_t earliest_ms,
+                         int64_t latest_ms);
+
+/* The sequence number of the newest record; each record takes one. */
+uint64_t reference_last_sequence(const struct reference *ref);
+/* Everything written is durable now. */
+void reference_sync(struct reference *ref);
+/* The newest record that a loss of power cannot take. */
+uint64_t reference_durable_sequence(const struct reference *ref);
+/* A loss of power left the records up to this one. False, and nothing is
+ * changed, when that takes a durable record or leaves a part of an operation.
+ */
+bool reference_truncate(struct reference *ref, uint64_t last_sequence);
+
+/* Texts --------------------------------------------------------------- */
+
+bool reference_is_equal(struct wal_slice a, struct wal_slice b);
+/* Whether a text is valid JSON, and an object where that is asked for. */
+bool reference_is_json(struct wal_slice text, bool object);
+/* The string member of a JSON object; false when there is no such member. Free
+ * its text with reference_free. */
+bool reference_member(struct wal_slice text, const char *name,
+                      struct wal_slice *out);
+void reference_free(struct wal_slice text);
+
+/* Sessions ------------------------------------------------------------ */
+
+/* What the reference says about a session; times as they may be, and the first
+ * text beside it. */
+struct reference_info {
+    struct wal_session_info info;
+    char first_text[160];
+    uint32_t first_text_size;
+    int64_t created_latest_ms; /* info.created_ms is the earliest */
+    int64_t updated_latest_ms;
+};
+
+/* How many numbers were given so far; the numbers are 1 to this. */
+uint32_t reference_session_count(const struct reference *ref);
+bool reference_is_deleted(const struct reference *ref, uint32_t number);
+
+enum wal_status
+reference_session_create(struct reference *ref,
+                         const struct wal_session_options *options,
+                         uint32_t *number, struct wal_error *error);
+enum wal_status reference_session_open(const struct reference *ref,
+                                       struct wal_slice id, uint32_t *number);
+enum wal_status reference_session_status(const struct reference *ref,
+                                         uint32_t number,
+                                         struct reference_info *out);
+enum wal_status reference_session_latest(const struct reference *ref,
+                                         struct wal_slice cwd,
+                                         uint32_t *number);
+enum wal_status reference_session_resume(
+    struct reference *ref, const struct wal_resume_options *options,
+    struct wal_slice made_id, uint32_t *number, struct wal_error *error);
+enum wal_status reference_session_update(struct reference *ref, uint32_t number,
+                                         wal_update_fn *fn, void *ctx,
+                                         struct wal_error *error);
+enum wal_status reference_session_migrate(struct reference *ref,
+                                          uint32_t number, uint32_t to,
+                                          wal_update_fn *fn, void *ctx,
+                                          struct wal_migrate_result *result,
+                                          struct wal_error *error);
+enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
+                                         struct wal_error *error);
+enum wal_status
+reference_session_fork(struct reference *ref, uint32_t number,
+                       struct wal_slice at,
+                       const struct wal_session_options *options,
+                       uint32_t *fork, struct wal_error *error);
+
+/* The sessions of a list; *infos is to be freed. after: the last_sequence of
+ * the session given last by the page before, or 0. */
+enum wal_status reference_list(const struct reference *ref,
+                               const struct wal_session_cursor_options *options,
+                               uint64_t after, struct reference_info **infos,
+                               uint32_t *count);
+
+/* Writing ------------------------------------------------------------- */
+
+/* Ids in the batch must not be empty: those that the engine made are put in
+ * before. A head's and a document's conditions are those of the batch. */
+enum wal_status reference_batch(struct reference *ref, uint32_t number,
+                                const struct wal_batch *batch,
+                                const struct wal_append_options *options,
+                                struct wal_append_result *result,
+                                struct wal_error *error);
+enum wal_status reference_head_move(struct reference *ref, uint32_t number,
+                                    const struct wal_head *head,
+                                    char previous[256],
+                                    struct wal_error *error);
+enum wal_status reference_doc_put(struct reference *ref, uint32_t number,
+                                  const struct wal_doc *doc, uint64_t *version,
+                                  struct wal_error *error);
+enum wal_status reference_doc_delete(struct reference *ref, uint32_t number,
+                                     const struct wal_doc *doc,
+                                     uint64_t *version,
+                                     struct wal_error *error);
+/* `made` is the entry as the engine made it: its id and payload. */
+enum wal_status reference_redact(struct reference *ref, uint32_t number,
+                                 struct wal_slice target,
+                                 struct wal_slice reason,
+                                 const struct wal_entry *made,
+                                 struct wal_append_result *result,
+                                 struct wal_error *error);
+enum wal_status reference_compact(struct reference *ref, uint32_t number,
+                                  const struct wal_compact_options *options,
+                                  const struct wal_entry *made, uint32_t *fork,
+                                  struct wal_append_result *result,
+                                  struct wal_error *error);
+
+/* Reading ------------------------------------------------------------- */
+
+/* An entry as it is given to a reader. */
+struct reference_entry {
+    struct wal_entry entry;
+    int64_t earliest_ms; /* its timestamp, when the caller gave none */
+    int64_t latest_ms;
+    struct wal_slice redacted_by; /* of a redacted one: the redaction */
+    struct wal_slice reason;
+};
+
+enum wal_status reference_read(const struct reference *ref, uint32_t number,
+                               const struct wal_entry_cursor_options *options,
+                               struct reference_entry **entries,
+                               uint32_t *count);
+/* An entry that was given when a reader was opened, as it is now; false: it is
+ * hidden now. */
+bool reference_refresh(const struct reference *ref, uint64_t sequence,
+                       uint32_t flags, struct reference_entry *out);
+enum wal_status reference_get(const struct reference *ref, uint32_t number,
+                              struct wal_slice id, uint32_t flags,
+                              struct reference_entry *out);
+
+/* An entry that the session sees: the first one from the record `from` on, or
+ * around; as it was given when it was appended, under no parent. False: it
+ * sees none. */
+bool reference_pick_entry(const struct reference *ref, uint32_t number,
+                          uint64_t from, struct wal_entry *out);
+
+enum wal_status reference_head_get(const struct reference *ref, uint32_t number,
+                                   uint32_t stream, struct wal_slice name,
+                                   struct wal_slice *entry_id);
+enum wal_status reference_heads(const struct reference *ref, uint32_t number,
+                                struct wal_head **heads, uint32_t *count);
+
+/* A document, and when it was changed. */
+struct reference_doc {
+    struct wal_doc doc;
+    int64_t latest_ms; /* doc.modified_ms is the earliest */
+};
+
+enum wal_status reference_docs(const struct reference *ref, uint32_t number,
+                               const struct wal_doc_cursor_options *options,
+                               struct reference_doc **docs, uint32_t *count);
+enum wal_status reference_doc_get(const struct reference *ref, uint32_t number,
+                                  struct wal_slice key, uint64_t version,
+                                  struct reference_doc *doc);
+
+#endif

@@ -1,0 +1,440 @@
+/*
+ * session.c - sessions: what they add_session_record about themselves, making,
+ * forking and deleting them (reference.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/assert.h"
+#include "tests/sim/reference/internal.h"
+
+enum {
+    ID_MAX = 255,
+    TEXT_MAX = 4096,
+    METADATA_MAX = 1024 * 1024
+};
+
+static const struct wal_slice nothing = {NULL, 0};
+
+/* ----------------------------------------------------------- what it is --- */
+
+/* The first or the last record of a kind that a session has. */
+static const struct ref_record *find(const struct reference *ref,
+                                     uint32_t number, enum ref_kind kind,
+                                     bool last)
+{
+    const struct ref_record *found = NULL;
+
+    for (uint64_t i = 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == kind && record->session == number) {
+            found = record;
+            if (!last) {
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+const struct ref_record *ref_session_current(const struct reference *ref,
+                                             uint32_t number)
+{
+    return find(ref, number, REF_SESSION, true);
+}
+
+const struct ref_record *ref_session_first(const struct reference *ref,
+                                           uint32_t number)
+{
+    return find(ref, number, REF_SESSION, false);
+}
+
+const struct ref_record *ref_fork_of(const struct reference *ref,
+                                     uint32_t number)
+{
+    const struct ref_record *first = ref_session_first(ref, number);
+    uint64_t behind = ref_sequence(ref, first) + 1;
+
+    return first->session_state->is_fork ? ref_at(ref, behind) : NULL;
+}
+
+uint32_t reference_session_count(const struct reference *ref)
+{
+    uint32_t count = 0;
+
+    for (uint64_t i = 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_SESSION && record->session > count) {
+            count = record->session;
+        }
+    }
+    return count;
+}
+
+bool reference_is_deleted(const struct reference *ref, uint32_t number)
+{
+    return find(ref, number, REF_TOMBSTONE, false) != NULL;
+}
+
+uint32_t ref_find_session(const struct reference *ref, struct wal_slice id)
+{
+    for (uint64_t i = 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_SESSION &&
+            reference_is_equal(record->session_state->stored_options.id, id) &&
+            !reference_is_deleted(ref, record->session)) {
+            return record->session;
+        }
+    }
+    return 0;
+}
+
+uint64_t ref_last_record(const struct reference *ref, uint32_t number)
+{
+    uint64_t last = ref->count;
+
+    while (last > 0 && ref_at(ref, last)->session != number) {
+        last--;
+    }
+    return last;
+}
+
+/* Whether whoever opened the store writes sessions of this version. */
+static bool writes_schema(const struct reference *ref, uint32_t version)
+{
+    return ref->schema_version == 0 || ref->schema_version == version;
+}
+
+enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
+                                   struct wal_error *error)
+{
+    uint32_t version;
+
+    if (number == REFERENCE_STORE) {
+        return WAL_OK;
+    }
+    if (reference_is_deleted(ref, number)) {
+        return ref_fail(error, WAL_ENOTFOUND, nothing);
+    }
+    version = ref_session_current(ref, number)
+                  ->session_state->stored_options.schema_version;
+    if (!writes_schema(ref, version)) {
+        return ref_fail_number(error, WAL_ESCHEMA, version);
+    }
+    return WAL_OK;
+}
+
+enum wal_status reference_session_open(const struct reference *ref,
+                                       struct wal_slice id, uint32_t *number)
+{
+    uint32_t found = ref_find_session(ref, id);
+
+    if (found == 0) {
+        return WAL_ENOTFOUND;
+    }
+    *number = found;
+    return WAL_OK;
+}
+
+/* --------------------------------------------------------------- making --- */
+
+static enum wal_status check_options(const struct wal_session_options *options)
+{
+    const struct wal_slice texts[] = {options->cwd, options->project,
+                                      options->title, options->source};
+    enum wal_status status = WAL_OK;
+
+    if (options->id.size > ID_MAX ||
+        ref_check_text(options->id, ID_MAX) != WAL_OK) {
+        return WAL_EINVAL;
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (status == WAL_OK) {
+            status = ref_check_text(texts[i], TEXT_MAX);
+        }
+    }
+    if (status == WAL_OK) {
+        status = ref_check_text(options->parent_id, ID_MAX);
+    }
+    if (status == WAL_OK && options->metadata.size > 0) {
+        status = ref_check_json(options->metadata, METADATA_MAX, true);
+    }
+    return status;
+}
+
+/* A record of what a session says from now on. */
+static void add_session_record(struct reference *ref, uint32_t number,
+                               const struct wal_session_options *says,
+                               bool is_fork)
+{
+    struct ref_record *record = ref_add(ref, REF_SESSION, number);
+    struct ref_session *copy = calloc(1, sizeof(*copy));
+
+    WAL__ASSERT(copy != NULL);
+    copy->stored_options = *says;
+    copy->stored_options.id = ref_copy(says->id);
+    copy->stored_options.cwd = ref_copy(says->cwd);
+    copy->stored_options.project = ref_copy(says->project);
+    copy->stored_options.title = ref_copy(says->title);
+    copy->stored_options.parent_id = ref_copy(says->parent_id);
+    copy->stored_options.metadata = ref_copy(says->metadata);
+    copy->stored_options.source = ref_copy(says->source);
+    copy->is_fork = is_fork;
+    record->session_state = copy;
+}
+
+enum wal_status
+reference_session_create(struct reference *ref,
+                         const struct wal_session_options *options,
+                         uint32_t *number, struct wal_error *error)
+{
+    struct wal_session_options says = *options;
+    enum wal_status status = check_options(options);
+    uint64_t before = ref->count;
+    uint32_t made = reference_session_count(ref) + 1;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (says.schema_version == 0) {
+        says.schema_version =
+            ref->schema_version != 0 ? ref->schema_version : 1;
+    }
+    if (!writes_schema(ref, says.schema_version)) {
+        return ref_fail_number(error, WAL_ESCHEMA, says.schema_version);
+    }
+    if (ref_find_session(ref, options->id) != 0) {
+        return ref_fail(error, WAL_EEXISTS, options->id);
+    }
+    add_session_record(ref, made, &says, false);
+    *number = made;
+    return ref_end_operation(ref, before, true, WAL_OK);
+}
+
+/* The fork point: the entry that is named, else the head; 0: nothing. */
+static enum wal_status find_point(const struct reference *ref, uint32_t number,
+                                  struct wal_slice at, uint64_t *point)
+{
+    *point = at.size > 0 ? ref_find_entry(ref, number, at)
+                         : ref_head(ref, number, 0, nothing, ref->count);
+    return at.size > 0 && *point == 0 ? WAL_ENOTFOUND : WAL_OK;
+}
+
+static void inherit(struct wal_slice *text, struct wal_slice from)
+{
+    if (text->size == 0) {
+        *text = from;
+    }
+}
+
+/* What options leave empty is taken from the source, but for `source`. */
+enum wal_status ref_fork(struct reference *ref, uint32_t number,
+                         struct wal_slice at,
+                         const struct wal_session_options *options,
+                         uint32_t *fork, struct wal_error *error)
+{
+    struct wal_session_options says = *options;
+    const struct wal_session_options *source;
+    enum wal_status status = check_options(options);
+    uint32_t made = reference_session_count(ref) + 1;
+    struct ref_record *record;
+    uint64_t point = 0;
+
+    if (status == WAL_OK && reference_is_deleted(ref, number)) {
+        status = WAL_ENOTFOUND;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    source = &ref_session_current(ref, number)->session_state->stored_options;
+    if (says.schema_version == 0) {
+        says.schema_version = source->schema_version;
+    }
+    if (!writes_schema(ref, says.schema_version)) {
+        return ref_fail_number(error, WAL_ESCHEMA, says.schema_version);
+    }
+    if (ref_find_session(ref, options->id) != 0) {
+        return ref_fail(error, WAL_EEXISTS, options->id);
+    }
+    status = find_point(ref, number, at, &point);
+    if (status != WAL_OK) {
+        return status;
+    }
+    inherit(&says.cwd, source->cwd);
+    inherit(&says.project, source->project);
+    inherit(&says.title, source->title);
+    inherit(&says.metadata, source->metadata);
+    says.parent_id = source->id;
+    add_session_record(ref, made, &says, true);
+    record = ref_add(ref, REF_FORK, made);
+    record->other = number;
+    record->target = point;
+    record->stream = point == 0 ? 0 : ref_at(ref, point)->stream;
+    *fork = made;
+    return WAL_OK;
+}
+
+enum wal_status
+reference_session_fork(struct reference *ref, uint32_t number,
+                       struct wal_slice at,
+                       const struct wal_session_options *options,
+                       uint32_t *fork, struct wal_error *error)
+{
+    uint64_t before = ref->count;
+    enum wal_status status = ref_fork(ref, number, at, options, fork, error);
+
+    return ref_end_operation(ref, before, true, status);
+}
+
+enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
+                                         struct wal_error *error)
+{
+    uint64_t before = ref->count;
+    enum wal_status status = ref_check_writable(ref, number, error);
+
+    if (status == WAL_OK) {
+        (void)ref_add(ref, REF_TOMBSTONE, number);
+    }
+    return ref_end_operation(ref, before, true, status);
+}
+
+enum wal_status reference_session_resume(
+    struct reference *ref, const struct wal_resume_options *options,
+    struct wal_slice made_id, uint32_t *number, struct wal_error *error)
+{
+    struct wal_session_options fork = {.struct_size = sizeof(fork)};
+    struct wal_head head = {.struct_size = sizeof(head),
+                            .entry_id = options->at};
+    enum wal_status status;
+    uint32_t source = 0;
+
+    if ((options->from != WAL_RESUME_ID &&
+         options->from != WAL_RESUME_LATEST) ||
+        (options->mode != WAL_RESUME_IN_PLACE &&
+         options->mode != WAL_RESUME_FORK)) {
+        return WAL_EINVAL;
+    }
+    status = options->from == WAL_RESUME_ID
+                 ? reference_session_open(ref, options->id, &source)
+                 : reference_session_latest(ref, options->cwd, &source);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (options->mode == WAL_RESUME_FORK) {
+        if (options->fork != NULL) {
+            fork = *options->fork;
+        }
+        inherit(&fork.id, made_id);
+        return reference_session_fork(ref, source, options->at, &fork, number,
+                                      error);
+    }
+    if (options->at.size > 0) {
+        status = reference_head_move(ref, source, &head, NULL, error);
+    }
+    if (status == WAL_OK) {
+        *number = source;
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- changes --- */
+
+static enum wal_status check_fields(const struct wal_session_change *change)
+{
+    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
+                           WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
+                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
+    enum wal_status status = WAL_OK;
+
+    if ((change->fields & ~known) != 0 ||
+        ((change->fields & WAL_CHANGE_SCHEMA) != 0 &&
+         change->schema_version == 0)) {
+        return WAL_EINVAL;
+    }
+    if ((change->fields & WAL_CHANGE_METADATA) != 0 &&
+        change->metadata.size > 0) {
+        status = ref_check_json(change->metadata, METADATA_MAX, true);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_TITLE) != 0) {
+        status = ref_check_text(change->title, TEXT_MAX);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_CWD) != 0) {
+        status = ref_check_text(change->cwd, TEXT_MAX);
+    }
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_PROJECT) != 0) {
+        status = ref_check_text(change->project, TEXT_MAX);
+    }
+    return status;
+}
+
+/* What the session says with the change in it. */
+static struct wal_session_options
+apply_change(const struct reference *ref, uint32_t number,
+             const struct wal_session_change *change)
+{
+    struct wal_session_options says =
+        ref_session_current(ref, number)->session_state->stored_options;
+
+    if ((change->fields & WAL_CHANGE_METADATA) != 0) {
+        says.metadata = change->metadata;
+    }
+    if ((change->fields & WAL_CHANGE_TITLE) != 0) {
+        says.title = change->title;
+    }
+    if ((change->fields & WAL_CHANGE_CWD) != 0) {
+        says.cwd = change->cwd;
+    }
+    if ((change->fields & WAL_CHANGE_PROJECT) != 0) {
+        says.project = change->project;
+    }
+    if ((change->fields & WAL_CHANGE_SCHEMA) != 0) {
+        says.schema_version = change->schema_version;
+    }
+    return says;
+}
+
+/* Whether a change would leave the session as it is. */
+static bool changes_nothing(const struct reference *ref, uint32_t number,
+                            const struct wal_session_change *change)
+{
+    const struct wal_session_options *now =
+        &ref_session_current(ref, number)->session_state->stored_options;
+    struct wal_session_options says = apply_change(ref, number, change);
+
+    return reference_is_equal(says.metadata, now->metadata) &&
+           reference_is_equal(says.title, now->title) &&
+           reference_is_equal(says.cwd, now->cwd) &&
+           reference_is_equal(says.project, now->project) &&
+           says.schema_version == now->schema_version;
+}
+
+/* A change that changes nothing is right, whatever version is expected. */
+enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
+                                 const struct wal_session_change *change,
+                                 struct wal_error *error)
+{
+    uint64_t version = ref_sequence(ref, ref_session_current(ref, number));
+    enum wal_status status = check_fields(change);
+
+    if (status == WAL_OK && (change->fields & WAL_CHANGE_EXPECT) != 0 &&
+        change->expected_version != version &&
+        !changes_nothing(ref, number, change)) {
+        return ref_fail_number(error, WAL_ESTALE, version);
+    }
+    return status;
+}
+
+void ref_change(struct reference *ref, uint32_t number,
+                const struct wal_session_change *change)
+{
+    struct wal_session_options says = apply_change(ref, number, change);
+
+    if (!changes_nothing(ref, number, change)) {
+        add_session_record(
+            ref, number, &says,
+            ref_session_current(ref, number)->session_state->is_fork);
+    }
+}

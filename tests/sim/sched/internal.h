@@ -1,0 +1,357 @@
+/*
+ * internal.h - what the files of a schedule share (sched.h): the processes
+ * and who runs, what strikes them, and the ledger of what they were told.
+ */
+#ifndef AGENTWAL_TESTS_SIM_SCHED_INTERNAL_H
+#define AGENTWAL_TESTS_SIM_SCHED_INTERNAL_H
+
+#include <ucontext.h>
+
+#include "tests/lib/arena_heap.h"
+#include "tests/sim/sched/sched.h"
+
+#define SCHED_ROOT "/store"
+#define SCHED_NONE UINT32_MAX
+
+enum {
+    SCHED_SESSIONS = 16,
+    SCHED_SHARED_SESSIONS = 2, /* sessions that all write to */
+    SCHED_OPS = 192,
+    SCHED_ENTRIES = 320,
+    SCHED_BATCH_MAX = 3,       /* entries, at most */
+    SCHED_INLINE = 256 * 1024, /* the largest payload in a record */
+    SCHED_PAYLOAD = SCHED_INLINE + 4096,
+    SCHED_KEYS = 2,
+    SCHED_EVENTS = 4,
+    SCHED_TEXT = 32,
+    SCHED_TRACE = 128,
+    SCHED_LOCKS = 10
+};
+
+/* --- the ledger --------------------------------------------------------- */
+
+enum sched_op_kind {
+    SCHED_APPEND,
+    SCHED_CREATE,    /* also by a fork */
+    SCHED_PUT_DOC,   /* a document; session SCHED_NONE: of the store */
+    SCHED_MOVE_HEAD, /* moves the head "mark" */
+    SCHED_MOVE_MAIN, /* moves `main` */
+    SCHED_INCREMENT  /* adds one to a number in the metadata */
+};
+
+/* What is known about an operation, from outside. */
+enum sched_state {
+    SCHED_OPEN,    /* it may be there or not */
+    SCHED_REFUSED, /* it must not be there */
+    SCHED_WRITTEN, /* it must be there until the power is cut */
+    SCHED_DURABLE  /* it must be there */
+};
+
+struct sched_op {
+    enum sched_op_kind kind;
+    enum sched_state state;
+    uint32_t session;
+    uint32_t handle; /* that it was answered on, or 0 */
+    uint32_t durability;
+    uint64_t begin; /* step */
+    uint64_t end;   /* UINT64_MAX: it goes on */
+    uint64_t known; /* since this step it must be there; or UINT64_MAX */
+    uint64_t durable_since; /* since this step durably; or UINT64_MAX */
+    bool resent;
+    uint32_t first; /* SCHED_APPEND: entry */
+    uint32_t count;
+    bool expects;
+    uint32_t expected; /* SCHED_APPEND: entry, or SCHED_NONE */
+    uint32_t target;   /* SCHED_MOVE_HEAD, SCHED_MOVE_MAIN: entry */
+    uint32_t key;      /* SCHED_PUT_DOC */
+    uint64_t version;  /* SCHED_PUT_DOC: expected */
+};
+
+struct sched_entry {
+    uint32_t op;
+    uint32_t session;
+    uint32_t size;
+    uint32_t parent; /* that it names, or SCHED_NONE: under the head */
+};
+
+struct sched_session {
+    uint32_t source; /* session it is forked from, or SCHED_NONE */
+    uint32_t at;     /* entry */
+};
+
+struct sched_ledger {
+    struct sched_op ops[SCHED_OPS];
+    struct sched_entry entries[SCHED_ENTRIES];
+    struct sched_session sessions[SCHED_SESSIONS];
+    uint32_t op_count;
+    uint32_t entry_count;
+    uint32_t session_count;
+};
+
+/* A session as it was read. */
+struct sched_view {
+    uint32_t entries[SCHED_ENTRIES]; /* those it shares, then its own */
+    uint32_t parents[SCHED_ENTRIES];
+    uint64_t sequences[SCHED_ENTRIES];
+    uint32_t count;
+    uint32_t shared;
+    uint32_t head;
+    uint64_t digest;
+};
+
+/* --- processes ---------------------------------------------------------- */
+
+/* Which lock, of those in LOCK. */
+struct sched_lock {
+    uint32_t shared;    /* a bit for each process */
+    uint32_t exclusive; /* the same, one at most */
+};
+
+struct sched;
+
+struct sched_process {
+    struct sched *sched;
+    uint32_t slot;
+    struct sim_process *process;
+    const struct wal__io *base;
+    struct wal__io io;
+    struct arena_heap arena;
+    uint32_t id; /* of the process, that errors name */
+    /* The coroutine. */
+    ucontext_t context;
+    void (*body)(struct sched_process *process);
+    bool runs; /* there is one, and it has not come to its end */
+    uint32_t priority;
+    /* Waiting, by the table's call. */
+    bool waits;
+    bool woken;
+    const uint32_t *word;
+    uint32_t expected;
+    uint64_t due_ns;
+    /* Stopped until then. */
+    bool stopped;
+    bool dies;                 /* when it would go on */
+    uint64_t stopped_since_ns; /* since then */
+    uint64_t stopped_until_ns;
+    uint64_t continued_ns; /* when it went on last */
+    /* What it is at. */
+    enum sim_call call;
+    uint64_t offset;
+    bool on_segment; /* the call is on a segment's file */
+    /* bits of SCHED_OPENING, READING, CLOSING, SPARING */
+    uint32_t activity_bits;
+    bool begun;   /* OPEN is written and not published */
+    bool unlocks; /* is about to */
+    /* holds a lock, and does not say so yet, or any more */
+    bool owner_unpublished;
+    struct wal__file *lock_file;
+    const void *page;         /* of LOCK, as this process has it mapped */
+    uint64_t blocked_byte;    /* that it could not lock, 0: none */
+    uint64_t blocked_ns;      /* since then */
+    uint64_t open_started_ns; /* when it began to open the store */
+    uint64_t last_polled_ns;  /* at the last look */
+    /* What was done to it. */
+    bool failed;        /* a call was */
+    bool failed_space;  /* for want of space */
+    bool failed_unlock; /* it may hold what it let go of */
+    uint64_t sticky_until;
+    uint32_t kills;
+    /* The script. */
+    uint64_t rng_state;
+    uint32_t steps_left;
+    struct wal_store *store;
+    struct wal_session *sessions[SCHED_SESSIONS];
+    uint32_t handle; /* number of the store's handle */
+    uint32_t timeout_ms;
+    uint32_t op;    /* that goes on, or SCHED_NONE */
+    uint32_t again; /* that may be sent again, or SCHED_NONE */
+    /* Seen at some time: tails, and the version of a document. */
+    bool has_tail_seen[SCHED_SESSIONS];
+    uint32_t tails[SCHED_SESSIONS];
+    bool knows_version;
+    uint32_t known_key;
+    uint64_t known_version;
+    bool poisoned;
+    bool probed; /* calm: its append was acknowledged */
+    bool prealloc_requested;
+    uint64_t prealloc_id;
+    uint64_t prealloc_capacity;
+    bool read_only; /* the store could be opened to read only */
+    struct sched_view view;
+    uint8_t expectation[SCHED_PAYLOAD];
+    uint8_t payload[SCHED_BATCH_MAX * SCHED_PAYLOAD];
+};
+
+/* --- what strikes ------------------------------------------------------- */
+
+enum sched_event_kind {
+    EVENT_KILL,
+    EVENT_STOP,
+    EVENT_POWER_LOSS,
+    EVENT_FAIL, /* a call */
+    EVENT_FULL  /* the disk */
+};
+
+struct sched_event {
+    enum sched_event_kind kind;
+    enum sched_activity place;
+    enum sim_call call; /* EVENT_FAIL */
+    enum sched_call_failure failure;
+    uint64_t countdown; /* occasions that pass first */
+    bool done;
+};
+
+/* --- a schedule --------------------------------------------------------- */
+
+struct sched_record {
+    uint64_t step;
+    uint32_t slot;
+    enum sim_call call;
+    int status;
+    uint64_t offset;
+    char text[44];
+};
+
+struct sched {
+    struct sched_options options;
+    struct sched_counts *counts;
+    struct sim_disk *disk;
+    struct sim_process *watch; /* does nothing but tell the time */
+    struct sched_ledger ledger;
+    struct sched_process processes[SCHED_PROCESSES];
+    struct sched_lock locks[SCHED_LOCKS];
+    struct sched_process *current; /* null: the schedule itself */
+    struct sched_process *next;    /* who is to go on */
+    struct sched_event *due;
+    struct sched_process *victim;
+    ucontext_t context;
+    uint64_t random;       /* of who goes on */
+    uint64_t fault_random; /* of what strikes */
+    uint64_t steps;
+    uint64_t switch_odds; /* that another goes on, one in so many */
+    uint64_t changes[4];  /* steps at which priorities change */
+    uint32_t change_count;
+    uint32_t lowest;
+    struct sched_event events[SCHED_EVENTS];
+    uint32_t event_count;
+    uint32_t handles;
+    uint64_t full_until; /* step; 0: the disk has room */
+    uint64_t stopped_ns; /* when somebody was stopped last */
+    bool was_full;
+    bool may_poison;        /* something happened that poisons */
+    bool may_lock;          /* an unlock failed */
+    bool heal_name_pending; /* healing gave a name that is not durable yet */
+    bool names_unsynced;    /* a sync of a directory's names failed for good */
+    bool moves_main;        /* `main` is moved by hand */
+    bool failed;
+    struct sched_record trace[SCHED_TRACE];
+    uint64_t traced;
+};
+
+/* sched.c */
+uint64_t sched__random(uint64_t *state, uint64_t count);
+uint64_t sched__now(const struct sched *sched);
+void sched__start(struct sched_process *process);
+void sched__remove_process(struct sched_process *process);
+/* Runs this in every process until all have come to its end. */
+bool sched__run_all(struct sched *sched,
+                    void (*body)(struct sched_process *process));
+/* Gives up the processor; comes back when it is this one's turn. */
+void sched__yield(struct sched_process *process);
+struct sched_process *sched__pick_next(struct sched *sched);
+_Noreturn void sched__exit(struct sched *sched);
+/* Prints what is wrong, and ends the schedule. Returns only outside of the
+ * processes: look at sched->failed then. */
+void sched__fail(struct sched *sched, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void sched__trace(struct sched_process *process, int status, const char *text);
+
+/* sched_io.c: the table of a process, and who holds what */
+void sched__io_init(struct sched_process *process);
+void sched__unlock_all(struct sched_process *process);
+bool sched__holds(const struct sched_process *process, uint64_t byte);
+/* Whether the page that it has mapped says that the store is poisoned. */
+bool sched__page_is_poisoned(const struct sched_process *process);
+/* Who holds it for itself alone, or null. */
+struct sched_process *sched__exclusive_holder(struct sched *sched,
+                                              uint64_t byte);
+
+/* sched_blow.c */
+void sched__plan_faults(struct sched *sched);
+/* A step of the running process is due, before or after a call. */
+void sched__step(struct sched_process *process, bool before);
+void sched__apply_fault(struct sched *sched);
+void sched__on_death(void *arg);
+void sched__resume_stopped(struct sched_process *process);
+
+/* sched_script.c: what processes do */
+void sched__script(struct sched_process *process);
+void sched__quiesce(struct sched_process *process);
+void sched__close_all(struct sched_process *process);
+/* Opens the store when it is not open; false: it could not. */
+bool sched__open(struct sched_process *process);
+bool sched__close(struct sched_process *process);
+struct wal_session *sched__session(struct sched_process *process,
+                                   uint32_t session);
+void sched__create(struct sched_process *process, uint32_t session);
+void sched__append(struct sched_process *process, uint32_t session,
+                   uint32_t durability, uint32_t size);
+
+/* sched_script_parts.c */
+void sched__step_put(struct sched_process *process, uint32_t session);
+void sched__step_head(struct sched_process *process, uint32_t session);
+void sched__step_fork(struct sched_process *process, uint32_t session);
+void sched__step_increment(struct sched_process *process, uint32_t session);
+
+/* sched_calls.c: what an answer may be */
+bool sched__check_status(struct sched_process *process, enum wal_status status,
+                         const struct wal_error *error, const char *what);
+
+/* sched_ledger.c */
+uint32_t sched__op_begin(struct sched_process *process, enum sched_op_kind kind,
+                         uint32_t session);
+void sched__op_end(struct sched_process *process, uint32_t op,
+                   enum wal_status status);
+uint32_t sched__add_entry(struct sched *sched, uint32_t op, uint32_t size,
+                          uint32_t parent);
+void sched__mark_visible(struct sched *sched, uint32_t op, bool durable);
+void sched__mark_durable(struct sched_process *process);
+void sched__mark_power_loss(struct sched *sched);
+bool sched__may_exist(const struct sched *sched, uint32_t session);
+bool sched__must_exist(const struct sched *sched, uint32_t session,
+                       uint64_t since);
+void sched__session_id(uint32_t session, char out[SCHED_TEXT]);
+void sched__entry_id(uint32_t entry, char out[SCHED_TEXT]);
+void sched__fill_payload(const struct sched *sched, uint32_t entry,
+                         uint8_t *out);
+struct wal_slice sched__slice(const char *text);
+/* A number behind a letter, or SCHED_NONE. */
+uint32_t sched__parse_number(struct wal_slice text, char letter);
+
+/* sched_check.c: reading, and comparing with the ledger. False: a call failed
+ * as it may. */
+bool sched__read(struct sched_process *process, struct wal_session *handle,
+                 uint32_t session, bool durable, uint64_t since);
+void sched__check_all(struct sched_process *process, uint64_t *digest);
+
+/* sched_end.c: everybody goes, and what remains is compared with the ledger */
+void sched__verify_end(struct sched *sched);
+
+/* sched_check_parts.c: the same of documents, heads and metadata */
+bool sched__read_documents(struct sched_process *process, uint32_t session,
+                           uint64_t *digest, uint64_t since);
+bool sched__read_heads(struct sched_process *process, uint32_t session,
+                       uint64_t *digest, uint64_t since);
+bool sched__read_counter(struct sched_process *process, uint32_t session,
+                         uint64_t *digest, uint64_t since);
+void sched__check_counter(struct sched *sched, uint32_t session, uint32_t count,
+                          uint64_t since);
+/* N of {"n":N}. */
+uint32_t sched__parse_counter(struct wal_slice metadata);
+void sched__mix(uint64_t *digest, uint64_t value);
+
+/* sched_image.c: disks to begin with */
+void sched__load_image(struct sched *sched, uint64_t which);
+void sched__images_free(void);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * print.c - the counts of a run, and whether everything that must happen
+ * did; and the test program around schedules (sched.h).
+ */
+#include "tests/sim/sched/sched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SCHEDULES = 5000,
+    SCHEDULES_LONG = 250000
+};
+
+static const char *const place_names[SCHED_ACTIVITIES] = {
+    [SCHED_ANY_ACTIVITY] = "anywhere",
+    [SCHED_OPENING] = "opening",
+    [SCHED_RECOVERING] = "in recovery",
+    [SCHED_APPEND_LOCK] = "holding the lease",
+    [SCHED_WRITING] = "before a write",
+    [SCHED_SYNCING] = "in the sync turn",
+    [SCHED_PREALLOCATING] = "making a spare",
+    [SCHED_ROTATING] = "rotating",
+    [SCHED_OPEN_UNPUBLISHED] = "a segment begun, not published",
+    [SCHED_HEALING] = "healing",
+    [SCHED_WAITING] = "waiting for a lock",
+    [SCHED_READING] = "reading",
+    [SCHED_CLOSING] = "closing",
+    [SCHED_CLOSING_LAST] = "closing as the last"};
+
+static const char *const failure_names[SCHED_FAILURES] = {
+    [SCHED_FAIL_ONCE] = "a call fails once",
+    [SCHED_FAIL_STICKY] = "a call fails from then on",
+    [SCHED_FAIL_SYNC] = "a sync drops its pages",
+    [SCHED_FAIL_PARTIAL] = "a sync drops some pages",
+    [SCHED_FAIL_WRITE] = "a write fails after a part",
+    [SCHED_SHORT_WRITE] = "a write is short",
+    [SCHED_FAIL_NO_SPACE] = "a call finds no space",
+    [SCHED_FULL_DISK] = "the disk is full",
+    [SCHED_TORN_WRITE] = "killed in the middle of a write"};
+
+static const char *const feat_names[SCHED_OUTCOMES] = {
+    [SCHED_SCHEDULES] = "schedules",
+    [SCHED_STEPS] = "steps",
+    [SCHED_SWITCHES] = "switches",
+    [SCHED_ROTATIONS] = "segments begun",
+    [SCHED_PREALLOCATIONS] = "spares made ahead",
+    [SCHED_RECOVERIES] = "recoveries",
+    [SCHED_ACKNOWLEDGED] = "acknowledged",
+    [SCHED_CONFLICTS] = "tails that had moved",
+    [SCHED_STALE] = "documents and heads that had",
+    [SCHED_HOLDER_REPORTED] = "stopped holders named",
+    [SCHED_OPEN_HOLDER_REPORTED] = "those inside, when opening",
+    [SCHED_POISONED] = "answers of poison",
+    [SCHED_HEALED] = "healed by an append",
+    [SCHED_UNKNOWN] = "answers that leave it open",
+    [SCHED_RESENT] = "sent again",
+    [SCHED_REFUSED_SPACE] = "refused for want of space",
+    [SCHED_FORKS] = "forks",
+    [SCHED_READS] = "sessions read",
+    [SCHED_BLOBS_READ] = "payloads read from out of line"};
+
+void sched_print(const struct sched_counts *counts)
+{
+    for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
+        printf("%12llu %s\n", (unsigned long long)counts->outcomes[i],
+               feat_names[i]);
+    }
+    printf("      killed     stopped   power cut\n");
+    for (uint32_t i = 0; i < SCHED_ACTIVITIES; i++) {
+        printf("%12llu%12llu%12llu  %s\n",
+               (unsigned long long)counts->fault_hits[SCHED_KILL][i],
+               (unsigned long long)counts->fault_hits[SCHED_STOP][i],
+               (unsigned long long)counts->fault_hits[SCHED_POWER_LOSS][i],
+               place_names[i]);
+    }
+    for (uint32_t i = 0; i < SCHED_FAILURES; i++) {
+        printf("%12llu %s\n", (unsigned long long)counts->failures[i],
+               failure_names[i]);
+    }
+    for (int i = SIM_ANY + 1; i < SIM_STORE_CALLS; i++) {
+        printf("%12llu failed: %s\n", (unsigned long long)counts->calls[i],
+               sim_call_name((enum sim_call)i));
+    }
+}
+
+static uint32_t report_zero(uint64_t count, const char *what, const char *name)
+{
+    if (count != 0) {
+        return 0;
+    }
+    printf("never happened: %s%s\n", what, name);
+    return 1;
+}
+
+uint32_t sched_print_uncovered(const struct sched_counts *counts,
+                               const struct sched_options *options)
+{
+    bool heals = options->append_heals;
+    static const char *const blows[SCHED_FAULTS] = {[SCHED_KILL] = "killed ",
+                                                    [SCHED_STOP] = "stopped ",
+                                                    [SCHED_POWER_LOSS] =
+                                                        "power cut "};
+    uint32_t missing = 0;
+
+    for (uint32_t i = 0; i < SCHED_FAULTS; i++) {
+        for (uint32_t j = 0; j < SCHED_ACTIVITIES; j++) {
+            if (j != SCHED_HEALING || heals) {
+                missing += report_zero(counts->fault_hits[i][j], blows[i],
+                                       place_names[j]);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < SCHED_FAILURES; i++) {
+        missing += report_zero(counts->failures[i], "", failure_names[i]);
+    }
+    for (int i = SIM_ANY + 1; i < SIM_STORE_CALLS; i++) {
+        missing += report_zero(counts->calls[i],
+                               "failed: ", sim_call_name((enum sim_call)i));
+    }
+    for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
+        if ((i != SCHED_HEALED || heals) &&
+            (i != SCHED_BLOBS_READ || options->with_blobs)) {
+            missing += report_zero(counts->outcomes[i], "", feat_names[i]);
+        }
+    }
+    return missing;
+}
+
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
+}
+
+int sched_main(const char *name, const struct sched_options *options)
+{
+    static struct sched_counts counts;
+    const char *given = getenv("AGENTWAL_SEED");
+    struct sched_options one = *options;
+    /* Contents take their time to digest. */
+    uint64_t few = options->with_blobs ? SCHEDULES / 2 : SCHEDULES;
+    uint64_t count = is_set("AGENTWAL_LONG") ? SCHEDULES_LONG : few;
+    bool whole = true;
+
+    one.append_heals = one.append_heals || is_set("AGENTWAL_HEALS");
+    if (given != NULL) {
+        one.seed = strtoull(given, NULL, 0);
+        one.prints_trace = true;
+        whole = sched_run(&one, &counts);
+    }
+    for (uint64_t i = 0; given == NULL && whole && i < count; i++) {
+        one.seed = i < options->known_count
+                       ? options->known[i]
+                       : options->seed + i - options->known_count;
+        whole = sched_run(&one, &counts);
+    }
+    sched_finish();
+    if (!whole) {
+        printf("%s failed; AGENTWAL_SEED=%llu %s runs it again\n", name,
+               (unsigned long long)one.seed, name);
+        return 1;
+    }
+    if (given != NULL) {
+        return 0;
+    }
+    sched_print(&counts);
+    return sched_print_uncovered(&counts, &one) == 0 ? 0 : 1;
+}

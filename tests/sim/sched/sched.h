@@ -1,0 +1,129 @@
+/*
+ * sched.h - schedules: two or three simulated processes on one simulated disk,
+ * each with the whole engine in a coroutine of its own, one running at a time.
+ * At every call of the table of engine/os/io.h a seed decides who goes on, and
+ * at some of them it kills a process, also in the middle of a write, stops
+ * one, cuts the power, makes the call fail or fills the disk.
+ *
+ * Each process appends, with and without an expected tail, puts documents,
+ * moves heads, forks, changes metadata, reads, makes spares, closes and opens
+ * again, all on the same few sessions; a ledger (sched_ledger.c) takes note of
+ * what each was told, and says what may be seen.
+ *
+ * Time is that of the simulated disk: a call takes a microsecond, and when
+ * everybody waits, or is stopped, it goes on to whoever is due first. So a
+ * lock is refused for its time-out only where somebody was stopped.
+ *
+ * The same seed gives the same schedule. One thread.
+ */
+#ifndef AGENTWAL_TESTS_SIM_SCHED_SCHED_H
+#define AGENTWAL_TESTS_SIM_SCHED_SCHED_H
+
+#include "tests/sim/disk/sim.h"
+
+enum {
+    SCHED_PROCESSES = 3
+};
+
+struct sched_options {
+    uint64_t seed;
+    const uint64_t *known; /* seeds that found something: they come first */
+    uint32_t known_count;
+    uint32_t processes; /* 2 or 3 */
+    bool few_switches;  /* few changes of who runs, by priorities; else any */
+    bool append_heals;  /* an append heals a store that is poisoned */
+    bool with_blobs;    /* payloads out of line, so that there are blobs */
+    bool prints_trace;  /* prints every call */
+};
+
+/* What a process was at when something struck it. It may be at several. */
+enum sched_activity {
+    SCHED_ANY_ACTIVITY,
+    SCHED_OPENING,
+    SCHED_RECOVERING,    /* alone, the others wait to join */
+    SCHED_APPEND_LOCK,   /* builds a group, or is about to */
+    SCHED_WRITING,       /* before a write to a segment */
+    SCHED_SYNCING,       /* holds the sync turn */
+    SCHED_PREALLOCATING, /* makes a spare */
+    SCHED_ROTATING,
+    /* rotating, and OPEN is written but not published */
+    SCHED_OPEN_UNPUBLISHED,
+    SCHED_HEALING,
+    SCHED_WAITING, /* for a lock */
+    SCHED_READING,
+    SCHED_CLOSING,
+    SCHED_CLOSING_LAST, /* closing as the last one: writes indexes */
+    SCHED_ACTIVITIES
+};
+
+enum sched_fault {
+    SCHED_KILL,
+    SCHED_STOP,
+    SCHED_POWER_LOSS, /* of the power, of all */
+    SCHED_FAULTS
+};
+
+/* Ways in which a call is made to fail. */
+enum sched_call_failure {
+    SCHED_FAIL_ONCE,
+    SCHED_FAIL_STICKY,   /* from then on, for a while */
+    SCHED_FAIL_SYNC,     /* drops its pages */
+    SCHED_FAIL_PARTIAL,  /* drops some of them */
+    SCHED_FAIL_WRITE,    /* a part is written all the same */
+    SCHED_SHORT_WRITE,   /* succeeds, with less */
+    SCHED_FAIL_NO_SPACE, /* this call */
+    SCHED_FULL_DISK,     /* for a while */
+    SCHED_TORN_WRITE,    /* killed in the middle of it */
+    SCHED_FAILURES
+};
+
+/* What an answer came to, and what else must happen to be tested. */
+enum sched_outcome {
+    SCHED_SCHEDULES,
+    SCHED_STEPS,
+    SCHED_SWITCHES,
+    SCHED_ROTATIONS,
+    SCHED_PREALLOCATIONS, /* made ahead */
+    SCHED_RECOVERIES,
+    SCHED_ACKNOWLEDGED,
+    SCHED_CONFLICTS,
+    SCHED_STALE,
+    SCHED_HOLDER_REPORTED,      /* WAL_ELOCKED with the id of who was stopped */
+    SCHED_OPEN_HOLDER_REPORTED, /* the same, when opening */
+    SCHED_POISONED,
+    SCHED_HEALED,
+    SCHED_UNKNOWN, /* batches whose answer left open whether they are there */
+    SCHED_RESENT,
+    SCHED_REFUSED_SPACE,
+    SCHED_FORKS,
+    SCHED_READS,
+    SCHED_BLOBS_READ, /* payloads out of line that were read again */
+    SCHED_OUTCOMES
+};
+
+struct sched_counts {
+    uint64_t fault_hits[SCHED_FAULTS][SCHED_ACTIVITIES];
+    uint64_t failures[SCHED_FAILURES];
+    uint64_t calls[SIM_CALLS]; /* that were made to fail */
+    uint64_t outcomes[SCHED_OUTCOMES];
+};
+
+/* Runs one schedule and adds to *counts. False: it failed; what happened, and
+ * the seed, were printed. */
+bool sched_run(const struct sched_options *options,
+               struct sched_counts *counts);
+
+/* Frees what schedules share. */
+void sched_finish(void);
+
+void sched_print(const struct sched_counts *counts);
+/* How many of what must happen with these options never did; each is printed.
+ */
+uint32_t sched_print_uncovered(const struct sched_counts *counts,
+                               const struct sched_options *options);
+
+/* The whole of a test program: so many schedules, or the one that AGENTWAL_SEED
+ * names. Answers what main does. */
+int sched_main(const char *name, const struct sched_options *options);
+
+#endif

@@ -1,0 +1,556 @@
+/*
+ * script.c - what a process of a schedule does: a few steps by the seed
+ * on sessions that all share, and at the end an append that must succeed
+ * (sched.h). Each call is taken note of in the ledger.
+ */
+#include "tests/sim/sched/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/api/api_store.h"
+#include "engine/store/session.h"
+
+enum {
+    LARGE = 12000 /* payloads that fill a short segment */
+};
+
+static uint64_t random_below(struct sched_process *process, uint64_t sides)
+{
+    return sched__random(&process->rng_state, sides);
+}
+
+static void begin_activity(struct sched_process *process,
+                           enum sched_activity place)
+{
+    process->activity_bits |= 1u << place;
+}
+
+static void end_activity(struct sched_process *process,
+                         enum sched_activity place)
+{
+    process->activity_bits &= ~(1u << place);
+}
+
+/* ------------------------------------------------- opening and closing --- */
+
+static bool is_read_only(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    return wal_store_get_info(store, &info, &error) == WAL_OK &&
+           info.status == WAL_EREADONLY;
+}
+
+bool sched__open(struct sched_process *process)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    if (process->store != NULL) {
+        return true;
+    }
+    options.lock_timeout_ms = random_below(process, 8) == 0 ? 500 : 50;
+    process->timeout_ms = options.lock_timeout_ms;
+    process->blocked_byte = 0;
+    process->open_started_ns = sched__now(process->sched);
+    begin_activity(process, SCHED_OPENING);
+    status = wal__store_open(SCHED_ROOT, &options, &process->arena.heap,
+                             &process->io, &process->store, &error);
+    end_activity(process, SCHED_OPENING);
+    process->handle = ++process->sched->handles;
+    process->poisoned = false;
+    if (!sched__check_status(process, status, &error, "opening")) {
+        if (arena_heap_count(&process->arena) != 0) {
+            sched__fail(process->sched, "an opening that failed leaves memory");
+        }
+        return false;
+    }
+    process->read_only = is_read_only(process->store);
+    return true;
+}
+
+bool sched__close(struct sched_process *process)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_store *store = process->store;
+    enum wal_status status;
+    bool whole;
+
+    if (store == NULL) {
+        return true;
+    }
+    for (uint32_t i = 0; i < SCHED_SESSIONS; i++) {
+        wal_session_close(process->sessions[i]);
+        process->sessions[i] = NULL;
+    }
+    process->store = NULL;
+    process->prealloc_requested = false;
+    process->blocked_byte = 0;
+    begin_activity(process, SCHED_CLOSING);
+    status = wal_close(store, &error);
+    end_activity(process, SCHED_CLOSING);
+    whole = sched__check_status(process, status, &error, "closing");
+    if (whole && !process->read_only) {
+        sched__mark_durable(process);
+    }
+    if (arena_heap_count(&process->arena) != 0) {
+        sched__fail(process->sched, "closing leaves memory");
+    }
+    process->handle = 0;
+    return whole;
+}
+
+/* ---------------------------------------------------------- sessions --- */
+
+void sched__create(struct sched_process *process, uint32_t session)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct sched *sched = process->sched;
+    uint32_t op = sched__op_begin(process, SCHED_CREATE, session);
+    bool known = sched__must_exist(sched, session, sched->steps);
+    bool possible = sched__may_exist(sched, session);
+    enum wal_status status;
+    char id[SCHED_TEXT];
+
+    sched__session_id(session, id);
+    options.id = sched__slice(id);
+    options.metadata = sched__slice("{\"n\":1000}");
+    process->blocked_byte = 0;
+    status = wal_session_create(process->store, &options,
+                                &process->sessions[session], &error);
+    if (status == WAL_OK && known) {
+        sched__fail(sched, "session %u could be created twice", session);
+    }
+    if (status != WAL_EEXISTS || !possible) {
+        (void)sched__check_status(process, status, &error,
+                                  "creating a session");
+    }
+    sched__op_end(process, op, status);
+}
+
+struct wal_session *sched__session(struct sched_process *process,
+                                   uint32_t session)
+{
+    struct sched *sched = process->sched;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint64_t since = sched->steps;
+    enum wal_status status;
+    char id[SCHED_TEXT];
+
+    if (process->sessions[session] != NULL) {
+        return process->sessions[session];
+    }
+    sched__session_id(session, id);
+    process->blocked_byte = 0;
+    status = wal_session_open(process->store, sched__slice(id),
+                              &process->sessions[session], &error);
+    if (status == WAL_ENOTFOUND && process->read_only) {
+        return NULL;
+    }
+    if (status == WAL_ENOTFOUND && !sched__must_exist(sched, session, since)) {
+        if (session < SCHED_SHARED_SESSIONS) {
+            sched__create(process, session);
+        }
+        return process->sessions[session];
+    }
+    if (status == WAL_OK && !sched__may_exist(sched, session)) {
+        sched__fail(sched, "session %u is there, and was never made", session);
+    }
+    (void)sched__check_status(process, status, &error, "opening a session");
+    return process->sessions[session];
+}
+
+/* ----------------------------------------------------------- appends --- */
+
+static enum wal_status submit_append(struct sched_process *process,
+                                     uint32_t number,
+                                     struct wal_append_result *result,
+                                     struct wal_error *error)
+{
+    struct sched *sched = process->sched;
+    const struct sched_op *op = &sched->ledger.ops[number];
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = op->durability};
+    struct wal_entry entries[SCHED_BATCH_MAX] = {0};
+    char ids[SCHED_BATCH_MAX][SCHED_TEXT];
+    char parents[SCHED_BATCH_MAX][SCHED_TEXT];
+    char tail[SCHED_TEXT] = "";
+
+    for (uint32_t i = 0; i < op->count; i++) {
+        const struct sched_entry *told = &sched->ledger.entries[op->first + i];
+        uint8_t *payload = process->payload + (size_t)i * SCHED_PAYLOAD;
+
+        sched__entry_id(op->first + i, ids[i]);
+        sched__fill_payload(sched, op->first + i, payload);
+        entries[i].struct_size = sizeof(entries[i]);
+        entries[i].id = sched__slice(ids[i]);
+        entries[i].type = sched__slice("message");
+        entries[i].payload = (struct wal_slice){payload, told->size};
+        if (told->parent != SCHED_NONE) {
+            sched__entry_id(told->parent, parents[i]);
+            entries[i].parent_id = sched__slice(parents[i]);
+        }
+    }
+    if (op->expects) {
+        if (op->expected != SCHED_NONE) {
+            sched__entry_id(op->expected, tail);
+        }
+        options.flags = WAL_APPEND_EXPECT;
+        options.expected_tail = sched__slice(tail);
+    }
+    process->blocked_byte = 0;
+    return wal_append(process->sessions[op->session], entries, op->count,
+                      &options, result, error);
+}
+
+/* The parent that a batch names went with the power: it is sent again. */
+static bool is_parent_lost(const struct sched *sched, const struct sched_op *op)
+{
+    uint32_t parent = sched->ledger.entries[op->first].parent;
+
+    return op->resent && parent != SCHED_NONE &&
+           sched->ledger.ops[sched->ledger.entries[parent].op].state <
+               SCHED_WRITTEN;
+}
+
+/* Answers that need no fault: the tail had moved on. */
+static bool is_conflict(struct sched_process *process, uint32_t number,
+                        enum wal_status status,
+                        const struct wal_append_result *result)
+{
+    struct sched *sched = process->sched;
+    const struct sched_op *op = &sched->ledger.ops[number];
+    uint32_t actual;
+
+    if (status == WAL_ENOPARENT) {
+        return is_parent_lost(sched, op);
+    }
+    if (status != WAL_ECONFLICT || !op->expects) {
+        return false;
+    }
+    actual = sched__parse_number(sched__slice(result->actual_tail), 'e');
+    if (actual == op->expected) {
+        sched__fail(sched,
+                    "operation %u: the tail is as expected, and that is "
+                    "a conflict",
+                    number);
+    }
+    sched->counts->outcomes[SCHED_CONFLICTS]++;
+    return true;
+}
+
+static void append_op(struct sched_process *process, uint32_t number)
+{
+    struct sched *sched = process->sched;
+    struct sched_op *op = &sched->ledger.ops[number];
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    bool poisoned = process->poisoned;
+    bool again = op->resent;
+    enum wal_status status;
+
+    process->op = number;
+    status = submit_append(process, number, &result, &error);
+    if (!is_conflict(process, number, status, &result) &&
+        sched__check_status(process, status, &error, "appending")) {
+        uint32_t missing = op->count - result.appended;
+
+        if (missing != 0 && (!again || missing != op->count ||
+                             result.duplicates != op->count)) {
+            sched__fail(sched, "operation %u: %u of %u were written", number,
+                        result.appended, op->count);
+        }
+        sched->counts->outcomes[SCHED_HEALED] += poisoned;
+        process->poisoned = false;
+    }
+    sched__op_end(process, number, status);
+}
+
+/* The tail as this process saw it last, perhaps long ago, or sees it now;
+ * false: it cannot tell. */
+static bool find_head(struct sched_process *process,
+                      struct wal_session *session, uint32_t number,
+                      uint32_t *head)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    if (process->has_tail_seen[number] && random_below(process, 2) == 0) {
+        *head = process->tails[number];
+        return true;
+    }
+    status = wal_session_get_info(session, &info, &error);
+    if (!sched__check_status(process, status, &error, "a session's status")) {
+        return false;
+    }
+    *head =
+        info.head.size == 0 ? SCHED_NONE : sched__parse_number(info.head, 'e');
+    process->has_tail_seen[number] = true;
+    process->tails[number] = *head;
+    return true;
+}
+
+void sched__append(struct sched_process *process, uint32_t session,
+                   uint32_t durability, uint32_t size)
+{
+    struct sched *sched = process->sched;
+    uint32_t op;
+
+    if (sched__session(process, session) == NULL) {
+        return;
+    }
+    op = sched__op_begin(process, SCHED_APPEND, session);
+    sched->ledger.ops[op].durability = durability;
+    (void)sched__add_entry(sched, op, size, SCHED_NONE);
+    append_op(process, op);
+}
+
+/* An entry of the session that stands somewhere in it, or SCHED_NONE. */
+static uint32_t some_entry(struct sched_process *process, uint32_t session)
+{
+    const struct sched_ledger *ledger = &process->sched->ledger;
+    uint64_t start = random_below(process, ledger->entry_count + 1);
+
+    for (uint32_t i = 0; i < ledger->entry_count; i++) {
+        uint32_t number = (uint32_t)((start + i) % ledger->entry_count);
+        const struct sched_op *op = &ledger->ops[ledger->entries[number].op];
+
+        if (op->session == session && op->state >= SCHED_WRITTEN) {
+            return number;
+        }
+    }
+    return SCHED_NONE;
+}
+
+static uint32_t draw_size(struct sched_process *process)
+{
+    if (process->sched->options.with_blobs && random_below(process, 3) == 0) {
+        return SCHED_INLINE + 1 + (uint32_t)random_below(process, 4000);
+    }
+    return random_below(process, 4) == 0
+               ? (uint32_t)(2000 + random_below(process, LARGE))
+               : (uint32_t)(60 + random_below(process, 400));
+}
+
+/* A batch: under the head, or on a branch; or where the tail is expected. */
+static void step_append(struct sched_process *process, uint32_t session,
+                        bool expects)
+{
+    struct sched *sched = process->sched;
+    struct wal_session *handle = sched__session(process, session);
+    uint32_t count = 1 + (uint32_t)random_below(process, SCHED_BATCH_MAX);
+    uint32_t parent = SCHED_NONE;
+    uint32_t head = SCHED_NONE;
+    uint32_t op;
+
+    if (handle == NULL ||
+        (expects && !find_head(process, handle, session, &head))) {
+        return;
+    }
+    if (!expects && random_below(process, 6) == 0) {
+        parent = some_entry(process, session);
+    }
+    op = sched__op_begin(process, SCHED_APPEND, session);
+    sched->ledger.ops[op].durability =
+        random_below(process, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN;
+    sched->ledger.ops[op].expects = expects;
+    sched->ledger.ops[op].expected = head;
+    for (uint32_t i = 0; i < count; i++) {
+        (void)sched__add_entry(sched, op, draw_size(process),
+                               i == 0 ? parent : SCHED_NONE);
+    }
+    append_op(process, op);
+}
+
+/* What it was not told is asked for by sending it again. */
+static void step_resend(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    uint32_t number = process->again;
+    struct sched_op *op = &sched->ledger.ops[number];
+
+    process->again = SCHED_NONE;
+    if (op->kind != SCHED_APPEND ||
+        sched__session(process, op->session) == NULL) {
+        return;
+    }
+    op->resent = true;
+    op->end = UINT64_MAX;
+    sched->counts->outcomes[SCHED_RESENT]++;
+    append_op(process, number);
+}
+
+/* ------------------------------------------------------------- steps --- */
+
+static void step_read(struct sched_process *process, uint32_t session)
+{
+    struct sched *sched = process->sched;
+    uint64_t since = sched->steps;
+    struct wal_session *handle = sched__session(process, session);
+    uint64_t digest = 0;
+
+    if (handle == NULL) {
+        return;
+    }
+    begin_activity(process, SCHED_READING);
+    (void)(sched__read(process, handle, session, random_below(process, 3) == 0,
+                       since) &&
+           sched__read_documents(process, session, &digest, since) &&
+           sched__read_heads(process, session, &digest, since) &&
+           sched__read_counter(process, session, &digest, since));
+    end_activity(process, SCHED_READING);
+}
+
+/* As the thread does that makes spares: what was seen to be wanted, perhaps
+ * long ago. */
+static void step_prealloc(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    struct wal__core *core = &process->store->core;
+    struct wal__prealloc_job job = {process->prealloc_id,
+                                    process->prealloc_capacity};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    if (process->read_only) {
+        return;
+    }
+    if (!process->prealloc_requested) {
+        process->prealloc_requested = core->committer.prealloc_requested;
+        process->prealloc_id = core->committer.prealloc_job.id;
+        process->prealloc_capacity = core->committer.prealloc_job.capacity;
+        return;
+    }
+    process->prealloc_requested = false;
+    core->committer.prealloc_requested = false;
+    process->blocked_byte = 0;
+    status = wal__prealloc_create(
+        &core->log, &job, random_below(process, 2) == 0 ? 1000 : 0, &error);
+    (void)sched__check_status(process, status, &error, "making a spare");
+    sched->counts->outcomes[SCHED_PREALLOCATIONS] += status == WAL_OK;
+}
+
+static void step_sync(struct sched_process *process)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    bool marks = random_below(process, 2) == 0;
+    enum wal_status status;
+
+    if (process->read_only) {
+        return;
+    }
+    process->blocked_byte = 0;
+    status = marks ? wal__store_commit_mark(process->store, &error)
+                   : wal_sync(process->store, &error);
+    if (sched__check_status(process, status, &error,
+                            marks ? "marking" : "syncing") &&
+        !marks) {
+        sched__mark_durable(process);
+    }
+}
+
+static void run_step(struct sched_process *process)
+{
+    const struct sched *sched = process->sched;
+    uint32_t session = (uint32_t)random_below(process, SCHED_SHARED_SESSIONS);
+    uint64_t way = random_below(process, 100);
+
+    if (random_below(process, 5) == 0) {
+        session = (uint32_t)random_below(process, sched->ledger.session_count);
+    }
+    if (process->again != SCHED_NONE && random_below(process, 2) == 0) {
+        step_resend(process);
+    } else if (way < 28) {
+        step_append(process, session, false);
+    } else if (way < 48) {
+        step_append(process, session, true);
+    } else if (way < 62) {
+        step_read(process, session);
+    } else if (way < 70) {
+        sched__step_put(process, session);
+    } else if (way < 76) {
+        sched__step_head(process, session);
+    } else if (way < 80) {
+        sched__step_fork(process, session);
+    } else if (way < 87) {
+        sched__step_increment(process, session);
+    } else if (way < 92) {
+        (void)sched__close(process);
+    } else if (way < 95) {
+        step_sync(process);
+    }
+    if (process->store != NULL &&
+        (way >= 90 || random_below(process, 3) == 0)) {
+        step_prealloc(process);
+    }
+}
+
+void sched__script(struct sched_process *process)
+{
+    while (process->steps_left > 0) {
+        process->steps_left--;
+        if (!sched__open(process)) {
+            continue;
+        }
+        if (process->read_only ||
+            (process->poisoned && random_below(process, 2) == 0)) {
+            (void)sched__close(process);
+            continue;
+        }
+        run_step(process);
+    }
+    if (random_below(process, 4) == 0) {
+        (void)sched__close(process);
+    }
+}
+
+/* Whether an append is acknowledged. */
+static bool probe_append(struct sched_process *process, uint32_t session)
+{
+    process->again = SCHED_NONE;
+    sched__append(process, session, WAL_DURABLE, 100);
+    if (process->sessions[session] == NULL && !process->poisoned) {
+        /* Another process made the session that this one was about to make. */
+        sched__append(process, session, WAL_DURABLE, 100);
+    }
+    return process->sessions[session] != NULL && !process->poisoned &&
+           process->again == SCHED_NONE;
+}
+
+void sched__quiesce(struct sched_process *process)
+{
+    uint32_t session = (uint32_t)random_below(process, SCHED_SHARED_SESSIONS);
+    uint64_t since = process->sched->steps;
+    bool heals = process->sched->options.append_heals;
+    bool poisoned = process->poisoned;
+
+    process->probed = false;
+    process->poisoned = false; /* what it was told before */
+    if (process->read_only || process->failed_unlock) {
+        (void)sched__close(process);
+    }
+    if (!sched__open(process)) {
+        return;
+    }
+    process->probed = probe_append(process, session);
+    process->sched->counts->outcomes[SCHED_HEALED] +=
+        poisoned && process->probed;
+    if (heals && process->poisoned) {
+        sched__fail(process->sched, "an append does not heal the store");
+    }
+    if (process->sessions[session] != NULL) {
+        (void)sched__read(process, process->sessions[session], session, false,
+                          since);
+    }
+}
+
+void sched__close_all(struct sched_process *process)
+{
+    (void)sched__close(process);
+}

@@ -1,0 +1,69 @@
+/*
+ * internal.h - what the parts of a workload share: the numbers behind a
+ * step, and taking note in the ledger of what calls answered.
+ */
+#ifndef AGENTWAL_TESTS_SIM_WORKLOAD_INTERNAL_H
+#define AGENTWAL_TESTS_SIM_WORKLOAD_INTERNAL_H
+
+#include "tests/sim/workload/workload.h"
+
+/* The numbers behind one step. */
+struct rng {
+    uint64_t state;
+};
+
+uint32_t workload__random(struct rng *rng, uint32_t sides);
+
+/* Of a payload or a document, by the options. */
+uint32_t workload__size(const struct workload *workload, struct rng *rng);
+/* An entry that was promised in this session and stream, or LEDGER_NONE. */
+uint32_t workload__random_entry(const struct workload *workload,
+                                uint32_t session, uint32_t stream,
+                                struct rng *rng);
+/* So many new entries of every kind for a batch. */
+void workload__add_entries(struct workload *workload, uint32_t batch,
+                           uint32_t count, struct rng *rng);
+
+/* The handle of a session, opened when it is needed; null when it cannot. */
+struct wal_session *workload__session(struct workload *workload,
+                                      uint32_t session);
+/* The id of the head as the store has it; false when it cannot tell. */
+bool workload__head(struct workload *workload, struct wal_session *session,
+                    char out[LEDGER_TEXT]);
+/* Commits what this actor has queued; false when that fails. */
+bool workload__sync(struct workload *workload);
+/* What the answer to a batch means. */
+void workload__record_answer(struct workload *workload, uint32_t batch,
+                             uint32_t durability, enum wal_status status,
+                             const struct wal_error *error);
+
+/* Steps (workload_parts.c): a batch of everything, one that is refused, and
+ * the deletion of a session. */
+void workload__step_parts(struct workload *workload,
+                          struct wal_session *session, uint32_t number,
+                          struct rng *rng);
+void workload__step_stale(struct workload *workload,
+                          struct wal_session *session, uint32_t number,
+                          struct rng *rng);
+void workload__step_delete(struct workload *workload, uint32_t number);
+
+/* workload_blobs.c: puts some content; content after all is well, of a script
+ * that puts any; and whether opening found content to be lost. */
+void workload__step_blob(struct workload *workload);
+enum wal_status workload__probe_blob(struct workload *workload, uint32_t actor);
+bool workload__blobs_are_damaged(const struct wal_store *store);
+
+/* Whether any call may answer this when something was made to fail. */
+bool workload__is_documented(enum wal_status status);
+/* Whether the store could be opened to read only. */
+bool workload__is_read_only(struct wal_store *store);
+
+/* What a call of the present step answered. */
+void workload__record_status(struct workload *workload, enum wal_status status);
+/* A failure was reported, or the process died: which queued batches it
+ * concerns is not known. */
+void workload__mark_uncertain(struct ledger *ledger, uint32_t actor);
+/* Everything this actor was ever told yes about, is durable. */
+void workload__mark_synced(struct workload *workload, uint32_t actor);
+
+#endif

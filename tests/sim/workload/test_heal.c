@@ -1,0 +1,364 @@
+/*
+ * test_heal.c - a store that a failed write or sync has poisoned, while its
+ * processes live: the next append heals it (SPEC.md 4.2).
+ */
+#include "tests/sim/workload/recover_fixture.h"
+
+enum {
+    CALLS_MAX = 400,
+    FAILURES = 100
+};
+
+/* The next sync of a segment by this process fails. */
+static void fail_sync(struct workload *w, uint32_t actor)
+{
+    sim_process_add_fault(w->actors[actor].process,
+                          &(struct sim_fault){.call = SIM_SYNC,
+                                              .path = ".seg",
+                                              .sys_errno = EIO});
+}
+
+static void poison(struct workload *w)
+{
+    fail_sync(w, 0);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EPOISONED);
+    w->actors[0].poisoned = false; /* it stays open */
+}
+
+static int32_t store_state(struct workload *w, uint32_t actor)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_store_get_info(w->actors[actor].store, &info, NULL),
+                     WAL_OK);
+    return info.status;
+}
+
+/* An append whose process may die at it. */
+static void append_to_death(struct workload *w, uint32_t actor,
+                            uint32_t session)
+{
+    if (setjmp(w->death) == 0) {
+        (void)workload_append(w, actor, session, WAL_DURABLE, 300);
+    }
+    workload_kill(w, actor);
+    workload_free_call(w);
+}
+
+/* After whatever it was: all that was promised is there, also without power,
+ * and a second recovery gives the same. */
+static void settle(struct workload *w, uint64_t seed)
+{
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
+
+    workload_crash(w, &loss, seed);
+    (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_KILL);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
+static void test_heal__next_append_heals(void **state)
+{
+    struct workload *w = *state;
+
+    poison(w);
+    assert_int_equal(store_state(w, 0), WAL_EPOISONED);
+    assert_true(workload_check(w, 0));
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_int_equal(store_state(w, 0), WAL_OK);
+    assert_true(workload_check(w, 0));
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    settle(w, 1);
+}
+
+static void test_heal__is_done_once(void **state)
+{
+    struct workload *w = *state;
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+
+    poison(w);
+    assert_int_equal(wal_store_get_info(w->actors[0].store, &before, NULL),
+                     WAL_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    }
+    assert_int_equal(wal_store_get_info(w->actors[0].store, &after, NULL),
+                     WAL_OK);
+    assert_int_equal(after.segments, before.segments + 1);
+    settle(w, 2);
+}
+
+static void test_heal__by_another_process(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_true(workload_check(w, 1));
+    poison(w);
+    assert_int_equal(store_state(w, 1), WAL_EPOISONED);
+    assert_int_equal(workload_append(w, 1, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 0));
+    assert_int_equal(store_state(w, 0), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 1));
+    settle(w, 3);
+}
+
+static void test_heal__written_groups_are_kept(void **state)
+{
+    struct workload *w = *state;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_equal(workload_append(w, 0, i % 2, WAL_WRITTEN, 500),
+                         WAL_OK);
+    }
+    poison(w);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    workload_crash(w, NULL, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    settle(w, 4);
+}
+
+static void test_heal__failed_write(void **state)
+{
+    struct workload *w = *state;
+
+    sim_process_add_fault(
+        w->actors[0].process,
+        &(struct sim_fault){
+            .call = SIM_PWRITEV, .path = ".seg", .sys_errno = EIO, .put = 100});
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EPOISONED);
+    w->actors[0].poisoned = false;
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 0));
+    settle(w, 5);
+}
+
+/* Who dies in the sync turn leaves its name: the next append heals. */
+static void test_heal__syncer_that_died(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    sim_process_add_fault(w->actors[1].process,
+                          &(struct sim_fault){.call = SIM_SYNC,
+                                              .path = ".seg",
+                                              .effect = SIM_KILL_BEFORE});
+    append_to_death(w, 1, 1);
+    assert_true(w->died);
+    w->died = false;
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 0));
+    settle(w, 6);
+}
+
+static void test_heal__failed_sync_of_a_new_segment(void **state)
+{
+    struct workload *w = *state;
+
+    /* Large ones, until a rotation's sync of OPEN is the one that fails. */
+    for (uint64_t skip = 0; skip < 8; skip++) {
+        sim_process_add_fault(w->actors[0].process,
+                              &(struct sim_fault){.call = SIM_SYNC,
+                                                  .path = ".seg",
+                                                  .after = skip,
+                                                  .sys_errno = EIO});
+        for (uint32_t i = 0; i < 8; i++) {
+            (void)workload_append(w, 0, i % 2, WAL_DURABLE, 300 * 1024);
+            w->actors[0].poisoned = false;
+        }
+        sim_process_clear_faults(w->actors[0].process);
+        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_true(workload_check(w, 0));
+    }
+    settle(w, 7);
+}
+
+/* --- trouble while healing ------------------------------------------------ */
+
+static void test_heal__every_call_fails(void **state)
+{
+    uint32_t refused = 0;
+
+    (void)state;
+    for (uint64_t skip = 0; skip < FAILURES; skip++) {
+        void *made = NULL;
+        struct workload *w;
+        enum wal_status status;
+        bool again;
+
+        assert_int_equal(set_up(&made), 0);
+        w = made;
+        ledger_set_context("call %llu fails", (unsigned long long)skip);
+        assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+        poison(w);
+        sim_process_add_fault(
+            w->actors[0].process,
+            &(struct sim_fault){.call = SIM_ANY,
+                                .after = skip,
+                                .sys_errno = skip % 2 == 0 ? EIO : ENOSPC});
+        status = workload_append(w, 0, 1, WAL_DURABLE, 300);
+        again = status != WAL_OK;
+        sim_process_clear_faults(w->actors[0].process);
+        w->actors[0].poisoned = false;
+        for (int i = 0; i < 2 && status != WAL_OK; i++) {
+            status = workload_append(w, 0, 1, WAL_DURABLE, 300);
+            w->actors[0].poisoned = false;
+        }
+        assert_int_equal(status, WAL_OK);
+        assert_true(workload_check(w, 0));
+        settle(w, skip);
+        tear_down(&made);
+        refused += again;
+    }
+    /* Others fail without harm, or are none of healing's. */
+    assert_in_range(refused, 5, FAILURES - 1);
+}
+
+static void test_heal__killed_at_every_call(void **state)
+{
+    uint32_t deaths = 0;
+    bool died = true;
+
+    (void)state;
+    for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
+        void *made = NULL;
+        struct workload *w;
+
+        assert_int_equal(set_up(&made), 0);
+        w = made;
+        ledger_set_context("killed at call %llu", (unsigned long long)skip);
+        assert_int_equal(workload_open(w, 1), WAL_OK);
+        assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+        poison(w);
+        sim_process_add_fault(
+            w->actors[0].process,
+            &(struct sim_fault){.call = SIM_ANY,
+                                .after = skip,
+                                .effect = skip % 2 == 0 ? SIM_KILL_BEFORE
+                                                        : SIM_KILL_AFTER});
+        append_to_death(w, 0, 1);
+        died = w->died;
+        deaths += died;
+        w->died = false;
+        assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_true(workload_check(w, 1));
+        settle(w, skip);
+        tear_down(&made);
+    }
+    assert_in_range(deaths, 5, CALLS_MAX - 1);
+}
+
+static void test_heal__power_lost_at_every_call(void **state)
+{
+    uint32_t cuts = 0;
+    bool died = true;
+
+    (void)state;
+    for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
+        for (enum sim_persistence landing = SIM_PERSIST_NONE;
+             landing < SIM_PERSISTENCES; landing++) {
+            const struct sim_power_loss loss = {.landing = landing};
+            void *made = NULL;
+            struct workload *w;
+
+            assert_int_equal(set_up(&made), 0);
+            w = made;
+            ledger_set_context("power lost at call %llu, landing %d",
+                               (unsigned long long)skip, (int)landing);
+            poison(w);
+            sim_process_add_fault(
+                w->actors[0].process,
+                &(struct sim_fault){
+                    .call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
+            append_to_death(w, 0, 1);
+            died = w->died;
+            cuts += died;
+            w->died = false;
+            workload_crash(w, &loss, skip);
+            (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
+            settle(w, skip);
+            tear_down(&made);
+        }
+    }
+    assert_in_range(cuts, 5, CALLS_MAX * SIM_PERSISTENCES);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+/* --- content ------------------------------------------------------------ */
+
+static enum wal_status put(struct workload *w, uint32_t actor, uint32_t size)
+{
+    struct ledger *ledger = w->ledger;
+    uint32_t number = ledger_add_blob(ledger, ledger->blob_count, size, 0);
+    struct ledger_blob *blob = &ledger->blobs[number];
+    uint8_t *bytes = ledger_blob_bytes(blob);
+    struct wal_error error = {.struct_size = sizeof(error)};
+    uint8_t digest[WAL_DIGEST_SIZE];
+    enum wal_status status =
+        wal_blob_put(w->actors[actor].store, (struct wal_slice){bytes, size},
+                     digest, &error);
+
+    if (status == WAL_OK) {
+        blob->state = LEDGER_DURABLE;
+    }
+    free(bytes);
+    return status;
+}
+
+/* A put that fails to sync poisons content, and not the log; the next one
+ * heals it, by whichever process. */
+static void test_heal__next_put_heals_content(void **state)
+{
+    struct workload *w = *state;
+
+    for (uint32_t by = 0; by < 2; by++) {
+        assert_int_equal(workload_open(w, by), WAL_OK);
+        assert_int_equal(put(w, 0, 5000), WAL_OK);
+        fail_sync(w, 0);
+        assert_int_equal(put(w, 0, 6000), WAL_EPOISONED);
+        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_true(workload_check(w, by));
+        assert_int_equal(put(w, by, 7000), WAL_OK);
+        assert_true(workload_check(w, 0));
+        assert_true(workload_check(w, by));
+        assert_int_equal(put(w, 0, 8000), WAL_OK);
+        assert_true(workload_check(w, by));
+    }
+    settle(w, 11);
+}
+
+/* The same content again heals too: it is found, and was only written. */
+static void test_heal__the_same_content_again_heals(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(put(w, 0, 3000), WAL_OK);
+    fail_sync(w, 0);
+    assert_int_equal(put(w, 0, 90000), WAL_EPOISONED);
+    w->ledger->blob_count--;
+    assert_int_equal(put(w, 0, 90000), WAL_OK);
+    assert_true(workload_check(w, 0));
+    settle(w, 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_heal__next_append_heals),
+        TEST(test_heal__is_done_once),
+        TEST(test_heal__by_another_process),
+        TEST(test_heal__written_groups_are_kept),
+        TEST(test_heal__failed_write),
+        TEST(test_heal__syncer_that_died),
+        TEST(test_heal__failed_sync_of_a_new_segment),
+        TEST(test_heal__next_put_heals_content),
+        TEST(test_heal__the_same_content_again_heals),
+        cmocka_unit_test(test_heal__every_call_fails),
+        cmocka_unit_test(test_heal__killed_at_every_call),
+        cmocka_unit_test(test_heal__power_lost_at_every_call),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/*
+ * test_inherit.c - an append behind what a process that died has left at the
+ * end of the log (SPEC.md 4.3), where that cannot be read: nothing is written
+ * over it.
+ */
+#include "tests/sim/workload/recover_fixture.h"
+
+/* A process dies in the middle of a write; another cannot read what it left. */
+static void test_inherit__unreadable_end_is_not_taken_as_empty(void **state)
+{
+    struct workload *w = workload_create(&(struct workload_options){
+        .seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
+
+    (void)state;
+    ledger_set_context("test_inherit");
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_int_equal(workload_add_session(w, 0), WAL_OK);
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
+    sim_process_add_fault(w->actors[0].process,
+                          &(struct sim_fault){.call = SIM_PWRITEV,
+                                              .path = ".seg",
+                                              .put = 500,
+                                              .effect = SIM_KILL_BEFORE});
+    if (setjmp(w->death) == 0) {
+        (void)workload_append(w, 0, 0, WAL_DURABLE, 3000);
+    }
+    workload_kill(w, 0);
+    workload_free_call(w);
+    assert_true(w->died);
+    w->died = false;
+    sim_process_add_fault(w->actors[1].process,
+                          &(struct sim_fault){.call = SIM_PREAD,
+                                              .path = ".seg",
+                                              .sys_errno = EIO});
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_EIO);
+    sim_process_clear_faults(w->actors[1].process);
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
+    assert_true(workload_check(w, 1));
+    workload_crash(w, &loss, 1);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+    workload_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inherit__unreadable_end_is_not_taken_as_empty),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,604 @@
+/*
+ * test_loop_rewind.c - a rewind whose Nth call to the system fails, kills the
+ * process before or after it, or is the last before the power goes; whose Nth
+ * allocation fails; whose disk is full. Once the next call has run, the files
+ * are all as they were or all as the checkpoint has them, and nothing else is
+ * there; and what an answer said is true, at once and after a loss of power.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/api/api_store.h"
+#include "format/bytes/assert.h"
+#include "tests/lib/arena_heap.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/sim/disk/tree.h"
+
+#define STORE "/store"
+#define TREE  "/tree"
+
+enum {
+    PATHS = 6
+};
+
+static const char *const paths[PATHS] = {"a", "d/b", "d/link", "m", "n/c", "z"};
+
+/* As the checkpoint has the files, and as they are when it is rewound to. */
+static const struct sim_tree_entry after[] = {
+    {"a", WAL__WORKTREE_REGULAR, 0644, "a of the checkpoint\n"},
+    {"d/b", WAL__WORKTREE_REGULAR, 0600, "b of the checkpoint\n"},
+    {"d/link", WAL__WORKTREE_SYMLINK, 0, "../a"},
+    {"m", WAL__WORKTREE_REGULAR, 0755, "mode\n"},
+    {"n/c", WAL__WORKTREE_REGULAR, 0644, "c of the checkpoint\n"},
+    {"z", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"n", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
+};
+
+static const struct sim_tree_entry before[] = {
+    {"a", WAL__WORKTREE_REGULAR, 0644, "a before the rewind\n"},
+    {"d/b", WAL__WORKTREE_REGULAR, 0644, "b before\n"},
+    {"d/link", WAL__WORKTREE_REGULAR, 0644, "no link\n"},
+    {"m", WAL__WORKTREE_REGULAR, 0644, "mode\n"},
+    {"n/c", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"z", WAL__WORKTREE_REGULAR, 0644, "z before the rewind\n"},
+    {"n", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
+};
+
+/* The directory that was made is no file, and stays. */
+static const struct sim_tree_entry undone[] = {
+    {"a", WAL__WORKTREE_REGULAR, 0644, "a before the rewind\n"},
+    {"d/b", WAL__WORKTREE_REGULAR, 0644, "b before\n"},
+    {"d/link", WAL__WORKTREE_REGULAR, 0644, "no link\n"},
+    {"m", WAL__WORKTREE_REGULAR, 0644, "mode\n"},
+    {"n/c", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"z", WAL__WORKTREE_REGULAR, 0644, "z before the rewind\n"},
+    {"n", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
+};
+
+enum {
+    ENTRIES = sizeof(after) / sizeof(after[0])
+};
+
+/* What a rewind came to, as its caller knows it. */
+enum outcome {
+    DIED,
+    FAILED,  /* an error: anything may be */
+    REFUSED, /* nothing was touched */
+    DONE
+};
+
+/* A machine, and at most one process on it. */
+struct world {
+    struct sim_disk *disk;
+    struct sim_process *process;
+    struct arena_heap arena;
+    struct faulty_heap heap;
+    struct wal_store *store;
+    struct wal_session *session;
+    jmp_buf death;
+};
+
+static char what[256]; /* is tried now */
+static bool unsynced;  /* a directory could not be synced: SPEC.md 5.15 */
+
+static void fail_now(const char *text)
+{
+    fail_msg("%s: %s", what, text);
+}
+
+static void note_sync(void *arg, const struct sim_event *event)
+{
+    (void)arg;
+    unsynced = unsynced ||
+               (event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0);
+}
+
+/* --- processes ----------------------------------------------------------- */
+
+static void on_death(void *arg)
+{
+    struct world *world = arg;
+
+    longjmp(world->death, 1);
+}
+
+static void start(struct world *world)
+{
+    world->process = sim_process_create(world->disk);
+    sim_process_on_death(world->process, on_death, world);
+    arena_heap_init(&world->arena);
+    faulty_heap_init(&world->heap, &world->arena.heap);
+    world->store = NULL;
+    world->session = NULL;
+}
+
+/* As if killed. */
+static void stop(struct world *world)
+{
+    sim_process_destroy(world->process);
+    arena_heap_deinit(&world->arena);
+    world->process = NULL;
+}
+
+static void open_store(struct world *world)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE};
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    if (wal__store_open(STORE, &options, &world->heap.heap,
+                        sim_process_io(world->process), &world->store,
+                        &error) != WAL_OK) {
+        fail_now(error.text);
+    }
+}
+
+static void open_session(struct world *world)
+{
+    static const struct wal_slice id = {"s", 1};
+
+    start(world);
+    open_store(world);
+    if (wal_session_open(world->store, id, &world->session, NULL) != WAL_OK) {
+        fail_now("the session is gone");
+    }
+}
+
+static void checkpoint(struct world *world)
+{
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
+                                             .id = {"c", 1}};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_slice slices[PATHS];
+
+    for (int i = 0; i < PATHS; i++) {
+        slices[i] = (struct wal_slice){paths[i], strlen(paths[i])};
+    }
+    if (wal_checkpoint_create(world->session, slices, PATHS, &options, NULL,
+                              &error) != WAL_OK) {
+        fail_now(error.text);
+    }
+}
+
+/* Directories go as files do not: by a process. */
+static void remove_directory(struct world *world, const char *path)
+{
+    const struct wal__worktree_io *io =
+        sim_process_io(world->process)->worktree;
+    struct wal__worktree *tree;
+    int err;
+
+    assert_int_equal(io->open_root(io->ctx, TREE, &tree, &err), WAL_OK);
+    assert_int_equal(io->remove_directory(io->ctx, tree, path, &err), WAL_OK);
+    assert_int_equal(io->sync_directories(io->ctx, tree, "", 1, &err), WAL_OK);
+    io->close_root(io->ctx, tree);
+}
+
+/* A disk with the store, the checkpoint, and the files changed since. */
+static struct sim_disk *make_base(void)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = {"s", 1},
+                                          .cwd = {TREE, strlen(TREE)}};
+    struct world world = {.disk = sim_disk_create(7)};
+
+    (void)snprintf(what, sizeof(what), "making the store");
+    sim_tree_make(world.disk, TREE, after, ENTRIES);
+    sim_disk_advance(world.disk, 5000000000u);
+    start(&world);
+    open_store(&world);
+    assert_int_equal(
+        wal_session_create(world.store, &options, &world.session, NULL),
+        WAL_OK);
+    checkpoint(&world);
+    wal_session_close(world.session);
+    assert_int_equal(wal_close(world.store, NULL), WAL_OK);
+    sim_tree_make(world.disk, TREE, before, ENTRIES);
+    remove_directory(&world, "n");
+    stop(&world);
+    sim_disk_advance(world.disk, 5000000000u);
+    return world.disk;
+}
+
+/* --- looking ------------------------------------------------------------- */
+
+static bool is_state(struct sim_disk *disk,
+                     const struct sim_tree_entry entries[ENTRIES],
+                     char why[256])
+{
+    return sim_tree_equals(disk, TREE, entries, ENTRIES, why, 256);
+}
+
+static void expect_state(struct sim_disk *disk,
+                         const struct sim_tree_entry entries[ENTRIES],
+                         const char *when)
+{
+    char why[256] = "";
+
+    if (!is_state(disk, entries, why)) {
+        fail_msg("%s: %s the files are not as %s: %s", what, when,
+                 entries == after ? "in the checkpoint" : "before", why);
+    }
+}
+
+/* The files, whatever else was left. */
+static void expect_files(struct sim_disk *disk,
+                         const struct sim_tree_entry entries[ENTRIES])
+{
+    for (int i = 0; i < PATHS; i++) {
+        struct wal__worktree_stat stat;
+        char path[64];
+        bool is_there = entries[i].kind != WAL__WORKTREE_ABSENT;
+
+        (void)snprintf(path, sizeof(path), TREE "/%s", paths[i]);
+        if (sim_tree_stat(disk, path, &stat) != is_there ||
+            (is_there && stat.kind != entries[i].kind)) {
+            fail_msg("%s: %s was touched", what, paths[i]);
+        }
+    }
+}
+
+/* --- rewinding ----------------------------------------------------------- */
+
+static char said[1100]; /* by the last rewind that was not done */
+
+static enum outcome rewind_to(struct world *world, const char *id,
+                              int32_t *status)
+{
+    struct wal_rewind_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_rewind_answer *answer = NULL;
+    const struct wal_slice slice = {id, strlen(id)};
+    enum wal_status result =
+        wal_rewind(world->session, slice, NULL, &answer, &error);
+
+    *status = result;
+    if (result != WAL_OK) {
+        (void)snprintf(said, sizeof(said), "%s", error.text);
+        return FAILED;
+    }
+    assert_int_equal(wal_rewind_get_info(answer, &info, NULL), WAL_OK);
+    *status = info.status;
+    (void)snprintf(said, sizeof(said), "%.*s", (int)info.error.size,
+                   (const char *)info.error.data);
+    wal_rewind_close(answer);
+    return info.can_rewind != 0 ? DONE : REFUSED;
+}
+
+static enum outcome rewind_or_die(struct world *world, int32_t *status)
+{
+    return setjmp(world->death) == 0 ? rewind_to(world, "c", status) : DIED;
+}
+
+/* A call that has nothing to do of its own. */
+static void settle(struct world *world)
+{
+    int32_t status = 0;
+    enum outcome outcome = rewind_to(world, "none such", &status);
+
+    if (outcome != REFUSED || status != WAL_ENOTFOUND) {
+        fail_msg("%s: the next call answers %d, %d: %s", what, outcome, status,
+                 said);
+    }
+}
+
+/* The other checkpoint beside "c"; false when there is none. */
+static bool find_undo(struct world *world, char id[256])
+{
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_cursor *list = NULL;
+    bool found = false;
+
+    assert_int_equal(wal_checkpoint_cursor_open(world->session, &list, NULL),
+                     WAL_OK);
+    while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
+        if (info.id.size != 1) {
+            assert_false(found);
+            memcpy(id, info.id.data, info.id.size);
+            id[info.id.size] = '\0';
+            found = true;
+        }
+    }
+    wal_checkpoint_cursor_close(list);
+    return found;
+}
+
+/* The state that the next call must come to, or null: either. */
+static const struct sim_tree_entry *promised(enum outcome outcome)
+{
+    if (outcome == DONE) {
+        return after;
+    }
+    return outcome == REFUSED ? before : NULL;
+}
+
+/* The next call, in a process that is there; then a rewind that works. */
+static void go_on(struct world *world, enum outcome outcome)
+{
+    char ignored[256];
+    char undo[256];
+    int32_t status;
+
+    settle(world);
+    if (promised(outcome) != NULL) {
+        expect_state(world->disk, promised(outcome), "after the next call");
+    } else if (!is_state(world->disk, after, ignored)) {
+        expect_state(world->disk, before, "after the next call");
+    }
+    if (is_state(world->disk, after, ignored)) {
+        if (!find_undo(world, undo)) {
+            fail_now("there is no undo");
+        }
+        if (rewind_to(world, undo, &status) != DONE) {
+            fail_msg("%s: it cannot be undone: %d, %s", what, status, said);
+        }
+        expect_state(world->disk, undone, "undone");
+    } else {
+        if (rewind_to(world, "c", &status) != DONE) {
+            fail_msg("%s: it cannot be done: %d, %s", what, status, said);
+        }
+        expect_state(world->disk, after, "done again");
+    }
+}
+
+/* --- what may happen ------------------------------------------------------ */
+
+static const struct sim_fault ways[] = {
+    {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
+    {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
+    {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 7},
+    {.call = SIM_ANY, .sys_errno = EIO},
+    {.call = SIM_ANY, .sys_errno = EIO, .sticky = true},
+    {.call = SIM_ANY, .sys_errno = ENOSPC},
+    {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
+    {.call = SIM_ANY, .sys_errno = EACCES, .sticky = true},
+    {.call = SIM_PWRITEV, .sys_errno = 0, .put = 3},
+    {.call = SIM_SYNC_ALL, .sys_errno = EIO, .partial = true},
+};
+
+enum {
+    WAYS = sizeof(ways) / sizeof(ways[0])
+};
+
+/* And then: the same process goes on, another does, or the power goes. */
+enum aftermath {
+    SAME,
+    ANOTHER,
+    POWER, /* and those behind it: losses of power of another landing */
+    AFTERMATHS = POWER + SIM_PERSISTENCES
+};
+
+static bool is_long(void)
+{
+    const char *text = getenv("AGENTWAL_LONG");
+
+    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
+}
+
+/* Kills the next call at its nth call, then the one after it finishes. */
+static void kill_next(const struct world *from, enum outcome outcome,
+                      uint64_t nth, bool *died)
+{
+    const struct sim_fault fault = {.call = SIM_ANY,
+                                    .effect = nth % 2 == 0 ? SIM_KILL_AFTER
+                                                           : SIM_KILL_BEFORE,
+                                    .after = nth / 2};
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
+    struct world copy = {.disk = sim_disk_clone(from->disk)};
+
+    open_session(&copy);
+    sim_process_add_fault(copy.process, &fault);
+    *died = true;
+    if (setjmp(copy.death) == 0) {
+        settle(&copy);
+        *died = false;
+    }
+    stop(&copy);
+    if (nth % 3 == 0 && !unsynced) {
+        sim_disk_power_loss(copy.disk, &loss, nth);
+    }
+    open_session(&copy);
+    go_on(&copy, outcome);
+    stop(&copy);
+    sim_disk_destroy(copy.disk);
+}
+
+static void check_aftermath(struct world *world, enum outcome outcome,
+                            int aftermath, uint64_t seed)
+{
+    const struct sim_power_loss loss = {
+        .landing = (enum sim_persistence)(aftermath - POWER), .garbage = true};
+
+    if (aftermath != SAME || outcome == DIED) {
+        stop(world);
+        if (aftermath >= POWER) {
+            sim_disk_power_loss(world->disk, &loss, seed);
+        }
+        if (seed % (is_long() ? 3 : 19) == 0) {
+            bool died = true;
+
+            for (uint64_t nth = 0; died; nth++) {
+                kill_next(world, outcome, nth, &died);
+            }
+        }
+        open_session(world);
+    }
+    go_on(world, outcome);
+}
+
+/* The nth such call of a rewind; false when there were not so many. */
+static bool strike(const struct sim_disk *base, int way, int aftermath,
+                   uint64_t nth)
+{
+    struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
+    struct sim_fault fault = ways[way];
+    enum outcome outcome;
+    int32_t status = 0;
+    bool struck;
+
+    (void)snprintf(what, sizeof(what), "way %d, call %" PRIu64 ", aftermath %d",
+                   way, nth, aftermath);
+    open_session(&world);
+    fault.after = nth;
+    sim_process_add_fault(world.process, &fault);
+    unsynced = false;
+    sim_disk_on_call(world.disk, note_sync, NULL);
+    outcome = rewind_or_die(&world, &status);
+    sim_disk_on_call(world.disk, NULL, NULL);
+    struck = outcome == DIED || sim_process_counts(world.process)->faults > 0;
+    if (outcome != DIED) {
+        sim_process_clear_faults(world.process);
+    }
+    if (outcome == DONE) {
+        expect_state(world.disk, after, "at once");
+    } else if (outcome == REFUSED) {
+        expect_files(world.disk, before);
+        if (!fault.sticky) {
+            expect_state(world.disk, before, "at once");
+        }
+    }
+    if (struck) {
+        check_aftermath(&world, outcome, aftermath,
+                        nth * 31 + (uint64_t)(way * AFTERMATHS + aftermath));
+    }
+    stop(&world);
+    sim_disk_destroy(world.disk);
+    return struck;
+}
+
+static void strike_all(int first, int last)
+{
+    struct sim_disk *base = make_base();
+    uint64_t runs = 0;
+
+    for (int way = first; way <= last; way++) {
+        for (int aftermath = 0; aftermath < AFTERMATHS; aftermath++) {
+            /* The sample: each call, with some of what may come after. */
+            uint64_t stride = is_long() ? 1 : 3;
+            uint64_t nth = (uint64_t)(way + aftermath) % stride;
+
+            while (strike(base, way, aftermath, nth)) {
+                nth += stride;
+                runs++;
+            }
+        }
+    }
+    print_message("%" PRIu64 " rewinds\n", runs);
+    sim_disk_destroy(base);
+}
+
+static void test_loop_rewind__killed_at_every_call(void **state)
+{
+    (void)state;
+    strike_all(0, 2);
+}
+
+static void test_loop_rewind__every_call_fails(void **state)
+{
+    (void)state;
+    strike_all(3, WAYS - 1);
+}
+
+/* Space comes to an end wherever it may. */
+static void test_loop_rewind__full_disk(void **state)
+{
+    struct sim_disk *base = make_base();
+    uint64_t used = sim_disk_used_bytes(base);
+    uint64_t refused = 0;
+    uint64_t done = 0;
+
+    (void)state;
+    for (uint64_t more = 0; done < 3; more += 512) {
+        struct world world = {.disk = sim_disk_clone(base)};
+        enum outcome outcome;
+        int32_t status;
+
+        (void)snprintf(what, sizeof(what), "%" PRIu64 " bytes left", more);
+        sim_disk_set_limit(world.disk, used + more);
+        open_session(&world);
+        outcome = rewind_to(&world, "c", &status);
+        if (outcome == DONE) {
+            expect_state(world.disk, after, "at once");
+            done++;
+        } else {
+            assert_int_equal(outcome, REFUSED);
+            assert_int_equal(status, WAL_ENOSPACE);
+            expect_state(world.disk, before, "at once");
+            refused++;
+        }
+        sim_disk_set_limit(world.disk, 0);
+        go_on(&world, outcome);
+        stop(&world);
+        sim_disk_destroy(world.disk);
+        WAL__ASSERT(more < 64u << 20);
+    }
+    assert_true(refused > 0);
+    sim_disk_destroy(base);
+}
+
+static bool fail_allocation(const struct sim_disk *base, uint64_t nth,
+                            bool sticky)
+{
+    struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
+    enum outcome outcome;
+    int32_t status = 0;
+    bool struck;
+
+    (void)snprintf(what, sizeof(what), "allocation %" PRIu64 "%s", nth,
+                   sticky ? " and all after" : "");
+    open_session(&world);
+    faulty_heap_fail(&world.heap, nth, sticky);
+    outcome = rewind_to(&world, "c", &status);
+    struck = world.heap.failures > 0;
+    faulty_heap_fail(&world.heap, 0, false);
+    if (outcome == DONE) {
+        expect_state(world.disk, after, "at once");
+    } else if (status != WAL_ENOMEM) {
+        fail_msg("%s: answers %d, %d", what, outcome, status);
+    }
+    go_on(&world, outcome);
+    stop(&world);
+    sim_disk_destroy(world.disk);
+    return struck;
+}
+
+static void test_loop_rewind__every_allocation_fails(void **state)
+{
+    struct sim_disk *base = make_base();
+    uint64_t runs = 0;
+
+    (void)state;
+    for (int sticky = 0; sticky < 2; sticky++) {
+        uint64_t nth = 1;
+
+        while (fail_allocation(base, nth, sticky != 0)) {
+            nth++;
+            runs++;
+        }
+    }
+    print_message("%" PRIu64 " allocations\n", runs);
+    sim_disk_destroy(base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop_rewind__killed_at_every_call),
+        cmocka_unit_test(test_loop_rewind__every_call_fails),
+        cmocka_unit_test(test_loop_rewind__full_disk),
+        cmocka_unit_test(test_loop_rewind__every_allocation_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

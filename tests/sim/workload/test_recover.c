@@ -1,0 +1,393 @@
+/*
+ * test_recover.c - recovery, one test for each state that a disk can be found
+ * in: SPEC.md 3.4, rows 1 to 6. The names of the tests are the table.
+ */
+#include "tests/sim/workload/recover_fixture.h"
+
+/* --- row 1 -------------------------------------------------------------- */
+
+static void test_recover__read_error_is_no_tear(void **state)
+{
+    struct workload *w = *state;
+    struct place last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
+
+    crash(w);
+    sim_file_add_bad_range(w->disk, FIRST, last.offset / 512 * 512, 512);
+    expect_refused(w, 0, WAL_EIO, FIRST);
+    sim_file_clear_bad_ranges(w->disk, FIRST);
+    assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
+    expect_all(w);
+}
+
+/* --- rows 2 to 4 -------------------------------------------------------- */
+
+static void test_recover__spare_of_zeros_is_ignored(void **state)
+{
+    struct workload *w = *state;
+    uint8_t *zeros = calloc(1, MIB);
+
+    crash(w);
+    sim_disk_write_file(w->disk, SECOND, zeros, MIB);
+    free(zeros);
+    assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_int_equal(status_of(w).segments, 2);
+    expect_all(w);
+}
+
+static void test_recover__rest_of_a_spare_is_ignored(void **state)
+{
+    struct workload *w = *state;
+
+    crash(w);
+    sim_disk_write_file(w->disk, SECOND ".new", "rest", 4);
+    assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    expect_all(w);
+    assert_false(sim_file_exists(w->disk, SECOND ".new"));
+}
+
+static void test_recover__one_header_is_enough(void **state)
+{
+    struct workload *w = *state;
+
+    crash(w);
+    sim_file_flip_bit(w->disk, FIRST, 20, 1);
+    (void)expect_tail(w, WAL_TAIL_CLEAN);
+    expect_all(w);
+}
+
+static void test_recover__both_headers_bad_refuses(void **state)
+{
+    struct workload *w = *state;
+
+    crash(w);
+    sim_file_flip_bit(w->disk, FIRST, 20, 1);
+    sim_file_flip_bit(w->disk, FIRST, 2048 + 60, 1);
+    expect_refused(w, 0, WAL_ECORRUPT, FIRST);
+    expect_refused(w, WAL_OPEN_READ_ONLY, WAL_ECORRUPT, FIRST);
+}
+
+static void test_recover__no_header_but_frames_refuses(void **state)
+{
+    struct workload *w = *state;
+    uint8_t zeros[HEADER] = {0};
+
+    crash(w);
+    overwrite(w, FIRST, 0, zeros, sizeof(zeros));
+    assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
+}
+
+static void test_recover__segment_that_is_missing_refuses(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    crash(w);
+    remove_file(w, FIRST);
+    assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
+}
+
+static void test_recover__segment_that_was_cut_refuses(void **state)
+{
+    struct workload *w = *state;
+    uint8_t *bytes;
+    size_t size;
+
+    crash(w);
+    sim_disk_read_file(w->disk, FIRST, &bytes, &size);
+    sim_disk_write_file(w->disk, FIRST, bytes, size - 4096);
+    free(bytes);
+    expect_refused(w, 0, WAL_ECORRUPT, FIRST);
+}
+
+static void test_recover__torn_open_leaves_the_sealed_predecessor(void **state)
+{
+    struct workload *w = *state;
+
+    for (size_t put = 8; put < OPEN_SIZE; put += 10) {
+        struct workload *copy = workload_clone(w);
+
+        die_at_open(copy, put);
+        assert_int_equal(expect_tail(copy, WAL_TAIL_CLEAN).segments, 1);
+        expect_all(copy);
+        workload_destroy(copy);
+    }
+}
+
+static void test_recover__open_without_its_commit_is_a_tear(void **state)
+{
+    struct workload *w = *state;
+
+    for (size_t put = OPEN_SIZE; put < OPEN_SIZE + 80; put += 10) {
+        struct workload *copy = workload_clone(w);
+
+        die_at_open(copy, put);
+        assert_int_equal(expect_tail(copy, WAL_TAIL_TORN).segments, 2);
+        expect_all(copy);
+        workload_destroy(copy);
+    }
+}
+
+static void test_recover__torn_open_leaves_the_torn_predecessor(void **state)
+{
+    struct workload *w = *state;
+
+    write_torn_group(w);
+    for (size_t put = 8; put < OPEN_SIZE; put += 10) {
+        struct workload *copy = workload_clone(w);
+
+        die_at_open(copy, put);
+        assert_int_equal(expect_tail(copy, WAL_TAIL_TORN).segments, 1);
+        expect_all(copy);
+        workload_destroy(copy);
+    }
+}
+
+static void test_recover__damaged_open_keeps_what_follows(void **state)
+{
+    struct workload *w = *state;
+    struct wal_store_info info;
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    crash(w);
+    flip_frame(w, SECOND, find(w, SECOND, WAL__FRAME_OPEN, 0));
+    info = expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(info.tail_segment, 2);
+    assert_int_equal(info.tail_offset, HEADER);
+    expect_all(w);
+}
+
+static void test_recover__damaged_open_after_a_clean_close(void **state)
+{
+    struct workload *w = *state;
+
+    close_store(w);
+    flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_OPEN, 0));
+    assert_int_equal(open_with(w, 0), WAL_OK);
+    expect_all(w);
+}
+
+/* --- row 5 -------------------------------------------------------------- */
+
+static void test_recover__damage_below_the_watermark_is_named(void **state)
+{
+    struct workload *w = *state;
+    struct place lost = find(w, FIRST, WAL__FRAME_ENTRY, 2); /* session 0 */
+    struct wal_store_info info;
+
+    crash(w);
+    flip_frame(w, FIRST, lost);
+    expect_refused(w, WAL_OPEN_STRICT, WAL_ECORRUPT, FIRST);
+    info = expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(info.status, WAL_OK);
+    assert_int_equal(info.tail_segment, 1);
+    assert_int_equal(info.tail_offset, lost.offset);
+    assert_int_equal(info.tail_size,
+                     wal__frame_total_size(lost.frame.stored_size));
+    assert_int_equal(info.tail_sequence, lost.frame.sequence);
+    assert_true(is_damaged(w, 0));
+    assert_false(is_damaged(w, 1));
+    assert_int_equal(count_entries(w, 0), 2);
+    assert_int_equal(count_entries(w, 1), 3);
+}
+
+static void test_recover__damaged_session_refuses_until_accepted(void **state)
+{
+    struct workload *w = *state;
+
+    crash(w);
+    flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 2));
+    (void)expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EDAMAGED);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_int_equal(status_of(w).segments, 2);
+    crash(w);
+
+    /* The new segment names the damage: it is no longer at the tail. */
+    assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 2);
+    assert_true(is_damaged(w, 0));
+    assert_int_equal(count_entries(w, 0), 2);
+    assert_int_equal(count_entries(w, 1), 4);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EDAMAGED);
+    accept_damage(w, 0);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    close_store(w);
+
+    (void)expect_tail(w, WAL_TAIL_CLEAN);
+    assert_false(is_damaged(w, 0));
+    assert_int_equal(count_entries(w, 0), 3);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+}
+
+static void test_recover__damage_is_found_again_without_index(void **state)
+{
+    struct workload *w = *state;
+
+    crash(w);
+    flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 2));
+    (void)expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    crash(w);
+    remove_file(w, INDEX);
+    assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 2);
+    assert_true(is_damaged(w, 0));
+    assert_int_equal(count_entries(w, 0), 2);
+    assert_int_equal(count_entries(w, 1), 4);
+}
+
+static void test_recover__damaged_header_names_session_by_commit(void **state)
+{
+    struct workload *w = *state;
+    struct place lost = find(w, FIRST, WAL__FRAME_ENTRY, 3); /* session 1 */
+
+    crash(w);
+    sim_file_flip_bit(w->disk, FIRST, lost.offset + 21, 0);
+    (void)expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_false(is_damaged(w, 0));
+    assert_true(is_damaged(w, 1));
+    assert_int_equal(count_entries(w, 0), 3);
+}
+
+static void test_recover__zeroed_groups_below_the_watermark(void **state)
+{
+    struct workload *w = *state;
+    struct place from = find(w, FIRST, WAL__FRAME_ENTRY, 1);
+    struct place to = find(w, FIRST, WAL__FRAME_ENTRY, 4);
+    size_t size = (size_t)(to.offset - from.offset);
+    uint8_t *zeros = calloc(1, size);
+    struct wal_store_info info;
+
+    crash(w);
+    overwrite(w, FIRST, from.offset, zeros, size);
+    free(zeros);
+    info = expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(info.tail_offset, from.offset);
+    assert_int_equal(info.tail_size, size);
+    assert_int_equal(info.tail_sequence, from.frame.sequence);
+    assert_true(is_damaged(w, 0)); /* its parent is in the range */
+    assert_true(is_damaged(w, 1));
+}
+
+static void test_recover__lost_session_record_keeps_the_entries(void **state)
+{
+    struct workload *w = *state;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_session *handle = NULL;
+
+    crash(w);
+    flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_SESSION, 1));
+    (void)expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(count_entries(w, 0), 3);
+    assert_int_equal(wal_session_open(w->actors[0].store,
+                                      ledger_slice("lost-2"), &handle, &error),
+                     WAL_OK);
+    assert_int_equal(wal_session_get_info(handle, &info, &error), WAL_OK);
+    assert_int_equal(info.entries, 3);
+    assert_int_equal(info.flags, WAL_SESSION_DAMAGED);
+    assert_int_equal(info.metadata.size, 0);
+    wal_session_close(handle);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+}
+
+static void test_recover__damage_before_a_seal(void **state)
+{
+    struct workload *w = *state;
+    struct place last;
+
+    /* The last group is promised; only SEAL says so. */
+    die_at_open(w, 0);
+    last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
+    flip_frame(w, FIRST, last);
+    sim_file_flip_bit(w->disk, FIRST, MIB - 40, 1); /* the trailer */
+    assert_int_equal(expect_tail(w, WAL_TAIL_DAMAGED).tail_offset, last.offset);
+    assert_true(is_damaged(w, 1));
+    assert_false(is_damaged(w, 0));
+}
+
+static void test_recover__damaged_trailer_alone_is_no_loss(void **state)
+{
+    struct workload *w = *state;
+
+    die_at_open(w, 0);
+    sim_file_flip_bit(w->disk, FIRST, MIB - 40, 1);
+    (void)expect_tail(w, WAL_TAIL_CLEAN);
+    expect_all(w);
+}
+
+static void test_recover__damaged_trailer_of_an_ended_segment(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    crash(w);
+    sim_file_flip_bit(w->disk, FIRST, MIB - 40, 1);
+    (void)expect_tail(w, WAL_TAIL_CLEAN);
+    expect_all(w);
+}
+
+/* --- row 6 -------------------------------------------------------------- */
+
+static void test_recover__chain_mismatch_is_damage(void **state)
+{
+    struct workload *w = *state;
+    struct place place = find(w, FIRST, WAL__FRAME_COMMIT, 4);
+    struct wal__commit_record commit;
+    struct frames frames;
+    uint32_t session = 1;
+    uint8_t bytes[256] = {0};
+
+    crash(w);
+    read_frames(w, FIRST, &frames);
+    assert_int_equal(
+        wal__commit_record_decode(
+            (struct wal__span){frames.bytes + place.offset + WAL__FRAME_SIZE,
+                               place.frame.stored_size},
+            &commit),
+        WAL__FMT_OK);
+    commit.chain ^= 1;
+    session = wal__commit_record_session(&commit, 0);
+    wal__commit_record_encode(&commit, &session, bytes + WAL__FRAME_SIZE);
+    place.frame.data_crc =
+        wal__crc32(0, bytes + WAL__FRAME_SIZE, place.frame.stored_size);
+    wal__frame_encode(&place.frame, frames.salt, place.offset, bytes);
+    overwrite(w, FIRST, place.offset, bytes,
+              wal__frame_total_size(place.frame.stored_size));
+    free(frames.bytes);
+    (void)expect_tail(w, WAL_TAIL_DAMAGED);
+    assert_int_equal(count_entries(w, 0), 3);
+    assert_int_equal(count_entries(w, 1), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_recover__read_error_is_no_tear),
+        TEST(test_recover__spare_of_zeros_is_ignored),
+        TEST(test_recover__rest_of_a_spare_is_ignored),
+        TEST(test_recover__one_header_is_enough),
+        TEST(test_recover__both_headers_bad_refuses),
+        TEST(test_recover__no_header_but_frames_refuses),
+        TEST(test_recover__segment_that_is_missing_refuses),
+        TEST(test_recover__segment_that_was_cut_refuses),
+        TEST(test_recover__torn_open_leaves_the_sealed_predecessor),
+        TEST(test_recover__open_without_its_commit_is_a_tear),
+        TEST(test_recover__torn_open_leaves_the_torn_predecessor),
+        TEST(test_recover__damaged_open_keeps_what_follows),
+        TEST(test_recover__damaged_open_after_a_clean_close),
+        TEST(test_recover__damage_below_the_watermark_is_named),
+        TEST(test_recover__damaged_session_refuses_until_accepted),
+        TEST(test_recover__damage_is_found_again_without_index),
+        TEST(test_recover__damaged_header_names_session_by_commit),
+        TEST(test_recover__zeroed_groups_below_the_watermark),
+        TEST(test_recover__lost_session_record_keeps_the_entries),
+        TEST(test_recover__damage_before_a_seal),
+        TEST(test_recover__damaged_trailer_alone_is_no_loss),
+        TEST(test_recover__damaged_trailer_of_an_ended_segment),
+        TEST(test_recover__chain_mismatch_is_damage),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/*
+ * test_rotate.c - going on in a new segment while names are lost and processes
+ * die (SPEC.md 3.5, 4.2): a spare that was found gets a name that is durable,
+ * and what is in the new segment outlasts whoever published it.
+ */
+#include "engine/store/session.h"
+#include "tests/sim/workload/recover_fixture.h"
+
+static const struct sim_power_loss nothing_lands = {.landing =
+                                                        SIM_PERSIST_NONE};
+
+static void add_fault(struct workload *w, uint32_t actor, enum sim_call call,
+                      const char *path, enum sim_effect effect, uint64_t skip)
+{
+    sim_process_add_fault(w->actors[actor].process,
+                          &(struct sim_fault){.call = call,
+                                              .path = path,
+                                              .after = skip,
+                                              .sys_errno = EIO,
+                                              .effect = effect});
+}
+
+/* Appends so much that the log goes on in a new segment. */
+static void rotate_to_death(struct workload *w, uint32_t actor)
+{
+    w->died = false;
+    if (setjmp(w->death) == 0) {
+        (void)workload_append(w, actor, 0, WAL_DURABLE, 2 * MIB);
+    }
+    workload_kill(w, actor);
+    workload_free_call(w);
+}
+
+/* A process names a spare and dies; the next one cannot make the name durable,
+ * and the name is lost in memory: that a later sync of the directory succeeds
+ * says nothing of it. */
+static void test_rotate__spare_whose_name_was_lost(void **state)
+{
+    struct workload *w = *state;
+
+    add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg", SIM_KILL_AFTER, 0);
+    rotate_to_death(w, 0);
+    assert_true(w->died);
+    w->died = false;
+    (void)workload_start(w, 0);
+    add_fault(w, 0, SIM_SYNC_DIRECTORY, "/store/log", SIM_FAIL, 0);
+    assert_int_equal(open_with(w, 0), WAL_EIO);
+    sim_process_clear_faults(w->actors[0].process);
+    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    workload_crash(w, &nothing_lands, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
+/* The same, and the sync fails when the spare is taken. */
+static void test_rotate__spare_whose_name_cannot_be_synced(void **state)
+{
+    struct workload *w = *state;
+
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg", SIM_KILL_AFTER, 0);
+    rotate_to_death(w, 0);
+    assert_true(w->died);
+    w->died = false;
+    add_fault(w, 1, SIM_SYNC_DIRECTORY, "/store/log", SIM_FAIL, 0);
+    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 2 * MIB), WAL_EIO);
+    assert_int_equal(workload_append(w, 1, 1, WAL_DURABLE, 2 * MIB), WAL_OK);
+    workload_crash(w, &nothing_lands, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
+/* Killed at every call that gives a spare its name anew. */
+static void test_rotate__killed_while_naming(void **state)
+{
+    (void)state;
+    for (uint64_t skip = 0; skip < 2; skip++) {
+        for (int after = 0; after < 2; after++) {
+            void *made = NULL;
+            struct workload *w;
+
+            assert_int_equal(set_up(&made), 0);
+            w = made;
+            ledger_set_context("rename %llu, %s", (unsigned long long)skip,
+                               after != 0 ? "after" : "before");
+            add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg",
+                      SIM_KILL_AFTER, 0);
+            rotate_to_death(w, 0);
+            assert_true(w->died);
+            w->died = false;
+            assert_int_equal(workload_open(w, 0), WAL_OK);
+            add_fault(w, 0, SIM_RENAME, "0000000000000002.seg",
+                      after != 0 ? SIM_KILL_AFTER : SIM_KILL_BEFORE, skip);
+            rotate_to_death(w, 0);
+            assert_true(w->died);
+            w->died = false;
+            assert_int_equal(workload_open(w, 0), WAL_OK);
+            assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB),
+                             WAL_OK);
+            workload_crash(w, &nothing_lands, 0);
+            (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+            tear_down(&made);
+        }
+    }
+}
+
+/* Somebody follows, so that whoever publishes wakes it: there it dies, between
+ * the written end and the durable one. */
+static void die_publishing(struct workload *w)
+{
+    struct wal__control *control = &w->actors[0].store->core.control;
+    const uint32_t *word;
+
+    assert_int_equal(workload_open(w, 1), WAL_OK);
+    (void)wal__control_prepare_wait(control, 0, WAL__LOG_EVENT_WRITTEN, &word);
+    add_fault(w, 1, SIM_WAKE, NULL, SIM_KILL_BEFORE, 0);
+    rotate_to_death(w, 1);
+    assert_true(w->died);
+    w->died = false;
+}
+
+/* Who published the new segment dies before the durable end follows: what
+ * others then write there outlasts a sync that fails. */
+static void test_rotate__killed_before_the_durable_end(void **state)
+{
+    struct workload *w = *state;
+    const struct wal__control_log *shared = w->actors[0].store->core.log.shared;
+
+    die_publishing(w);
+    assert_int_equal(wal__position_segment(atomic_load(&shared->written)), 2);
+    assert_int_equal(wal__position_segment(atomic_load(&shared->durable)), 1);
+    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_int_equal(workload_append(w, 0, 1, WAL_WRITTEN, 300), WAL_OK);
+    add_fault(w, 0, SIM_SYNC, ".seg", SIM_FAIL, 0);
+    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_EPOISONED);
+    w->actors[0].poisoned = false;
+    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_true(workload_check(w, 0));
+    workload_crash(w, &nothing_lands, 0);
+    (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_rotate__spare_whose_name_was_lost),
+        TEST(test_rotate__spare_whose_name_cannot_be_synced),
+        cmocka_unit_test(test_rotate__killed_while_naming),
+        TEST(test_rotate__killed_before_the_durable_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

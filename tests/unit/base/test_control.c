@@ -1,0 +1,435 @@
+/*
+ * test_control.c - tests of the lock bytes and the shared page, on the real
+ * system: handles of one process lock each other out as processes do.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "engine/process/control.h"
+#include "format/bytes/assert.h"
+
+enum {
+    LEASE = WAL__LOCK_APPEND,
+    TIMEOUT_MS = 20
+};
+
+/* Two members of a store in the current directory. */
+struct members {
+    struct wal__env env;
+    struct wal__control first;
+    struct wal__control second;
+    struct wal_error error;
+};
+
+static struct members *begin(void)
+{
+    struct members *members = calloc(1, sizeof(*members));
+
+    assert_non_null(members);
+    members->env.root[0] = '.';
+    members->env.heap = &wal__heap_libc;
+    members->env.io = &wal__io_posix;
+    members->env.lock_timeout_ms = TIMEOUT_MS;
+    members->error = KIT_ERROR;
+    assert_int_equal(wal__control_open(&members->first, &members->env, NULL),
+                     WAL_OK);
+    return members;
+}
+
+static void join(struct members *members)
+{
+    assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_int_equal(wal__control_finish_open(&members->second, NULL), WAL_OK);
+}
+
+static void test_control__first_is_alone_and_recovers(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+
+    assert_true(members->first.is_first_opener);
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ELOCKED);
+    assert_error(&members->error, WAL_ELOCKED, "recovering");
+    join(members);
+    assert_false(members->first.is_first_opener);
+    assert_false(members->second.is_first_opener);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    assert_int_equal(wal__control_open(&members->first, &members->env, NULL),
+                     WAL_OK);
+    assert_true(members->first.is_first_opener);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+static void test_control__page_is_one(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+
+    join(members);
+    atomic_store(&members->first.page->logs[0].written, 4711);
+    assert_int_equal(atomic_load(&members->second.page->logs[0].written), 4711);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+static void test_control__lock_names_its_holder(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+
+    join(members);
+    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(
+        wal__control_lock(&members->second, LEASE, 0, &members->error),
+        WAL_ELOCKED);
+    assert_int_equal(members->error.holder, getpid());
+    assert_int_equal(members->error.offset, LEASE);
+    wal__control_unlock(&members->first, LEASE, 0);
+    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+                     WAL_OK);
+    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+/* --- waiting for a lock ------------------------------------------------- */
+
+static struct wal__io freeing_io;
+static struct members *freeing;
+static int waits;
+
+/* The lock is had by another, who frees it before this one can sleep. */
+static enum wal_status freeing_lock(void *ctx, struct wal__file *file,
+                                    uint64_t byte, enum wal__io_lock kind,
+                                    int *sys_errno)
+{
+    enum wal_status status =
+        wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
+
+    if (status == WAL_ELOCKED) {
+        wal__control_unlock(&freeing->first, LEASE, 0);
+    }
+    return status;
+}
+
+static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected,
+                         uint64_t timeout_ns)
+{
+    waits++;
+    wal__io_posix.futex_wait(ctx, word, expected, timeout_ns);
+}
+
+static void
+test_control__lock_freed_before_sleeping_is_had_at_once(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    struct wal__env env;
+
+    join(members);
+    freeing = members;
+    freeing_io = wal__io_posix;
+    freeing_io.lock = freeing_lock;
+    freeing_io.futex_wait = counted_wait;
+    env = members->env;
+    env.io = &freeing_io;
+    members->second.env = &env;
+    waits = 0;
+    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(waits, 0);
+    wal__control_unlock(&members->second, LEASE, 0);
+    members->second.env = &members->env;
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+/* Who waits for a position need not have the lock once that is durable. */
+static void test_control__position_that_is_reached_needs_no_lock(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    const uint64_t turn = WAL__LOCK_SYNC;
+
+    join(members);
+    assert_int_equal(wal__control_lock(&members->first, turn, 0, NULL), WAL_OK);
+    assert_int_equal(
+        wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
+        WAL_ELOCKED);
+    atomic_store(&members->first.page->logs[0].durable, 10);
+    assert_int_equal(
+        wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
+        WAL_END);
+    assert_int_equal(
+        wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL),
+        WAL_ELOCKED);
+    wal__control_unlock(&members->first, turn, 0);
+    assert_int_equal(
+        wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL),
+        WAL_OK);
+    wal__control_unlock(&members->second, turn, 0);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+/* Who closes lets go of everything. */
+static void test_control__closing_frees_the_locks(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+
+    join(members);
+    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+                     WAL_OK);
+    wal__control_close(&members->first);
+    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+                     WAL_OK);
+    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_close(&members->second);
+    free(members);
+}
+
+static void test_control__last_one_knows(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+
+    join(members);
+    assert_false(wal__control_try_exclusive(&members->first));
+    wal__control_close(&members->second);
+    assert_true(wal__control_try_exclusive(&members->first));
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ELOCKED);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+static void *let_go(void *arg)
+{
+    struct members *members = arg;
+    struct timespec pause = {0, 30000000};
+
+    (void)nanosleep(&pause, NULL);
+    wal__control_unlock(&members->first, LEASE, 0);
+    return NULL;
+}
+
+static void test_control__waiter_gets_the_lock(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    pthread_t thread;
+
+    members->env.lock_timeout_ms = 60000;
+    join(members);
+    assert_int_equal(wal__control_lock(&members->first, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(pthread_create(&thread, NULL, let_go, members), 0);
+    assert_int_equal(wal__control_lock(&members->second, LEASE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    wal__control_unlock(&members->second, LEASE, 0);
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+static void test_control__reader_watches_or_is_alone(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+
+    assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
+    members->env.read_only = true;
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_false(members->second.is_first_opener);
+    atomic_store(&members->first.page->logs[0].written, 4711);
+    assert_int_equal(atomic_load(&members->second.page->logs[0].written), 4711);
+    assert_false(wal__control_try_exclusive(&members->first));
+    assert_int_equal(wal__control_finish_open(&members->second, NULL), WAL_OK);
+    assert_true(wal__control_try_exclusive(&members->first));
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_true(members->second.is_first_opener);
+    assert_ptr_equal(members->second.page, &members->second.private_page);
+    assert_true(wal__control_is_same_process(&members->second));
+    wal__control_close(&members->second);
+    free(members);
+}
+
+/* Who was alone is gone, or fails, while others are about to join: what is in
+ * the page then was recovered by nobody. */
+static void
+test_control__page_that_was_not_recovered_is_not_joined(void **state)
+{
+    (void)state;
+    struct members *members = begin();
+    const struct wal__io *io = members->env.io;
+    int err = 0;
+
+    assert_int_equal(io->lock(io->ctx, members->first.file,
+                              WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_SHARED, &err),
+                     WAL_OK);
+    /* It keeps the door: nobody comes in. */
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ELOCKED);
+    assert_int_equal(io->lock(io->ctx, members->first.file, WAL__LOCK_OPEN,
+                              WAL__IO_LOCK_NONE, &err),
+                     WAL_OK);
+    assert_int_equal(
+        wal__control_open(&members->second, &members->env, &members->error),
+        WAL_ECORRUPT);
+    members->env.read_only = true;
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_true(members->second.is_first_opener);
+    assert_ptr_equal(members->second.page, &members->second.private_page);
+    wal__control_close(&members->second);
+    members->env.read_only = false;
+    wal__control_close(&members->first);
+    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
+                     WAL_OK);
+    assert_true(members->second.is_first_opener);
+    wal__control_close(&members->second);
+    free(members);
+}
+
+/* --- a page that was left ----------------------------------------------- */
+
+/* What a page is changed to, as it is found by the next to open. */
+enum found {
+    FOUND_AS_LEFT,
+    FOUND_OF_ANOTHER_BOOT,
+    FOUND_OF_ANOTHER_DEVICE,
+    FOUND_OF_ANOTHER_FILE,
+    FOUND_WITHOUT_MAGIC,
+    FOUND_OF_ANOTHER_VERSION,
+    FOUND_KINDS
+};
+
+static void change_page(struct wal__control_page *page, enum found found)
+{
+    page->boot_id[0] ^= found == FOUND_OF_ANOTHER_BOOT;
+    page->device += found == FOUND_OF_ANOTHER_DEVICE;
+    page->inode += found == FOUND_OF_ANOTHER_FILE;
+    page->version += found == FOUND_OF_ANOTHER_VERSION;
+    if (found == FOUND_WITHOUT_MAGIC) {
+        atomic_store(&page->magic, 0);
+    }
+}
+
+/* A page full of what a writer says while it is at work, and it dies. */
+static void leave_page(struct members *members, enum found found)
+{
+    struct wal__control_page *page = members->first.page;
+    struct wal__control_log *stream = &page->logs[0];
+
+    assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
+    atomic_store(&stream->poison, 0); /* it has recovered */
+    atomic_store(&stream->written, 5000);
+    atomic_store(&stream->durable, 4000);
+    atomic_store(&stream->indexed_tail_id, 3);
+    atomic_store(&stream->closed_segment_id, 3);
+    atomic_store(&stream->append_holder, 4711);
+    atomic_store(&stream->sync_holder, 4711);
+    atomic_store(&stream->wait_words[WAL__WAIT_APPEND].waiters, 7);
+    atomic_store(&page->claims[0].start, 4711);
+    change_page(page, found);
+    wal__control_close(&members->first);
+}
+
+/* Nothing of it is believed but, of this boot and file, what is durable. */
+static void test_control__page_that_was_left_is_not_believed(void **state)
+{
+    (void)state;
+
+    for (enum found found = 0; found < FOUND_KINDS; found++) {
+        struct members *members = begin();
+        struct wal__control_log *stream;
+        bool doubt = found > FOUND_OF_ANOTHER_BOOT;
+
+        leave_page(members, found);
+        assert_int_equal(
+            wal__control_open(&members->first, &members->env, NULL), WAL_OK);
+        stream = &members->first.page->logs[0];
+        assert_true(members->first.is_first_opener);
+        assert_int_equal(members->first.lock_file_replaced, doubt);
+        assert_int_equal(atomic_load(&stream->written), 0);
+        assert_int_equal(atomic_load(&stream->durable),
+                         found == FOUND_AS_LEFT ? 4000 : 0);
+        assert_int_equal(atomic_load(&stream->indexed_tail_id), 0);
+        assert_int_equal(atomic_load(&stream->closed_segment_id), 0);
+        assert_int_equal(atomic_load(&stream->is_recovered), 0);
+        assert_int_equal(atomic_load(&stream->append_holder), 0);
+        assert_int_equal(atomic_load(&stream->sync_holder), 0);
+        assert_int_equal(atomic_load(&stream->poison), doubt);
+        assert_int_equal(
+            atomic_load(&stream->wait_words[WAL__WAIT_APPEND].waiters), 0);
+        assert_int_equal(atomic_load(&members->first.page->claims[0].start), 0);
+        wal__control_close(&members->first);
+        assert_int_equal(unlink("LOCK"), 0);
+        free(members);
+    }
+}
+
+/* Who holds the member lock does not make it one to join. */
+static void test_control__page_of_another_is_not_joined(void **state)
+{
+    (void)state;
+
+    for (enum found found = 1; found < FOUND_KINDS; found++) {
+        struct members *members = begin();
+
+        assert_int_equal(wal__control_finish_open(&members->first, NULL),
+                         WAL_OK);
+        change_page(members->first.page, found);
+        assert_int_equal(
+            wal__control_open(&members->second, &members->env, &members->error),
+            WAL_ECORRUPT);
+        assert_error(&members->error, WAL_ECORRUPT,
+                     "not of this boot and file");
+        wal__control_close(&members->first);
+        assert_int_equal(unlink("LOCK"), 0);
+        free(members);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_control__first_is_alone_and_recovers),
+        KIT_TEST(test_control__page_is_one),
+        KIT_TEST(test_control__lock_names_its_holder),
+        KIT_TEST(test_control__lock_freed_before_sleeping_is_had_at_once),
+        KIT_TEST(test_control__position_that_is_reached_needs_no_lock),
+        KIT_TEST(test_control__closing_frees_the_locks),
+        KIT_TEST(test_control__last_one_knows),
+        KIT_TEST(test_control__waiter_gets_the_lock),
+        KIT_TEST(test_control__reader_watches_or_is_alone),
+        KIT_TEST(test_control__page_that_was_not_recovered_is_not_joined),
+        KIT_TEST(test_control__page_that_was_left_is_not_believed),
+        KIT_TEST(test_control__page_of_another_is_not_joined),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/*
+ * test_heapsort.c - tests of engine/index/order. AGENTWAL_SEED sets the seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/heapsort.h"
+
+enum {
+    COUNT_MAX = 300
+};
+
+static uint64_t random_state;
+
+/* splitmix64 */
+static uint64_t random_u64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int set_up(void **state)
+{
+    const char *text = getenv("AGENTWAL_SEED");
+
+    (void)state;
+    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
+    printf("seed %llu\n", (unsigned long long)random_state);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct wal__heapsort_item *x = a;
+    const struct wal__heapsort_item *y = b;
+
+    if (x->key != y->key) {
+        return x->key < y->key ? -1 : 1;
+    }
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Keys from a range that is small, so that many are equal, or whole. */
+static void make_items(struct wal__heapsort_item *items, uint32_t count)
+{
+    uint64_t range = random_u64() % 2 == 0 ? 1 + random_u64() % 20 : UINT64_MAX;
+
+    for (uint32_t i = 0; i < count; i++) {
+        items[i].key = random_u64() % range;
+        items[i].value = (uint32_t)random_u64() % 8;
+    }
+}
+
+static void test_order__sort_is_that_of_the_c_library(void **state)
+{
+    struct wal__heapsort_item items[COUNT_MAX];
+    struct wal__heapsort_item wanted[COUNT_MAX];
+
+    (void)state;
+    for (uint32_t count = 0; count < COUNT_MAX; count++) {
+        make_items(items, count);
+        memcpy(wanted, items, sizeof(items));
+        qsort(wanted, count, sizeof(*wanted), compare);
+        wal__heapsort_sort(items, count);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(compare(&items[i], &wanted[i]), 0);
+        }
+    }
+}
+
+static void test_order__heap_gives_the_greatest_first(void **state)
+{
+    struct wal__heapsort_item items[COUNT_MAX];
+    struct wal__heapsort_item wanted[COUNT_MAX];
+
+    (void)state;
+    for (uint32_t count = 0; count < COUNT_MAX; count++) {
+        uint32_t left = count;
+
+        make_items(items, count);
+        memcpy(wanted, items, sizeof(items));
+        qsort(wanted, count, sizeof(*wanted), compare);
+        wal__heapsort_make_heap(items, count);
+        while (left > 0) {
+            struct wal__heapsort_item top = wal__heapsort_pop(items, &left);
+
+            assert_int_equal(compare(&top, &wanted[left]), 0);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order__sort_is_that_of_the_c_library),
+        cmocka_unit_test(test_order__heap_gives_the_greatest_first),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,515 @@
+/*
+ * test_io_posix.c - tests of engine/io/io_posix and host on the real system:
+ * what every table does (io_cases.h), and what this one does besides.
+ * Every test runs in an empty directory of its own, which is the current one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/io_cases.h"
+
+static const struct wal__io *const io = &wal__io_posix;
+
+/* Takes the place of the C library's: file systems without it exist, but not
+ * wherever the tests run. */
+static int fallocate_errno;
+
+int fallocate(int fd, int mode, off_t offset, off_t len)
+{
+    if (fallocate_errno != 0) {
+        errno = fallocate_errno;
+        return -1;
+    }
+    return (int)syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+/* ------------------------------------------------------------ set-up --- */
+
+struct place {
+    char path[PATH_MAX];
+    int back; /* the directory before */
+};
+
+static int enter(void **state)
+{
+    static struct place place;
+    const char *base = getenv("TMPDIR");
+
+    (void)snprintf(place.path, sizeof(place.path), "%s/agentwal-io.XXXXXX",
+                   base == NULL ? "/tmp" : base);
+    place.back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (place.back < 0 || mkdtemp(place.path) == NULL ||
+        chdir(place.path) != 0) {
+        return -1;
+    }
+    fallocate_errno = 0;
+    io_case_set_io(io);
+    *state = &place;
+    return 0;
+}
+
+/* Tests leave files and empty directories behind, one level deep. */
+static enum wal_status forget(void *arg, const char *name)
+{
+    (void)arg;
+    return remove(name) == 0 ? WAL_OK : WAL_EIO;
+}
+
+static int leave(void **state)
+{
+    struct place *place = *state;
+    int sys_errno = 0;
+    int result = io->list(NULL, ".", forget, NULL, &sys_errno);
+
+    if (fchdir(place->back) != 0 || rmdir(place->path) != 0) {
+        result = -1;
+    }
+    (void)close(place->back);
+    return result;
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static void test_io_posix__what_is_made_is_private(void **state)
+{
+    (void)state;
+    mode_t old = umask(0);
+    int sys_errno = 0;
+    struct stat st;
+
+    io->close(NULL, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
+    assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
+    (void)umask(old);
+    assert_int_equal(stat("a", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(stat("d", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+}
+
+static void test_io_posix__descriptors_are_closed_on_exec(void **state)
+{
+    (void)state;
+    int before = open(".", O_RDONLY | O_CLOEXEC);
+    struct wal__file *file;
+
+    /* The lowest free number is the next one given out. */
+    assert_int_equal(close(before), 0);
+    file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    assert_true((fcntl(before, F_GETFD) & FD_CLOEXEC) != 0);
+    io->close(NULL, file);
+    assert_int_equal(fcntl(before, F_GETFD), -1);
+}
+
+static void test_io_posix__only_regular_files_open(void **state)
+{
+    (void)state;
+    int sys_errno = 0;
+    int before = open(".", O_RDONLY | O_CLOEXEC);
+    int after;
+
+    assert_int_equal(close(before), 0);
+    assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
+    assert_int_equal(mkfifo("f", 0600), 0);
+    io_case_open_fails("d", 0, WAL_EIO, EISDIR);
+    io_case_open_fails("d", WAL__IO_WRITE, WAL_EIO, EISDIR);
+    io_case_open_fails("f", 0, WAL_EIO, EINVAL);
+    io_case_open_fails("f", WAL__IO_WRITE, WAL_EIO, EINVAL);
+
+    /* No descriptor is left open. */
+    after = open(".", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(after, before);
+    assert_int_equal(close(after), 0);
+}
+
+static void test_io_posix__allocate_writes_where_it_must(void **state)
+{
+    (void)state;
+    struct wal__file *file;
+    int sys_errno = 0;
+
+    fallocate_errno = EOPNOTSUPP;
+    io_case_check_allocate("a");
+    fallocate_errno = ENOSYS;
+    io_case_check_allocate("b");
+
+    /* Other failures are failures. */
+    fallocate_errno = ENOSPC;
+    file = io_case_open("c", WAL__IO_WRITE | WAL__IO_CREATE);
+    assert_int_equal(io->allocate(NULL, file, 4096, &sys_errno), WAL_ENOSPACE);
+    assert_int_equal(sys_errno, ENOSPC);
+    assert_int_equal(io_case_stat(file).size, 0);
+    io->close(NULL, file);
+}
+
+/* ------------------------------------------------------------- locks --- */
+
+static void test_io_posix__a_killed_process_frees_its_locks(void **state)
+{
+    (void)state;
+    struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    int ready[2];
+    int how;
+    char byte;
+    pid_t child;
+
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal__file *own;
+        int sys_errno;
+
+        if (io->open(NULL, "a", WAL__IO_WRITE, &own, &sys_errno) == WAL_OK &&
+            io->lock(NULL, own, 0, WAL__IO_LOCK_EXCLUSIVE, &sys_errno) ==
+                WAL_OK &&
+            write(ready[1], "1", 1) == 1) {
+            (void)pause();
+        }
+        _exit(1);
+    }
+    (void)close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    assert_int_equal(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE),
+                     WAL_ELOCKED);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    io->close(NULL, file);
+}
+
+/* ------------------------------------------------------------- names --- */
+
+static void test_io_posix__file_systems_are_told_apart(void **state)
+{
+    (void)state;
+    bool network = true;
+    char name[32] = "untouched";
+    int sys_errno = 0;
+
+    assert_int_equal(io->is_network(NULL, "x", &network, name, &sys_errno),
+                     WAL_ENOTFOUND);
+    assert_true(network);
+    assert_string_equal(name, "untouched");
+
+    /* One that is not listed: local, named by its number. */
+    assert_int_equal(io->is_network(NULL, "/proc", &network, name, &sys_errno),
+                     WAL_OK);
+    assert_false(network);
+    assert_string_equal(name, "0x00009fa0");
+    assert_int_equal(
+        io->is_network(NULL, "/dev/shm", &network, name, &sys_errno), WAL_OK);
+    assert_false(network);
+    assert_string_equal(name, "tmpfs");
+}
+
+/* -------------------------------------------- clocks, identity, chance --- */
+
+static void test_io_posix__boot_id_is_the_systems(void **state)
+{
+    (void)state;
+    uint8_t id[16];
+    char text[64] = "";
+    char wanted[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    assert_non_null(file);
+    assert_non_null(fgets(wanted, sizeof(wanted), file));
+    (void)fclose(file);
+    io->boot_id(NULL, id);
+    for (size_t i = 0, at = 0; i < sizeof(id); i++) {
+        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x", dash,
+                               id[i]);
+    }
+    wanted[strcspn(wanted, "\n")] = '\0';
+    assert_string_equal(text, wanted);
+}
+
+static void test_io_posix__a_process_has_one_start(void **state)
+{
+    (void)state;
+    uint32_t self = io->process_id(NULL);
+    uint64_t start = io->process_start_time(NULL, self);
+
+    assert_int_equal(self, getpid());
+    assert_true(start != 0 && start != UINT64_MAX);
+    assert_int_equal(usleep(30000), 0);
+    assert_true(io->process_start_time(NULL, self) == start);
+    assert_true(io->process_start_time(NULL, 0) == 0);
+    assert_true(io->process_start_time(NULL, UINT32_MAX) == 0);
+    assert_true(io->process_start_time(NULL, INT32_MAX) == 0);
+}
+
+/* Neither fork() nor what it calls in the child has a part in this. */
+static pid_t make_child(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static void test_io_posix__a_child_has_an_id_of_its_own(void **state)
+{
+    (void)state;
+    uint32_t self = io->process_id(NULL);
+    pid_t child;
+    int how;
+
+    assert_int_equal(self, getpid());
+    child = make_child();
+    assert_true(child >= 0);
+    if (child == 0) {
+        uint32_t id = io->process_id(NULL);
+
+        _exit(id == (uint32_t)syscall(SYS_getpid) && id != self &&
+                      id == io->process_id(NULL)
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_int_equal(io->process_id(NULL), self);
+}
+
+static void test_io_posix__a_zombie_and_a_dead_process_are_none(void **state)
+{
+    (void)state;
+    siginfo_t info;
+    int ready[2];
+    int how;
+    pid_t child;
+
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char byte;
+
+        (void)close(ready[1]);
+        _exit(read(ready[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    (void)close(ready[0]);
+    assert_true(io->process_start_time(NULL, (uint32_t)child) >=
+                io->process_start_time(NULL, io->process_id(NULL)));
+    (void)close(ready[1]);
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_true(io->process_start_time(NULL, (uint32_t)child) == 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(io->process_start_time(NULL, (uint32_t)child) == 0);
+}
+
+static void test_io_posix__a_stopped_process_is_told(void **state)
+{
+    (void)state;
+    uint32_t self = io->process_id(NULL);
+    pid_t child = fork();
+    int how;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)raise(SIGSTOP);
+        (void)pause();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &how, WUNTRACED), child);
+    assert_true(WIFSTOPPED(how));
+    assert_true(io->process_is_stopped(NULL, (uint32_t)child));
+    assert_false(io->process_is_stopped(NULL, self));
+    assert_false(io->process_is_stopped(NULL, 0));
+    assert_false(io->process_is_stopped(NULL, UINT32_MAX));
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(waitpid(child, &how, WCONTINUED), child);
+    assert_false(io->process_is_stopped(NULL, (uint32_t)child));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_false(io->process_is_stopped(NULL, (uint32_t)child));
+}
+
+/* Waits for the first thread to end, and lives on. */
+static void *outlive(void *arg)
+{
+    char byte;
+
+    (void)read(*(int *)arg, &byte, 1);
+    _exit(0);
+}
+
+static void test_io_posix__a_process_lives_as_long_as_a_thread(void **state)
+{
+    (void)state;
+    int ready[2];
+    int how;
+    pid_t child;
+    char path[64];
+    char text[512];
+    char status = 0;
+
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static int end;
+        pthread_t thread;
+
+        (void)close(ready[1]);
+        end = ready[0];
+        if (pthread_create(&thread, NULL, outlive, &end) != 0) {
+            _exit(1);
+        }
+        /* Only the thread ends: pthread_exit would run clean-up code. */
+        (void)syscall(SYS_exit, 0);
+    }
+    (void)close(ready[0]);
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)child);
+    while (status != 'Z') {
+        FILE *file = fopen(path, "re");
+
+        assert_non_null(file);
+        assert_non_null(fgets(text, sizeof(text), file));
+        (void)fclose(file);
+        status = strrchr(text, ')')[2];
+        (void)usleep(1000);
+    }
+    assert_true(io->process_start_time(NULL, (uint32_t)child) != 0);
+    (void)close(ready[1]);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+static void
+test_io_posix__no_descriptor_left_is_not_a_dead_process(void **state)
+{
+    (void)state;
+    struct rlimit old;
+    struct rlimit none;
+    uint64_t self;
+    uint64_t dead;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    self = io->process_start_time(NULL, io->process_id(NULL));
+    dead = io->process_start_time(NULL, INT32_MAX);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_true(self == UINT64_MAX);
+    assert_true(dead == 0);
+}
+
+/* ------------------------------------------------------------ waiting --- */
+
+static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
+{
+    (void)state;
+    struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
+    void *ours = NULL;
+    void *theirs = NULL;
+    int sys_errno = 0;
+    int how = 0;
+    pid_t child;
+    uint64_t before;
+
+    assert_int_equal(io->allocate(NULL, file, 4096, &sys_errno), WAL_OK);
+    assert_int_equal(io->map(NULL, file, 4096, true, &ours, &sys_errno),
+                     WAL_OK);
+    assert_int_equal(io->map(NULL, file, 4096, false, &theirs, &sys_errno),
+                     WAL_OK);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const uint32_t *word = theirs;
+
+        /* Ends a child that never sees the word change. */
+        (void)alarm(60);
+        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {
+            io->futex_wait(NULL, word, 0, UINT64_C(30000000000));
+        }
+        _exit(0);
+    }
+    (void)usleep(20000);
+    before = io->monotonic_ns(NULL);
+    __atomic_store_n((uint32_t *)ours, 1, __ATOMIC_RELEASE);
+    io->futex_wake(NULL, ours, UINT32_MAX);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    /* A lost wake would take the whole time-out. */
+    assert_true(io->monotonic_ns(NULL) - before < UINT64_C(20000000000));
+    io->unmap(NULL, ours, 4096);
+    io->unmap(NULL, theirs, 4096);
+    io->close(NULL, file);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+
+/* In a child, whose standard streams are closed: what it prints then goes
+ * nowhere, and not into a file. */
+static void test_io_posix__files_leave_the_standard_streams_alone(void **state)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal__file *file = NULL;
+        char byte = 'x';
+        struct wal__io_stat found;
+        int error;
+
+        for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+            (void)close(fd);
+        }
+        if (io->open(io->ctx, "file", WAL__IO_WRITE | WAL__IO_CREATE, &file,
+                     &error) != WAL_OK ||
+            write(STDIN_FILENO, &byte, 1) == 1 ||
+            write(STDOUT_FILENO, &byte, 1) == 1 ||
+            write(STDERR_FILENO, &byte, 1) == 1 ||
+            io->stat(io->ctx, file, &found, &error) != WAL_OK) {
+            _exit(1);
+        }
+        _exit(found.size == 0 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_io_posix__what_is_made_is_private),
+        TEST(test_io_posix__descriptors_are_closed_on_exec),
+        TEST(test_io_posix__only_regular_files_open),
+        TEST(test_io_posix__allocate_writes_where_it_must),
+        TEST(test_io_posix__a_killed_process_frees_its_locks),
+        TEST(test_io_posix__file_systems_are_told_apart),
+        TEST(test_io_posix__boot_id_is_the_systems),
+        TEST(test_io_posix__files_leave_the_standard_streams_alone),
+        TEST(test_io_posix__a_process_has_one_start),
+        TEST(test_io_posix__a_child_has_an_id_of_its_own),
+        TEST(test_io_posix__a_stopped_process_is_told),
+        TEST(test_io_posix__a_zombie_and_a_dead_process_are_none),
+        TEST(test_io_posix__a_process_lives_as_long_as_a_thread),
+        TEST(test_io_posix__no_descriptor_left_is_not_a_dead_process),
+        TEST(test_io_posix__a_wake_crosses_processes_and_maps),
+    };
+
+    return io_cases_run("io_posix, as every table", enter, leave) +
+           cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/*
+ * test_many.c - tests of doing one thing for each of many items
+ * (engine/os/parallel.h).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/os/io.h"
+#include "engine/os/parallel.h"
+
+enum {
+    ITEMS = 1000
+};
+
+/* What was done. */
+struct notes {
+    atomic_int times[ITEMS];
+    atomic_int threads;
+    atomic_uint last;    /* item */
+    atomic_int disorder; /* items that came behind a higher one */
+    uint32_t first_bad;  /* this and all above it fail */
+};
+
+static enum wal_status note(void *ctx, void *state, uint32_t item,
+                            struct wal_error *error)
+{
+    struct notes *notes = ctx;
+    uint32_t *seen = state;
+
+    if (item >= notes->first_bad) {
+        return wal__fail_at(error, WAL_ECHANGED, 0, NULL, item, "bad");
+    }
+    atomic_fetch_add(&notes->times[item], 1);
+    if (atomic_exchange(&notes->last, item) > item) {
+        atomic_fetch_add(&notes->disorder, 1);
+    }
+    *seen += 1;
+    return WAL_OK;
+}
+
+static void end(void *ctx, void *state)
+{
+    struct notes *notes = ctx;
+    uint32_t *seen = state;
+
+    atomic_fetch_add(&notes->threads, 1);
+    *seen = 0;
+}
+
+static struct notes notes;
+
+static enum wal_status do_many(struct wal__io *io, uint32_t count,
+                               uint32_t threads, uint32_t first_bad,
+                               struct wal_error *error)
+{
+    const struct wal__env env = {.io = io};
+    const struct wal__parallel_for many = {.env = &env,
+                                           .ctx = &notes,
+                                           .count = count,
+                                           .grain = 3,
+                                           .threads = threads,
+                                           .body = note,
+                                           .end = end};
+
+    memset(&notes, 0, sizeof(notes));
+    notes.first_bad = first_bad;
+    return wal__parallel_for(&many, error);
+}
+
+static void check_done(uint32_t count)
+{
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        assert_int_equal(atomic_load(&notes.times[i]), i < count);
+    }
+}
+
+static void test_many__each_item_once(void **state)
+{
+    struct wal__io io = wal__io_posix;
+
+    (void)state;
+    for (uint32_t count = 0; count < 20; count++) {
+        assert_int_equal(do_many(&io, count, 8, ITEMS, NULL), WAL_OK);
+        check_done(count);
+        assert_int_equal(atomic_load(&notes.threads),
+                         (count + 2) / 3 < 8 ? (count + 2) / 3 : 8);
+    }
+    assert_int_equal(do_many(&io, ITEMS, 0, ITEMS, NULL), WAL_OK);
+    check_done(ITEMS);
+}
+
+static void test_many__without_threads_in_order(void **state)
+{
+    struct wal__io io = wal__io_posix;
+
+    (void)state;
+    io.threads = false;
+    assert_int_equal(do_many(&io, ITEMS, 8, ITEMS, NULL), WAL_OK);
+    check_done(ITEMS);
+    assert_int_equal(atomic_load(&notes.threads), 1);
+    assert_int_equal(atomic_load(&notes.disorder), 0);
+}
+
+static void test_many__first_failure_is_told(void **state)
+{
+    struct wal__io io = wal__io_posix;
+
+    (void)state;
+    for (uint32_t bad = 0; bad < 100; bad++) {
+        struct wal_error error = {.struct_size = sizeof(error)};
+
+        assert_int_equal(do_many(&io, ITEMS, 8, bad, &error), WAL_ECHANGED);
+        check_done(bad);
+        assert_int_equal(error.status, WAL_ECHANGED);
+        assert_int_equal(error.offset, bad);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many__each_item_once),
+        cmocka_unit_test(test_many__without_threads_in_order),
+        cmocka_unit_test(test_many__first_failure_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

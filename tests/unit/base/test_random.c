@@ -1,0 +1,141 @@
+/*
+ * test_random.c - tests of random bytes kept in store (engine/os/random.h).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/os/random.h"
+#include "format/bytes/assert.h"
+
+enum {
+    THREADS = 4,
+    TAKEN_EACH = 5000
+};
+
+/* Chance that counts, so that what is given twice is seen. */
+static uint64_t next;
+static uint32_t calls;
+
+static void count_up(void *ctx, void *data, size_t size)
+{
+    (void)ctx;
+    calls++;
+    for (size_t at = 0; at < size; at += sizeof(next)) {
+        memcpy((uint8_t *)data + at, &next, sizeof(next));
+        next++;
+    }
+}
+
+static const struct wal__io io = {.random = count_up};
+
+static int enter(void **state)
+{
+    (void)state;
+    next = 0;
+    calls = 0;
+    return 0;
+}
+
+static void test_chance__is_refilled_when_it_runs_out(void **state)
+{
+    (void)state;
+    struct wal__random random;
+    uint64_t number;
+
+    wal__random_init(&random);
+    for (uint32_t i = 0; i < 3 * WAL__RANDOM_POOL_SIZE / sizeof(number); i++) {
+        wal__random_bytes(&random, &io, &number, sizeof(number));
+    }
+    assert_int_equal(calls, 3);
+    wal__random_deinit(&random);
+}
+
+/* A rest that is too small is not given in part. */
+static void test_chance__of_an_odd_size_is_whole(void **state)
+{
+    (void)state;
+    struct wal__random random;
+    uint8_t bytes[WAL__RANDOM_POOL_SIZE];
+
+    wal__random_init(&random);
+    wal__random_bytes(&random, &io, bytes, 10);
+    assert_int_equal(calls, 1);
+    memset(bytes, 0xff, sizeof(bytes));
+    wal__random_bytes(&random, &io, bytes, sizeof(bytes));
+    assert_int_equal(calls, 2);
+    for (uint64_t i = 0; i < sizeof(bytes) / sizeof(i); i++) {
+        uint64_t number = WAL__RANDOM_POOL_SIZE / sizeof(i) + i;
+
+        assert_memory_equal(bytes + i * sizeof(i), &number, sizeof(number));
+    }
+    wal__random_deinit(&random);
+}
+
+static void test_chance__without_a_store_comes_from_io(void **state)
+{
+    (void)state;
+    uint64_t number = UINT64_MAX;
+
+    for (uint64_t i = 0; i < 3; i++) {
+        wal__random_bytes(NULL, &io, &number, sizeof(number));
+        assert_int_equal(number, i);
+    }
+    assert_int_equal(calls, 3);
+}
+
+static struct wal__random shared;
+
+static void *take_many(void *arg)
+{
+    uint64_t *numbers = arg;
+
+    for (int i = 0; i < TAKEN_EACH; i++) {
+        wal__random_bytes(&shared, &io, &numbers[i], sizeof(numbers[i]));
+    }
+    return NULL;
+}
+
+static void test_chance__is_given_once_to_all_threads(void **state)
+{
+    (void)state;
+    static uint64_t numbers[THREADS][TAKEN_EACH];
+    static bool given[THREADS * TAKEN_EACH + WAL__RANDOM_POOL_SIZE];
+    pthread_t threads[THREADS];
+
+    wal__random_init(&shared);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, take_many, numbers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    for (int i = 0; i < THREADS * TAKEN_EACH; i++) {
+        uint64_t number = numbers[i / TAKEN_EACH][i % TAKEN_EACH];
+
+        assert_true(number < sizeof(given) / sizeof(given[0]));
+        assert_false(given[number]);
+        given[number] = true;
+    }
+    wal__random_deinit(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_chance__is_refilled_when_it_runs_out,
+                               enter),
+        cmocka_unit_test_setup(test_chance__of_an_odd_size_is_whole, enter),
+        cmocka_unit_test_setup(test_chance__without_a_store_comes_from_io,
+                               enter),
+        cmocka_unit_test_setup(test_chance__is_given_once_to_all_threads,
+                               enter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,398 @@
+/*
+ * test_copy.c - lines of copies (engine/convert/copy/copy.h), as they are told,
+ * where what tells them is damaged, and where it was made to harm. The code is
+ * compiled into this test.
+ */
+#include "engine/convert/copy/copy.c"
+#include "engine/convert/copy/copy_chunk.c"
+
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/view_kit.h"
+
+#define FIRST  "{\"n\":1,\"uuid\":\"11111111-2222-4333-8444-555555555555\"}"
+#define SECOND "{\"n\":2,\"uuid\":\"22222222-2222-4333-8444-555555555555\"}"
+#define THIRD  "{\"n\":3,\"uuid\":\"33333333-2222-4333-8444-555555555555\"}"
+
+static void append_line(struct wal_session *session, const char *id,
+                        uint32_t stream, const void *data, size_t size)
+{
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE,
+        .stream = stream,
+        .id = kit_text(id),
+        .type = kit_text(stream == 0 ? "line" : WAL__COPY_TYPE),
+        .payload = {data, size},
+    };
+    struct wal_error error = KIT_ERROR;
+
+    if (stream != 0) {
+        entry.flags |= WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP;
+    }
+    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+/* A store, and in it a fork of a session with three lines. */
+struct given {
+    struct wal_store *store;
+    struct wal_session *original;
+    struct wal_session *fork;
+    struct wal__delta_chunk chunk;
+    uint32_t number;
+};
+
+static void give_store(struct given *given)
+{
+    memset(given, 0, sizeof(*given));
+    given->store = kit_store();
+    given->original = kit_create(given->store, "original");
+    append_line(given->original, "a", 0, FIRST, strlen(FIRST));
+    append_line(given->original, "b", 0, SECOND, strlen(SECOND));
+    append_line(given->original, "c", 0, THIRD, strlen(THIRD));
+    given->fork = kit_fork(given->original, NULL, "copy");
+}
+
+static void take_store(struct given *given)
+{
+    wal_session_close(given->fork);
+    wal_session_close(given->original);
+    kit_close(given->store);
+}
+
+static void tell(struct given *given, const char *line, const char *original,
+                 const char *id)
+{
+    struct wal__delta_source source = {.data = (const uint8_t *)original,
+                                       .size = strlen(original),
+                                       .total = strlen(original)};
+
+    assert_int_equal(wal__delta_encode_line(
+                         &given->chunk, (const uint8_t *)line, strlen(line),
+                         &source, id, id == NULL ? 0 : strlen(id)),
+                     WAL__DELTA_OK);
+}
+
+/* Appends the chunk, `harm` bytes of it at `at` being others. */
+static void send_harmed(struct given *given, bool is_last, size_t at,
+                        const char *harm, size_t harm_size)
+{
+    static uint8_t bytes[WAL__COPY_CHUNK_MAX];
+    char id[32];
+    size_t size;
+
+    assert_int_equal(wal__copy_chunk_encode(&given->chunk, given->number,
+                                            is_last, bytes, &size),
+                     WAL_OK);
+    if (harm_size > 0) {
+        assert_true(at + harm_size <= size);
+        memcpy(bytes + at, harm, harm_size);
+    }
+    snprintf(id, sizeof(id), "copy-%u", given->number++);
+    append_line(given->fork, id, WAL__COPY_STREAM, bytes, size);
+    memset(&given->chunk, 0, sizeof(given->chunk));
+}
+
+static void send_chunk(struct given *given, bool is_last)
+{
+    send_harmed(given, is_last, 0, NULL, 0);
+}
+
+/* What the copy gives, a line each: its text, OWN, LOST. */
+static void expect_lines(struct given *given, const char *expected)
+{
+    char got[4096] = "";
+    struct wal__copy copy;
+    struct wal_entry entry;
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status;
+    bool is_copy = false;
+    bool is_own = false;
+
+    assert_int_equal(
+        wal__copy_open(&copy, given->fork, NULL, 0, &is_copy, &error), WAL_OK);
+    while (is_copy && (status = wal__copy_next(&copy, &entry, &is_own,
+                                               &error)) != WAL_END) {
+        size_t size = strlen(got);
+
+        if (status == WAL_OK && is_own) {
+            strcat(got, "OWN\n");
+        } else if (status == WAL_OK &&
+                   (entry.flags & WAL_ENTRY_REDACTED) != 0) {
+            strcat(got, "GONE\n");
+        } else if (status == WAL_OK) {
+            snprintf(got + size, sizeof(got) - size, "%.*s\n",
+                     (int)entry.payload.size, (const char *)entry.payload.data);
+        } else {
+            assert_int_equal(status, WAL_ECORRUPT);
+            strcat(got, "LOST\n");
+        }
+    }
+    wal__copy_close(&copy);
+    assert_string_equal(got, expected);
+}
+
+static void test_copy__lines_are_given_as_they_were_told(void **state)
+{
+    struct given given;
+
+    (void)state;
+    give_store(&given);
+    expect_lines(&given, ""); /* it is no copy */
+    send_chunk(&given, false);
+    tell(&given, "{\"n\":1,\"uuid\":\"x\"}", FIRST, "a");
+    assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
+    tell(&given, SECOND, SECOND, NULL);
+    send_chunk(&given, false);
+    tell(&given, "{\"n\":3,\"more\":[\"" FIRST "\"]}", THIRD, "c");
+    send_chunk(&given, true);
+    expect_lines(&given, "{\"n\":1,\"uuid\":\"x\"}\nOWN\n" SECOND
+                         "\n{\"n\":3,\"more\":[\"" FIRST "\"]}\n");
+    take_store(&given);
+}
+
+static void test_copy__state_tells_whether_it_is_whole(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+    struct given given;
+    bool is_copy;
+    bool is_whole;
+
+    (void)state;
+    give_store(&given);
+    assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
+                     WAL_OK);
+    assert_false(is_copy);
+    send_chunk(&given, false);
+    assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
+                     WAL_OK);
+    assert_true(is_copy);
+    assert_false(is_whole);
+    tell(&given, FIRST, FIRST, "a");
+    send_chunk(&given, true);
+    assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
+                     WAL_OK);
+    assert_true(is_whole);
+    take_store(&given);
+}
+
+static void test_copy__own_entries_are_behind_those_shared(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry entry;
+    struct wal__copy copy;
+    struct given given;
+    uint64_t shared = 0;
+    bool is_copy;
+
+    (void)state;
+    give_store(&given);
+    send_chunk(&given, true);
+    append_line(given.fork, "d", 0, "{}", 2);
+    append_line(given.original, "e", 0, "{}", 2);
+    assert_int_equal(
+        wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error), WAL_OK);
+    assert_int_equal(wal__copy_open_own(&copy, ALL_FLAGS, &iter, &error),
+                     WAL_OK);
+    assert_int_equal(next_entry(iter, &entry, &error), WAL_OK);
+    assert_slice(entry.id, "d");
+    assert_int_equal(next_entry(iter, &entry, &error), WAL_END);
+    wal_entry_cursor_close(iter);
+    assert_int_equal(count_shared(&copy, ALL_FLAGS, &shared, &error), WAL_OK);
+    assert_int_equal(shared, 3);
+    wal__copy_close(&copy);
+    take_store(&given);
+}
+
+static void test_copy__a_redacted_line_is_gone_alone(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+    struct given given;
+
+    (void)state;
+    give_store(&given);
+    tell(&given, FIRST, FIRST, "a");
+    tell(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
+    tell(&given, THIRD, THIRD, NULL);
+    send_chunk(&given, true);
+    assert_int_equal(wal_session_redact(given.original, kit_text("b"),
+                                        kit_text("why"), NULL, &error),
+                     WAL_OK);
+    expect_lines(&given, FIRST "\nGONE\n" THIRD "\n");
+    take_store(&given);
+}
+
+static void test_copy__a_line_that_does_not_fit_is_lost_alone(void **state)
+{
+    struct given given;
+
+    (void)state;
+    give_store(&given);
+    tell(&given, FIRST, FIRST, "a");
+    tell(&given, THIRD "x", THIRD "x", NULL); /* of one that is not there */
+    tell(&given, SECOND, SECOND, NULL);
+    tell(&given, THIRD, THIRD, NULL);
+    tell(&given, THIRD, THIRD, NULL); /* of none */
+    tell(&given, FIRST, FIRST, "nobody");
+    tell(&given, SECOND, SECOND, "b");
+    send_chunk(&given, true);
+    expect_lines(&given, FIRST "\nLOST\n" SECOND "\n" THIRD
+                               "\nLOST\nLOST\n" SECOND "\n");
+    take_store(&given);
+}
+
+static void test_copy__a_chunk_that_is_harmed_is_lost_alone(void **state)
+{
+    static const struct {
+        size_t at;
+        const char *harm;
+        size_t size;
+    } harms[] = {
+        {0, "\2", 1},                          /* version */
+        {1, "\4", 1},                          /* flags */
+        {2, "\1", 1},                          /* of no use yet */
+        {4, "\7", 1},                          /* number */
+        {8, "\377\377\377\377", 4},            /* lines */
+        {12, "\377\377\377\377", 4},           /* UUIDs */
+        {16, "\377\377\377\377", 4},           /* ops */
+        {16, "\0\0\1\0", 4},                   /* more than there are */
+        {20, "\377\377\377\377", 4},           /* stored */
+        {24, "\2", 1},                         /* text */
+        {28, "\377\377\377\377", 4},           /* stored */
+        {WAL__DELTA_HEADER_SIZE, "garbage", 7} /* what is compressed */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(harms) / sizeof(harms[0]); i++) {
+        struct given given;
+
+        give_store(&given);
+        send_chunk(&given, false);
+        tell(&given, FIRST, FIRST, "a");
+        send_harmed(&given, false, harms[i].at, harms[i].harm, harms[i].size);
+        tell(&given, THIRD, THIRD, "c");
+        send_chunk(&given, true);
+        expect_lines(&given, harms[i].at == 4 ? "LOST\n" FIRST "\nLOST\n" THIRD
+                                                "\n"
+                                              : "LOST\n" THIRD "\n");
+        take_store(&given);
+        assert_int_equal(system("rm -rf store"), 0);
+    }
+}
+
+/* Steps that were written by hand. */
+static void put_steps(struct given *given, const char *ops, size_t size,
+                      size_t lines)
+{
+    memcpy(given->chunk.ops, ops, size);
+    given->chunk.ops_size = size;
+    given->chunk.line_count = lines;
+}
+
+static void test_copy__steps_beyond_the_line_are_refused(void **state)
+{
+    static const struct {
+        const char *ops;
+        size_t size;
+        const char *lines;
+    } given_steps[] = {
+        {"\0\1\377\377\377\377\17\0", 8, "LOST\n"}, /* copy */
+        {"\0\2\377\377\377\377\17\0", 8, "LOST\n"}, /* skip */
+        {"\0\1\3\0", 4, "LOST\n"},                  /* not all of it */
+        {"\0\6\1\0", 4, "LOST\n"},                  /* before it */
+        {"\0\6\377\377\377\177\0", 7, "LOST\n"},    /* behind it */
+        {"\0\3\1\0", 4, "LOST\n"},                  /* text: none */
+        {"\0\4\0", 3, "LOST\n"},                    /* UUID: none */
+        {"\0\5\0\0", 4, "LOST\n"},                  /* none before */
+        {"\0\7\0", 3, "LOST\n"},                    /* no such step */
+        {"\3\0", 2, "LOST\n"},                      /* no such kind */
+        {"\0\1", 2, "LOST\n"},                      /* cut */
+        {"\0\1\377\377\377\377\377\377\377\377\377\377\1\0", 14, "LOST\n"},
+        {"\1\0\0", 3, "LOST\n"},                 /* no name */
+        {"\1\1\1\0\0", 5, "LOST\n"},             /* a name of nothing */
+        {"\0\2\1\0\0\2\1\0", 8, "LOST\nLOST\n"}, /* both are gone through */
+        {"", 0, "LOST\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(given_steps) / sizeof(given_steps[0]); i++) {
+        const char *lines = given_steps[i].lines;
+        struct given given;
+
+        give_store(&given);
+        put_steps(&given, given_steps[i].ops, given_steps[i].size,
+                  strlen(lines) / 5);
+        send_chunk(&given, false);
+        tell(&given, THIRD, THIRD, "c");
+        send_chunk(&given, true);
+        char expected[256];
+        snprintf(expected, sizeof(expected), "%s" THIRD "\n", lines);
+        expect_lines(&given, expected);
+        take_store(&given);
+        assert_int_equal(system("rm -rf store"), 0);
+    }
+}
+
+/* Each allocation of a flush fails: it says so, and leaves nothing. */
+static void test_copy__view_without_memory_fails_whole(void **state)
+{
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect = kit_text("entries"),
+                                             .root = kit_text("root")};
+    struct given given;
+    bool is_done = false;
+
+    (void)state;
+    give_store(&given);
+    send_chunk(&given, false);
+    tell(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
+    assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
+    tell(&given, SECOND, SECOND, NULL);
+    send_chunk(&given, true);
+    append_line(given.fork, "d", 0, "{\"n\":4}", 7);
+    for (uint64_t n = 1; !is_done; n++) {
+        struct faulty_heap faulty;
+        struct wal__view_env env = {.heap = &faulty.heap};
+        struct wal_view *view = NULL;
+        enum wal_status status;
+
+        faulty_heap_init(&faulty, &wal__heap_libc);
+        faulty_heap_fail(&faulty, n, n % 2 == 0);
+        status = wal__view_open(given.store, given.fork, &options, &env, &view,
+                                NULL);
+        if (status == WAL_OK) {
+            status = wal_view_flush(view, NULL, NULL);
+        }
+        assert_int_equal(status, faulty.failures > 0 ? WAL_ENOMEM : WAL_OK);
+        wal_view_close(view);
+        assert_int_equal(faulty.live, 0);
+        is_done = faulty.failures == 0;
+    }
+    assert_true(view_kit_contains("root", "\"uuid\":\"own\""));
+    assert_true(view_kit_contains("root", "\"n\":4"));
+    assert_true(
+        view_kit_contains("root", "22222222-2222-4333-8444-555555555555"));
+    assert_false(
+        view_kit_contains("root", "11111111-2222-4333-8444-5555555555"));
+    assert_false(
+        view_kit_contains("root", "33333333-2222-4333-8444-5555555555"));
+    take_store(&given);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_copy__lines_are_given_as_they_were_told),
+        KIT_TEST(test_copy__state_tells_whether_it_is_whole),
+        KIT_TEST(test_copy__own_entries_are_behind_those_shared),
+        KIT_TEST(test_copy__a_redacted_line_is_gone_alone),
+        KIT_TEST(test_copy__a_line_that_does_not_fit_is_lost_alone),
+        KIT_TEST(test_copy__a_chunk_that_is_harmed_is_lost_alone),
+        KIT_TEST(test_copy__steps_beyond_the_line_are_refused),
+        KIT_TEST(test_copy__view_without_memory_fails_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,871 @@
+/*
+ * test_view.c - tests of views by the states that their files can be in.
+ */
+#include "tests/lib/view_kit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <utime.h>
+
+static struct wal_session *imported(struct wal_store *store, unsigned rows)
+{
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+
+    for (unsigned i = 1; i <= rows; i++) {
+        view_kit_row(session, i, i - 1, "some text");
+    }
+    return session;
+}
+
+static struct stat stat_of(const char *path)
+{
+    struct stat found;
+
+    assert_int_equal(stat(path, &found), 0);
+    return found;
+}
+
+/* The flush answers that, and names the file. */
+static void refuses(struct wal_view *view, enum wal_status status,
+                    const char *text)
+{
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_view_flush(view, NULL, &error), status);
+    assert_error(&error, status, text);
+}
+
+/* ----------------------------------------------------------- growing --- */
+
+static void test_view__new_session_is_written_whole(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 5);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view_flush_result report = view_kit_flush(view);
+
+    assert_int_equal(report.lines, 5);
+    assert_int_equal(report.entries, 5);
+    assert_int_equal(report.flags, WAL_VIEW_REPLACED);
+    assert_int_equal(report.bytes, stat_of(view_kit_path(view)).st_size);
+    assert_int_equal(report.sequence, kit_info(session).last_sequence);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__nothing_new_leaves_files_alone(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 5);
+    struct wal_view *view = view_kit_open(store, session, "pi", "root");
+    struct wal_view_flush_result first = view_kit_flush(view);
+    struct stat before = stat_of(view_kit_path(view));
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct wal_view_flush_result report = view_kit_flush(view);
+        struct stat after = stat_of(view_kit_path(view));
+        assert_int_equal(report.lines, 0);
+        assert_int_equal(report.bytes, 0);
+        assert_int_equal(report.flags, 0);
+        assert_int_equal(report.entries, first.entries);
+        assert_int_equal(report.sequence, first.sequence);
+        assert_int_equal(before.st_ino, after.st_ino);
+        assert_memory_equal(&before.st_ctim, &after.st_ctim,
+                            sizeof(before.st_ctim));
+        /* The second time in what is a process of its own. */
+        wal_view_close(view);
+        view = view_kit_open(store, session, "pi", "root");
+    }
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* In place, with the view held open or opened anew. */
+static void grow(const char *dialect, bool reopens)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, dialect, "root");
+    struct stat before;
+
+    (void)view_kit_flush(view);
+    before = stat_of(view_kit_path(view));
+    for (unsigned i = 5; i < 20; i += 2) {
+        struct wal_view_flush_result report;
+        struct stat after;
+        view_kit_row(session, i, i - 1, "more text");
+        view_kit_row(session, i + 1, i, "and more");
+        if (reopens) {
+            wal_view_close(view);
+            view = view_kit_open(store, session, dialect, "root");
+        }
+        report = view_kit_flush(view);
+        after = stat_of(view_kit_path(view));
+        assert_int_equal(report.lines, 2);
+        assert_int_equal(report.flags, 0);
+        assert_int_equal(report.bytes, after.st_size - before.st_size);
+        assert_int_equal(before.st_ino, after.st_ino);
+        before = after;
+        view_kit_assert_full_export(store, session, dialect, "root");
+    }
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__new_lines_are_appended_in_place(void **state)
+{
+    (void)state;
+    grow("claude", false);
+}
+
+static void test_view__new_lines_are_appended_by_another_process(void **state)
+{
+    (void)state;
+    grow("claude", true);
+}
+
+static void test_view__new_items_are_appended_in_place(void **state)
+{
+    (void)state;
+    grow("entries", false);
+}
+
+static void test_view__new_items_are_appended_by_another_process(void **state)
+{
+    (void)state;
+    grow("entries", true);
+}
+
+static void test_view__lines_go_out_as_they_came_in(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 3);
+    struct wal_view *verbatim = view_kit_open(store, session, "claude", "one");
+    struct wal_view *parsed = view_kit_open(store, session, "claude", "two");
+
+    /* Spaces, an order and an escape that nobody would write again. */
+    view_kit_line(session, 4, 3,
+                  " { \"uuid\" : \"00000004-0000-4000-8000-000000000004\" , "
+                  "\"parentUuid\":\"00000003-0000-4000-8000-000000000003\","
+                  "\"type\":\"user\",\"n\":1.50e1,\"message\":{\"role\":"
+                  "\"user\",\"content\":\"\\u0041\\/\"}} ",
+                  NULL);
+    parsed->is_never_verbatim = true;
+    (void)view_kit_flush(verbatim);
+    (void)view_kit_flush(parsed);
+    assert_true(verbatim->position.is_verbatim);
+    assert_false(parsed->position.is_verbatim);
+    view_kit_assert_equal("one", "two");
+    assert_true(view_kit_contains("one", "\"n\":1.50e1,"));
+    wal_view_close(verbatim);
+    wal_view_close(parsed);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__what_is_no_line_ends_verbatim(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+
+    (void)view_kit_flush(view);
+    view_kit_message(session, 5, 0, "user", "appended");
+    (void)view_kit_flush(view);
+    assert_false(view->position.is_verbatim);
+    assert_true(view_kit_contains("root", "appended"));
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------- provisional --- */
+
+/* A line that lacks its newline is an entry when it is complete. */
+static void test_view__last_line_without_newline_gets_one(void **state)
+{
+    (void)state;
+    static const char *const dialects[] = {"claude", "pi", "codex"};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+
+    view_kit_line(session, 5, 4,
+                  "{\"uuid\":\"00000005-0000-4000-8000-000000000005\","
+                  "\"parentUuid\":\"00000004-0000-4000-8000-000000000004\","
+                  "\"type\":\"user\",\"message\":{\"role\":\"user\","
+                  "\"content\":\"first\"}}",
+                  "{\"eol\":false}");
+    for (unsigned i = 0; i < 6; i++) {
+        (void)view_kit_export(store, session, dialects[i % 3], "root");
+        if (i == 2) {
+            view_kit_row(session, 6, 5, "second");
+        }
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        (void)view_kit_export(store, session, dialects[i], "whole");
+    }
+    view_kit_assert_equal("root", "whole");
+    assert_true(view_kit_contains("root", "first"));
+    assert_true(view_kit_contains("root", "second"));
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* Rows of one answer are one message in pi: the file's end is written anew. */
+static void test_view__answer_that_goes_on_is_one_message(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 3);
+    struct wal_view *view = view_kit_open(store, session, "pi", "root");
+    struct wal_view_flush_result report;
+
+    view_kit_row(session, 4, 3, "begins");
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "begins"));
+    for (unsigned i = 0; i < 3; i++) {
+        view_kit_line(session, 100 + i, i == 0 ? 4 : 99 + i,
+                      i == 0
+                          ? "{\"uuid\":\"00000064-0000-4000-8000-000000000064"
+                            "\",\"parentUuid\":\"00000004-0000-4000-8000-"
+                            "000000000004\",\"type\":\"assistant\",\"message\":"
+                            "{\"role\":\"assistant\",\"id\":\"msg_1\","
+                            "\"content\":[{\"type\":\"text\",\"text\":"
+                            "\"goes on\"}]}}"
+                          : "{\"type\":\"mode\"}",
+                      NULL);
+        report = view_kit_flush(view);
+        assert_int_equal(report.flags & WAL_VIEW_REPLACED,
+                         i == 0 ? WAL_VIEW_REPLACED : 0);
+        view_kit_assert_full_export(store, session, "pi", "root");
+    }
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* What is being written lies in the view's own folder, whatever else has the
+ * descriptor that this one had before. */
+static void test_view__folder_is_that_of_the_flush(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 3);
+    struct wal_view *view = view_kit_open(store, session, "pi", "root");
+    int taken[8];
+
+    view_kit_row(session, 4, 3, "begins");
+    (void)view_kit_flush(view);
+    for (unsigned i = 0; i < 8; i++) {
+        taken[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    view_kit_line(session, 100, 4,
+                  "{\"uuid\":\"00000064-0000-4000-8000-000000000064\","
+                  "\"parentUuid\":\"00000004-0000-4000-8000-000000000004\","
+                  "\"type\":\"assistant\",\"message\":{\"role\":"
+                  "\"assistant\",\"id\":\"msg_1\",\"content\":[{\"type\":"
+                  "\"text\",\"text\":\"goes on\"}]}}",
+                  NULL);
+    assert_int_equal(view_kit_flush(view).flags, WAL_VIEW_REPLACED);
+    for (unsigned i = 0; i < 8; i++) {
+        close(taken[i]);
+    }
+    view_kit_assert_full_export(store, session, "pi", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ----------------------------------------------- what others changed --- */
+
+static void test_view__file_with_lines_of_others_is_left(void **state)
+{
+    (void)state;
+    static const char *const dialects[] = {"claude", "entries"};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session =
+            i == 0 ? imported(store, 4)
+                   : kit_session(store, view_kit_id(0xFFFF));
+        struct wal_view *view =
+            view_kit_open(store, session, dialects[i], dialects[i]);
+        char *path;
+        char *before;
+        char *after;
+        size_t sizes[2];
+
+        (void)view_kit_flush(view);
+        path = strdup(view_kit_path(view));
+        view_kit_write(path, "{\"type\":\"of another\"}\n", 22, true);
+        before = view_kit_read(path, &sizes[0]);
+        view_kit_row(session, 50 + i, 4, "unseen");
+        for (unsigned n = 0; n < 2; n++) {
+            refuses(view, WAL_ECHANGED, "import it first");
+            wal_view_close(view);
+            view = view_kit_open(store, session, dialects[i], dialects[i]);
+        }
+        after = view_kit_read(path, &sizes[1]);
+        assert_string_equal(before, after);
+        /* Without them all is as if they had never been there. */
+        view_kit_write(path, before, sizes[0] - 22, false);
+        (void)view_kit_flush(view);
+        view_kit_assert_full_export(store, session, dialects[i], dialects[i]);
+        free(path);
+        free(before);
+        free(after);
+        wal_view_close(view);
+        wal_session_close(session);
+        kit_close(store);
+    }
+}
+
+static void test_view__file_with_other_content_is_left(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_error error = KIT_ERROR;
+    size_t size;
+    char *data;
+    char *path;
+
+    (void)view_kit_flush(view);
+    path = strdup(view_kit_path(view));
+    data = view_kit_read(path, &size);
+    data[size / 2] ^= 1;
+    view_kit_write(path, data, size, false);
+    assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
+    assert_non_null(strstr(path, error.file));
+    free(data);
+    free(path);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__file_cut_short_is_completed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    size_t size;
+
+    (void)view_kit_flush(view);
+    free(view_kit_read(view_kit_path(view), &size));
+    for (size_t cut = 0; cut < size; cut += 97) {
+        assert_int_equal(truncate(view_kit_path(view), (off_t)cut), 0);
+        (void)view_kit_flush(view);
+        view_kit_assert_full_export(store, session, "claude", "root");
+    }
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__file_removed_is_written_again(void **state)
+{
+    (void)state;
+    static const char *const dialects[] = {"claude", "pi", "sdk", "opencode"};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct wal_view *view =
+            view_kit_open(store, session, dialects[i], dialects[i]);
+        (void)view_kit_flush(view);
+        assert_int_equal(unlink(view_kit_path(view)), 0);
+        wal_view_close(view);
+        (void)view_kit_export(store, session, dialects[i], dialects[i]);
+        view_kit_assert_full_export(store, session, dialects[i], dialects[i]);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__touched_file_is_still_own(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    const struct utimbuf times = {1, 1};
+
+    (void)view_kit_flush(view);
+    assert_int_equal(utime(view_kit_path(view), &times), 0);
+    assert_int_equal(wal_session_redact(session, kit_text(view_kit_id(2)),
+                                        kit_text(""), NULL, NULL),
+                     WAL_OK);
+    (void)view_kit_flush(view);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------------- state --- */
+
+/* Replaces the root's states by their first bytes. */
+static void cut_states(const char *root, const char *size)
+{
+    char command[256];
+
+    snprintf(command, sizeof(command), "truncate -s %s %s/.agentwal/*.json",
+             size, root);
+    assert_int_equal(system(command), 0);
+}
+
+static void test_view__state_that_is_lost_costs_time_alone(void **state)
+{
+    (void)state;
+    static const char *const sizes[] = {"0", "1", "-1", "100", "+1"};
+    static const char *const dialects[] = {"claude", "codex", "spec11"};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+
+    for (unsigned i = 0; i < 15; i++) {
+        const char *dialect = dialects[i / 5];
+        (void)view_kit_export(store, session, dialect, "root");
+        cut_states("root", sizes[i % 5]);
+        view_kit_row(session, 10 + i, i == 0 ? 4 : 9 + i, "more");
+        (void)view_kit_export(store, session, dialect, "root");
+        view_kit_assert_full_export(store, session, dialect, "root");
+        assert_int_equal(system("rm -rf root"), 0);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__state_of_another_store_is_none(void **state)
+{
+    (void)state;
+    struct wal_store *stores[2] = {kit_open("one", WAL_OPEN_CREATE),
+                                   kit_open("two", WAL_OPEN_CREATE)};
+    struct wal_session *sessions[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        sessions[i] = imported(stores[i], 3 + i);
+        (void)view_kit_export(stores[i], sessions[i], "claude", "root");
+    }
+    view_kit_assert_full_export(stores[1], sessions[1], "claude", "root");
+    for (unsigned i = 0; i < 2; i++) {
+        wal_session_close(sessions[i]);
+        kit_close(stores[i]);
+    }
+}
+
+static void test_view__handles_take_turns(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 3);
+    struct wal_view *views[2] = {view_kit_open(store, session, "pi", "root"),
+                                 view_kit_open(store, session, "pi", "root")};
+
+    for (unsigned i = 4; i < 24; i++) {
+        view_kit_row(session, i, i - 1, "in turns");
+        (void)view_kit_flush(views[i / 3 % 2]);
+        view_kit_assert_full_export(store, session, "pi", "root");
+    }
+    wal_view_close(views[0]);
+    wal_view_close(views[1]);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --------------------------------------------- what changes the past --- */
+
+static void test_view__redacted_bytes_are_nowhere(void **state)
+{
+    (void)state;
+    const char *dialect;
+
+    for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
+        for (unsigned reopens = 0; reopens < 2; reopens++) {
+            struct wal_store *store = kit_store();
+            struct wal_session *session =
+                view_kit_import(store, 100 + 2 * i + reopens);
+            struct wal_view *view;
+
+            for (unsigned n = 1; n <= 6; n++) {
+                view_kit_row(session, n, n - 1,
+                             n == 3 ? "the secret" : "plain");
+            }
+            view = view_kit_open(store, session, dialect, "root");
+            (void)view_kit_flush(view);
+            assert_true(view_kit_contains("root", "the secret"));
+            assert_int_equal(wal_session_redact(session,
+                                                kit_text(view_kit_id(3)),
+                                                kit_text(""), NULL, NULL),
+                             WAL_OK);
+            if (reopens == 1) {
+                wal_view_close(view);
+                view = view_kit_open(store, session, dialect, "root");
+            }
+            (void)view_kit_flush(view);
+            assert_false(view_kit_contains("root", "the secret"));
+            view_kit_assert_full_export(store, session, dialect, "root");
+            wal_view_close(view);
+            wal_session_close(session);
+            kit_close(store);
+            assert_int_equal(system("rm -rf root"), 0);
+        }
+    }
+}
+
+/* A fork's redaction is its source's too, which has no new record. */
+static void test_view__redaction_by_a_fork_is_seen(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 5);
+    struct wal_session *fork = NULL;
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+
+    (void)view_kit_flush(view);
+    assert_int_equal(wal_session_fork(session, kit_text(""), NULL, &fork, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_session_redact(fork, kit_text(view_kit_id(2)),
+                                        kit_text(""), NULL, NULL),
+                     WAL_OK);
+    (void)view_kit_flush(view);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    assert_int_equal(view->position.redacted, 1);
+    wal_view_close(view);
+    wal_session_close(fork);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void move_head(struct wal_session *session, unsigned id)
+{
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .entry_id = kit_text(view_kit_id(id))};
+
+    assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
+}
+
+static void test_view__head_moved_back_and_on(void **state)
+{
+    (void)state;
+    const char *dialect;
+
+    for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session = view_kit_import(store, 200 + i);
+        struct wal_view *view = view_kit_open(store, session, dialect, "root");
+
+        for (unsigned n = 1; n <= 6; n++) {
+            view_kit_row(session, n, n - 1, "text");
+        }
+        for (unsigned n = 0; n < 6; n++) {
+            if (n == 1) {
+                move_head(session, 3);
+            } else if (n == 2 || n == 3) {
+                view_kit_row(session, 20 + n, n == 2 ? 3 : 22, "beside");
+            } else if (n == 4) {
+                move_head(session, 6);
+            } else if (n == 5) {
+                view_kit_message(session, 30, 0, "user", "behind");
+            }
+            (void)view_kit_flush(view);
+            view_kit_assert_full_export(store, session, dialect, "root");
+        }
+        wal_view_close(view);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -rf root"), 0);
+    }
+}
+
+static int32_t set_cwd(void *ctx, const struct wal_session_info *now,
+                       struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_CWD;
+    change->cwd = kit_text(ctx);
+    return 0;
+}
+
+/* The file goes where the session is now; the old one is no view of it. */
+static void test_view__directory_changed_moves_the_file(void **state)
+{
+    (void)state;
+    static char place[] = "/another/place";
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "pi", "root");
+
+    (void)view_kit_flush(view);
+    assert_int_equal(wal_session_update(session, set_cwd, place, NULL), WAL_OK);
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "/another/place"));
+    view_kit_assert_full_export(store, session, "pi", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ----------------------------------------------------------- durable --- */
+
+static void test_view__holds_what_was_appended_before_the_flush(void **state)
+{
+    (void)state;
+    const struct wal_append_options queued = {.struct_size = sizeof(queued),
+                                              .durability = WAL_QUEUED};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "entries", "root");
+    struct wal_entry entry = kit_entry("last", NULL,
+                                       "{\"role\":\"user\","
+                                       "\"content\":\"q\"}");
+
+    assert_int_equal(wal_append(session, &entry, 1, &queued, NULL, NULL),
+                     WAL_OK);
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "\"last\""));
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__never_runs_ahead_of_the_durable_log(void **state)
+{
+    (void)state;
+    const struct wal_open_options slow = {.struct_size = sizeof(slow),
+                                          .flags = WAL_OPEN_CREATE,
+                                          .idle_mark_ms = 60000};
+    const struct wal_append_options written = {.struct_size = sizeof(written),
+                                               .durability = WAL_WRITTEN};
+    struct wal_entry entry = kit_entry("ahead", NULL,
+                                       "{\"role\":\"user\","
+                                       "\"content\":\"w\"}");
+    struct wal_store *writer = NULL;
+    struct wal_store *reader;
+    struct wal_session *sessions[2];
+    struct wal_view *view;
+
+    assert_int_equal(wal_open("store", &slow, &writer, NULL), WAL_OK);
+    sessions[0] = imported(writer, 2);
+    assert_int_equal(wal_append(sessions[0], &entry, 1, &written, NULL, NULL),
+                     WAL_OK);
+    reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    sessions[1] = kit_session(reader, view_kit_id(0xFFFF));
+    for (unsigned i = 0; i < 2; i++) {
+        view = view_kit_open(reader, sessions[1], i == 0 ? "pi" : "rollouts",
+                             "root");
+        assert_int_equal(view_kit_flush(view).entries, 2);
+        assert_int_equal(wal_sync(writer, NULL), i == 0 ? WAL_OK : WAL_OK);
+        assert_int_equal(view_kit_flush(view).entries, 3);
+        wal_view_close(view);
+        if (i == 0) {
+            entry.id = kit_text("more");
+            break;
+        }
+    }
+    assert_true(view_kit_contains("root", "\"w\""));
+    for (unsigned i = 0; i < 2; i++) {
+        wal_session_close(sessions[i]);
+    }
+    kit_close(reader);
+    kit_close(writer);
+}
+
+/* --------------------------------------------------------------- use --- */
+
+struct sink {
+    char data[65536];
+    size_t size;
+    int32_t answer;
+};
+
+static int32_t take(void *ctx, const void *data, uint64_t size)
+{
+    struct sink *sink = ctx;
+
+    assert_true(sink->size + size < sizeof(sink->data));
+    memcpy(sink->data + sink->size, data, size);
+    sink->size += size;
+    return sink->answer;
+}
+
+static void test_view__function_gets_the_lines(void **state)
+{
+    (void)state;
+    static struct sink sink;
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect = kit_text("sdk"),
+                                             .put = take,
+                                             .ctx = &sink};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = NULL;
+    struct wal_error error = KIT_ERROR;
+    size_t size;
+    char *data;
+
+    (void)view_kit_export(store, session, "sdk", "root");
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
+                     WAL_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        char path[256];
+        sink.size = 0;
+        (void)view_kit_flush(view);
+        snprintf(path, sizeof(path), "root/%s", view_kit_path(view));
+        data = view_kit_read(path, &size);
+        assert_int_equal(size, sink.size);
+        assert_memory_equal(data, sink.data, size);
+        free(data);
+    }
+    sink.answer = 9;
+    assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 9);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__fork_of_an_import_reads_its_lines(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_session *fork = kit_fork(session, NULL, "a-fork");
+    const char *name;
+    uint64_t count;
+    struct wal_view *view = view_kit_open(store, fork, "entries", "root");
+
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "\"text\":\"some text\""));
+    for (uint32_t i = 0; wal_view_loss(view, i, &name, &count, NULL) == WAL_OK;
+         i++) {
+        assert_string_not_equal(name, "lines that are not JSON");
+    }
+    wal_view_close(view);
+    wal_session_close(fork);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__path_out_of_the_root_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "..");
+    struct wal_view *view;
+
+    kit_append(session, "a", NULL);
+    view = view_kit_open(store, session, "sdk", "root/below");
+    assert_int_not_equal(wal_view_flush(view, NULL, NULL), WAL_ENOMEM);
+    assert_int_not_equal(access("root/metadata.json", F_OK), 0);
+    assert_int_not_equal(access("root/messages.jsonl", F_OK), 0);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__link_below_the_root_is_not_followed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+
+    assert_int_equal(mkdir("root", 0700), 0);
+    assert_int_equal(mkdir("elsewhere", 0700), 0);
+    assert_int_equal(symlink("../elsewhere", "root/projects"), 0);
+    refuses(view, WAL_EIO, "no directory");
+    assert_int_equal(rmdir("elsewhere"), 0);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view__wrong_arguments(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 1);
+    struct wal_view_options options = {.struct_size = sizeof(options),
+                                       .dialect = kit_text("pi"),
+                                       .root = kit_text("root")};
+    struct wal_view_flush_result report = {.struct_size = 1};
+    struct wal_view *view = NULL;
+    const char *name;
+    uint64_t count;
+
+    assert_int_equal(wal_view_open(NULL, session, &options, &view, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_view_open(store, NULL, &options, &view, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_view_open(store, session, NULL, &view, NULL),
+                     WAL_EINVAL);
+    options.put = take;
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
+                     WAL_EINVAL);
+    options.put = NULL;
+    options.dialect = kit_text("lines");
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
+                     WAL_ENOTFOUND);
+    assert_null(view);
+    options.dialect = kit_text("pi");
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_view_flush(view, &report, NULL), WAL_EINVAL);
+    assert_int_equal(wal_view_flush(NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_view_path(view, 0, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_view_loss(view, 0, &name, &count, NULL), WAL_END);
+    assert_int_equal(wal_view_loss(NULL, 0, &name, &count, NULL), WAL_EINVAL);
+    wal_view_close(view);
+    wal_view_close(NULL);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_view__new_session_is_written_whole),
+        KIT_TEST(test_view__nothing_new_leaves_files_alone),
+        KIT_TEST(test_view__new_lines_are_appended_in_place),
+        KIT_TEST(test_view__new_lines_are_appended_by_another_process),
+        KIT_TEST(test_view__new_items_are_appended_in_place),
+        KIT_TEST(test_view__new_items_are_appended_by_another_process),
+        KIT_TEST(test_view__lines_go_out_as_they_came_in),
+        KIT_TEST(test_view__what_is_no_line_ends_verbatim),
+        KIT_TEST(test_view__last_line_without_newline_gets_one),
+        KIT_TEST(test_view__answer_that_goes_on_is_one_message),
+        KIT_TEST(test_view__folder_is_that_of_the_flush),
+        KIT_TEST(test_view__file_with_lines_of_others_is_left),
+        KIT_TEST(test_view__file_with_other_content_is_left),
+        KIT_TEST(test_view__file_cut_short_is_completed),
+        KIT_TEST(test_view__file_removed_is_written_again),
+        KIT_TEST(test_view__touched_file_is_still_own),
+        KIT_TEST(test_view__state_that_is_lost_costs_time_alone),
+        KIT_TEST(test_view__state_of_another_store_is_none),
+        KIT_TEST(test_view__handles_take_turns),
+        KIT_TEST(test_view__redacted_bytes_are_nowhere),
+        KIT_TEST(test_view__redaction_by_a_fork_is_seen),
+        KIT_TEST(test_view__head_moved_back_and_on),
+        KIT_TEST(test_view__directory_changed_moves_the_file),
+        KIT_TEST(test_view__holds_what_was_appended_before_the_flush),
+        KIT_TEST(test_view__never_runs_ahead_of_the_durable_log),
+        KIT_TEST(test_view__function_gets_the_lines),
+        KIT_TEST(test_view__fork_of_an_import_reads_its_lines),
+        KIT_TEST(test_view__path_out_of_the_root_is_refused),
+        KIT_TEST(test_view__link_below_the_root_is_not_followed),
+        KIT_TEST(test_view__wrong_arguments),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,511 @@
+/*
+ * test_view_import.c - tests of what other programs wrote behind a view.
+ */
+#include "tests/lib/view_kit.h"
+
+#include <glob.h>
+
+static struct wal_session *imported(struct wal_store *store, unsigned rows)
+{
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+
+    for (unsigned i = 1; i <= rows; i++) {
+        view_kit_row(session, i, i - 1, "some text");
+    }
+    return session;
+}
+
+static struct wal_session *native(struct wal_store *store, unsigned messages)
+{
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .id = kit_text("native"),
+        .cwd = kit_text("/home/u/project"),
+    };
+    struct wal_session *session = NULL;
+
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    for (unsigned i = 1; i <= messages; i++) {
+        view_kit_message(session, i, 0, i % 2 == 1 ? "user" : "assistant",
+                         "native text");
+    }
+    return session;
+}
+
+static void write_behind(struct wal_view *view, const char *text)
+{
+    view_kit_write(view_kit_path(view), text, strlen(text), true);
+}
+
+/* A row as Claude Code writes it, under the id `parent`. */
+static void write_row(struct wal_view *view, unsigned id, const char *parent,
+                      const char *text)
+{
+    char line[2048];
+
+    snprintf(line, sizeof(line),
+             "{\"parentUuid\":\"%s\",\"isSidechain\":false,\"type\":\"user\","
+             "\"gitBranch\":\"main\",\"message\":{\"role\":\"user\","
+             "\"content\":\"%s\"},\"uuid\":\"%s\",\"timestamp\":"
+             "\"2026-01-02T03:05:00.000Z\"}\n",
+             parent, text, view_kit_id(id));
+    write_behind(view, line);
+}
+
+static struct wal_view_import_result take(struct wal_view *view)
+{
+    struct wal_view_import_result report = {.struct_size = sizeof(report)};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_view_import(view, &report, &error) != WAL_OK) {
+        fail_msg("%s: %s", error.file, error.text);
+    }
+    return report;
+}
+
+static void expect_head(struct wal_session *session, const char *id)
+{
+    struct wal_session_info info = kit_info(session);
+
+    assert_int_equal(info.head.size, strlen(id));
+    assert_memory_equal(info.head.data, id, strlen(id));
+}
+
+/* The parent of an entry is that one. */
+static void expect_parent(struct wal_session *session, const char *id,
+                          const char *parent)
+{
+    const struct wal_entry_cursor_options options = {.struct_size =
+                                                         sizeof(options)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
+                     WAL_OK);
+    assert_int_equal(entry.parent_id.size, strlen(parent));
+    assert_memory_equal(entry.parent_id.data, parent, strlen(parent));
+    wal_entry_cursor_close(iter);
+}
+
+static uint64_t count_entries(struct wal_session *session)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    struct wal_entry_cursor *iter = NULL;
+    uint64_t count;
+
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+                     WAL_OK);
+    count = wal_entry_cursor_remaining(iter);
+    wal_entry_cursor_close(iter);
+    return count;
+}
+
+/* The file's bytes are those of before; frees them. */
+static void expect_bytes(const char *path, char *before, size_t size)
+{
+    size_t now;
+    char *data = view_kit_read(path, &now);
+
+    assert_int_equal(now, size);
+    assert_memory_equal(data, before, size);
+    free(data);
+    free(before);
+}
+
+/* The text after `key` up to a quote, at its last place in the file. */
+static void last_text(const char *path, const char *key, char text[64])
+{
+    size_t size;
+    char *data = view_kit_read(path, &size);
+    const char *found = NULL;
+
+    for (char *at = data; (at = strstr(at, key)) != NULL; at++) {
+        found = at;
+    }
+    assert_non_null(found);
+    assert_int_equal(sscanf(found + strlen(key), "%63[^\"]", text), 1);
+    free(data);
+}
+
+/* ----------------------------------------------------------- going on --- */
+
+static void test_view_import__lines_extend_the_head(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view_import_result report;
+    char *before;
+    size_t size;
+
+    (void)view_kit_flush(view);
+    write_row(view, 5, view_kit_id(4), "of the client");
+    write_row(view, 6, view_kit_id(5), "and more of it");
+    before = view_kit_read(view_kit_path(view), &size);
+    report = take(view);
+    assert_int_equal(report.lines, 2);
+    assert_int_equal(report.appended, 2);
+    assert_int_equal(report.unknown, 0);
+    expect_parent(session, view_kit_id(5), view_kit_id(4));
+    expect_parent(session, view_kit_id(6), view_kit_id(5));
+    expect_head(session, view_kit_id(6));
+    assert_int_equal(view_kit_flush(view).bytes, 0);
+    assert_true(view->position.is_verbatim);
+    expect_bytes(view_kit_path(view), before, size);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    /* And on from there, in place. */
+    view_kit_row(session, 7, 6, "goes on");
+    assert_int_equal(view_kit_flush(view).flags, 0);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view_import__head_elsewhere_makes_a_branch(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_error error = KIT_ERROR;
+
+    (void)view_kit_flush(view);
+    view_kit_message(session, 9, 0, "user", "appended");
+    write_row(view, 5, view_kit_id(4), "of the client");
+    write_row(view, 6, view_kit_id(5), "and more of it");
+    assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
+    assert_int_equal(take(view).appended, 2);
+    expect_parent(session, view_kit_id(5), view_kit_id(4));
+    expect_head(session, view_kit_id(9));
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "\"appended\""));
+    assert_true(view_kit_contains("root", "\"gitBranch\":\"main\""));
+    assert_true(view_kit_contains("root", "and more of it"));
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view_import__second_time_adds_nothing(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    uint64_t count;
+
+    (void)view_kit_flush(view);
+    assert_int_equal(take(view).lines, 0);
+    write_row(view, 5, view_kit_id(4), "of the client");
+    (void)take(view);
+    count = count_entries(session);
+    assert_int_equal(take(view).lines, 0);
+    wal_view_close(view);
+    view = view_kit_open(store, session, "claude", "root");
+    assert_int_equal(take(view).lines, 0);
+    (void)view_kit_flush(view);
+    assert_int_equal(take(view).lines, 0);
+    assert_int_equal(count_entries(session), count);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view_import__unterminated_line_waits(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_error error = KIT_ERROR;
+
+    (void)view_kit_flush(view);
+    write_row(view, 3, view_kit_id(2), "whole");
+    write_behind(view, "{\"parentUuid\":\"00000003-0000-4000-8000-");
+    assert_int_equal(take(view).appended, 1);
+    assert_int_equal(take(view).lines, 0);
+    /* What is being written is not replaced. */
+    view_kit_message(session, 9, 0, "user", "appended");
+    assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
+    write_behind(view, "000000000003\",\"type\":\"user\",\"message\":{\"role\":"
+                       "\"user\",\"content\":\"late\"},\"uuid\":"
+                       "\"00000004-0000-4000-8000-000000000004\"}\n");
+    assert_int_equal(take(view).appended, 1);
+    expect_parent(session, view_kit_id(4), view_kit_id(3));
+    expect_head(session, view_kit_id(9));
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "late"));
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* The state that was there before the lines were taken is there again. */
+static void test_view_import__crash_before_the_state_adds_nothing(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view_import_result report;
+    char *saved;
+    size_t size;
+    glob_t found;
+
+    (void)view_kit_flush(view);
+    assert_int_equal(glob("root/.agentwal/*.json", 0, NULL, &found), 0);
+    saved = view_kit_read(found.gl_pathv[0], &size);
+    write_row(view, 3, view_kit_id(2), "once");
+    write_row(view, 3, view_kit_id(2), "once");
+    write_behind(view, "no JSON\n");
+    report = take(view);
+    assert_int_equal(report.appended, 3);
+    assert_int_equal(count_entries(session), 5);
+    view_kit_write(found.gl_pathv[0], saved, size, false);
+    wal_view_close(view);
+    view = view_kit_open(store, session, "claude", "root");
+    write_row(view, 4, view_kit_id(3), "behind it");
+    report = take(view);
+    assert_int_equal(report.appended, 1);
+    assert_int_equal(report.duplicates, 3);
+    assert_int_equal(count_entries(session), 6);
+    expect_parent(session, view_kit_id(4), view_kit_id(3));
+    (void)view_kit_flush(view);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    free(saved);
+    globfree(&found);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------------ oddities --- */
+
+static void test_view_import__what_is_odd_is_kept_and_said(void **state)
+{
+    (void)state;
+    static const char *const reasons[] = {
+        "is not JSON", "its parent is not known",
+        "its id is taken; it is kept under another"};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view_import_result report;
+    uint64_t offset = 0;
+    size_t size;
+    const char *reason;
+
+    (void)view_kit_flush(view);
+    free(view_kit_read(view_kit_path(view), &size));
+    write_behind(view, "{\"torn\":\n");
+    write_row(view, 3, "nobody", "an orphan");
+    write_row(view, 1, view_kit_id(3), "of an id that is taken");
+    write_row(view, 4, view_kit_id(1), "under the other one");
+    write_behind(view, " \n");
+    report = take(view);
+    assert_int_equal(report.lines, 5);
+    assert_int_equal(report.appended, 4);
+    assert_int_equal(report.damaged, 1);
+    assert_int_equal(report.unknown, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(wal_view_issue(view, i, &offset, &reason, NULL),
+                         WAL_OK);
+        assert_string_equal(reason, reasons[i]);
+        assert_true(i == 0 ? offset == size : offset > size);
+    }
+    assert_int_equal(wal_view_issue(view, 3, &offset, &reason, NULL), WAL_END);
+    expect_parent(session, view_kit_id(3), view_kit_id(2));
+    (void)view_kit_flush(view);
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view_import__other_beginning_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_error error = KIT_ERROR;
+    char *data;
+    size_t size;
+
+    assert_int_equal(wal_view_import(view, NULL, &error), WAL_ENOTFOUND);
+    (void)view_kit_flush(view);
+    data = view_kit_read(view_kit_path(view), &size);
+    data[size - 3] ^= 1;
+    view_kit_write(view_kit_path(view), data, size, false);
+    write_row(view, 3, view_kit_id(2), "behind it");
+    assert_int_equal(wal_view_import(view, NULL, &error), WAL_ECHANGED);
+    assert_int_equal(count_entries(session), 2);
+    assert_int_equal(unlink(view_kit_path(view)), 0);
+    assert_int_equal(wal_view_import(view, NULL, &error), WAL_ENOTFOUND);
+    free(data);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------ other dialects --- */
+
+/* The client goes on under an id that the view made. */
+static void test_view_import__native_session_with_one_of_pi(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = native(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "pi", "root");
+    struct wal_view_import_result report;
+    char parent[64];
+    char line[1024];
+
+    (void)view_kit_flush(view);
+    last_text(view_kit_path(view), "\"id\":\"", parent);
+    snprintf(line, sizeof(line),
+             "{\"type\":\"message\",\"id\":\"abcd1234\",\"parentId\":\"%s\","
+             "\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"message\":{\"role\":"
+             "\"user\",\"content\":\"of the client\"}}\n",
+             parent);
+    write_behind(view, line);
+    report = take(view);
+    assert_int_equal(report.appended, 1);
+    assert_int_equal(report.unknown, 0);
+    expect_parent(session, "abcd1234", view_kit_id(4));
+    expect_head(session, "abcd1234");
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "of the client"));
+    view_kit_assert_full_export(store, session, "pi", "root");
+    (void)view_kit_export(store, session, "claude", "other");
+    assert_true(view_kit_contains("other", "of the client"));
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* Also where the session's head moved on before the client's lines came in. */
+static void test_view_import__native_session_with_one_of_claude(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = native(store, 4);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    char parent[64];
+
+    (void)view_kit_flush(view);
+    last_text(view_kit_path(view), "\"uuid\":\"", parent);
+    write_row(view, 0x50, parent, "of the client");
+    write_row(view, 0x51, view_kit_id(0x50), "and more of it");
+    view_kit_message(session, 5, 0, "user", "meanwhile");
+    assert_int_equal(take(view).unknown, 0);
+    expect_parent(session, view_kit_id(0x50), view_kit_id(4));
+    expect_head(session, view_kit_id(5));
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "and more of it"));
+    assert_true(view_kit_contains("root", "meanwhile"));
+    view_kit_assert_full_export(store, session, "claude", "root");
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* Without branches a line goes under the one before it. */
+static void go_on_linear(const char *dialect, const char *lines)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = native(store, 4);
+    struct wal_view *view = view_kit_open(store, session, dialect, "root");
+    struct wal_view_import_result report;
+
+    (void)view_kit_flush(view);
+    write_behind(view, lines);
+    report = take(view);
+    assert_int_equal(report.appended, 2);
+    assert_int_equal(report.unknown, 0);
+    assert_int_equal(count_entries(session), 6);
+    (void)view_kit_flush(view);
+    assert_true(view_kit_contains("root", "native text"));
+    assert_true(view_kit_contains("root", "of the client"));
+    assert_true(view_kit_contains("root", "and more of it"));
+    view_kit_assert_full_export(store, session, dialect, "root");
+    assert_int_equal(take(view).appended, 0);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_view_import__linear_dialect(void **state)
+{
+    (void)state;
+    go_on_linear(
+        "codex",
+        "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
+        "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
+        "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+        "\"of the client\"}]}}\n"
+        "{\"timestamp\":\"2026-01-02T03:05:01.000Z\",\"type\":"
+        "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
+        "\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":"
+        "\"and more of it\"}]}}\n");
+}
+
+/* ------------------------------------------------------------- finding --- */
+
+static void test_view_import__file_finds_its_view(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 2);
+    struct wal_view *view = view_kit_open(store, session, "claude", "root");
+    struct wal_view_info place = {.struct_size = sizeof(place)};
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(
+        wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
+        WAL_ENOTFOUND);
+    (void)view_kit_flush(view);
+    view_kit_write("root/beside.jsonl", "{}\n", 3, false);
+    assert_int_equal(
+        wal_view_find(store, kit_text("root/beside.jsonl"), &place, &error),
+        WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
+        WAL_OK);
+    assert_string_equal(place.session, view_kit_id(0xFFFF));
+    assert_string_equal(place.dialect, "claude");
+    assert_string_equal(strrchr(place.root, '/') + 1, "root");
+    wal_view_close(view);
+    view = view_kit_open(store, session, place.dialect, place.root);
+    write_row(view, 3, view_kit_id(2), "of the client");
+    assert_int_equal(take(view).appended, 1);
+    wal_view_close(view);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_view_import__lines_extend_the_head),
+        KIT_TEST(test_view_import__head_elsewhere_makes_a_branch),
+        KIT_TEST(test_view_import__second_time_adds_nothing),
+        KIT_TEST(test_view_import__unterminated_line_waits),
+        KIT_TEST(test_view_import__crash_before_the_state_adds_nothing),
+        KIT_TEST(test_view_import__what_is_odd_is_kept_and_said),
+        KIT_TEST(test_view_import__other_beginning_is_refused),
+        KIT_TEST(test_view_import__native_session_with_one_of_pi),
+        KIT_TEST(test_view_import__native_session_with_one_of_claude),
+        KIT_TEST(test_view_import__linear_dialect),
+        KIT_TEST(test_view_import__file_finds_its_view),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

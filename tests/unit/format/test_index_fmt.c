@@ -1,0 +1,682 @@
+/*
+ * test_index_fmt.c - summaries, postings, the segment index and the
+ * catalogue's header: round trips of random ones, every field outside its
+ * range, every truncation and every flipped bit. Bytes lie in blocks of
+ * exactly their size, so that the address sanitizer sees a read beyond the
+ * end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/index/index_fmt.h"
+#include "format/segment/record.h"
+
+enum {
+    ROUNDS = 1000
+};
+
+/* What random texts are cut from. */
+static uint8_t pool[WAL__TEXT_MAX + 1];
+
+static uint64_t random_state;
+
+/* splitmix64 */
+static uint64_t random_u64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int set_up(void **state)
+{
+    const char *text = getenv("AGENTWAL_SEED");
+
+    (void)state;
+    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
+    printf("seed %llu\n", (unsigned long long)random_state);
+    for (size_t i = 0; i < sizeof(pool); i++) {
+        pool[i] = (uint8_t)random_u64();
+    }
+    return 0;
+}
+
+/* `min` to `max` bytes, often one of the two. */
+static struct wal__span random_text(size_t min, size_t max)
+{
+    struct wal__span text = {pool, min};
+    uint64_t choice = random_u64() % 4;
+
+    if (choice == 1) {
+        text.size = max;
+    } else if (choice > 1) {
+        text.size = min + random_u64() % (max - min + 1);
+    }
+    text.data += random_u64() % (sizeof(pool) - text.size + 1);
+    return text;
+}
+
+static struct wal__summary random_summary(size_t text_max)
+{
+    struct wal__summary summary = {
+        .number = (uint32_t)random_u64() | 1,
+        .flags = (uint32_t)random_u64() % 8,
+        .session_position = random_u64(),
+        .fork_sequence = random_u64(),
+        .fork_owner = (uint32_t)random_u64(),
+        .depth = (uint32_t)random_u64(),
+        .created_ms = (int64_t)random_u64(),
+        .updated_ms = (int64_t)random_u64(),
+        .last_sequence = random_u64(),
+        .entries = random_u64(),
+        .inherited = random_u64(),
+        .bytes = random_u64(),
+        .head_sequence = random_u64(),
+        .segment = random_u64(),
+        .first_sequence = random_u64(),
+        .fork_record = random_u64(),
+        .first_owner = (uint32_t)random_u64(),
+        .fork_source = (uint32_t)random_u64(),
+        .documents = (uint32_t)random_u64(),
+        .schema_version = (uint32_t)random_u64(),
+        .id = random_text(1, WAL__ID_MAX),
+        .head_id = random_text(0, WAL__ID_MAX),
+        .parent_id = random_text(0, WAL__ID_MAX),
+        .cwd = random_text(0, text_max),
+        .project = random_text(0, text_max),
+        .title = random_text(0, text_max),
+        .source = random_text(0, text_max),
+        .first_text = random_text(0, WAL__SUMMARY_FIRST_MAX),
+    };
+
+    summary.id_hash = wal__id_hash(summary.id.data, summary.id.size);
+    return summary;
+}
+
+static void assert_span_equal(struct wal__span a, struct wal__span b)
+{
+    assert_int_equal(a.size, b.size);
+    if (a.size > 0) {
+        assert_memory_equal(a.data, b.data, a.size);
+    }
+}
+
+static void assert_summary_equal(const struct wal__summary *a,
+                                 const struct wal__summary *b)
+{
+    /* All before the spans are numbers, without holes. */
+    assert_memory_equal(a, b, offsetof(struct wal__summary, id));
+    assert_span_equal(a->id, b->id);
+    assert_span_equal(a->head_id, b->head_id);
+    assert_span_equal(a->parent_id, b->parent_id);
+    assert_span_equal(a->cwd, b->cwd);
+    assert_span_equal(a->project, b->project);
+    assert_span_equal(a->title, b->title);
+    assert_span_equal(a->source, b->source);
+    assert_span_equal(a->first_text, b->first_text);
+}
+
+static uint8_t *allocate(size_t size)
+{
+    uint8_t *bytes = malloc(size);
+
+    assert_non_null(bytes);
+    return bytes;
+}
+
+/* ------------------------------------------------------------ summaries --- */
+
+static void test_index_fmt__summary_comes_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct wal__summary summary = random_summary(WAL__TEXT_MAX);
+        struct wal__summary read;
+        uint32_t offset = (uint32_t)random_u64() % 100;
+        size_t size = offset + wal__summary_text_size(&summary);
+        uint8_t at[WAL__SUMMARY_SIZE];
+        uint8_t *texts = allocate(size);
+
+        assert_true(wal__summary_is_valid(&summary));
+        assert_true(wal__summary_text_size(&summary) <= WAL__SUMMARY_TEXT_MAX);
+        wal__summary_encode(&summary, offset, at, texts + offset);
+        assert_int_equal(
+            wal__summary_decode(at, (struct wal__span){texts, size}, &read),
+            WAL__FMT_OK);
+        assert_summary_equal(&read, &summary);
+        assert_int_equal(wal__summary_number(at), summary.number);
+        assert_int_equal(wal__summary_id_hash(at), summary.id_hash);
+        assert_int_equal(
+            wal__summary_decode(at, (struct wal__span){texts, size - 1}, &read),
+            WAL__FMT_FIELD);
+        free(texts);
+    }
+}
+
+/* SPEC.md 2.12, by its own offsets. */
+static void test_index_fmt__summary_lies_as_specified(void **state)
+{
+    struct wal__summary summary = {
+        .number = 0x01020304,
+        .flags = WAL__SUMMARY_DAMAGED,
+        .head_sequence = 7,
+        .segment = 9,
+        .first_sequence = 10,
+        .fork_record = 11,
+        .first_owner = 12,
+        .fork_source = 13,
+        .documents = 14,
+        .schema_version = 15,
+        .id = {(const uint8_t *)"i", 1},
+        .head_id = {(const uint8_t *)"hh", 2},
+        .parent_id = {(const uint8_t *)"ppp", 3},
+        .cwd = {(const uint8_t *)"cccc", 4},
+        .project = {(const uint8_t *)"rrrrr", 5},
+        .title = {(const uint8_t *)"tttttt", 6},
+        .source = {(const uint8_t *)"sssssss", 7},
+        .first_text = {(const uint8_t *)"ffffffff", 8},
+    };
+    uint8_t at[160];
+    uint8_t texts[36];
+
+    (void)state;
+    wal__summary_encode(&summary, 0x55, at, texts);
+    assert_memory_equal(at, "\4\3\2\1\2\0\0\0", 8);
+    assert_memory_equal(at + 88, "\7\0\0\0\0\0\0\0\11\0\0\0\0\0\0\0", 16);
+    assert_memory_equal(at + 112, "\x55\0\0\0\1\2\3\10\4\0\5\0\6\0\7\0", 16);
+    assert_memory_equal(at + 128, "\12\0\0\0\0\0\0\0\13\0\0\0\0\0\0\0", 16);
+    assert_memory_equal(at + 144, "\14\0\0\0\15\0\0\0\16\0\0\0\17\0\0\0", 16);
+    assert_memory_equal(texts, "ihhpppccccrrrrrttttttsssssssffffffff", 36);
+}
+
+/* Decodes a valid summary of which `size` bytes at `offset` were set. */
+static enum wal__fmt decode_with(size_t offset, size_t size, uint32_t value)
+{
+    static const uint8_t texts[64] = "id";
+    struct wal__summary summary = {.number = 1, .id = {texts, 2}};
+    struct wal__summary read;
+    uint8_t at[WAL__SUMMARY_SIZE];
+    uint8_t text[2];
+
+    wal__summary_encode(&summary, 0, at, text);
+    for (size_t i = 0; i < size; i++) {
+        at[offset + i] = (uint8_t)(value >> (8 * i));
+    }
+    return wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
+                               &read);
+}
+
+static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
+{
+    (void)state;
+    assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
+    assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 7), WAL__FMT_OK);
+    assert_int_equal(decode_with(4, 4, 8), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(112, 4, 62), WAL__FMT_OK);
+    assert_int_equal(decode_with(112, 4, 63), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(112, 4, 64), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(112, 4, UINT32_MAX), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(116, 1, 0), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(117, 1, 62), WAL__FMT_OK);
+    assert_int_equal(decode_with(117, 1, 63), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(118, 1, 255), WAL__FMT_FIELD);
+    assert_int_equal(decode_with(119, 1, 62), WAL__FMT_OK);
+    assert_int_equal(decode_with(119, 1, 63), WAL__FMT_FIELD);
+    for (size_t offset = 120; offset < 128; offset += 2) {
+        assert_int_equal(decode_with(offset, 2, 62), WAL__FMT_OK);
+        assert_int_equal(decode_with(offset, 2, 63), WAL__FMT_FIELD);
+        assert_int_equal(decode_with(offset, 2, UINT16_MAX), WAL__FMT_FIELD);
+    }
+}
+
+/* Within the bytes, but over the limit of its kind. */
+static void
+test_index_fmt__summary_text_over_its_limit_is_rejected(void **state)
+{
+    static const uint8_t texts[2 * WAL__TEXT_MAX];
+    struct wal__summary summary = {.number = 1, .id = {texts, 1}};
+    struct wal__summary read;
+    uint8_t at[WAL__SUMMARY_SIZE];
+    uint8_t text[1];
+
+    (void)state;
+    for (size_t offset = 120; offset < 128; offset += 2) {
+        wal__summary_encode(&summary, 0, at, text);
+        wal__put16(at + offset, WAL__TEXT_MAX);
+        assert_int_equal(
+            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
+                                &read),
+            WAL__FMT_OK);
+        wal__put16(at + offset, WAL__TEXT_MAX + 1);
+        assert_int_equal(
+            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
+                                &read),
+            WAL__FMT_FIELD);
+    }
+    for (size_t size = 160; size <= 161; size++) {
+        wal__summary_encode(&summary, 0, at, text);
+        at[119] = (uint8_t)size;
+        assert_int_equal(
+            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
+                                &read),
+            size == 160 ? WAL__FMT_OK : WAL__FMT_FIELD);
+    }
+}
+
+static void test_index_fmt__posting_comes_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct wal__posting posting = {
+            .offset = (uint32_t)random_u64(),
+            .type = (uint8_t)random_u64(),
+            .flags = (uint8_t)random_u64(),
+            .stream = (uint8_t)random_u64(),
+            .kind = (uint8_t)random_u64(),
+            .sequence = random_u64(),
+            .parent = random_u64(),
+            .id_hash = random_u64(),
+        };
+        struct wal__posting read;
+        uint8_t at[WAL__POSTING_SIZE];
+
+        wal__posting_encode(&posting, at);
+        wal__posting_decode(at, &read);
+        assert_memory_equal(&read, &posting, sizeof(read));
+        assert_int_equal(wal__get32(at), posting.offset);
+        assert_int_equal(at[7], posting.kind);
+        assert_int_equal(wal__get64(at + 24), posting.id_hash);
+    }
+}
+
+/* ---------------------------------------------------------------- index --- */
+
+enum {
+    SESSIONS = 5,
+    POSTINGS = 12
+};
+
+struct sample {
+    struct wal__summary summaries[SESSIONS];
+    struct wal__index_header header;
+    uint8_t *bytes;
+    size_t size;
+};
+
+static struct sample make_sample(void)
+{
+    struct sample sample = {
+        .header =
+            {
+                .session_count = SESSIONS,
+                .posting_count = POSTINGS,
+                .id = random_u64(),
+                .end = 8192,
+                .first_sequence = random_u64(),
+                .last_sequence = random_u64(),
+                .chain = (uint32_t)random_u64(),
+                .commit_offset = 8191,
+                .epoch = random_u64(),
+                .last_session = (uint32_t)random_u64(),
+                .uuid = "0123456789abcde",
+            },
+    };
+    uint32_t offset = 0;
+
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        sample.summaries[i] = random_summary(20);
+        sample.summaries[i].number = 10 + 3 * i;
+        sample.summaries[i].first_posting = 2 * i;
+        sample.summaries[i].posting_count = POSTINGS - 2 * i;
+        sample.header.text_size +=
+            (uint32_t)wal__summary_text_size(&sample.summaries[i]);
+    }
+    sample.size = wal__index_size(SESSIONS, POSTINGS, sample.header.text_size);
+    sample.bytes = allocate(sample.size);
+    memset(sample.bytes, 0x5a, sample.size);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        wal__summary_encode(
+            &sample.summaries[i], offset,
+            sample.bytes + WAL__INDEX_HEADER_SIZE + i * WAL__SUMMARY_SIZE,
+            sample.bytes + wal__index_size(SESSIONS, POSTINGS, offset));
+        offset += (uint32_t)wal__summary_text_size(&sample.summaries[i]);
+    }
+    wal__index_finish(&sample.header, sample.bytes);
+    return sample;
+}
+
+static enum wal__fmt decode(const struct sample *sample,
+                            struct wal__index *index)
+{
+    return wal__index_decode((struct wal__span){sample->bytes, sample->size},
+                             index);
+}
+
+static void test_index_fmt__index_comes_back(void **state)
+{
+    struct sample sample = make_sample();
+    struct wal__index index;
+    struct wal__summary read;
+
+    (void)state;
+    assert_int_equal(sample.size, 112 + SESSIONS * 160 + POSTINGS * 32 +
+                                      sample.header.text_size);
+    assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
+    assert_int_equal(index.header.id, sample.header.id);
+    assert_int_equal(index.header.end, sample.header.end);
+    assert_int_equal(index.header.first_sequence, sample.header.first_sequence);
+    assert_int_equal(index.header.last_sequence, sample.header.last_sequence);
+    assert_int_equal(index.header.chain, sample.header.chain);
+    assert_int_equal(index.header.commit_offset, sample.header.commit_offset);
+    assert_int_equal(index.header.epoch, sample.header.epoch);
+    assert_int_equal(index.header.last_session, sample.header.last_session);
+    assert_memory_equal(index.header.uuid, sample.header.uuid, 16);
+    assert_ptr_equal(index.summaries, sample.bytes + 112);
+    assert_ptr_equal(index.postings, index.summaries + SESSIONS * 160);
+    assert_ptr_equal(index.texts.data, index.postings + POSTINGS * 32);
+    assert_int_equal(index.texts.size, sample.header.text_size);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        assert_int_equal(wal__index_summary(&index, i, &read), WAL__FMT_OK);
+        assert_summary_equal(&read, &sample.summaries[i]);
+    }
+    assert_int_equal(wal__index_summary(&index, SESSIONS, &read),
+                     WAL__FMT_FIELD);
+    free(sample.bytes);
+}
+
+static void test_index_fmt__find_is_by_number(void **state)
+{
+    struct sample sample = make_sample();
+    struct wal__index index;
+
+    (void)state;
+    assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
+    for (uint32_t number = 0; number < 40; number++) {
+        uint32_t rank = (number - 10) / 3;
+        bool is_there = number >= 10 && number % 3 == 1 && rank < SESSIONS;
+        struct wal__summary read = {.number = 0};
+
+        assert_int_equal(wal__index_find(&index, number, &read),
+                         is_there ? WAL__FMT_OK : WAL__FMT_ZERO);
+        assert_int_equal(read.number, is_there ? number : 0);
+    }
+    free(sample.bytes);
+}
+
+static void test_index_fmt__empty_index_is_valid(void **state)
+{
+    struct wal__index_header header = {.end = 1};
+    struct wal__index index;
+    struct wal__summary read;
+    uint8_t bytes[WAL__INDEX_HEADER_SIZE];
+
+    (void)state;
+    wal__index_finish(&header, bytes);
+    assert_int_equal(
+        wal__index_decode((struct wal__span){bytes, sizeof(bytes)}, &index),
+        WAL__FMT_OK);
+    assert_int_equal(wal__index_find(&index, 1, &read), WAL__FMT_ZERO);
+}
+
+static void test_index_fmt__truncated_index_is_rejected(void **state)
+{
+    struct sample sample = make_sample();
+    struct wal__index index;
+
+    (void)state;
+    for (size_t size = 0; size < sample.size; size++) {
+        uint8_t *cut = allocate(size + 1);
+
+        memcpy(cut, sample.bytes, size);
+        assert_int_equal(
+            wal__index_decode((struct wal__span){cut, size}, &index),
+            WAL__FMT_SHORT);
+        free(cut);
+    }
+    free(sample.bytes);
+}
+
+static void test_index_fmt__flipped_bit_is_rejected(void **state)
+{
+    struct sample sample = make_sample();
+    struct wal__index index;
+
+    (void)state;
+    for (size_t bit = 0; bit < 8 * sample.size; bit++) {
+        uint8_t mask = (uint8_t)(1u << bit % 8);
+        enum wal__fmt wanted = WAL__FMT_DATA_CRC;
+
+        if (bit < 64) {
+            wanted = WAL__FMT_MAGIC;
+        } else if (bit < 112 * 8) {
+            wanted = WAL__FMT_HEADER_CRC;
+        }
+        sample.bytes[bit / 8] ^= mask;
+        assert_int_equal(decode(&sample, &index), wanted);
+        sample.bytes[bit / 8] ^= mask;
+    }
+    free(sample.bytes);
+}
+
+/* Decodes the sample with some bytes of its header set and both CRCs right. */
+static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
+{
+    struct sample sample = make_sample();
+    struct wal__index index;
+    enum wal__fmt fmt;
+
+    wal__put32(sample.bytes + offset, value);
+    wal__put32(sample.bytes + 108, wal__crc32(0, sample.bytes, 108));
+    fmt = decode(&sample, &index);
+    free(sample.bytes);
+    return fmt;
+}
+
+static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
+{
+    (void)state;
+    assert_int_equal(decode_header_with(8, 1), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(8, 2), WAL__FMT_OK);
+    assert_int_equal(decode_header_with(8, 3), WAL__FMT_VERSION);
+    assert_int_equal(decode_header_with(12, POSTINGS + 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(12, SESSIONS - 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(12, SESSIONS + 1), WAL__FMT_SHORT);
+    assert_int_equal(decode_header_with(16, UINT32_MAX), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(20, UINT32_MAX), WAL__FMT_SHORT);
+    assert_int_equal(decode_header_with(20, 0), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(60, 0), WAL__FMT_OK);
+    assert_int_equal(decode_header_with(60, 8192), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(76, 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(96, 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(100, 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_header_with(104, 1), WAL__FMT_DATA_CRC);
+}
+
+/* A checksum holds over bytes that a broken writer made. */
+static void test_index_fmt__postings_beyond_the_index_are_rejected(void **state)
+{
+    struct sample sample = make_sample();
+    uint8_t *summary = sample.bytes + WAL__INDEX_HEADER_SIZE;
+    struct wal__index index;
+    struct wal__summary read;
+
+    (void)state;
+    wal__put32(summary + 104, UINT32_MAX);
+    wal__put32(summary + 108, 2);
+    wal__index_finish(&sample.header, sample.bytes);
+    assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
+    assert_int_equal(wal__index_summary(&index, 0, &read), WAL__FMT_FIELD);
+    wal__put32(summary + 104, POSTINGS - 1);
+    wal__index_finish(&sample.header, sample.bytes);
+    assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
+    assert_int_equal(wal__index_summary(&index, 0, &read), WAL__FMT_FIELD);
+    free(sample.bytes);
+}
+
+/* ------------------------------------------------------------ catalogue --- */
+
+static void test_index_fmt__catalogue_header_comes_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct wal__catalogue_header header = {
+            .session_count = (uint32_t)random_u64(),
+            .text_size = random_u64(),
+            .position = random_u64(),
+            .last_sequence = random_u64(),
+            .chain = (uint32_t)random_u64(),
+            .last_session = (uint32_t)random_u64(),
+            .uuid = "fedcba987654321",
+            .table_crc = (uint32_t)random_u64(),
+        };
+
+        header.hidden_count =
+            (uint32_t)(random_u64() % ((uint64_t)header.session_count + 1));
+
+        struct wal__catalogue_header read;
+        uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+
+        memset(&read, 0, sizeof(read));
+        wal__catalogue_header_encode(&header, at);
+        assert_int_equal(wal__catalogue_header_decode(
+                             (struct wal__span){at, sizeof(at)}, &read),
+                         WAL__FMT_OK);
+        assert_int_equal(read.session_count, header.session_count);
+        assert_int_equal(read.text_size, header.text_size);
+        assert_int_equal(read.position, header.position);
+        assert_int_equal(read.last_sequence, header.last_sequence);
+        assert_int_equal(read.chain, header.chain);
+        assert_int_equal(read.last_session, header.last_session);
+        assert_memory_equal(read.uuid, header.uuid, 16);
+        assert_int_equal(read.table_crc, header.table_crc);
+        assert_int_equal(read.hidden_count, header.hidden_count);
+        assert_int_equal(wal__get32(at + 68), header.hidden_count);
+    }
+}
+
+static void test_index_fmt__catalogue_header_faults_are_rejected(void **state)
+{
+    struct wal__catalogue_header header = {.session_count = 3};
+    uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+    struct wal__span bytes = {at, sizeof(at)};
+
+    (void)state;
+    wal__catalogue_header_encode(&header, at);
+    for (size_t bit = 0; bit < 8 * sizeof(at); bit++) {
+        at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(wal__catalogue_header_decode(bytes, &header),
+                         bit < 64 ? WAL__FMT_MAGIC : WAL__FMT_HEADER_CRC);
+        at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    for (size_t size = 0; size < sizeof(at); size++) {
+        assert_int_equal(
+            wal__catalogue_header_decode((struct wal__span){at, size}, &header),
+            WAL__FMT_SHORT);
+    }
+}
+
+/* Decodes a header of three sessions with one byte set and its CRC right. */
+static enum wal__fmt decode_catalogue_with(size_t offset, uint8_t value)
+{
+    struct wal__catalogue_header header = {.session_count = 3};
+    uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+
+    wal__catalogue_header_encode(&header, at);
+    at[offset] = value;
+    wal__put32(at + 124, wal__crc32(0, at, 124));
+    return wal__catalogue_header_decode((struct wal__span){at, sizeof(at)},
+                                        &header);
+}
+
+static void
+test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
+{
+    (void)state;
+    assert_int_equal(decode_catalogue_with(8, 1), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_VERSION);
+    assert_int_equal(decode_catalogue_with(68, 3), WAL__FMT_OK);
+    assert_int_equal(decode_catalogue_with(68, 4), WAL__FMT_FIELD);
+    assert_int_equal(decode_catalogue_with(72, 1), WAL__FMT_FIELD);
+    assert_int_equal(decode_catalogue_with(123, 1), WAL__FMT_FIELD);
+}
+
+static void test_index_fmt__catalogue_sections_begin_on_pages(void **state)
+{
+    struct wal__catalogue_header header = {
+        .session_count = 1025,
+        .text_size = 4097,
+    };
+    struct wal__catalogue_layout layout;
+
+    (void)state;
+    assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_OK);
+    assert_int_equal(layout.summaries, 4096);
+    /* 1,025 summaries of 160 bytes end 160 bytes into the 41st page. */
+    assert_int_equal(layout.by_id, 4096 * 42);
+    assert_int_equal(layout.by_recent, 4096 * 44);
+    assert_int_equal(layout.by_cwd, 4096 * 46);
+    assert_int_equal(layout.texts, 4096 * 48);
+    assert_int_equal(layout.table, 4096 * 50);
+    assert_int_equal(layout.size, 4096 * 50 + 50 * 4);
+}
+
+static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
+{
+    struct wal__catalogue_header header = {
+        .session_count = UINT32_MAX,
+        .text_size = UINT32_MAX,
+    };
+    struct wal__catalogue_layout layout;
+
+    (void)state;
+    assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_OK);
+    assert_true(layout.size > (uint64_t)UINT32_MAX * 173);
+    header.text_size++;
+    assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_FIELD);
+    header.text_size = UINT64_MAX;
+    assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_FIELD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_index_fmt__summary_comes_back),
+        cmocka_unit_test(test_index_fmt__summary_lies_as_specified),
+        cmocka_unit_test(
+            test_index_fmt__summary_field_out_of_range_is_rejected),
+        cmocka_unit_test(
+            test_index_fmt__summary_text_over_its_limit_is_rejected),
+        cmocka_unit_test(test_index_fmt__posting_comes_back),
+        cmocka_unit_test(test_index_fmt__index_comes_back),
+        cmocka_unit_test(test_index_fmt__find_is_by_number),
+        cmocka_unit_test(test_index_fmt__empty_index_is_valid),
+        cmocka_unit_test(test_index_fmt__truncated_index_is_rejected),
+        cmocka_unit_test(test_index_fmt__flipped_bit_is_rejected),
+        cmocka_unit_test(test_index_fmt__header_field_out_of_range_is_rejected),
+        cmocka_unit_test(
+            test_index_fmt__postings_beyond_the_index_are_rejected),
+        cmocka_unit_test(test_index_fmt__catalogue_header_comes_back),
+        cmocka_unit_test(test_index_fmt__catalogue_header_faults_are_rejected),
+        cmocka_unit_test(
+            test_index_fmt__catalogue_field_out_of_range_is_rejected),
+        cmocka_unit_test(test_index_fmt__catalogue_sections_begin_on_pages),
+        cmocka_unit_test(test_index_fmt__catalogue_layout_bounds_texts),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,518 @@
+/*
+ * Tests of the scanner's grammar, tokens and bounds. Each text lies in a block
+ * of exactly its size, so that the address sanitizer sees a read beyond its
+ * end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/json/json_scan.h"
+
+#define TEXT(literal) literal, sizeof(literal) - 1
+#define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
+
+struct rejected {
+    const char *text;
+    size_t size;
+    enum wal__json_status status;
+    size_t offset;
+};
+
+static const char sample[] =
+    " {\"id\":\"a\\u00e9\\ud83d\\ude00\\n\", \"n\" : [0,-1,2.50,1e9,-0.1E-2]"
+    ",\r\n\t\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\":{\"deep\":[[],{},[{\"x\":"
+    "null}]]},\"t\":true,\"f\":false,\"\":\"a long run of plain text, over "
+    "sixteen bytes\"}";
+
+static uint8_t *copy_of(const void *text, size_t size)
+{
+    uint8_t *copy = malloc(size + (size == 0));
+
+    assert_non_null(copy);
+    if (size != 0) {
+        memcpy(copy, text, size);
+    }
+    return copy;
+}
+
+static enum wal__json_status validate(const char *text, size_t size,
+                                      size_t *error_offset)
+{
+    uint8_t *copy = copy_of(text, size);
+    enum wal__json_status status = wal__json_validate(copy, size, error_offset);
+
+    free(copy);
+    return status;
+}
+
+static bool span_is(struct wal__json_span span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
+
+static void test_json_scan__valid_texts_are_accepted(void **state)
+{
+    static const char *const texts[] = {"0",
+                                        "-0",
+                                        "12",
+                                        "-3.25",
+                                        "0.1",
+                                        "1e0",
+                                        "1E+10",
+                                        "1.5e-3",
+                                        "0e1",
+                                        "123456789012345678901234567890",
+                                        "1e999999",
+                                        "true",
+                                        "false",
+                                        "null",
+                                        "\"\"",
+                                        "[]",
+                                        "{}",
+                                        " \t\r\n[ ] \n",
+                                        "[[],[[]],{}]",
+                                        "{\"a\":{\"a\":{}}}",
+                                        "{\"a\":1,\"a\":2}",
+                                        "{\"\":0}",
+                                        "[1,2 , 3\n,4]",
+                                        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+                                        "\"\\u0000\"",
+                                        "\"\\uD834\\uDD1E\"",
+                                        "\"\\ud834\\udd1e\"",
+                                        "\"\\uFFFF\\u00aF\"",
+                                        "\"\x7f\"",
+                                        "\"\xc2\x80\"",
+                                        "\"\xdf\xbf\"",
+                                        "\"\xe0\xa0\x80\"",
+                                        "\"\xed\x9f\xbf\"",
+                                        "\"\xee\x80\x80\"",
+                                        "\"\xef\xbf\xbf\"",
+                                        "\"\xf0\x90\x80\x80\"",
+                                        "\"\xf4\x8f\xbf\xbf\"",
+                                        "\"\xe2\x80\xa8\"",
+                                        "[\"a\",1,true,null,{\"b\":[]}]"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        size_t offset = 77;
+        if (validate(texts[i], strlen(texts[i]), &offset) != WAL__JSON_OK) {
+            print_error("rejected at %zu: %s\n", offset, texts[i]);
+            fail();
+        }
+        assert_int_equal(offset, 77);
+    }
+}
+
+static void check_rejected(const struct rejected *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t offset = SIZE_MAX;
+        enum wal__json_status status =
+            validate(cases[i].text, cases[i].size, &offset);
+        if (status != cases[i].status || offset != cases[i].offset) {
+            print_error("%s: %s at %zu, not %s at %zu\n", cases[i].text,
+                        wal__json_status_text(status), offset,
+                        wal__json_status_text(cases[i].status),
+                        cases[i].offset);
+            fail();
+        }
+    }
+}
+
+static void test_json_scan__grammar_errors_are_rejected(void **state)
+{
+    static const struct rejected cases[] = {
+        {TEXT("]"), WAL__JSON_SYNTAX, 0},
+        {TEXT("}"), WAL__JSON_SYNTAX, 0},
+        {TEXT(","), WAL__JSON_SYNTAX, 0},
+        {TEXT(":1"), WAL__JSON_SYNTAX, 0},
+        {TEXT("[1,]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[,1]"), WAL__JSON_SYNTAX, 1},
+        {TEXT("[1,,2]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1 2]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1}"), WAL__JSON_SYNTAX, 2},
+        {TEXT("[\"a\":1]"), WAL__JSON_SYNTAX, 4},
+        {TEXT("[1\v]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("[\xc2\xa0]"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{]"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{,}"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{1:2}"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{a:1}"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{'a':1}"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{\"a\"}"), WAL__JSON_SYNTAX, 4},
+        {TEXT("{\"a\" 1}"), WAL__JSON_SYNTAX, 5},
+        {TEXT("{\"a\"::1}"), WAL__JSON_SYNTAX, 5},
+        {TEXT("{\"a\":}"), WAL__JSON_SYNTAX, 5},
+        {TEXT("{\"a\":1,}"), WAL__JSON_SYNTAX, 7},
+        {TEXT("{\"a\":1]"), WAL__JSON_SYNTAX, 6},
+        {TEXT("{\"a\":1 \"b\":2}"), WAL__JSON_SYNTAX, 7},
+        {TEXT("{\"a\":1;"), WAL__JSON_SYNTAX, 6},
+        {TEXT("True"), WAL__JSON_SYNTAX, 0},
+        {TEXT("nul!"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[truefalse]"), WAL__JSON_SYNTAX, 5},
+        {TEXT("NaN"), WAL__JSON_SYNTAX, 0},
+        {TEXT("-Infinity"), WAL__JSON_SYNTAX, 1},
+        {TEXT("/* */1"), WAL__JSON_SYNTAX, 0},
+        {TEXT("\xef\xbb\xbf{}"), WAL__JSON_SYNTAX, 0},
+        {TEXT("+1"), WAL__JSON_SYNTAX, 0},
+        {TEXT(".5"), WAL__JSON_SYNTAX, 0},
+        {TEXT("[-a]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("[01]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("[-01]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1.]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1.e1]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1e]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1e+]"), WAL__JSON_SYNTAX, 4},
+        {TEXT("[1e1.5]"), WAL__JSON_SYNTAX, 4},
+        {TEXT("[0x1]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("[1-2]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("1 2"), WAL__JSON_TRAILING, 2},
+        {TEXT("{}{}"), WAL__JSON_TRAILING, 2},
+        {TEXT("[]]"), WAL__JSON_TRAILING, 2},
+        {TEXT("01"), WAL__JSON_TRAILING, 1},
+        {TEXT("{},"), WAL__JSON_TRAILING, 2},
+        {TEXT("\"a\"\xff"), WAL__JSON_TRAILING, 3},
+    };
+
+    (void)state;
+    check_rejected(cases, COUNT(cases));
+}
+
+static void test_json_scan__half_of_a_surrogate_pair_is_accepted(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } cases[] = {
+        {TEXT("\"\\ud800\"")},        {TEXT("\"x\\udc00\"")},
+        {TEXT("\"\\udfff\\ud800\"")}, {TEXT("\"\\ud800\\ud800\"")},
+        {TEXT("\"\\udbff\\u0041\"")}, {TEXT("\"\\ud800\\n\"")},
+        {TEXT("\"\\ud800x\"")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(wal__json_validate(cases[i].text, cases[i].size, NULL),
+                         WAL__JSON_OK);
+    }
+}
+
+static void test_json_scan__string_errors_are_rejected(void **state)
+{
+    static const struct rejected cases[] = {
+        {TEXT("\"a\nb\""), WAL__JSON_CONTROL, 2},
+        {TEXT("\"\x1f\""), WAL__JSON_CONTROL, 1},
+        {TEXT("{\"a\tb\":1}"), WAL__JSON_CONTROL, 3},
+        {TEXT("\"\\a\""), WAL__JSON_SYNTAX, 2},
+        {TEXT("\"\\'\""), WAL__JSON_SYNTAX, 2},
+        {TEXT("\"\\x41\""), WAL__JSON_SYNTAX, 2},
+        {TEXT("\"\\U0041\""), WAL__JSON_SYNTAX, 2},
+        {TEXT("\"\\u004g\""), WAL__JSON_SYNTAX, 6},
+        {TEXT("\"\\u12\""), WAL__JSON_SYNTAX, 5},
+        {TEXT("\"\\ud800\\u00zz\""), WAL__JSON_SYNTAX, 11},
+        {TEXT("\"\x80\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"a\xbf\""), WAL__JSON_UTF8, 2},
+        {TEXT("\"\xc0\x80\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xc1\xbf\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xc3\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xc3\xc3\xa9\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xe0\x9f\xbf\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xed\xa0\x80\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xed\xbf\xbf\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xe2\x82\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xf0\x8f\xbf\xbf\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xf4\x90\x80\x80\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xf5\x80\x80\x80\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xf0\x9f\x98\""), WAL__JSON_UTF8, 1},
+        {TEXT("\"\xff\""), WAL__JSON_UTF8, 1},
+    };
+
+    (void)state;
+    check_rejected(cases, COUNT(cases));
+}
+
+static void test_json_scan__raw_nul_is_rejected_everywhere(void **state)
+{
+    static const struct rejected cases[] = {
+        {TEXT("\0"), WAL__JSON_NUL_BYTE, 0},
+        {TEXT("\"a\0b\""), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("\"\\\0\""), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("\"\\u00\0\""), WAL__JSON_NUL_BYTE, 5},
+        {TEXT("{}\0"), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("{\"a\"\0:1}"), WAL__JSON_NUL_BYTE, 4},
+        {TEXT("[1\0]"), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("[1.\0]"), WAL__JSON_NUL_BYTE, 3},
+        {TEXT("[\0]"), WAL__JSON_NUL_BYTE, 1},
+        {TEXT("tr\0e"), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("{\0}"), WAL__JSON_NUL_BYTE, 1},
+    };
+
+    (void)state;
+    check_rejected(cases, COUNT(cases));
+}
+
+static void test_json_scan__every_truncation_is_told_as_such(void **state)
+{
+    static const char *const others[] = {"true ", "\"\\ud83d\\ude00\"",
+                                         "[-1.5e+3]", "\"\xf0\x9f\x98\x80\""};
+
+    (void)state;
+    assert_int_equal(validate(TEXT(sample), NULL), WAL__JSON_OK);
+    for (size_t size = 0; size < sizeof(sample) - 1; size++) {
+        size_t offset = SIZE_MAX;
+        assert_int_equal(validate(sample, size, &offset), WAL__JSON_TRUNCATED);
+        assert_int_equal(offset, size);
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        for (size_t size = 0; size < strlen(others[i]) - 1; size++) {
+            enum wal__json_status status = validate(others[i], size, NULL);
+            /* "true" is complete before its space. */
+            assert_true(status == WAL__JSON_TRUNCATED || (i == 0 && size == 4));
+        }
+    }
+    assert_int_equal(wal__json_validate(NULL, 0, NULL), WAL__JSON_TRUNCATED);
+}
+
+/* A string of `size` bytes, with `byte` at each place but the last. */
+static void check_places(size_t size, int byte, enum wal__json_status expected)
+{
+    char text[80];
+
+    for (size_t at = 1; at + 2 < size; at++) {
+        memset(text, 'a', size);
+        text[0] = '"';
+        text[at] = (char)byte;
+        text[size - 1] = '"';
+        assert_int_equal(validate(text, size, NULL), expected);
+    }
+}
+
+static void test_json_scan__stops_are_found_at_every_alignment(void **state)
+{
+    static const char plain[] = " !#[]~\x7f";
+
+    (void)state;
+    for (size_t size = 4; size < 80; size++) {
+        check_places(size, 0, WAL__JSON_NUL_BYTE);
+        check_places(size, 0x1f, WAL__JSON_CONTROL);
+        check_places(size, '"', WAL__JSON_TRAILING);
+        check_places(size, '\\', WAL__JSON_SYNTAX);
+        check_places(size, 0x80, WAL__JSON_UTF8);
+        check_places(size, 0xff, WAL__JSON_UTF8);
+        for (size_t i = 0; i < sizeof(plain) - 1; i++) {
+            check_places(size, plain[i], WAL__JSON_OK);
+        }
+    }
+}
+
+/* What a byte is behind so many backslashes. */
+static enum wal__json_status expected_behind(size_t backslashes, char byte)
+{
+    if (backslashes % 2 == 1) {
+        return memchr("\"\\/bfnrtu", byte, 9) != NULL ? WAL__JSON_OK
+               : byte == 0                            ? WAL__JSON_NUL_BYTE
+                                                      : WAL__JSON_SYNTAX;
+    }
+    return byte == 0     ? WAL__JSON_NUL_BYTE
+           : byte < 0    ? WAL__JSON_UTF8
+           : byte < ' '  ? WAL__JSON_CONTROL
+           : byte == '"' ? WAL__JSON_TRAILING
+                         : WAL__JSON_OK;
+}
+
+/* A string that begins with an escape: plain bytes, backslashes, the byte, and
+ * what a \u may have behind it. */
+static void check_behind(size_t plain, size_t backslashes, char byte)
+{
+    enum wal__json_status expected = expected_behind(backslashes, byte);
+    size_t place = 3 + plain + backslashes;
+    size_t size = place + 1 + 90;
+    size_t offset = SIZE_MAX;
+    char text[512];
+
+    memset(text, 'b', size);
+    memcpy(text, "\"\\n", 3);
+    memset(text + 3 + plain, '\\', backslashes);
+    text[place] = byte;
+    text[size - 1] = '"';
+    assert_int_equal(validate(text, size, &offset), expected);
+    if (expected != WAL__JSON_OK) {
+        assert_int_equal(offset, place + (expected == WAL__JSON_TRAILING));
+    }
+}
+
+static void test_json_scan__escapes_are_told_at_every_alignment(void **state)
+{
+    static const char bytes[] = "\"/bfnrtuaBN0'.\x01\x1f \x7f\x80\xff";
+
+    (void)state;
+    for (size_t plain = 0; plain < 140; plain++) {
+        for (size_t backslashes = 0; backslashes < 6; backslashes++) {
+            for (size_t i = 0; i < sizeof(bytes); i++) {
+                check_behind(plain, backslashes, bytes[i]);
+            }
+        }
+    }
+    for (size_t backslashes = 6; backslashes < 200; backslashes++) {
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+            check_behind(backslashes % 67, backslashes, bytes[i]);
+        }
+    }
+}
+
+static void test_json_scan__depth_is_bounded(void **state)
+{
+    enum {
+        DEPTH = WAL__JSON_DEPTH_MAX
+    };
+    static const char *const opens[] = {"[", "{\"a\":"};
+    static const char *const closes[] = {"]", "}"};
+    static char text[(DEPTH + 1) * 6 + 1];
+    size_t offset = 0;
+
+    (void)state;
+    for (size_t kind = 0; kind < 2; kind++) {
+        size_t open_size = strlen(opens[kind]);
+        size_t size = 0;
+        for (size_t i = 0; i < DEPTH; i++) {
+            memcpy(text + size, opens[kind], open_size);
+            size += open_size;
+        }
+        text[size++] = '1';
+        memset(text + size, closes[kind][0], DEPTH);
+        assert_int_equal(validate(text, size + DEPTH, NULL), WAL__JSON_OK);
+
+        memcpy(text + size - 1, opens[kind], open_size);
+        assert_int_equal(validate(text, size - 1 + open_size, &offset),
+                         WAL__JSON_DEPTH);
+        assert_int_equal(offset, size - 1);
+    }
+}
+
+static void append_token(char *trace, const struct wal__json_token *token)
+{
+    static const char *const names[] = {"none", "{",     "}",      "[",
+                                        "]",    "key",   "string", "number",
+                                        "true", "false", "null",   "end"};
+
+    sprintf(trace + strlen(trace), "%s@%u%s %.*s|", names[token->kind],
+            (unsigned)token->depth, token->has_escapes ? "!" : "",
+            (int)token->span.size, (const char *)token->span.data);
+}
+
+static void test_json_scan__tokens_carry_kind_depth_and_span(void **state)
+{
+    static const char text[] =
+        " {\"a\" : [1, \"x\\n\"],\"\\u0062\":{ },\"c\":[true,false,null]} ";
+    static const char expected[] =
+        "{@0 {|key@1 \"a\"|[@1 [|number@2 1|string@2! \"x\\n\"|]@1 ]|"
+        "key@1! \"\\u0062\"|{@1 {|}@1 }|key@1 \"c\"|[@1 [|true@2 true|"
+        "false@2 false|null@2 null|]@1 ]|}@0 }|end@0 |end@0 |";
+    char trace[512] = "";
+    struct wal__json_scan scan;
+    struct wal__json_token token = {0};
+
+    (void)state;
+    wal__json_scan_init(&scan, TEXT(text));
+    while (token.kind != WAL__JSON_END) {
+        assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
+        append_token(trace, &token);
+    }
+    assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
+    append_token(trace, &token);
+    assert_string_equal(trace, expected);
+    assert_int_equal(wal__json_scan_offset(&scan), sizeof(text) - 1);
+}
+
+static void test_json_scan__failure_is_final_and_leaves_the_token(void **state)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+    struct wal__json_token before;
+
+    (void)state;
+    wal__json_scan_init(&scan, TEXT("[1,x,2]"));
+    assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
+    assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
+    before = token;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_SYNTAX);
+        assert_int_equal(wal__json_scan_skip(&scan, &token), WAL__JSON_SYNTAX);
+        assert_int_equal(wal__json_scan_offset(&scan), 3);
+        assert_memory_equal(&token, &before, sizeof(token));
+    }
+}
+
+static void test_json_scan__skip_gives_whole_values(void **state)
+{
+    static const char *const expected[] = {"{\"a\":[1,{}]}", "[ [] ]", "\"s\"",
+                                           "-1.0",           "null",   "]"};
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    (void)state;
+    wal__json_scan_init(&scan,
+                        TEXT("[{\"a\":[1,{}]} , [ [] ],\"s\",-1.0,null ] "));
+    assert_int_equal(wal__json_scan_next(&scan, &value), WAL__JSON_OK);
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        assert_int_equal(wal__json_scan_skip(&scan, &value), WAL__JSON_OK);
+        assert_true(span_is(value.span, expected[i]));
+        assert_int_equal(value.depth, i < 5 ? 1 : 0);
+    }
+    assert_int_equal(value.kind, WAL__JSON_ARRAY_END);
+    assert_int_equal(wal__json_scan_skip(&scan, &value), WAL__JSON_OK);
+    assert_int_equal(value.kind, WAL__JSON_END);
+}
+
+static void test_json_scan__skip_checks_what_it_passes(void **state)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    (void)state;
+    wal__json_scan_init(&scan, TEXT("[[1,[2,}]]]"));
+    assert_int_equal(wal__json_scan_skip(&scan, &value), WAL__JSON_SYNTAX);
+    assert_int_equal(wal__json_scan_offset(&scan), 7);
+}
+
+static void test_json_scan__every_status_has_its_text(void **state)
+{
+    (void)state;
+    for (int i = WAL__JSON_OK; i < WAL__JSON_NO_SPACE; i++) {
+        const char *text = wal__json_status_text((enum wal__json_status)i);
+        const char *next =
+            wal__json_status_text((enum wal__json_status)(i + 1));
+        assert_string_not_equal(text, next);
+        assert_string_not_equal(text, "unknown status");
+    }
+    assert_string_equal(wal__json_status_text((enum wal__json_status)999),
+                        "unknown status");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_scan__valid_texts_are_accepted),
+        cmocka_unit_test(test_json_scan__grammar_errors_are_rejected),
+        cmocka_unit_test(test_json_scan__half_of_a_surrogate_pair_is_accepted),
+        cmocka_unit_test(test_json_scan__string_errors_are_rejected),
+        cmocka_unit_test(test_json_scan__raw_nul_is_rejected_everywhere),
+        cmocka_unit_test(test_json_scan__every_truncation_is_told_as_such),
+        cmocka_unit_test(test_json_scan__stops_are_found_at_every_alignment),
+        cmocka_unit_test(test_json_scan__escapes_are_told_at_every_alignment),
+        cmocka_unit_test(test_json_scan__depth_is_bounded),
+        cmocka_unit_test(test_json_scan__tokens_carry_kind_depth_and_span),
+        cmocka_unit_test(test_json_scan__failure_is_final_and_leaves_the_token),
+        cmocka_unit_test(test_json_scan__skip_gives_whole_values),
+        cmocka_unit_test(test_json_scan__skip_checks_what_it_passes),
+        cmocka_unit_test(test_json_scan__every_status_has_its_text),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

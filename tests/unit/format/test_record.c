@@ -1,0 +1,1128 @@
+/*
+ * test_record.c - the payloads of frames: round trips of random records,
+ * every field outside its range, and that no truncation is accepted. Payloads
+ * lie in blocks of exactly their size, so that the address sanitizer sees a
+ * read beyond the end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/bytes.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
+
+enum {
+    ROUNDS = 1000
+};
+
+/* What random texts are cut from. */
+static uint8_t pool[WAL__METADATA_MAX + 1];
+
+static uint64_t random_state;
+
+/* splitmix64 */
+static uint64_t random_u64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int set_up(void **state)
+{
+    const char *text = getenv("AGENTWAL_SEED");
+
+    (void)state;
+    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
+    printf("seed %llu\n", (unsigned long long)random_state);
+    for (size_t i = 0; i < sizeof(pool); i++) {
+        pool[i] = (uint8_t)random_u64();
+    }
+    return 0;
+}
+
+/* `min` to `max` bytes, often one of the two. */
+static struct wal__span random_text(size_t min, size_t max)
+{
+    struct wal__span text = {NULL, 0};
+
+    switch (random_u64() % 4) {
+    case 0:
+        text.size = min;
+        break;
+    case 1:
+        text.size = max;
+        break;
+    default:
+        text.size = min + (size_t)(random_u64() % (max - min + 1));
+        break;
+    }
+    if (text.size > 0) {
+        text.data = pool + random_u64() % (sizeof(pool) - text.size + 1);
+    }
+    return text;
+}
+
+static struct wal__span text_of(const char *text)
+{
+    struct wal__span span = {(const uint8_t *)text, strlen(text)};
+
+    return span;
+}
+
+static void assert_same_text(struct wal__span a, struct wal__span b)
+{
+    assert_int_equal(a.size, b.size);
+    if (a.size > 0) {
+        assert_memory_equal(a.data, b.data, a.size);
+    }
+}
+
+static uint8_t *new_block(size_t size)
+{
+    uint8_t *block = malloc(size + (size == 0));
+
+    assert_non_null(block);
+    return block;
+}
+
+/* The block under a span from new_block. */
+static void free_block(struct wal__span span)
+{
+    free((void *)(uintptr_t)span.data);
+}
+
+/* A copy of the payload's first `size` bytes, with zeros behind its own. */
+static struct wal__span resized(struct wal__span payload, size_t size)
+{
+    uint8_t *block = new_block(size);
+    struct wal__span copy = {block, size};
+    size_t kept = size < payload.size ? size : payload.size;
+
+    memset(block, 0, size);
+    memcpy(block, payload.data, kept);
+    return copy;
+}
+
+static enum wal__fmt decode_open(struct wal__span payload)
+{
+    struct wal__open_record out;
+
+    return wal__open_record_decode(payload, &out);
+}
+
+static enum wal__fmt decode_session(struct wal__span payload)
+{
+    struct wal__session_record out;
+
+    return wal__session_record_decode(payload, WAL__FORMAT_VERSION, &out);
+}
+
+static enum wal__fmt decode_session_0(struct wal__span payload)
+{
+    struct wal__session_record out;
+
+    return wal__session_record_decode(payload, 0, &out);
+}
+
+static enum wal__fmt decode_entry(struct wal__span payload)
+{
+    struct wal__entry_record out;
+
+    return wal__entry_record_decode(payload, &out);
+}
+
+static enum wal__fmt decode_fork(struct wal__span payload)
+{
+    struct wal__fork_record out;
+
+    return wal__fork_record_decode(payload, &out);
+}
+
+static enum wal__fmt decode_head(struct wal__span payload)
+{
+    struct wal__head_record out;
+
+    return wal__head_record_decode(payload, &out);
+}
+
+static enum wal__fmt decode_commit(struct wal__span payload)
+{
+    struct wal__commit_record out;
+
+    return wal__commit_record_decode(payload, &out);
+}
+
+static enum wal__fmt decode_seal(struct wal__span payload)
+{
+    struct wal__seal_record out;
+
+    return wal__seal_record_decode(payload, &out);
+}
+
+typedef enum wal__fmt decode_fn(struct wal__span payload);
+
+/* Cut, it is SHORT inside its fixed part and FIELD in its texts; longer, it is
+ * FIELD. */
+static void assert_size_is_exact(decode_fn *decode, struct wal__span payload,
+                                 size_t fixed_size)
+{
+    assert_int_equal(decode(payload), WAL__FMT_OK);
+    for (size_t size = 0; size <= payload.size + 9; size++) {
+        struct wal__span other = resized(payload, size);
+        enum wal__fmt expected =
+            size < fixed_size ? WAL__FMT_SHORT : WAL__FMT_FIELD;
+
+        if (size != payload.size) {
+            assert_int_equal(decode(other), expected);
+        }
+        free_block(other);
+    }
+}
+
+/* The payload with another number of `width` bytes at `offset`. */
+static enum wal__fmt decode_with(decode_fn *decode, struct wal__span payload,
+                                 size_t offset, size_t width, uint64_t value)
+{
+    uint8_t *block = new_block(payload.size);
+    struct wal__span copy = {block, payload.size};
+    enum wal__fmt fmt;
+
+    memcpy(block, payload.data, payload.size);
+    for (size_t i = 0; i < width; i++) {
+        block[offset + i] = (uint8_t)(value >> (8 * i));
+    }
+    fmt = decode(copy);
+    free(block);
+    return fmt;
+}
+
+/* OPEN */
+
+static struct wal__span make_open(const struct wal__open_record *open,
+                                  const struct wal__damage *damage)
+{
+    size_t size = wal__open_record_size(open->damage_count);
+    uint8_t *block = new_block(size);
+    struct wal__span payload = {block, size};
+
+    wal__open_record_encode(open, damage, block);
+    return payload;
+}
+
+static void open_round_trip(void)
+{
+    struct wal__damage damage[WAL__DAMAGE_MAX];
+    struct wal__open_record open = {
+        .previous_id = random_u64() | 1,
+        .previous_end = 4096 + random_u64() % (60u << 20),
+        .last_sequence = random_u64(),
+        .chain = (uint32_t)random_u64(),
+        .damage_count = (uint32_t)(random_u64() % (WAL__DAMAGE_MAX + 1)),
+        .epoch = random_u64() | 1,
+    };
+    struct wal__open_record read;
+    struct wal__span payload;
+
+    for (uint32_t i = 0; i < open.damage_count; i++) {
+        damage[i].offset = (uint64_t)i * 8192 + random_u64() % 8192;
+        damage[i].size = random_u64();
+        damage[i].first_sequence = random_u64();
+        damage[i].last_sequence = random_u64();
+    }
+    payload = make_open(&open, damage);
+    assert_int_equal(wal__open_record_decode(payload, &read), WAL__FMT_OK);
+    assert_true(read.previous_id == open.previous_id);
+    assert_true(read.previous_end == open.previous_end);
+    assert_true(read.last_sequence == open.last_sequence);
+    assert_int_equal(read.chain, open.chain);
+    assert_int_equal(read.damage_count, open.damage_count);
+    assert_true(read.epoch == open.epoch);
+    for (uint32_t i = 0; i < open.damage_count; i++) {
+        struct wal__damage one = wal__open_record_damage(&read, i);
+
+        assert_true(one.offset == damage[i].offset);
+        assert_true(one.size == damage[i].size);
+        assert_true(one.first_sequence == damage[i].first_sequence);
+        assert_true(one.last_sequence == damage[i].last_sequence);
+    }
+    free_block(payload);
+}
+
+static void test_record__open_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        open_round_trip();
+    }
+}
+
+static void test_record__open_is_checked(void **state)
+{
+    struct wal__damage damage[2] = {{8192, 100, 1, 2}, {16384, 8, 0, 0}};
+    struct wal__open_record open = {
+        .previous_id = 1,
+        .previous_end = 4096,
+        .damage_count = 2,
+        .epoch = 1,
+    };
+    struct wal__span payload = make_open(&open, damage);
+
+    (void)state;
+    assert_size_is_exact(decode_open, payload, 40);
+    assert_int_equal(decode_with(decode_open, payload, 0, 8, 0),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_open, payload, 8, 8, 4095),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_open, payload, 8, 8, 64 << 20),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_open, payload, 8, 8, (64 << 20) + 1),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_open, payload, 28, 4, 1),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_open, payload, 28, 4, UINT32_MAX),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_open, payload, 32, 8, 0),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_open, payload, 72, 8, 8192),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__open_of_the_first_segment_has_no_previous(void **state)
+{
+    struct wal__open_record open = {.epoch = 1};
+    struct wal__span payload = make_open(&open, NULL);
+
+    (void)state;
+    assert_int_equal(decode_open(payload), WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_open, payload, 8, 8, 4096),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__open_takes_256_ranges_at_most(void **state)
+{
+    static struct wal__damage damage[WAL__DAMAGE_MAX + 1];
+    struct wal__open_record open = {.epoch = 1};
+
+    (void)state;
+    for (uint32_t i = 0; i <= WAL__DAMAGE_MAX; i++) {
+        damage[i].offset = i;
+    }
+    for (uint32_t count = 255; count <= WAL__DAMAGE_MAX + 1; count++) {
+        struct wal__span payload;
+
+        open.damage_count = count;
+        payload = make_open(&open, damage);
+        assert_int_equal(decode_open(payload),
+                         count <= 256 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        free_block(payload);
+    }
+}
+
+/* SESSION */
+
+static struct wal__span make_session(const struct wal__session_record *session)
+{
+    size_t size = wal__session_record_size(session);
+    uint8_t *block = new_block(size);
+    struct wal__span payload = {block, size};
+
+    wal__session_record_encode(session, block);
+    return payload;
+}
+
+static void session_round_trip(void)
+{
+    struct wal__session_record session = {
+        .created_ms = (int64_t)random_u64(),
+        .schema_version = (uint32_t)random_u64() | 1,
+        .flags = (uint32_t)(random_u64() % 2),
+        .id = random_text(1, WAL__ID_MAX),
+        .cwd = random_text(0, WAL__TEXT_MAX),
+        .project = random_text(0, WAL__TEXT_MAX),
+        .title = random_text(0, WAL__TEXT_MAX),
+        .parent_id = random_text(0, WAL__ID_MAX),
+        .source = random_text(0, WAL__TEXT_MAX),
+        .metadata = random_text(0, random_u64() % 64 == 0 ? WAL__METADATA_MAX
+                                                          : WAL__TEXT_MAX),
+    };
+    struct wal__session_record read;
+    struct wal__span payload = make_session(&session);
+
+    assert_int_equal(
+        wal__session_record_decode(payload, WAL__FORMAT_VERSION, &read),
+        WAL__FMT_OK);
+    assert_true(read.created_ms == session.created_ms);
+    assert_int_equal(read.schema_version, session.schema_version);
+    assert_int_equal(read.flags, session.flags);
+    assert_same_text(read.id, session.id);
+    assert_same_text(read.cwd, session.cwd);
+    assert_same_text(read.project, session.project);
+    assert_same_text(read.title, session.title);
+    assert_same_text(read.parent_id, session.parent_id);
+    assert_same_text(read.source, session.source);
+    assert_same_text(read.metadata, session.metadata);
+    free_block(payload);
+}
+
+static void test_record__session_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        session_round_trip();
+    }
+}
+
+static void test_record__session_is_checked(void **state)
+{
+    struct wal__session_record session = {
+        .schema_version = 1,
+        .id = {pool, 3},
+        .title = {pool, 5},
+        .metadata = {pool, 2},
+    };
+    struct wal__span payload = make_session(&session);
+
+    (void)state;
+    assert_size_is_exact(decode_session, payload, 32);
+    assert_int_equal(decode_with(decode_session, payload, 8, 4, 0),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_session, payload, 12, 4, 1),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_session, payload, 12, 4, 2),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_session, payload, 28, 4, UINT32_MAX),
+                     WAL__FMT_FIELD);
+    for (size_t offset = 16; offset < 28; offset += 2) {
+        assert_int_equal(decode_with(decode_session, payload, offset, 2, 9),
+                         WAL__FMT_FIELD);
+    }
+    free_block(payload);
+}
+
+static void test_record__session_texts_are_bounded(void **state)
+{
+    struct wal__session_record session = {.schema_version = 1, .id = {pool, 1}};
+    const struct {
+        struct wal__span *text;
+        size_t max;
+    } texts[] = {
+        {&session.id, 255},           {&session.cwd, 4096},
+        {&session.project, 4096},     {&session.title, 4096},
+        {&session.parent_id, 255},    {&session.source, 4096},
+        {&session.metadata, 1 << 20},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct wal__span before = *texts[i].text;
+
+        for (size_t over = 0; over <= 1; over++) {
+            struct wal__span payload;
+
+            texts[i].text->data = pool;
+            texts[i].text->size = texts[i].max + over;
+            payload = make_session(&session);
+            assert_int_equal(decode_session(payload),
+                             over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+            free_block(payload);
+        }
+        *texts[i].text = before;
+    }
+}
+
+static void test_record__session_without_id_is_rejected(void **state)
+{
+    struct wal__session_record session = {.schema_version = 1};
+    struct wal__span payload = make_session(&session);
+
+    (void)state;
+    assert_int_equal(decode_session(payload), WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+/* SESSION of version 0; it is not written, so the tests do. */
+
+enum {
+    SESSION_0_FIXED = 28
+};
+
+static struct wal__span
+make_session_0(const struct wal__session_record *session, int64_t created_s)
+{
+    const struct wal__span texts[] = {session->id, session->cwd,
+                                      session->project, session->parent_id,
+                                      session->source};
+    size_t size = SESSION_0_FIXED + session->metadata.size;
+    uint8_t *block;
+    uint8_t *at;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        size += texts[i].size;
+    }
+    block = new_block(size);
+    memset(block, 0, SESSION_0_FIXED);
+    wal__put64(block, (uint64_t)created_s);
+    wal__put32(block + 8, session->flags);
+    wal__put32(block + 24, (uint32_t)session->metadata.size);
+    at = block + SESSION_0_FIXED;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        wal__put16(block + 12 + 2 * i, (uint16_t)texts[i].size);
+        if (texts[i].size > 0) {
+            memcpy(at, texts[i].data, texts[i].size);
+        }
+        at += texts[i].size;
+    }
+    if (session->metadata.size > 0) {
+        memcpy(at, session->metadata.data, session->metadata.size);
+    }
+    return (struct wal__span){block, size};
+}
+
+static void session_0_is_read(void)
+{
+    struct wal__session_record session = {
+        .flags = (uint32_t)(random_u64() % 2),
+        .id = random_text(1, WAL__ID_MAX),
+        .cwd = random_text(0, WAL__TEXT_MAX),
+        .project = random_text(0, WAL__TEXT_MAX),
+        .parent_id = random_text(0, WAL__ID_MAX),
+        .source = random_text(0, WAL__TEXT_MAX),
+        .metadata = random_text(0, WAL__TEXT_MAX),
+    };
+    int64_t created_s = (int64_t)(random_u64() % (1u << 31)) - (1 << 30);
+    struct wal__session_record read;
+    struct wal__span payload = make_session_0(&session, created_s);
+
+    assert_int_equal(wal__session_record_decode(payload, 0, &read),
+                     WAL__FMT_OK);
+    assert_true(read.created_ms == created_s * 1000);
+    assert_int_equal(read.schema_version, 0);
+    assert_int_equal(read.flags, session.flags);
+    assert_same_text(read.id, session.id);
+    assert_same_text(read.cwd, session.cwd);
+    assert_same_text(read.project, session.project);
+    assert_int_equal(read.title.size, 0);
+    assert_same_text(read.parent_id, session.parent_id);
+    assert_same_text(read.source, session.source);
+    assert_same_text(read.metadata, session.metadata);
+    free_block(payload);
+}
+
+static void test_record__session_of_version_0_is_read(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        session_0_is_read();
+    }
+}
+
+static void test_record__session_of_version_0_is_checked(void **state)
+{
+    struct wal__session_record session = {
+        .id = {pool, 3},
+        .source = {pool, 5},
+        .metadata = {pool, 2},
+    };
+    struct wal__span payload = make_session_0(&session, 1);
+
+    (void)state;
+    assert_size_is_exact(decode_session_0, payload, SESSION_0_FIXED);
+    assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 1),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 2),
+                     WAL__FMT_FIELD);
+    for (size_t offset = 12; offset < 22; offset += 2) {
+        assert_int_equal(decode_with(decode_session_0, payload, offset, 2, 9),
+                         WAL__FMT_FIELD);
+    }
+    assert_int_equal(decode_with(decode_session_0, payload, 22, 1, 1),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_session_0, payload, 23, 1, 1),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_session_0, payload, 24, 4, UINT32_MAX),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__session_of_version_0_fits_milliseconds(void **state)
+{
+    static const struct {
+        int64_t created_s;
+        enum wal__fmt expected;
+    } cases[] = {
+        {INT64_MAX / 1000, WAL__FMT_OK},
+        {INT64_MAX / 1000 + 1, WAL__FMT_FIELD},
+        {INT64_MIN / 1000, WAL__FMT_OK},
+        {INT64_MIN / 1000 - 1, WAL__FMT_FIELD},
+    };
+    struct wal__session_record session = {.id = {pool, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wal__span payload = make_session_0(&session, cases[i].created_s);
+
+        assert_int_equal(decode_session_0(payload), cases[i].expected);
+        free_block(payload);
+    }
+}
+
+/* ENTRY */
+
+static struct wal__span make_entry(const struct wal__entry_record *entry)
+{
+    size_t size = wal__entry_record_size(entry);
+    uint8_t *block = new_block(size);
+    struct wal__span payload = {block, size};
+
+    wal__entry_record_encode(entry, block);
+    return payload;
+}
+
+static void entry_round_trip(void)
+{
+    struct wal__entry_record entry = {
+        .form = (uint8_t)(random_u64() % 2),
+        .id = random_text(1, 255),
+        .type = random_text(0, 255),
+        .time = random_text(0, WAL__TIME_MAX),
+        .run = random_text(0, 255),
+        .meta = random_text(0, 5000),
+        .payload = random_text(0, 70000),
+    };
+    struct wal__entry_record read;
+    struct wal__span payload = make_entry(&entry);
+
+    assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
+    assert_int_equal(read.form, entry.form);
+    assert_same_text(read.id, entry.id);
+    assert_same_text(read.type, entry.type);
+    assert_same_text(read.time, entry.time);
+    assert_same_text(read.run, entry.run);
+    assert_same_text(read.meta, entry.meta);
+    assert_same_text(read.payload, entry.payload);
+    free_block(payload);
+}
+
+static void test_record__entry_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        entry_round_trip();
+    }
+}
+
+static void outside_round_trip(void)
+{
+    struct wal__span digest = random_text(32, 32);
+    struct wal__entry_record entry = {
+        .form = (uint8_t)(random_u64() % 2),
+        .id = random_text(1, 255),
+        .type = random_text(0, 255),
+        .time = random_text(0, WAL__TIME_MAX),
+        .run = random_text(0, 255),
+        .meta = random_text(0, 5000),
+        .payload = random_text(0, WAL__EXCERPT_MAX),
+        .digest = digest.data,
+        .payload_size = WAL__PAYLOAD_INLINE_MAX + 1 + random_u64() % (1 << 30),
+    };
+    struct wal__entry_record read;
+    struct wal__span payload = make_entry(&entry);
+
+    assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
+    assert_int_equal(read.form, entry.form);
+    assert_same_text(read.id, entry.id);
+    assert_same_text(read.meta, entry.meta);
+    assert_same_text(read.payload, entry.payload);
+    assert_non_null(read.digest);
+    assert_memory_equal(read.digest, digest.data, 32);
+    assert_int_equal(read.payload_size, entry.payload_size);
+    free_block(payload);
+}
+
+static void test_record__entry_out_of_line_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        outside_round_trip();
+    }
+}
+
+static void test_record__entry_out_of_line_is_checked(void **state)
+{
+    static const struct {
+        uint64_t size;
+        uint32_t excerpt;
+        enum wal__fmt expected;
+    } cases[] = {
+        {256 * 1024, 0, WAL__FMT_FIELD},
+        {256 * 1024 + 1, 0, WAL__FMT_OK},
+        {UINT64_C(1) << 35, 0, WAL__FMT_OK},
+        {(UINT64_C(1) << 35) + 1, 0, WAL__FMT_FIELD},
+        {1 << 20, WAL__EXCERPT_MAX, WAL__FMT_OK},
+        {1 << 20, WAL__EXCERPT_MAX + 1, WAL__FMT_FIELD},
+    };
+    struct wal__entry_record entry = {.id = {pool, 3}, .digest = pool};
+    struct wal__span payload;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        entry.payload_size = cases[i].size;
+        entry.payload = (struct wal__span){pool, cases[i].excerpt};
+        payload = make_entry(&entry);
+        assert_int_equal(decode_entry(payload), cases[i].expected);
+        free_block(payload);
+    }
+    /* The digest and the size are not whole. */
+    entry.digest = NULL;
+    for (size_t size = 0; size < 40; size++) {
+        entry.payload.size = size;
+        payload = make_entry(&entry);
+        assert_int_equal(decode_with(decode_entry, payload, 0, 1, 2),
+                         WAL__FMT_FIELD);
+        free_block(payload);
+    }
+}
+
+static void test_record__entry_is_checked(void **state)
+{
+    struct wal__entry_record entry = {
+        .id = {pool, 3},
+        .time = {pool, 4},
+        .run = {pool, 2},
+        .payload = {pool, 30},
+    };
+    struct wal__span payload = make_entry(&entry);
+
+    (void)state;
+    assert_size_is_exact(decode_entry, payload, 16);
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 1), WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
+                     WAL__FMT_FIELD);
+    for (size_t offset = 5; offset < 8; offset++) {
+        assert_int_equal(decode_with(decode_entry, payload, offset, 1, 1),
+                         WAL__FMT_FIELD);
+    }
+    assert_int_equal(decode_with(decode_entry, payload, 8, 4, UINT32_MAX),
+                     WAL__FMT_FIELD);
+    /* meta_size 2^32 - 1 and payload_size 31: right modulo 2^32. */
+    assert_int_equal(decode_with(decode_entry, payload, 8, 8,
+                                 (UINT64_C(31) << 32) | 0xffffffffu),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__entry_without_id_is_rejected(void **state)
+{
+    struct wal__entry_record entry = {.payload = {pool, 30}};
+    struct wal__span payload = make_entry(&entry);
+
+    (void)state;
+    assert_int_equal(decode_entry(payload), WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__entry_time_is_bounded(void **state)
+{
+    struct wal__entry_record entry = {.id = {pool, 1}, .time = {pool, 64}};
+    struct wal__span payload = make_entry(&entry);
+
+    (void)state;
+    assert_int_equal(decode_entry(payload), WAL__FMT_OK);
+    free_block(payload);
+    entry.time.size = 65;
+    payload = make_entry(&entry);
+    assert_int_equal(decode_entry(payload), WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__entry_payload_is_bounded(void **state)
+{
+    uint8_t *large = calloc(1, WAL__PAYLOAD_MAX + 1);
+    struct wal__entry_record entry = {.id = {pool, 1}};
+
+    (void)state;
+    assert_non_null(large);
+    for (size_t over = 0; over <= 1; over++) {
+        struct wal__span payload;
+
+        entry.payload.data = large;
+        entry.payload.size = (size_t)WAL__PAYLOAD_MAX + over;
+        payload = make_entry(&entry);
+        assert_int_equal(decode_entry(payload),
+                         over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        free_block(payload);
+    }
+    free(large);
+}
+
+static void test_record__kinds_are_those_of_the_format(void **state)
+{
+    static const char *const names[] = {
+        "message",
+        "session_header",
+        "message_delta_batch",
+        "model_change",
+        "thinking_level_change",
+        "runtime_init",
+        "system_prompt_override",
+        "compaction_summary",
+        "branch_summary",
+        "redaction",
+        "custom",
+        "compaction",
+    };
+
+    (void)state;
+    for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        uint8_t kind = (uint8_t)(i + 1);
+
+        assert_int_equal(wal__kind_from_name(text_of(names[i])), kind);
+        assert_same_text(wal__kind_name(kind), text_of(names[i]));
+    }
+    assert_int_equal(wal__kind_from_name(text_of("messages")), WAL__KIND_NAMED);
+    assert_int_equal(wal__kind_from_name(text_of("messag")), WAL__KIND_NAMED);
+    assert_int_equal(wal__kind_from_name(text_of("")), WAL__KIND_NAMED);
+    assert_int_equal(wal__kind_name(WAL__KIND_NAMED).size, 0);
+    assert_int_equal(wal__kind_name(13).size, 0);
+    assert_int_equal(wal__kind_name(255).size, 0);
+}
+
+/* FORK */
+
+static void fork_round_trip(void)
+{
+    struct wal__fork_record fork = {
+        .inherited = random_u64(),
+        .depth = (uint32_t)(random_u64() % (WAL__LINEAGE_MAX + 1)),
+        .source = (uint32_t)random_u64() | 1,
+        .owner = (uint32_t)random_u64() | 1,
+        .stream = (uint8_t)random_u64(),
+        .source_id = random_text(1, 255),
+        .owner_id = random_text(1, 255),
+        .entry_id = random_text(0, 255),
+    };
+    struct wal__fork_record read;
+    size_t size = wal__fork_record_size(&fork);
+    uint8_t *block = new_block(size);
+    struct wal__span payload = {block, size};
+
+    wal__fork_record_encode(&fork, block);
+    assert_int_equal(wal__fork_record_decode(payload, &read), WAL__FMT_OK);
+    assert_true(read.inherited == fork.inherited);
+    assert_int_equal(read.depth, fork.depth);
+    assert_int_equal(read.source, fork.source);
+    assert_int_equal(read.owner, fork.owner);
+    assert_int_equal(read.stream, fork.stream);
+    assert_same_text(read.source_id, fork.source_id);
+    assert_same_text(read.owner_id, fork.owner_id);
+    assert_same_text(read.entry_id, fork.entry_id);
+    free(block);
+}
+
+static void test_record__fork_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        fork_round_trip();
+    }
+}
+
+static void test_record__fork_is_checked(void **state)
+{
+    uint8_t block[] = {9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,   0,   2,  0,
+                       0, 0, 3, 0, 0, 0, 1, 1, 1, 0, 'a', 'b', 'c'};
+    struct wal__span payload = {block, sizeof(block)};
+
+    (void)state;
+    assert_size_is_exact(decode_fork, payload, 24);
+    assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65535),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65536),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 12, 4, 0),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 16, 4, 0),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 20, 2, 0x0200),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 20, 2, 0x0002),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_fork, payload, 22, 1, 255),
+                     WAL__FMT_FIELD);
+}
+
+/* HEAD */
+
+static void head_round_trip(void)
+{
+    struct wal__head_record head = {
+        .name = random_text(1, 255),
+        .entry_id = random_text(0, 255),
+        .note = random_text(0, WAL__TEXT_MAX),
+    };
+    struct wal__head_record read;
+    size_t size = wal__head_record_size(&head);
+    uint8_t *block = new_block(size);
+    struct wal__span payload = {block, size};
+
+    wal__head_record_encode(&head, block);
+    assert_int_equal(wal__head_record_decode(payload, &read), WAL__FMT_OK);
+    assert_same_text(read.name, head.name);
+    assert_same_text(read.entry_id, head.entry_id);
+    assert_same_text(read.note, head.note);
+    free(block);
+}
+
+static void test_record__head_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        head_round_trip();
+    }
+}
+
+static void test_record__head_is_checked(void **state)
+{
+    uint8_t block[] = {1, 1, 1, 0, 0, 0, 0, 0, 'm', 'e', 'n'};
+    struct wal__span payload = {block, sizeof(block)};
+
+    (void)state;
+    assert_size_is_exact(decode_head, payload, 8);
+    assert_int_equal(decode_with(decode_head, payload, 0, 2, 0x0200),
+                     WAL__FMT_FIELD);
+    for (size_t offset = 4; offset < 8; offset++) {
+        assert_int_equal(decode_with(decode_head, payload, offset, 1, 1),
+                         WAL__FMT_FIELD);
+    }
+}
+
+static void test_record__head_note_is_bounded(void **state)
+{
+    struct wal__head_record head = {.name = {pool, 1}};
+
+    (void)state;
+    for (size_t size = WAL__TEXT_MAX; size <= WAL__TEXT_MAX + 1; size++) {
+        uint8_t block[WAL__TEXT_MAX + 16];
+        struct wal__span payload = {block, 0};
+
+        head.note.data = pool;
+        head.note.size = size;
+        payload.size = wal__head_record_size(&head);
+        wal__head_record_encode(&head, block);
+        assert_int_equal(decode_head(payload),
+                         size == WAL__TEXT_MAX ? WAL__FMT_OK : WAL__FMT_FIELD);
+    }
+}
+
+/* COMMIT */
+
+static struct wal__span make_commit(const struct wal__commit_record *commit,
+                                    const uint32_t *sessions)
+{
+    size_t size = wal__commit_record_size(commit->session_count);
+    uint8_t *block = new_block(size);
+    struct wal__span payload = {block, size};
+
+    wal__commit_record_encode(commit, sessions, block);
+    return payload;
+}
+
+static void commit_round_trip(void)
+{
+    static uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
+    struct wal__commit_record commit = {
+        .first_sequence = random_u64(),
+        .frame_count = (uint32_t)random_u64(),
+        .group_size = (uint32_t)random_u64(),
+        .chain = (uint32_t)random_u64(),
+        .durable_off = 4096 + (uint32_t)(random_u64() % (60u << 20)),
+        .epoch = random_u64() | 1,
+        .clock_ms = (int64_t)random_u64(),
+        .pack_durable = random_u64(),
+        .flags = (uint32_t)(random_u64() % 2),
+        .session_count =
+            (uint32_t)random_text(0, WAL__COMMIT_SESSIONS_MAX).size,
+    };
+    struct wal__commit_record read;
+    struct wal__span payload;
+
+    for (uint32_t i = 0; i < commit.session_count; i++) {
+        sessions[i] = i * 1000 + (uint32_t)(random_u64() % 1000);
+    }
+    payload = make_commit(&commit, sessions);
+    assert_int_equal(wal__commit_record_decode(payload, &read), WAL__FMT_OK);
+    assert_true(read.first_sequence == commit.first_sequence);
+    assert_int_equal(read.frame_count, commit.frame_count);
+    assert_int_equal(read.group_size, commit.group_size);
+    assert_int_equal(read.chain, commit.chain);
+    assert_int_equal(read.durable_off, commit.durable_off);
+    assert_true(read.epoch == commit.epoch);
+    assert_true(read.clock_ms == commit.clock_ms);
+    assert_true(read.pack_durable == commit.pack_durable);
+    assert_int_equal(read.flags, commit.flags);
+    assert_int_equal(read.session_count, commit.session_count);
+    for (uint32_t i = 0; i < commit.session_count; i++) {
+        assert_int_equal(wal__commit_record_session(&read, i), sessions[i]);
+    }
+    free_block(payload);
+}
+
+static void test_record__commit_round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        commit_round_trip();
+    }
+}
+
+static void test_record__commit_is_checked(void **state)
+{
+    static const uint32_t sessions[] = {4, 5, 900};
+    struct wal__commit_record commit = {
+        .durable_off = 4096,
+        .epoch = 1,
+        .session_count = 3,
+    };
+    struct wal__span payload = make_commit(&commit, sessions);
+
+    (void)state;
+    assert_size_is_exact(decode_commit, payload, 56);
+    assert_int_equal(decode_with(decode_commit, payload, 20, 4, 4095),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_commit, payload, 24, 8, 0),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_commit, payload, 48, 4, 1),
+                     WAL__FMT_OK);
+    assert_int_equal(decode_with(decode_commit, payload, 48, 4, 2),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_commit, payload, 52, 4, 0x40000003),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_commit, payload, 60, 4, 4),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_commit, payload, 64, 4, 3),
+                     WAL__FMT_FIELD);
+    free_block(payload);
+}
+
+static void test_record__commit_takes_4096_sessions_at_most(void **state)
+{
+    static uint32_t sessions[WAL__COMMIT_SESSIONS_MAX + 1];
+    struct wal__commit_record commit = {.durable_off = 4096, .epoch = 1};
+
+    (void)state;
+    for (uint32_t i = 0; i <= WAL__COMMIT_SESSIONS_MAX; i++) {
+        sessions[i] = i;
+    }
+    for (uint32_t count = 4096; count <= 4097; count++) {
+        struct wal__span payload;
+
+        commit.session_count = count;
+        payload = make_commit(&commit, sessions);
+        assert_int_equal(decode_commit(payload),
+                         count == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        free_block(payload);
+    }
+}
+
+/* SEAL */
+
+static void test_record__seal_round_trip_and_checks(void **state)
+{
+    struct wal__seal_record seal = {
+        .end = 8192,
+        .last_sequence = 99,
+        .chain = 0xabcdef01,
+        .index_offset = 8192,
+    };
+    struct wal__seal_record read;
+    uint8_t block[WAL__SEAL_SIZE];
+    struct wal__span payload = {block, sizeof(block)};
+
+    (void)state;
+    wal__seal_record_encode(&seal, block);
+    assert_int_equal(wal__seal_record_decode(payload, &read), WAL__FMT_OK);
+    assert_true(read.end == 8192);
+    assert_true(read.last_sequence == 99);
+    assert_int_equal(read.chain, 0xabcdef01);
+    assert_true(read.index_offset == 8192);
+    assert_size_is_exact(decode_seal, payload, WAL__SEAL_SIZE);
+    assert_int_equal(decode_with(decode_seal, payload, 0, 8, 8200),
+                     WAL__FMT_FIELD);
+    assert_int_equal(decode_with(decode_seal, payload, 20, 4, 1),
+                     WAL__FMT_FIELD);
+}
+
+static void test_record__failed_decode_leaves_the_output(void **state)
+{
+    static uint8_t zeros[64];
+    struct wal__span payload = {zeros, sizeof(zeros)};
+    struct wal__entry_record entry = {.form = 9};
+    struct wal__session_record session = {.schema_version = 9};
+    struct wal__fork_record fork = {.depth = 9};
+    struct wal__commit_record commit = {.epoch = 9};
+
+    (void)state;
+    assert_int_equal(wal__entry_record_decode(payload, &entry), WAL__FMT_FIELD);
+    assert_int_equal(wal__session_record_decode(payload, 0, &session),
+                     WAL__FMT_FIELD);
+    assert_int_equal(wal__session_record_decode(payload, 1, &session),
+                     WAL__FMT_FIELD);
+    assert_int_equal(wal__fork_record_decode(payload, &fork), WAL__FMT_FIELD);
+    assert_int_equal(wal__commit_record_decode(payload, &commit),
+                     WAL__FMT_FIELD);
+    assert_int_equal(entry.form, 9);
+    assert_int_equal(session.schema_version, 9);
+    assert_int_equal(fork.depth, 9);
+    assert_int_equal(commit.epoch, 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_record__open_round_trip),
+        cmocka_unit_test(test_record__open_is_checked),
+        cmocka_unit_test(
+            test_record__open_of_the_first_segment_has_no_previous),
+        cmocka_unit_test(test_record__open_takes_256_ranges_at_most),
+        cmocka_unit_test(test_record__session_round_trip),
+        cmocka_unit_test(test_record__session_is_checked),
+        cmocka_unit_test(test_record__session_texts_are_bounded),
+        cmocka_unit_test(test_record__session_without_id_is_rejected),
+        cmocka_unit_test(test_record__session_of_version_0_is_read),
+        cmocka_unit_test(test_record__session_of_version_0_is_checked),
+        cmocka_unit_test(test_record__session_of_version_0_fits_milliseconds),
+        cmocka_unit_test(test_record__entry_round_trip),
+        cmocka_unit_test(test_record__entry_out_of_line_round_trip),
+        cmocka_unit_test(test_record__entry_out_of_line_is_checked),
+        cmocka_unit_test(test_record__entry_is_checked),
+        cmocka_unit_test(test_record__entry_without_id_is_rejected),
+        cmocka_unit_test(test_record__entry_time_is_bounded),
+        cmocka_unit_test(test_record__entry_payload_is_bounded),
+        cmocka_unit_test(test_record__kinds_are_those_of_the_format),
+        cmocka_unit_test(test_record__fork_round_trip),
+        cmocka_unit_test(test_record__fork_is_checked),
+        cmocka_unit_test(test_record__head_round_trip),
+        cmocka_unit_test(test_record__head_is_checked),
+        cmocka_unit_test(test_record__head_note_is_bounded),
+        cmocka_unit_test(test_record__commit_round_trip),
+        cmocka_unit_test(test_record__commit_is_checked),
+        cmocka_unit_test(test_record__commit_takes_4096_sessions_at_most),
+        cmocka_unit_test(test_record__seal_round_trip_and_checks),
+        cmocka_unit_test(test_record__failed_decode_leaves_the_output),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

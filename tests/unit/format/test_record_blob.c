@@ -1,0 +1,455 @@
+/*
+ * test_record_blob.c - the payloads of CHUNK and BLOB and the index of a pack
+ * segment: round trips, every field outside its range, and that no other size
+ * is accepted. Payloads lie in blocks of exactly their size, so that the
+ * address sanitizer sees a read beyond the end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/index/pack_index.h"
+
+enum {
+    AT_SIZE = 32,
+    AT_ENCODING = 36,
+    AT_DEPTH = 37,
+    AT_ZERO = 38,
+    AT_CHUNK_COUNT = 40
+};
+
+static uint64_t random_state;
+
+static uint64_t random_u64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int set_up(void **state)
+{
+    const char *text = getenv("AGENTWAL_SEED");
+
+    (void)state;
+    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
+    printf("seed %llu\n", (unsigned long long)random_state);
+    return 0;
+}
+
+static struct wal__digest random_digest(void)
+{
+    struct wal__digest digest;
+
+    for (size_t i = 0; i < sizeof(digest.bytes); i++) {
+        digest.bytes[i] = (uint8_t)random_u64();
+    }
+    return digest;
+}
+
+static uint8_t *new_block(size_t size)
+{
+    uint8_t *block = malloc(size + (size == 0));
+
+    assert_non_null(block);
+    memset(block, 0x5a, size);
+    return block;
+}
+
+/* Bytes of a chunk with so much data, all of it the same byte. */
+static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth,
+                                     uint32_t size, size_t data_size)
+{
+    struct wal__chunk_record chunk = {.digest = random_digest(),
+                                      .size = size,
+                                      .encoding = encoding,
+                                      .depth = depth,
+                                      .base = random_digest(),
+                                      .data = {NULL, data_size}};
+    struct wal__span payload = {NULL, wal__chunk_record_size(&chunk)};
+    uint8_t *block = new_block(payload.size);
+
+    assert_int_equal(wal__chunk_record_encode_head(&chunk, block) + data_size,
+                     payload.size);
+    payload.data = block;
+    return payload;
+}
+
+static enum wal__fmt decode(struct wal__span payload)
+{
+    struct wal__chunk_record chunk;
+    enum wal__fmt fmt = wal__chunk_record_decode(payload, &chunk);
+
+    if (fmt == WAL__FMT_OK) {
+        assert_int_equal(wal__chunk_record_size(&chunk), payload.size);
+    }
+    return fmt;
+}
+
+static enum wal__fmt try_chunk(uint8_t encoding, uint8_t depth, uint32_t size,
+                               size_t data_size)
+{
+    struct wal__span payload = encode_chunk(encoding, depth, size, data_size);
+    enum wal__fmt fmt = decode(payload);
+
+    free((void *)(uintptr_t)payload.data);
+    return fmt;
+}
+
+static void test_record_blob__sizes_of_chunks_are_bounded(void **state)
+{
+    (void)state;
+    assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 0, 0), WAL__FMT_OK);
+    assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 1, 1), WAL__FMT_OK);
+    assert_int_equal(
+        try_chunk(WAL__CHUNK_RAW, 0, WAL__CHUNK_MAX, WAL__CHUNK_MAX),
+        WAL__FMT_OK);
+    assert_int_equal(
+        try_chunk(WAL__CHUNK_RAW, 0, WAL__CHUNK_MAX + 1, WAL__CHUNK_MAX + 1),
+        WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 5, 4), WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 5, 6), WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_LZ4, 0, 5, 4), WAL__FMT_OK);
+    assert_int_equal(try_chunk(WAL__CHUNK_LZ4, 0, 5, 5), WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_LZ4, 0, 5, 0), WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_DELTA, 1, 50, 49), WAL__FMT_OK);
+    assert_int_equal(try_chunk(WAL__CHUNK_DELTA, 1, 50, 50), WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_DELTA, 1, 50, 0), WAL__FMT_FIELD);
+}
+
+static void test_record_blob__depth_belongs_to_deltas(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 0; depth < 256; depth++) {
+        bool fits = depth > 0 && depth <= WAL__CHUNK_DEPTH_MAX;
+
+        assert_int_equal(try_chunk(WAL__CHUNK_DELTA, (uint8_t)depth, 50, 20),
+                         fits ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(try_chunk(WAL__CHUNK_LZ4, (uint8_t)depth, 50, 20),
+                         depth == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(try_chunk(WAL__CHUNK_RAW, (uint8_t)depth, 50, 50),
+                         depth == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+    }
+}
+
+static void test_record_blob__a_chunk_comes_back(void **state)
+{
+    struct wal__span payload = encode_chunk(WAL__CHUNK_DELTA, 3, 90, 40);
+    struct wal__chunk_record chunk;
+    uint8_t head[128];
+
+    (void)state;
+    assert_int_equal(wal__chunk_record_decode(payload, &chunk), WAL__FMT_OK);
+    assert_int_equal(chunk.size, 90);
+    assert_int_equal(chunk.depth, 3);
+    assert_int_equal(chunk.data.size, 40);
+    assert_int_equal(wal__chunk_record_encode_head(&chunk, head), 72);
+    assert_memory_equal(head, payload.data, 72);
+    assert_true(wal__digest_hash(&chunk.digest) == wal__get64(payload.data));
+    free((void *)(uintptr_t)payload.data);
+}
+
+static void test_record_blob__fields_of_chunks_are_checked(void **state)
+{
+    struct wal__span payload = encode_chunk(WAL__CHUNK_RAW, 0, 9, 9);
+    uint8_t *bytes = (uint8_t *)(uintptr_t)payload.data;
+
+    (void)state;
+    for (int encoding = 3; encoding < 256; encoding++) {
+        bytes[AT_ENCODING] = (uint8_t)encoding;
+        assert_int_equal(decode(payload), WAL__FMT_FIELD);
+    }
+    bytes[AT_ENCODING] = 0;
+    for (int i = 0; i < 2; i++) {
+        bytes[AT_ZERO + i] = 1;
+        assert_int_equal(decode(payload), WAL__FMT_FIELD);
+        bytes[AT_ZERO + i] = 0;
+    }
+    bytes[AT_SIZE] = 8;
+    assert_int_equal(decode(payload), WAL__FMT_FIELD);
+    free(bytes);
+}
+
+static void test_record_blob__short_payloads_are_refused(void **state)
+{
+    struct wal__span payload = encode_chunk(WAL__CHUNK_DELTA, 1, 90, 40);
+
+    (void)state;
+    for (size_t size = 0; size < 72; size++) {
+        uint8_t *cut = new_block(size);
+
+        memcpy(cut, payload.data, size);
+        assert_int_equal(decode((struct wal__span){cut, size}), WAL__FMT_SHORT);
+        free(cut);
+    }
+    free((void *)(uintptr_t)payload.data);
+}
+
+static void test_record_blob__blocks_are_bounded_by_their_data(void **state)
+{
+    struct wal__chunk_block block = {.stored_size = 10, .window = 77};
+    uint8_t *bytes = new_block(18);
+    struct wal__span data = {bytes, 18};
+    struct wal__chunk_block read;
+
+    (void)state;
+    wal__chunk_block_encode_head(&block, bytes);
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_OK);
+    assert_int_equal(read.window, 77);
+    assert_true(read.stored.data == bytes + 8);
+    assert_int_equal(data.size, 0);
+    data = (struct wal__span){bytes, 18};
+    assert_int_equal(wal__chunk_block_decode(&data, 9, &read), WAL__FMT_FIELD);
+    data = (struct wal__span){bytes, 17};
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_SHORT);
+    data = (struct wal__span){bytes, 7};
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_SHORT);
+    block.stored_size = 0;
+    wal__chunk_block_encode_head(&block, bytes);
+    data = (struct wal__span){bytes, 18};
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_FIELD);
+    block.stored_size = 10;
+    block.window = WAL__CHUNK_MAX + 1;
+    wal__chunk_block_encode_head(&block, bytes);
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_FIELD);
+    block.window = -WAL__CHUNK_WINDOW;
+    wal__chunk_block_encode_head(&block, bytes);
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_FIELD);
+    assert_int_equal(data.size, 18);
+    block.window++;
+    wal__chunk_block_encode_head(&block, bytes);
+    assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_OK);
+    assert_int_equal(read.window, 1 - WAL__CHUNK_WINDOW);
+    free(bytes);
+}
+
+/* Bytes of a BLOB of so much content, whatever its chunks are. */
+static struct wal__span encode_blob(uint64_t size, uint32_t count)
+{
+    uint8_t *chunks = new_block((size_t)count * WAL__DIGEST_SIZE);
+    struct wal__blob_record blob = {.digest = random_digest(),
+                                    .size = size,
+                                    .chunk_count = count,
+                                    .chunks = chunks};
+    struct wal__span payload = {NULL, wal__blob_record_size(&blob)};
+    uint8_t *block = new_block(payload.size);
+
+    wal__blob_record_encode(&blob, block);
+    payload.data = block;
+    free(chunks);
+    return payload;
+}
+
+static enum wal__fmt try_blob(uint64_t size, uint32_t count)
+{
+    struct wal__span payload = encode_blob(size, count);
+    struct wal__blob_record blob;
+    enum wal__fmt fmt = wal__blob_record_decode(payload, &blob);
+
+    if (fmt == WAL__FMT_OK) {
+        assert_true(blob.size == size);
+        assert_int_equal(blob.chunk_count, count);
+        assert_true(blob.chunks == payload.data + 48);
+    }
+    free((void *)(uintptr_t)payload.data);
+    return fmt;
+}
+
+static void test_record_blob__a_blob_has_the_chunks_of_its_size(void **state)
+{
+    const uint64_t mib = WAL__CHUNK_MAX;
+    const uint64_t most = mib * WAL__BLOB_CHUNKS_MAX;
+
+    (void)state;
+    assert_int_equal(try_blob(mib + 1, 2), WAL__FMT_OK);
+    assert_int_equal(try_blob(2 * mib, 2), WAL__FMT_OK);
+    assert_int_equal(try_blob(2 * mib + 1, 3), WAL__FMT_OK);
+    assert_int_equal(try_blob(most, WAL__BLOB_CHUNKS_MAX), WAL__FMT_OK);
+    assert_int_equal(try_blob(mib, 1), WAL__FMT_FIELD);
+    assert_int_equal(try_blob(0, 0), WAL__FMT_FIELD);
+    assert_int_equal(try_blob(2 * mib, 3), WAL__FMT_FIELD);
+    assert_int_equal(try_blob(2 * mib + 1, 2), WAL__FMT_FIELD);
+    assert_int_equal(try_blob(most + 1, WAL__BLOB_CHUNKS_MAX + 1),
+                     WAL__FMT_FIELD);
+}
+
+static void test_record_blob__a_blob_accounts_for_its_payload(void **state)
+{
+    struct wal__span payload = encode_blob(3 * WAL__CHUNK_MAX, 3);
+    struct wal__blob_record blob;
+    uint8_t *bytes;
+
+    (void)state;
+    for (size_t size = 0; size < payload.size; size++) {
+        assert_int_equal(wal__blob_record_decode(
+                             (struct wal__span){payload.data, size}, &blob),
+                         WAL__FMT_SHORT);
+    }
+    bytes = new_block(payload.size + 1);
+    memcpy(bytes, payload.data, payload.size);
+    assert_int_equal(wal__blob_record_decode(
+                         (struct wal__span){bytes, payload.size + 1}, &blob),
+                     WAL__FMT_FIELD);
+    bytes[AT_CHUNK_COUNT + 4] = 1;
+    assert_int_equal(
+        wal__blob_record_decode((struct wal__span){bytes, payload.size}, &blob),
+        WAL__FMT_FIELD);
+    free(bytes);
+    free((void *)(uintptr_t)payload.data);
+}
+
+/* --- the index ---------------------------------------------------------- */
+
+enum {
+    DIGESTS = 3000
+};
+
+static int compare(const void *a, const void *b)
+{
+    return memcmp(a, b, WAL__DIGEST_SIZE);
+}
+
+/* An index of the digests, which are sorted; offsets are their ranks. */
+static struct wal__span encode_index(struct wal__digest *digests,
+                                     uint32_t count)
+{
+    struct wal__index_header header = {
+        .posting_count = count, .id = 7, .end = 9000, .commit_offset = 8000};
+    struct wal__span bytes = {NULL, (size_t)wal__pack_index_size(count)};
+    uint8_t *block = new_block(bytes.size);
+
+    qsort(digests, count, sizeof(*digests), compare);
+    for (uint32_t i = 0; i < count; i++) {
+        wal__pack_index_put(block, count, i, &digests[i], 4096 + i * 8);
+    }
+    wal__pack_index_finish(&header, block);
+    bytes.data = block;
+    return bytes;
+}
+
+static void test_pack_index__finds_every_digest_and_no_other(void **state)
+{
+    static struct wal__digest digests[DIGESTS];
+    static const uint32_t counts[] = {0, 1, 2, 255, DIGESTS};
+
+    (void)state;
+    for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
+        struct wal__pack_index index;
+        struct wal__span bytes;
+        uint32_t offset = 0;
+
+        for (uint32_t i = 0; i < counts[n]; i++) {
+            digests[i] = random_digest();
+            if (i % 3 == 0) {
+                digests[i].bytes[0] = (uint8_t)(i % 2 == 0 ? 0 : 255);
+            }
+        }
+        bytes = encode_index(digests, counts[n]);
+        assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
+        for (uint32_t i = 0; i < counts[n]; i++) {
+            struct wal__digest other = digests[i];
+
+            assert_true(wal__pack_index_find(&index, &digests[i], &offset));
+            assert_int_equal(offset, 4096 + i * 8);
+            other.bytes[i % WAL__DIGEST_SIZE] ^= 1;
+            assert_false(wal__pack_index_find(&index, &other, &offset));
+        }
+        free((void *)(uintptr_t)bytes.data);
+    }
+}
+
+static void test_pack_index__the_newest_of_equal_digests_counts(void **state)
+{
+    struct wal__digest digests[5];
+    struct wal__pack_index index;
+    struct wal__span bytes;
+    uint32_t offset = 0;
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        digests[i] = (struct wal__digest){{9, (uint8_t)(i == 4)}};
+    }
+    bytes = encode_index(digests, 5);
+    assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
+    assert_true(wal__pack_index_find(&index, &digests[0], &offset));
+    assert_int_equal(offset, 4096 + 3 * 8);
+    free((void *)(uintptr_t)bytes.data);
+}
+
+static void test_pack_index__any_flip_is_noticed(void **state)
+{
+    struct wal__digest digests[3] = {random_digest(), random_digest(),
+                                     random_digest()};
+    struct wal__span bytes = encode_index(digests, 3);
+    uint8_t *block = (uint8_t *)(uintptr_t)bytes.data;
+    struct wal__pack_index index;
+
+    (void)state;
+    for (size_t bit = 0; bit < bytes.size * 8; bit++) {
+        block[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_not_equal(wal__pack_index_decode(bytes, &index),
+                             WAL__FMT_OK);
+        block[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    for (size_t size = 0; size < bytes.size; size++) {
+        assert_int_equal(
+            wal__pack_index_decode((struct wal__span){block, size}, &index),
+            WAL__FMT_SHORT);
+    }
+    assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
+    free(block);
+}
+
+/* A fan-out that leads out of the digests is refused, whatever its CRC. */
+static void test_pack_index__fan_out_is_bounded(void **state)
+{
+    struct wal__digest digests[3] = {random_digest(), random_digest(),
+                                     random_digest()};
+    struct wal__span bytes = encode_index(digests, 3);
+    uint8_t *block = (uint8_t *)(uintptr_t)bytes.data;
+    struct wal__pack_index index;
+
+    (void)state;
+    for (int byte = 0; byte < WAL__PACK_FAN_OUT; byte++) {
+        uint8_t *at = block + WAL__INDEX_HEADER_SIZE + (size_t)byte * 4;
+        uint32_t kept = wal__get32(at);
+
+        wal__put32(at, 4);
+        wal__put32(block + 104, wal__crc32(0, block + 112, bytes.size - 112));
+        wal__put32(block + 108, wal__crc32(0, block, 108));
+        assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_FIELD);
+        wal__put32(at, kept);
+    }
+    free(block);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_record_blob__sizes_of_chunks_are_bounded),
+        cmocka_unit_test(test_record_blob__depth_belongs_to_deltas),
+        cmocka_unit_test(test_record_blob__a_chunk_comes_back),
+        cmocka_unit_test(test_record_blob__fields_of_chunks_are_checked),
+        cmocka_unit_test(test_record_blob__short_payloads_are_refused),
+        cmocka_unit_test(test_record_blob__blocks_are_bounded_by_their_data),
+        cmocka_unit_test(test_record_blob__a_blob_has_the_chunks_of_its_size),
+        cmocka_unit_test(test_record_blob__a_blob_accounts_for_its_payload),
+        cmocka_unit_test(test_pack_index__finds_every_digest_and_no_other),
+        cmocka_unit_test(test_pack_index__the_newest_of_equal_digests_counts),
+        cmocka_unit_test(test_pack_index__any_flip_is_noticed),
+        cmocka_unit_test(test_pack_index__fan_out_is_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

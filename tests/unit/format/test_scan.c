@@ -1,0 +1,689 @@
+/*
+ * test_scan.c - the pass over a segment and the decision table about its end
+ * (SPEC.md 3.4), each row by a segment in that state.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/bytes/assert.h"
+#include "format/index/index_fmt.h"
+#include "format/segment/probe.h"
+#include "tests/lib/segment_image.h"
+
+enum {
+    CAPACITY = 64 * 1024,
+    KEPT_MAX = 1024,
+    HEADER = WAL__SEGMENT_HEADER_SIZE
+};
+
+/* What a sink was given. */
+struct kept {
+    uint64_t sequences[KEPT_MAX];
+    uint32_t count;
+    uint32_t lost[KEPT_MAX];
+    uint32_t lost_count;
+    uint32_t pieces;
+    uint32_t stop_after; /* pieces; 0: never */
+    uint64_t salt;
+};
+
+struct state {
+    struct image image;
+    struct kept kept;
+    struct wal__scan_result facts;
+};
+
+static bool take_piece(void *ctx, const struct wal__scan_range *piece)
+{
+    struct kept *kept = ctx;
+    uint64_t at = 0;
+
+    kept->pieces++;
+    while (at < piece->size) {
+        struct wal__frame frame;
+
+        assert_int_equal(wal__frame_decode(piece->bytes + at, piece->size - at,
+                                           kept->salt, piece->offset + at,
+                                           &frame),
+                         WAL__FMT_OK);
+        assert_int_equal(
+            wal__frame_check_data(&frame, piece->bytes + at + WAL__FRAME_SIZE),
+            WAL__FMT_OK);
+        if (wal__frame_is_sequenced(frame.type)) {
+            assert_true(kept->count < KEPT_MAX);
+            kept->sequences[kept->count++] = frame.sequence;
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    assert_int_equal(at, piece->size);
+    return kept->stop_after == 0 || kept->pieces < kept->stop_after;
+}
+
+static bool take_lost(void *ctx, uint32_t session)
+{
+    struct kept *kept = ctx;
+
+    assert_true(kept->lost_count < KEPT_MAX);
+    kept->lost[kept->lost_count++] = session;
+    return true;
+}
+
+static void scan_from(struct state *s, const struct wal__scan_start *start)
+{
+    const struct wal__scan_source source = image_source(&s->image);
+    const struct wal__scan_sink sink = {&s->kept, take_piece, take_lost};
+    uint32_t stop_after = s->kept.stop_after;
+
+    memset(&s->kept, 0, sizeof(s->kept));
+    s->kept.stop_after = stop_after;
+    s->kept.salt = start->salt;
+    wal__scan(&source, &sink, start, &s->facts);
+}
+
+static void scan(struct state *s)
+{
+    const struct wal__scan_start start = image_start(&s->image);
+
+    scan_from(s, &start);
+}
+
+static bool has_kept(const struct state *s, uint64_t sequence)
+{
+    for (uint32_t i = 0; i < s->kept.count; i++) {
+        if (s->kept.sequences[i] == sequence) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_lost(const struct state *s, uint32_t session)
+{
+    for (uint32_t i = 0; i < s->kept.lost_count; i++) {
+        if (s->kept.lost[i] == session) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Exactly the sequence numbers 1 to `last` were kept, in order. */
+static void expect_kept(const struct state *s, uint64_t last)
+{
+    assert_int_equal(s->kept.count, last);
+    for (uint32_t i = 0; i < s->kept.count; i++) {
+        assert_int_equal(s->kept.sequences[i], i + 1);
+    }
+}
+
+static void expect(const struct state *s, enum wal__verdict verdict,
+                   uint64_t end, uint64_t last_sequence)
+{
+    assert_string_equal(wal__verdict_text(s->facts.verdict),
+                        wal__verdict_text(verdict));
+    assert_int_equal(s->facts.end, end);
+    assert_int_equal(s->facts.last_sequence, last_sequence);
+}
+
+static void flip(struct state *s, uint64_t offset)
+{
+    s->image.bytes[offset] ^= 0x10;
+}
+
+static int set_up(void **state)
+{
+    struct state *s = calloc(1, sizeof(*s));
+
+    WAL__ASSERT(s != NULL);
+    image_init(&s->image, CAPACITY);
+    image_open(&s->image);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct state *s = *state;
+
+    image_deinit(&s->image);
+    free(s);
+    return 0;
+}
+
+/* --- clean ends ----------------------------------------------------------- */
+
+static void test_scan__zeros_behind_last_group_are_a_clean_end(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 3, true);
+    image_group(&s->image, 2, 2, false);
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, s->image.end, 5);
+    expect_kept(s, 5);
+    assert_int_equal(s->facts.groups, 3);
+    assert_int_equal(s->facts.chain, s->image.chain);
+    assert_int_equal(s->facts.invalid, s->image.end);
+    assert_int_equal(s->facts.dirty_end, s->image.end);
+    assert_int_equal(s->facts.sealed_end, 0);
+}
+
+static void test_scan__segment_without_any_group_is_clean(void **state)
+{
+    struct state *s = *state;
+
+    memset(s->image.bytes + HEADER, 0, CAPACITY - HEADER);
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, HEADER, 0);
+    assert_int_equal(s->facts.commit_offset, 0);
+    assert_int_equal(s->kept.count, 0);
+}
+
+static void test_scan__sealed_segment_is_clean(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 3, true);
+    image_seal(&s->image);
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, s->image.end, 3);
+    assert_int_equal(s->facts.sealed_end, s->image.end);
+    assert_int_equal(s->facts.index_offset, s->image.end);
+    assert_int_equal(s->facts.index_size, WAL__INDEX_HEADER_SIZE);
+}
+
+static void
+test_scan__damaged_index_of_sealed_segment_loses_nothing(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 3, true);
+    image_seal(&s->image);
+    flip(s, s->image.end + WAL__FRAME_SIZE);
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, s->image.end, 3);
+    assert_int_equal(s->facts.sealed_end, s->image.end);
+    assert_int_equal(s->facts.index_offset, 0);
+    expect_kept(s, 3);
+}
+
+static void test_scan__start_in_the_middle_takes_what_follows(void **state)
+{
+    struct state *s = *state;
+    struct wal__scan_start start;
+
+    image_group(&s->image, 1, 3, true);
+    start = image_start(&s->image);
+    start.offset = s->image.end;
+    start.last_sequence = s->image.sequence;
+    start.chain = s->image.chain;
+    image_group(&s->image, 1, 2, true);
+    scan_from(s, &start);
+    expect(s, WAL__VERDICT_CLEAN, s->image.end, 5);
+    assert_int_equal(s->kept.count, 2);
+    assert_int_equal(s->kept.sequences[0], 4);
+}
+
+static void test_scan__aligned_groups_begin_at_multiples(void **state)
+{
+    struct state *s = *state;
+
+    image_deinit(&s->image);
+    image_init(&s->image, CAPACITY);
+    s->image.align = 512;
+    image_open(&s->image);
+    image_group(&s->image, 1, 3, true);
+    image_group(&s->image, 1, 1, true);
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, s->image.end, 4);
+    assert_int_equal(s->facts.end % 512, 0);
+}
+
+/* --- torn ----------------------------------------------------------------- */
+
+static void test_scan__group_without_commit_is_torn(void **state)
+{
+    struct state *s = *state;
+    uint64_t end;
+
+    image_group(&s->image, 1, 3, true);
+    end = s->image.end;
+    image_entry(&s->image, 1);
+    image_entry(&s->image, 1);
+    scan(s);
+    expect(s, WAL__VERDICT_TORN, end, 3);
+    expect_kept(s, 3);
+    assert_int_equal(s->facts.torn_sequence, 5);
+}
+
+static void test_scan__every_unfinished_write_of_a_group_is_torn(void **state)
+{
+    struct state *s = *state;
+    uint64_t from;
+    uint64_t to;
+
+    image_group(&s->image, 1, 3, true);
+    from = s->image.end;
+    image_group(&s->image, 1, 3, true);
+    to = s->image.end;
+    /* The last bytes of a COMMIT may be zero anyway. */
+    while (s->image.bytes[to - 1] == 0) {
+        to--;
+    }
+    for (uint64_t at = to - 1; at > from; at--) {
+        s->image.bytes[at] = 0;
+        scan(s);
+        expect(s, WAL__VERDICT_TORN, from, 3);
+        expect_kept(s, 3);
+    }
+    s->image.bytes[from] = 0;
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, from, 3);
+}
+
+static void test_scan__garbage_behind_last_group_is_torn(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 3, true);
+    for (uint64_t at = s->image.end; at + 8 <= CAPACITY; at += 1001) {
+        s->image.bytes[at] = 0x5a;
+        scan(s);
+        expect(s, WAL__VERDICT_TORN, s->image.end, 3);
+        assert_true(s->facts.dirty_end > at);
+        s->image.bytes[at] = 0;
+    }
+}
+
+static void test_scan__hole_before_unpromised_group_is_torn(void **state)
+{
+    struct state *s = *state;
+    uint64_t hole;
+    uint64_t end;
+
+    image_group(&s->image, 1, 3, true);
+    end = s->image.end;
+    hole = image_group(&s->image, 1, 1, false);
+    image_group(&s->image, 1, 1, false);
+    memset(s->image.bytes + hole, 0, WAL__FRAME_SIZE);
+    scan(s);
+    expect(s, WAL__VERDICT_TORN, end, 3);
+    expect_kept(s, 3);
+    assert_int_equal(s->facts.torn_sequence, 5);
+}
+
+/* --- ambiguous ------------------------------------------------------------ */
+
+static void test_scan__flipped_promised_group_is_ambiguous(void **state)
+{
+    struct state *s = *state;
+    uint64_t group;
+
+    image_group(&s->image, 1, 3, true);
+    group = image_group(&s->image, 1, 2, true);
+    flip(s, group + WAL__FRAME_SIZE);
+    scan(s);
+    expect(s, WAL__VERDICT_AMBIGUOUS, group, 3);
+    expect_kept(s, 3);
+    assert_int_equal(s->facts.dirty_end, s->image.end);
+}
+
+static void test_scan__hole_before_promised_group_is_ambiguous(void **state)
+{
+    struct state *s = *state;
+    uint64_t group;
+
+    group = image_group(&s->image, 1, 2, false);
+    image_group(&s->image, 1, 2, true);
+    memset(s->image.bytes + group, 0, WAL__FRAME_SIZE);
+    scan(s);
+    expect(s, WAL__VERDICT_AMBIGUOUS, group, 0);
+    assert_int_equal(s->kept.count, 0);
+}
+
+/* --- damage --------------------------------------------------------------- */
+
+static void
+test_scan__flipped_payload_below_watermark_names_its_session(void **state)
+{
+    struct state *s = *state;
+    uint64_t group = image_entry(&s->image, 7);
+    uint64_t second = image_entry(&s->image, 7);
+
+    image_group(&s->image, 7, 1, true);
+    image_group(&s->image, 8, 2, true);
+    image_commit_mark(&s->image);
+    flip(s, second + WAL__FRAME_SIZE + 3);
+    scan(s);
+    expect(s, WAL__VERDICT_DAMAGED, s->image.end, 5);
+    assert_int_equal(s->facts.damage_count, 1);
+    assert_int_equal(s->facts.damage[0].offset, second);
+    assert_int_equal(s->facts.damage[0].size, second - group);
+    assert_int_equal(s->facts.damage[0].first_sequence, 2);
+    assert_int_equal(s->facts.damage[0].last_sequence, 2);
+    assert_true(has_lost(s, 7));
+    assert_false(has_lost(s, 8));
+    assert_int_equal(s->kept.count, 4);
+    assert_false(has_kept(s, 2));
+}
+
+static void
+test_scan__flipped_header_below_watermark_is_named_by_commit(void **state)
+{
+    struct state *s = *state;
+    uint64_t group = image_group(&s->image, 7, 3, true);
+
+    image_commit_mark(&s->image);
+    flip(s, group + 20);
+    scan(s);
+    expect(s, WAL__VERDICT_DAMAGED, s->image.end, 3);
+    assert_int_equal(s->facts.damage[0].first_sequence, 1);
+    assert_int_equal(s->facts.damage[0].last_sequence, 1);
+    assert_true(has_lost(s, 7));
+    assert_true(has_kept(s, 2) && has_kept(s, 3));
+}
+
+static void test_scan__lost_commit_below_watermark_loses_no_record(void **state)
+{
+    struct state *s = *state;
+    uint64_t commit;
+
+    image_entry(&s->image, 1);
+    image_entry(&s->image, 1);
+    commit = image_commit(&s->image, true);
+    image_group(&s->image, 1, 1, true);
+    image_commit_mark(&s->image);
+    flip(s, commit + 8);
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_int_equal(s->facts.end, s->image.end);
+    expect_kept(s, 3);
+}
+
+static void test_scan__lost_open_loses_no_record(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 2, true);
+    image_commit_mark(&s->image);
+    flip(s, HEADER + WAL__FRAME_SIZE);
+    scan(s);
+    expect(s, WAL__VERDICT_DAMAGED, s->image.end, 2);
+    expect_kept(s, 2);
+    assert_int_equal(s->facts.damage_count, 1);
+    assert_int_equal(s->facts.damage[0].last_sequence, 0);
+    assert_false(has_lost(s, 1));
+}
+
+static void test_scan__damage_before_a_seal_is_damage(void **state)
+{
+    struct state *s = *state;
+    uint64_t group = image_group(&s->image, 1, 2, true);
+
+    image_seal(&s->image);
+    flip(s, group + 9);
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_int_equal(s->facts.sealed_end, s->image.end);
+    assert_int_equal(s->facts.damage[0].offset, group);
+}
+
+static void test_scan__end_before_a_known_end_is_damage(void **state)
+{
+    struct state *s = *state;
+    struct wal__scan_start start;
+    uint64_t group;
+
+    image_group(&s->image, 1, 2, true);
+    group = image_group(&s->image, 1, 2, true);
+    start = image_start(&s->image);
+    start.known_end = s->image.end;
+    memset(s->image.bytes + group, 0, CAPACITY - group);
+    scan_from(s, &start);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_int_equal(s->facts.damage[0].offset, group);
+    assert_int_equal(s->facts.damage[0].size, s->image.end - group);
+    expect_kept(s, 2);
+}
+
+static void test_scan__hole_in_sequence_between_groups_is_damage(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 2, true);
+    s->image.sequence += 3;
+    s->image.first = s->image.sequence + 1;
+    image_group(&s->image, 1, 2, true);
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_int_equal(s->facts.damage_count, 1);
+    assert_int_equal(s->facts.damage[0].first_sequence, 3);
+    assert_int_equal(s->facts.damage[0].last_sequence, 5);
+    assert_int_equal(s->facts.end, s->image.end);
+    assert_int_equal(s->kept.count, 4);
+}
+
+/* OPEN of the next segment lists the ranges in this order. */
+static void test_scan__damage_is_listed_in_the_order_of_offsets(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 2, true);
+    image_entry(&s->image, 1);
+    s->image.sequence += 3;
+    image_entry(&s->image, 1);
+    s->image.first += 1;
+    image_commit(&s->image, true);
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_int_equal(s->facts.damage_count, 2);
+    assert_true(s->facts.damage[0].offset < s->facts.damage[1].offset);
+}
+
+static void test_scan__chain_mismatch_between_groups_is_damage(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 2, true);
+    s->image.chain ^= 1;
+    image_group(&s->image, 1, 2, true);
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_int_equal(s->facts.end, s->image.end);
+}
+
+static void test_scan__child_of_lost_entry_names_its_session(void **state)
+{
+    struct state *s = *state;
+    uint64_t group = image_group(&s->image, 7, 1, true);
+
+    image_frame(&s->image, WAL__FRAME_ACCEPT, 9, 1, NULL, 0);
+    image_commit(&s->image, true);
+    image_commit_mark(&s->image);
+    flip(s, group + WAL__FRAME_SIZE);
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+    assert_true(has_lost(s, 7));
+    assert_true(has_lost(s, 9));
+}
+
+static void test_scan__more_damage_than_the_list_holds_is_merged(void **state)
+{
+    struct state *s = *state;
+    uint64_t groups[WAL__DAMAGE_MAX + 20];
+    const size_t count = sizeof(groups) / sizeof(groups[0]);
+
+    image_deinit(&s->image);
+    image_init(&s->image, CAPACITY * 4);
+    image_open(&s->image);
+    for (size_t i = 0; i < count; i++) {
+        groups[i] = image_group(&s->image, 1, 1, true);
+    }
+    image_commit_mark(&s->image);
+    for (size_t i = 0; i < count; i++) {
+        flip(s, groups[i] + 30);
+    }
+    scan(s);
+    assert_int_equal(s->facts.damage_count, count);
+    assert_int_equal(s->facts.damage[WAL__DAMAGE_MAX - 1].last_sequence, count);
+    expect(s, WAL__VERDICT_DAMAGED, s->image.end, count);
+}
+
+/* Below the watermark a flipped bit costs the frame it is in, and no other. */
+static void test_scan__any_flip_below_watermark_costs_one_frame(void **state)
+{
+    struct state *s = *state;
+    uint64_t marked;
+
+    image_group(&s->image, 1, 3, true);
+    image_group(&s->image, 2, 2, true);
+    image_group(&s->image, 3, 1, true);
+    marked = s->image.end;
+    image_commit_mark(&s->image);
+    for (uint64_t at = HEADER; at < marked; at++) {
+        flip(s, at);
+        scan(s);
+        assert_int_equal(s->facts.verdict, WAL__VERDICT_DAMAGED);
+        assert_int_equal(s->facts.end, s->image.end);
+        assert_int_equal(s->facts.last_sequence, 6);
+        assert_true(s->facts.damage_count >= 1);
+        assert_true(s->facts.damage[0].offset <= at);
+        assert_true(s->kept.count >= 5);
+        flip(s, at);
+    }
+}
+
+/* --- what is no frame of this place --------------------------------------- */
+
+static void test_scan__copy_of_a_frame_elsewhere_is_none(void **state)
+{
+    struct state *s = *state;
+    uint64_t group = image_group(&s->image, 1, 2, true);
+    uint64_t end = s->image.end;
+
+    memcpy(s->image.bytes + end, s->image.bytes + group, (size_t)(end - group));
+    scan(s);
+    expect(s, WAL__VERDICT_TORN, end, 2);
+    assert_int_equal(s->facts.torn_sequence, 2);
+}
+
+static void
+test_scan__payload_with_a_copy_of_the_segment_is_one_record(void **state)
+{
+    struct state *s = *state;
+    uint8_t copy[2048];
+
+    image_group(&s->image, 1, 4, true);
+    memcpy(copy, s->image.bytes + HEADER, sizeof(copy));
+    image_frame(&s->image, WAL__FRAME_ENTRY, 1, 0, copy, sizeof(copy));
+    image_commit(&s->image, true);
+    image_commit_mark(&s->image);
+    scan(s);
+    expect(s, WAL__VERDICT_CLEAN, s->image.end, 5);
+    flip(s, s->image.end - 400);
+    scan(s);
+    assert_true(s->kept.count <= 5);
+}
+
+static void test_scan__frame_of_a_newer_format_stops(void **state)
+{
+    struct state *s = *state;
+    uint64_t end;
+
+    image_group(&s->image, 1, 2, true);
+    end = s->image.end;
+    image_frame(&s->image, 77, 1, 0, "new", 3);
+    image_commit(&s->image, true);
+    scan(s);
+    expect(s, WAL__VERDICT_NEWER, end, 2);
+    assert_int_equal(s->facts.error_offset, end);
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+static void test_scan__read_error_is_never_a_tear(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 3, true);
+    s->image.bad_size = 512;
+    for (uint64_t at = HEADER; at < CAPACITY; at += 512) {
+        s->image.bad_offset = at;
+        scan(s);
+        assert_int_equal(s->facts.verdict, WAL__VERDICT_READ_ERROR);
+    }
+}
+
+static void test_scan__sink_can_stop(void **state)
+{
+    struct state *s = *state;
+
+    image_group(&s->image, 1, 1, true);
+    image_group(&s->image, 1, 1, true);
+    s->kept.stop_after = 2;
+    scan(s);
+    assert_int_equal(s->facts.verdict, WAL__VERDICT_STOPPED);
+    assert_int_equal(s->kept.pieces, 2);
+}
+
+static void test_probe__finds_frames_between_garbage(void **state)
+{
+    struct state *s = *state;
+    const struct wal__scan_source source = image_source(&s->image);
+    struct wal__probe probe = {&source, s->image.salt, CAPACITY, 0, false, 0};
+    uint64_t group = image_group(&s->image, 1, 3, true);
+    struct wal__probe_hit hit;
+
+    memset(s->image.bytes + group, 0xa5, WAL__FRAME_SIZE);
+    assert_true(wal__probe_next(&probe, group, 1, NULL, &hit));
+    assert_int_equal(hit.frame.sequence, 2);
+    assert_int_equal(hit.frame.type, WAL__FRAME_ENTRY);
+    assert_true(wal__probe_next(&probe, hit.offset + 8, 3, NULL, &hit));
+    assert_int_equal(hit.frame.sequence, 3);
+    assert_false(wal__probe_next(&probe, s->image.end, 1, NULL, &hit));
+    assert_false(probe.failed);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_scan__zeros_behind_last_group_are_a_clean_end),
+        TEST(test_scan__segment_without_any_group_is_clean),
+        TEST(test_scan__sealed_segment_is_clean),
+        TEST(test_scan__damaged_index_of_sealed_segment_loses_nothing),
+        TEST(test_scan__start_in_the_middle_takes_what_follows),
+        TEST(test_scan__aligned_groups_begin_at_multiples),
+        TEST(test_scan__group_without_commit_is_torn),
+        TEST(test_scan__every_unfinished_write_of_a_group_is_torn),
+        TEST(test_scan__garbage_behind_last_group_is_torn),
+        TEST(test_scan__hole_before_unpromised_group_is_torn),
+        TEST(test_scan__flipped_promised_group_is_ambiguous),
+        TEST(test_scan__hole_before_promised_group_is_ambiguous),
+        TEST(test_scan__flipped_payload_below_watermark_names_its_session),
+        TEST(test_scan__flipped_header_below_watermark_is_named_by_commit),
+        TEST(test_scan__lost_commit_below_watermark_loses_no_record),
+        TEST(test_scan__lost_open_loses_no_record),
+        TEST(test_scan__damage_before_a_seal_is_damage),
+        TEST(test_scan__end_before_a_known_end_is_damage),
+        TEST(test_scan__hole_in_sequence_between_groups_is_damage),
+        TEST(test_scan__damage_is_listed_in_the_order_of_offsets),
+        TEST(test_scan__chain_mismatch_between_groups_is_damage),
+        TEST(test_scan__child_of_lost_entry_names_its_session),
+        TEST(test_scan__more_damage_than_the_list_holds_is_merged),
+        TEST(test_scan__any_flip_below_watermark_costs_one_frame),
+        TEST(test_scan__copy_of_a_frame_elsewhere_is_none),
+        TEST(test_scan__payload_with_a_copy_of_the_segment_is_one_record),
+        TEST(test_scan__frame_of_a_newer_format_stops),
+        TEST(test_scan__read_error_is_never_a_tear),
+        TEST(test_scan__sink_can_stop),
+        TEST(test_probe__finds_frames_between_garbage),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

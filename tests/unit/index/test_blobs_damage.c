@@ -1,0 +1,374 @@
+/*
+ * test_blobs_damage.c - tests of content that was damaged or lost on disk: it
+ * is named, all other content is read, and the log goes on (SPEC.md 3.8).
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tests/lib/blob_kit.h"
+
+enum {
+    BLOBS = 40,
+    SIZE = 300000
+};
+
+static uint8_t digests[BLOBS][WAL_DIGEST_SIZE];
+
+/* Several segments of content, and a session; `closed`, or as if killed. */
+static void make_store(bool closed)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    for (uint32_t i = 0; i < BLOBS; i++) {
+        struct kit_content content = kit_content(i, SIZE, false);
+        char id[16];
+
+        kit_put_blob(store, &content, digests[i]);
+        kit_content_free(&content);
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        kit_append(session, id, NULL);
+    }
+    assert_true(kit_store_info(store).pack_segments > 2);
+    wal_session_close(session);
+    kit_close(store);
+    if (!closed) {
+        assert_int_equal(system("rm -f store/index/*"), 0);
+    }
+}
+
+/* How many contents are as they were; the others must be refused with one of
+ * two, and say which digest. */
+static uint32_t read_all(struct wal_store *store, enum wal_status *why)
+{
+    uint32_t good = 0;
+
+    for (uint32_t i = 0; i < BLOBS; i++) {
+        struct kit_content content = kit_content(i, SIZE, false);
+        struct wal_error error = KIT_ERROR;
+        uint8_t *bytes = malloc(SIZE);
+        struct wal_blob *blob = NULL;
+        uint64_t got = 77;
+        enum wal_status status =
+            wal_blob_open(store, digests[i], &blob, &error);
+
+        assert_non_null(bytes);
+        if (status == WAL_OK) {
+            status = wal_blob_read(blob, 0, bytes, SIZE, &got, &error);
+        }
+        if (status == WAL_OK) {
+            assert_memory_equal(bytes, content.data, SIZE);
+            good++;
+        } else {
+            char text[9];
+
+            (void)snprintf(text, sizeof(text), "%02x%02x%02x%02x",
+                           digests[i][0], digests[i][1], digests[i][2],
+                           digests[i][3]);
+            assert_error(&error, status, text);
+            assert_true(status == WAL_ECORRUPT || status == WAL_ENOTFOUND);
+            assert_int_equal(got, 77);
+            if (status == WAL_ECORRUPT) {
+                assert_non_null(strstr(error.file, "pack/"));
+            }
+            *why = status;
+        }
+        wal_blob_close(blob);
+        free(bytes);
+        kit_content_free(&content);
+    }
+    return good;
+}
+
+/* The log is as it was, and content is put and read. */
+static void goes_on(struct wal_store *store)
+{
+    struct wal_session *session = kit_session(store, "s");
+    struct kit_content content = kit_content(777, SIZE, false);
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    assert_int_equal(kit_info(session).entries, BLOBS);
+    kit_put_blob(store, &content, digest);
+    kit_check_blob(store, digest, &content);
+    wal_session_close(session);
+    kit_close(store);
+    store = kit_store();
+    kit_check_blob(store, digest, &content);
+    kit_close(store);
+    kit_content_free(&content);
+}
+
+static const char *segment(uint32_t number)
+{
+    static char path[64];
+
+    (void)snprintf(path, sizeof(path), "store/pack/%016x.seg", number);
+    return path;
+}
+
+/* The segment that was begun last. */
+static uint32_t newest(void)
+{
+    struct wal_store *store = kit_open("store", WAL_OPEN_READ_ONLY);
+    uint32_t count = (uint32_t)kit_store_info(store).pack_segments;
+
+    kit_close(store);
+    return count;
+}
+
+static void flip(const char *path, off_t offset)
+{
+    int file = open(path, O_RDWR);
+    uint8_t byte;
+
+    assert_true(file >= 0);
+    assert_int_equal(pread(file, &byte, 1, offset), 1);
+    byte ^= 0x40;
+    assert_int_equal(pwrite(file, &byte, 1, offset), 1);
+    (void)close(file);
+}
+
+static void zero(const char *path, off_t offset, size_t size)
+{
+    int file = open(path, O_RDWR);
+    uint8_t *bytes = calloc(1, size);
+
+    assert_true(file >= 0 && bytes != NULL);
+    assert_int_equal(pwrite(file, bytes, size, offset), (ssize_t)size);
+    (void)close(file);
+    free(bytes);
+}
+
+static void test_damage__one_flipped_byte_costs_one_content(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    enum wal_status why = WAL_OK;
+
+    make_store(true);
+    flip(segment(1), 200000);
+    store = kit_store();
+    assert_int_equal(read_all(store, &why), BLOBS - 1);
+    assert_int_equal(why, WAL_ECORRUPT);
+    goes_on(store);
+}
+
+static void test_damage__in_the_tail_below_its_watermark(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    enum wal_status why = WAL_OK;
+
+    make_store(false);
+    flip(segment(newest()), 200000);
+    store = kit_store();
+    /* Recovery did not keep it. */
+    assert_int_equal(read_all(store, &why), BLOBS - 1);
+    assert_int_equal(why, WAL_ENOTFOUND);
+    goes_on(store);
+}
+
+static void put_all_again(struct wal_store *store)
+{
+    for (uint32_t i = 0; i < BLOBS; i++) {
+        struct kit_content content = kit_content(i, SIZE, false);
+        uint8_t digest[WAL_DIGEST_SIZE];
+
+        kit_put_blob(store, &content, digest);
+        assert_memory_equal(digest, digests[i], sizeof(digest));
+        kit_content_free(&content);
+    }
+}
+
+/* The same content again is kept anew, where recovery lost it. */
+static void test_damage__what_was_lost_can_be_put_again(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    enum wal_status why = WAL_OK;
+
+    make_store(false);
+    flip(segment(newest()), 200000);
+    store = kit_store();
+    put_all_again(store);
+    assert_int_equal(read_all(store, &why), BLOBS);
+    goes_on(store);
+}
+
+/* And where its record is there, and cannot be read. */
+static void test_damage__what_is_damaged_can_be_put_again(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    enum wal_status why = WAL_OK;
+    uint64_t bytes;
+
+    make_store(true);
+    flip(segment(1), 200000);
+    store = kit_store();
+    bytes = kit_store_info(store).pack_bytes;
+    put_all_again(store);
+    assert_int_equal(read_all(store, &why), BLOBS);
+    assert_true(kit_store_info(store).pack_bytes > bytes);
+    assert_true(kit_store_info(store).pack_bytes < bytes + 2 * SIZE);
+    goes_on(store);
+}
+
+static void test_damage__an_index_frame_is_made_again(void **state)
+{
+    (void)state;
+    enum wal_status why = WAL_OK;
+    struct wal_store *store;
+    struct stat stat_of;
+
+    make_store(true);
+    assert_int_equal(stat(segment(1), &stat_of), 0);
+    /* INDEX stands behind the last group, the trailer at the very end. */
+    zero(segment(1), stat_of.st_size - 64, 64);
+    store = kit_store();
+    assert_int_equal(read_all(store, &why), BLOBS);
+    kit_close(store);
+    assert_int_equal(access("store/index/pack-0000000000000001.idx", F_OK), 0);
+    flip("store/index/pack-0000000000000001.idx", 120);
+    store = kit_store();
+    assert_int_equal(read_all(store, &why), BLOBS);
+    goes_on(store);
+}
+
+static void test_damage__a_segment_is_gone(void **state)
+{
+    (void)state;
+    enum wal_status why = WAL_OK;
+    struct wal_store *store;
+    uint32_t good;
+
+    make_store(true);
+    assert_int_equal(unlink(segment(2)), 0);
+    store = kit_store();
+    good = read_all(store, &why);
+    assert_true(good > 0 && good < BLOBS);
+    assert_int_equal(why, WAL_ENOTFOUND);
+    goes_on(store);
+    store = kit_store();
+    assert_int_equal(read_all(store, &why), good);
+    kit_close(store);
+}
+
+static void refused_strictly(void)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_STRICT};
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store = NULL;
+
+    assert_int_equal(wal_open("store", &options, &store, &error), WAL_ECORRUPT);
+    assert_null(store);
+}
+
+static void test_damage__the_newest_segment_is_gone(void **state)
+{
+    (void)state;
+    uint32_t last;
+    enum wal_status why = WAL_OK;
+    struct wal_store *store;
+    uint32_t good;
+
+    make_store(false);
+    last = newest();
+    assert_int_equal(unlink(segment(last)), 0);
+    refused_strictly();
+    store = kit_store();
+    good = read_all(store, &why);
+    assert_true(good > 0 && good < BLOBS);
+    goes_on(store);
+    /* Nothing is written under an id that was used. */
+    assert_int_not_equal(access(segment(last), F_OK), 0);
+    assert_int_equal(access(segment(last + 1), F_OK), 0);
+    store = kit_store();
+    assert_int_equal(read_all(store, &why), good);
+    kit_close(store);
+}
+
+static void test_damage__the_newest_segment_is_cut_or_zeroed(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        enum wal_status why = WAL_OK;
+        struct wal_store *store;
+        uint32_t last;
+        uint32_t good;
+
+        assert_int_equal(system("rm -rf store"), 0);
+        make_store(false);
+        last = newest();
+        if (way == 0) {
+            assert_int_equal(truncate(segment(last), 100000), 0);
+        } else if (way == 1) {
+            zero(segment(last), 0, 4096);
+        } else {
+            struct stat stat_of;
+
+            assert_int_equal(stat(segment(last), &stat_of), 0);
+            zero(segment(last), 0, (size_t)stat_of.st_size);
+        }
+        refused_strictly();
+        store = kit_store();
+        good = read_all(store, &why);
+        assert_true(good > 0 && good < BLOBS);
+        goes_on(store);
+    }
+}
+
+/* What the log names durable is damage, not a tear, where it is missing. */
+static void test_damage__the_end_of_the_stream_is_gone(void **state)
+{
+    (void)state;
+    enum wal_status why = WAL_OK;
+    struct wal_store *store;
+    struct stat stat_of;
+    uint32_t last;
+
+    make_store(false);
+    last = newest();
+    assert_int_equal(stat(segment(last), &stat_of), 0);
+    zero(segment(last), 8192, (size_t)stat_of.st_size - 8192);
+    refused_strictly();
+    store = kit_store();
+    assert_true(read_all(store, &why) < BLOBS);
+    assert_int_equal(why, WAL_ENOTFOUND);
+    goes_on(store);
+}
+
+static void test_damage__all_of_the_pack_is_gone(void **state)
+{
+    (void)state;
+    enum wal_status why = WAL_OK;
+    struct wal_store *store;
+
+    make_store(true);
+    assert_int_equal(system("rm -r store/pack"), 0);
+    refused_strictly();
+    store = kit_store();
+    assert_int_equal(read_all(store, &why), 0);
+    assert_int_equal(why, WAL_ENOTFOUND);
+    goes_on(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_damage__one_flipped_byte_costs_one_content),
+        KIT_TEST(test_damage__in_the_tail_below_its_watermark),
+        KIT_TEST(test_damage__what_was_lost_can_be_put_again),
+        KIT_TEST(test_damage__what_is_damaged_can_be_put_again),
+        KIT_TEST(test_damage__an_index_frame_is_made_again),
+        KIT_TEST(test_damage__a_segment_is_gone),
+        KIT_TEST(test_damage__the_newest_segment_is_gone),
+        KIT_TEST(test_damage__the_newest_segment_is_cut_or_zeroed),
+        KIT_TEST(test_damage__the_end_of_the_stream_is_gone),
+        KIT_TEST(test_damage__all_of_the_pack_is_gone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/*
+ * test_blobs_stream.c - tests of content that comes in pieces, and of how much
+ * memory it takes (SPEC.md 5.12).
+ */
+#include <malloc.h>
+#include <stdatomic.h>
+
+#include "engine/api/api_store.h"
+#include "tests/lib/blob_kit.h"
+
+/* A heap that knows how much was in use at most. */
+static int64_t in_use;
+static int64_t peak;
+
+static void *resize(void *ctx, void *at, size_t size)
+{
+    (void)ctx;
+    in_use -= at == NULL ? 0 : (int64_t)malloc_usable_size(at);
+    at = wal__heap_libc.resize(wal__heap_libc.ctx, at, size);
+    in_use += at == NULL ? 0 : (int64_t)malloc_usable_size(at);
+    peak = in_use > peak ? in_use : peak;
+    return at;
+}
+
+static const struct wal__heap measured = {resize, NULL};
+
+static bool is_long(void)
+{
+    const char *text = getenv("AGENTWAL_LONG");
+
+    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
+}
+
+static void write_piece(struct wal_blob_writer *writer,
+                        const struct kit_content *content, uint64_t from,
+                        uint64_t to)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice piece = {content->data + from, to - from};
+
+    if (wal_blob_write(writer, piece, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+/* Pieces of the size, or of sizes by chance when it is 0. */
+static void write_all(struct wal_store *store,
+                      const struct kit_content *content, uint64_t size,
+                      uint8_t digest[WAL_DIGEST_SIZE])
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_blob_writer *writer = NULL;
+    uint64_t state = content->size + 1;
+    uint64_t total = 77;
+
+    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    for (uint64_t at = 0; at < content->size;) {
+        uint64_t piece = size != 0 ? size : kit_random(&state) % 700000;
+
+        if (piece > content->size - at) {
+            piece = content->size - at;
+        }
+        write_piece(writer, content, at, at + piece);
+        at += piece;
+    }
+    if (wal_blob_finish(writer, digest, &total, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(total, content->size);
+    assert_int_equal(wal_blob_finish(writer, NULL, NULL, &error), WAL_EINVAL);
+    wal_blob_discard(writer);
+}
+
+static void test_stream__pieces_are_what_the_whole_is(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {
+        0, 1, KIT_MIB, KIT_MIB + 1, 2 * KIT_MIB, 2 * KIT_MIB + 99};
+    struct wal_store *store = kit_store();
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct kit_content content = kit_content(i, sizes[i], true);
+        uint8_t whole[WAL_DIGEST_SIZE];
+        uint8_t pieces[WAL_DIGEST_SIZE];
+        uint64_t bytes;
+
+        write_all(store, &content, i % 2 == 0 ? 0 : KIT_MIB, pieces);
+        bytes = kit_store_info(store).pack_bytes;
+        kit_put_blob(store, &content, whole);
+        assert_memory_equal(whole, pieces, sizeof(whole));
+        assert_int_equal(kit_store_info(store).pack_bytes, bytes);
+        write_all(store, &content, 65536, pieces);
+        assert_memory_equal(whole, pieces, sizeof(whole));
+        assert_int_equal(kit_store_info(store).pack_bytes, bytes);
+        kit_check_blob(store, whole, &content);
+        kit_content_free(&content);
+    }
+    kit_close(store);
+}
+
+static void test_stream__what_is_not_finished_is_not_there(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(9, 3 * KIT_MIB, true);
+    struct wal_error error = KIT_ERROR;
+    struct wal_blob_writer *writer = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    struct wal_blob *blob = NULL;
+    uint64_t bytes;
+
+    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    write_piece(writer, &content, 0, content.size);
+    wal_blob_discard(writer);
+    wal_blob_discard(NULL);
+    bytes = kit_store_info(store).pack_bytes;
+    assert_true(bytes > 0);
+    kit_put_blob(store, &content, digest);
+    /* Two of its chunks were there. */
+    assert_true(kit_store_info(store).pack_bytes - bytes < bytes);
+    kit_check_blob(store, digest, &content);
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_OK);
+    wal_blob_close(blob);
+    wal_blob_close(NULL);
+    kit_content_free(&content);
+    kit_close(store);
+}
+
+/* A piece of content that never repeats, without keeping any. */
+static void fill(uint8_t *piece, uint64_t size, uint64_t number)
+{
+    uint64_t state = number * 0x9E3779B97F4A7C15u + 1;
+
+    for (uint64_t i = 0; i < size; i += 8) {
+        uint64_t value = kit_random(&state);
+
+        memcpy(piece + i, &value, 8);
+    }
+}
+
+/* Reads it back from first to last byte, and some of it from the middle. */
+static void check_large(struct wal_store *store, const uint8_t *digest,
+                        uint64_t mib, uint8_t *piece, uint8_t *read)
+{
+    struct wal_error error = KIT_ERROR;
+    struct wal_blob *blob = NULL;
+    uint64_t got = 0;
+
+    if (wal_blob_open(store, digest, &blob, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(wal_blob_size(blob), mib * KIT_MIB);
+    for (uint64_t i = 0; i <= mib; i++) {
+        uint64_t number = i < mib ? i : mib / 2;
+
+        if (wal_blob_read(blob, number * KIT_MIB, read, KIT_MIB, &got,
+                          &error) != WAL_OK) {
+            fail_msg("%s", error.text);
+        }
+        fill(piece, KIT_MIB, number);
+        assert_int_equal(got, KIT_MIB);
+        assert_memory_equal(read, piece, KIT_MIB);
+    }
+    wal_blob_close(blob);
+}
+
+static void test_stream__memory_is_bounded(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_CREATE};
+    const uint64_t mib = is_long() ? 10240 : 300;
+    uint8_t *piece = malloc(KIT_MIB);
+    uint8_t *read = malloc(KIT_MIB);
+    struct wal_error error = KIT_ERROR;
+    struct wal_blob_writer *writer = NULL;
+    struct wal_store *store = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    uint64_t size = 0;
+
+    assert_non_null(piece);
+    assert_non_null(read);
+    in_use = 0;
+    peak = 0;
+    assert_int_equal(wal__store_open("store", &options, &measured,
+                                     &wal__io_posix, &store, &error),
+                     WAL_OK);
+    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    for (uint64_t i = 0; i < mib; i++) {
+        fill(piece, KIT_MIB, i);
+        if (wal_blob_write(writer, (struct wal_slice){piece, KIT_MIB},
+                           &error) != WAL_OK) {
+            fail_msg("%s", error.text);
+        }
+    }
+    assert_int_equal(wal_blob_finish(writer, digest, &size, &error), WAL_OK);
+    wal_blob_discard(writer);
+    assert_int_equal(size, mib * KIT_MIB);
+    check_large(store, digest, mib, piece, read);
+    print_message("%llu MiB took %lld KiB of memory\n", (unsigned long long)mib,
+                  (long long)(peak / 1024));
+    assert_true(peak < 12 * KIT_MIB);
+    assert_int_equal(wal_close(store, &error), WAL_OK);
+    assert_int_equal(in_use, 0);
+    free(piece);
+    free(read);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_stream__pieces_are_what_the_whole_is),
+        KIT_TEST(test_stream__what_is_not_finished_is_not_there),
+        KIT_TEST(test_stream__memory_is_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,537 @@
+/*
+ * test_branch.c - tests of engine/index/branch against a naive model: an
+ * array of records, searched from its end. AGENTWAL_SEED sets the seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/index/branch.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+#include "tests/lib/faulty_heap.h"
+
+enum {
+    RECORDS = 600,
+    ROUNDS = 40,
+    FORK_SEQUENCE = 1000,
+    INHERITED = 17
+};
+
+static uint64_t random_state;
+
+/* splitmix64 */
+static uint64_t random_u64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int set_up(void **state)
+{
+    const char *text = getenv("AGENTWAL_SEED");
+
+    (void)state;
+    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
+    printf("seed %llu\n", (unsigned long long)random_state);
+    return 0;
+}
+
+static uint64_t hash_of_main(void)
+{
+    return wal__id_hash("main", 4);
+}
+
+/* ---------------------------------------------------------------- model --- */
+
+struct model {
+    struct wal__posting postings[RECORDS];
+    uint32_t count;
+    bool is_fork;
+};
+
+/* The entry of the stream with this sequence, or null. */
+static const struct wal__posting *
+model_entry(const struct model *model, uint32_t stream, uint64_t sequence)
+{
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct wal__posting *posting = &model->postings[i];
+
+        if (posting->type == WAL__FRAME_ENTRY && posting->stream == stream &&
+            posting->sequence == sequence) {
+            return posting;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t model_depth(const struct model *model, uint32_t stream,
+                            uint64_t sequence)
+{
+    uint64_t depth = 0;
+
+    for (;;) {
+        uint64_t parent = model_entry(model, stream, sequence)->parent;
+
+        if (parent != 0 && model->is_fork && parent == FORK_SEQUENCE) {
+            return depth + INHERITED;
+        }
+        if (model_entry(model, stream, parent) == NULL) {
+            return depth;
+        }
+        depth++;
+        sequence = parent;
+    }
+}
+
+/* Whether a path ends at a root or at the fork point. */
+static bool model_knows_depth(const struct model *model, uint32_t stream,
+                              uint64_t sequence)
+{
+    const struct wal__posting *entry = model_entry(model, stream, sequence);
+    uint64_t parent = 0;
+
+    for (; entry != NULL; entry = model_entry(model, stream, parent)) {
+        parent = entry->parent;
+        if (model->is_fork && parent == FORK_SEQUENCE) {
+            return stream == 1;
+        }
+    }
+    return parent == 0;
+}
+
+static uint64_t model_head(const struct model *model, uint32_t stream)
+{
+    for (uint32_t i = model->count; i > 0; i--) {
+        const struct wal__posting *posting = &model->postings[i - 1];
+
+        if (posting->stream != stream) {
+            continue;
+        }
+        if (posting->type == WAL__FRAME_ENTRY &&
+            (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+            return posting->sequence;
+        }
+        if (posting->type == WAL__FRAME_HEAD &&
+            posting->id_hash == hash_of_main()) {
+            return posting->parent;
+        }
+    }
+    return model->is_fork && stream == 1 ? FORK_SEQUENCE : 0;
+}
+
+/* A parent: mostly the newest entry, sometimes any, a root, the fork point,
+ * its past, or one that was lost. */
+static uint64_t random_parent(const struct model *model, uint32_t stream,
+                              uint64_t sequence)
+{
+    uint64_t choice = random_u64() % 10;
+
+    for (uint32_t i = model->count; i > 0 && choice > 1; i--) {
+        const struct wal__posting *posting = &model->postings[i - 1];
+
+        if (posting->type == WAL__FRAME_ENTRY && posting->stream == stream &&
+            (choice > 4 || random_u64() % 8 == 0)) {
+            return posting->sequence;
+        }
+    }
+    if (choice == 0) {
+        return random_u64() % 3 == 0 ? 0 : random_u64() % sequence;
+    }
+    return FORK_SEQUENCE;
+}
+
+static struct wal__posting random_posting(const struct model *model,
+                                          uint64_t sequence)
+{
+    static const uint8_t types[] = {WAL__FRAME_ENTRY, WAL__FRAME_ENTRY,
+                                    WAL__FRAME_ENTRY, WAL__FRAME_ENTRY,
+                                    WAL__FRAME_ENTRY, WAL__FRAME_HEAD,
+                                    WAL__FRAME_HEAD,  WAL__FRAME_ACCEPT};
+    static const uint8_t kinds[] = {
+        WAL__KIND_MESSAGE, WAL__KIND_MESSAGE, WAL__KIND_COMPACTION,
+        WAL__KIND_COMPACTION_SUMMARY, WAL__KIND_NAMED};
+    struct wal__posting posting = {
+        .type = types[random_u64() % sizeof(types)],
+        .flags = random_u64() % 3 != 0 ? WAL__FRAME_MOVES_HEAD : 0,
+        .stream = (uint8_t)(random_u64() % 3),
+        .kind = kinds[random_u64() % sizeof(kinds)],
+        .sequence = sequence,
+        .id_hash = random_u64() % 300, /* so that some are equal */
+    };
+
+    posting.parent = random_parent(model, posting.stream, sequence);
+    if (posting.type == WAL__FRAME_HEAD && random_u64() % 2 == 0) {
+        posting.id_hash = hash_of_main();
+    }
+    return posting;
+}
+
+/* Position of a record, made up from its sequence. */
+static uint64_t position_of(uint64_t sequence)
+{
+    return sequence * 8 + 5;
+}
+
+/* -------------------------------------------------------------- compare --- */
+
+static void assert_path(const struct wal__branch *branch,
+                        const struct model *model,
+                        const struct wal__stream *stream, uint32_t ordinal)
+{
+    struct wal__buf out;
+    uint64_t sequence = stream->entries[ordinal].sequence;
+    uint64_t rest = UINT64_MAX;
+
+    wal__buf_init(&out, &wal__heap_libc);
+    assert_int_equal(wal__branch_path(branch, stream, ordinal, &out, &rest),
+                     WAL_OK);
+    for (size_t at = 0; at < out.size; at += sizeof(struct wal__entry_range)) {
+        struct wal__entry_range stretch;
+
+        memcpy(&stretch, out.data + at, sizeof(stretch));
+        for (uint32_t i = stretch.count; i > 0; i--) {
+            uint64_t found = stream->entries[stretch.first + i - 1].sequence;
+            const struct wal__posting *entry =
+                model_entry(model, stream->number, sequence);
+
+            assert_non_null(entry);
+            assert_int_equal(found, sequence);
+            sequence = entry->parent;
+        }
+    }
+    assert_null(model_entry(model, stream->number, sequence));
+    assert_int_equal(rest, sequence);
+    wal__buf_deinit(&out);
+}
+
+static void assert_compactions(const struct wal__stream *stream)
+{
+    for (int i = 0; i < 20 && stream->entry_count > 0; i++) {
+        struct wal__entry_range stretch;
+        uint32_t wanted = UINT32_MAX;
+        uint32_t found = UINT32_MAX;
+
+        stretch.first = (uint32_t)random_u64() % stream->entry_count;
+        stretch.count =
+            1 + (uint32_t)random_u64() % (stream->entry_count - stretch.first);
+        for (uint32_t j = 0; j < stretch.count; j++) {
+            uint8_t kind = stream->entries[stretch.first + j].kind;
+
+            if (kind == WAL__KIND_COMPACTION ||
+                kind == WAL__KIND_COMPACTION_SUMMARY) {
+                wanted = stretch.first + j;
+            }
+        }
+        assert_int_equal(wal__branch_find_compaction(stream, &stretch, &found),
+                         wanted != UINT32_MAX);
+        assert_int_equal(found, wanted);
+    }
+}
+
+static void assert_entries(const struct wal__branch *branch,
+                           const struct model *model, uint32_t number)
+{
+    const struct wal__stream *stream = wal__branch_stream(branch, number);
+    uint32_t ordinal = 0;
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct wal__posting *posting = &model->postings[i];
+
+        if (posting->type != WAL__FRAME_ENTRY || posting->stream != number) {
+            continue;
+        }
+        assert_non_null(stream);
+        assert_true(ordinal < stream->entry_count);
+
+        const struct wal__branch_entry *entry = &stream->entries[ordinal];
+
+        assert_int_equal(entry->sequence, posting->sequence);
+        assert_int_equal(entry->position, position_of(posting->sequence));
+        assert_int_equal(entry->kind, posting->kind);
+        assert_int_equal(entry->flags, posting->flags);
+        assert_true(
+            wal__branch_find_sequence(stream, posting->sequence, &found));
+        assert_int_equal(found, ordinal);
+        assert_int_equal(wal__branch_depth(stream, ordinal),
+                         model_depth(model, number, posting->sequence));
+        assert_int_equal(wal__branch_is_depth_exact(stream, ordinal),
+                         model_knows_depth(model, number, posting->sequence));
+        ordinal++;
+    }
+    if (stream == NULL) {
+        return;
+    }
+    assert_int_equal(stream->entry_count, ordinal);
+    assert_false(wal__branch_find_sequence(stream, 0, &found));
+    assert_false(wal__branch_find_sequence(stream, UINT64_MAX, &found));
+    assert_compactions(stream);
+    for (ordinal = 0; ordinal < stream->entry_count; ordinal += 7) {
+        assert_path(branch, model, stream, ordinal);
+    }
+}
+
+/* Every entry with the hash is given once. */
+static void assert_ids(const struct wal__branch *branch,
+                       const struct model *model, uint64_t id_hash)
+{
+    uint64_t wanted_sum = 0;
+    uint64_t found_sum = 0;
+    uint32_t wanted = 0;
+    uint32_t found = 0;
+    uint32_t cursor = 0;
+    struct wal__branch_hit hit;
+
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (model->postings[i].type == WAL__FRAME_ENTRY &&
+            model->postings[i].id_hash == id_hash) {
+            wanted_sum += model->postings[i].sequence;
+            wanted++;
+        }
+    }
+    while (wal__branch_find_id(branch, id_hash, &cursor, &hit)) {
+        const struct wal__branch_entry *entry =
+            &hit.stream->entries[hit.ordinal];
+
+        assert_int_equal(entry->position, hit.position);
+        assert_non_null(
+            model_entry(model, hit.stream->number, entry->sequence));
+        found_sum += entry->sequence;
+        found++;
+    }
+    assert_int_equal(found, wanted);
+    assert_int_equal(found_sum, wanted_sum);
+}
+
+static void assert_same(const struct wal__branch *branch,
+                        const struct model *model)
+{
+    for (uint32_t stream = 0; stream < 4; stream++) {
+        assert_int_equal(wal__branch_head(branch, stream),
+                         model_head(model, stream));
+        assert_entries(branch, model, stream);
+    }
+    for (uint64_t id_hash = 0; id_hash < 300; id_hash += 11) {
+        assert_ids(branch, model, id_hash);
+    }
+    if (model->count > 0) {
+        assert_int_equal(branch->last_sequence,
+                         model->postings[model->count - 1].sequence);
+    }
+}
+
+/* ---------------------------------------------------------------- tests --- */
+
+static void begin(struct wal__branch *branch, const struct wal__heap *heap,
+                  struct model *model)
+{
+    memset(model, 0, sizeof(*model));
+    model->is_fork = random_u64() % 2 == 0;
+    wal__branch_init(branch, heap, 1);
+    if (model->is_fork) {
+        wal__branch_set_fork(branch, FORK_SEQUENCE, 1, INHERITED);
+    }
+}
+
+static void test_branch__random_trees_are_those_of_a_parent_walk(void **state)
+{
+    static struct model model;
+
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct wal__branch branch;
+        uint64_t sequence = FORK_SEQUENCE;
+        uint32_t records = (uint32_t)random_u64() % RECORDS;
+
+        begin(&branch, &wal__heap_libc, &model);
+        while (model.count < records) {
+            sequence += 1 + random_u64() % 3;
+
+            struct wal__posting posting = random_posting(&model, sequence);
+
+            assert_int_equal(
+                wal__branch_add(&branch, &posting, position_of(sequence)),
+                WAL_OK);
+            model.postings[model.count++] = posting;
+        }
+        assert_same(&branch, &model);
+        wal__branch_deinit(&branch);
+    }
+}
+
+static void test_branch__failed_allocation_changes_nothing(void **state)
+{
+    static struct model model;
+    struct faulty_heap heap;
+    struct wal__branch branch;
+    uint64_t failures = 0;
+
+    (void)state;
+    faulty_heap_init(&heap, &wal__heap_libc);
+    begin(&branch, &heap.heap, &model);
+    for (uint64_t i = 1; i <= 200; i++) {
+        struct wal__posting posting = random_posting(&model, FORK_SEQUENCE + i);
+        uint64_t nth = 1;
+
+        faulty_heap_fail(&heap, nth, false);
+        while (wal__branch_add(&branch, &posting,
+                               position_of(posting.sequence)) == WAL_ENOMEM) {
+            failures++;
+            assert_same(&branch, &model);
+            faulty_heap_fail(&heap, ++nth, false);
+        }
+        faulty_heap_fail(&heap, 0, false);
+        model.postings[model.count++] = posting;
+        assert_int_equal(branch.last_sequence, posting.sequence);
+    }
+    assert_same(&branch, &model);
+    assert_true(failures > 20);
+    wal__branch_deinit(&branch);
+    assert_int_equal(heap.live, 0);
+}
+
+static void
+test_branch__failed_allocation_of_a_path_leaves_the_buffer(void **state)
+{
+    struct faulty_heap heap;
+    struct wal__branch branch;
+    struct wal__buf out;
+    uint64_t rest = 77;
+
+    (void)state;
+    faulty_heap_init(&heap, &wal__heap_libc);
+    wal__branch_init(&branch, &wal__heap_libc, 1);
+    /* Each entry a run of its own: children of the one before the last. */
+    for (uint64_t i = 1; i <= 400; i++) {
+        struct wal__posting posting = {
+            .type = WAL__FRAME_ENTRY,
+            .sequence = i,
+            .parent = i > 2 ? i - 2 : 0,
+        };
+
+        assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+    }
+    wal__buf_init(&out, &heap.heap);
+    assert_int_equal(wal__buf_append(&out, "x", 1), WAL_OK);
+    faulty_heap_fail(&heap, 2, false);
+    assert_int_equal(wal__branch_path(&branch, wal__branch_stream(&branch, 0),
+                                      399, &out, &rest),
+                     WAL_ENOMEM);
+    assert_int_equal(out.size, 1);
+    assert_int_equal(rest, 77);
+    assert_int_equal(wal__branch_path(&branch, wal__branch_stream(&branch, 0),
+                                      399, &out, &rest),
+                     WAL_OK);
+    assert_int_equal(out.size, 1 + 200 * sizeof(struct wal__entry_range));
+    assert_int_equal(rest, 0);
+    wal__buf_deinit(&out);
+    wal__branch_deinit(&branch);
+}
+
+static void test_branch__a_chain_is_one_run(void **state)
+{
+    struct wal__branch branch;
+    const struct wal__stream *stream;
+
+    (void)state;
+    wal__branch_init(&branch, &wal__heap_libc, 1);
+    for (uint64_t i = 1; i <= 1000; i++) {
+        struct wal__posting posting = {
+            .type = WAL__FRAME_ENTRY,
+            .stream = i % 2 == 0, /* two chains, interleaved */
+            .sequence = i,
+            .parent = i > 2 ? i - 2 : 0,
+        };
+
+        assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+    }
+    for (uint32_t number = 0; number < 2; number++) {
+        stream = wal__branch_stream(&branch, number);
+        assert_int_equal(stream->run_count, 1);
+        assert_int_equal(stream->runs[0].count, 500);
+        assert_int_equal(wal__branch_depth(stream, 499), 499);
+    }
+    wal__branch_deinit(&branch);
+}
+
+static void test_branch__record_out_of_order_is_corrupt(void **state)
+{
+    struct wal__branch branch;
+    struct wal__posting posting = {
+        .type = WAL__FRAME_ENTRY, .sequence = 5, .parent = 5};
+
+    (void)state;
+    wal__branch_init(&branch, &wal__heap_libc, 1);
+    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
+    posting.parent = 6;
+    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
+    posting.parent = 4;
+    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
+    posting.sequence = 4;
+    posting.parent = 0;
+    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
+    posting.sequence = 0;
+    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
+    assert_int_equal(wal__branch_stream(&branch, 0)->entry_count, 1);
+    assert_int_equal(branch.last_sequence, 5);
+    wal__branch_deinit(&branch);
+}
+
+static void test_branch__heads_of_a_fork_begin_at_the_fork_point(void **state)
+{
+    struct wal__branch branch;
+    struct wal__posting head = {
+        .type = WAL__FRAME_HEAD,
+        .stream = 1,
+        .sequence = 20,
+        .parent = 7,
+        .id_hash = wal__id_hash("other", 5),
+    };
+
+    (void)state;
+    wal__branch_init(&branch, &wal__heap_libc, 1);
+    wal__branch_set_fork(&branch, 10, 1, 3);
+    assert_int_equal(wal__branch_head(&branch, 0), 0);
+    assert_int_equal(wal__branch_head(&branch, 1), 10);
+    assert_null(wal__branch_stream(&branch, 1));
+    assert_int_equal(wal__branch_add(&branch, &head, 0), WAL_OK);
+    assert_int_equal(wal__branch_head(&branch, 1), 10);
+    head.sequence = 21;
+    head.id_hash = hash_of_main();
+    assert_int_equal(wal__branch_add(&branch, &head, 0), WAL_OK);
+    assert_int_equal(wal__branch_head(&branch, 1), 7);
+    assert_non_null(wal__branch_stream(&branch, 1));
+    head.sequence = 22;
+    head.parent = 0;
+    assert_int_equal(wal__branch_add(&branch, &head, 0), WAL_OK);
+    assert_int_equal(wal__branch_head(&branch, 1), 0);
+    wal__branch_deinit(&branch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_branch__random_trees_are_those_of_a_parent_walk),
+        cmocka_unit_test(test_branch__failed_allocation_changes_nothing),
+        cmocka_unit_test(
+            test_branch__failed_allocation_of_a_path_leaves_the_buffer),
+        cmocka_unit_test(test_branch__a_chain_is_one_run),
+        cmocka_unit_test(test_branch__record_out_of_order_is_corrupt),
+        cmocka_unit_test(test_branch__heads_of_a_fork_begin_at_the_fork_point),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

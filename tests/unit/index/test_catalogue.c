@@ -1,0 +1,271 @@
+/*
+ * test_catalogue.c - tests of engine/index/catalogue against a naive model:
+ * records, contradictions, failing allocations. AGENTWAL_SEED sets the seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
+#include "tests/lib/catalogue_model.h"
+#include "tests/lib/faulty_heap.h"
+
+static void test_catalogue__random_records_are_those_of_the_model(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 0);
+    model_assert_same(&catalogue, &model);
+    for (int i = 0; i < 3000; i++) {
+        model_step(&model, &catalogue);
+        if (i % 50 == 0) {
+            model_assert_same(&catalogue, &model);
+        }
+    }
+    model_assert_same(&catalogue, &model);
+    wal__catalogue_deinit(&catalogue);
+}
+
+static void assert_contradictions(struct wal__catalogue *catalogue)
+{
+    struct wal__summary summary;
+
+    assert_int_equal(model_put(catalogue, 7, "other"), WAL_ECORRUPT);
+    assert_int_equal(model_put(catalogue, 8, "seven"), WAL_ECORRUPT);
+    assert_int_equal(model_put(catalogue, 0, "zero"), WAL_ECORRUPT);
+    assert_int_equal(model_put(catalogue, 8, ""), WAL_ECORRUPT);
+    assert_int_equal(catalogue->session_count, 1);
+    assert_int_equal(catalogue->last_session, 7);
+    assert_int_equal(wal__catalogue_get(catalogue, 8, &summary), WAL_ENOTFOUND);
+    assert_int_equal(
+        wal__catalogue_find(catalogue, model_span("other"), &summary),
+        WAL_ENOTFOUND);
+}
+
+static void test_catalogue__number_and_id_never_part(void **state)
+{
+    struct wal__catalogue catalogue;
+    struct wal__summary summary;
+    struct wal__span bytes;
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
+    assert_contradictions(&catalogue);
+    bytes = model_swap_snapshot(&catalogue);
+    assert_contradictions(&catalogue);
+    assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
+    assert_contradictions(&catalogue);
+    assert_int_equal(wal__catalogue_get(&catalogue, 7, &summary), WAL_OK);
+    assert_int_equal(summary.first_posting, 0);
+    assert_int_equal(summary.posting_count, 0);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* What was got may be changed and put, though its texts are the slot's. */
+static void test_catalogue__put_takes_its_own_texts(void **state)
+{
+    static const char long_id[] =
+        "a head's id that is longer than any room which is left for one";
+    struct wal__catalogue catalogue;
+    struct wal__summary summary;
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    assert_int_equal(model_put(&catalogue, 1, "one"), WAL_OK);
+    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    summary.title = model_span("title");
+    summary.head_id = model_span("head");
+    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    summary.cwd = summary.title;
+    summary.title = summary.id;
+    summary.source = summary.head_id;
+    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    summary.head_id = summary.cwd;
+    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_true(model_span_is(summary.cwd, "title"));
+    assert_true(model_span_is(summary.title, "one"));
+    assert_true(model_span_is(summary.source, "head"));
+    assert_true(model_span_is(summary.head_id, "title"));
+    summary.head_id = model_span(long_id);
+    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_true(model_span_is(summary.head_id, long_id));
+    assert_true(model_span_is(summary.id, "one"));
+    wal__catalogue_deinit(&catalogue);
+}
+
+static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type,
+                                 uint32_t session, uint8_t flags,
+                                 struct wal__span payload)
+{
+    struct wal__frame frame = {
+        .type = type,
+        .flags = flags,
+        .session = session,
+        .sequence = 9000000,
+        .stored_size = (uint32_t)payload.size,
+    };
+    struct wal__log_record applied = {
+        .frame = &frame,
+        .payload = payload,
+        .position = 1 << 27,
+        .clock_ms = 5,
+        .version = WAL__FORMAT_VERSION,
+    };
+
+    return wal__catalogue_apply(catalogue, &applied);
+}
+
+static void test_catalogue__record_that_contradicts_is_corrupt(void **state)
+{
+    static const uint8_t types[] = {
+        WAL__FRAME_ENTRY,     WAL__FRAME_FORK,       WAL__FRAME_HEAD,
+        WAL__FRAME_DOC,       WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,
+        WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT,     200};
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span garbage = model_span("no record is like this one");
+    struct wal__span none = {NULL, 0};
+    uint32_t number;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 300);
+    number = model.sessions[0].numbers.number;
+    for (size_t i = 0; i < sizeof(types); i++) {
+        assert_int_equal(
+            apply_raw(&catalogue, types[i], model.last_session + 1, 0, none),
+            WAL_ECORRUPT);
+    }
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_ENTRY, 0, 0, none),
+                     WAL_ECORRUPT);
+    assert_int_equal(
+        apply_raw(&catalogue, WAL__FRAME_SESSION, number, 0, garbage),
+        WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_FORK, number, 0, garbage),
+                     WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_HEAD, number, 0, garbage),
+                     WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_ENTRY, number,
+                               WAL__FRAME_MOVES_HEAD, garbage),
+                     WAL_ECORRUPT);
+    model_assert_same(&catalogue, &model);
+    wal__catalogue_deinit(&catalogue);
+}
+
+static void
+test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    uint8_t payload[MODEL_PAYLOAD_SIZE];
+    struct wal__fork_record fork = {
+        .source_id = model_span("any"),
+        .owner_id = model_span("some"),
+        .entry_id = model_span("fork-point"),
+    };
+    uint32_t number;
+    uint32_t known;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 400);
+    assert_true(model.count > 1 && model.store.numbers.number != 0);
+    number = model.sessions[0].numbers.number;
+    known = model.sessions[1].numbers.number;
+
+    const uint32_t wrong[] = {model.last_session + 1, number,
+                              WAL__STORE_NUMBER};
+
+    for (size_t i = 0; i < 2 * sizeof(wrong) / sizeof(wrong[0]); i++) {
+        fork.owner = i % 2 == 0 ? wrong[i / 2] : known;
+        fork.source = i % 2 == 0 ? known : wrong[i / 2];
+        wal__fork_record_encode(&fork, payload);
+        assert_int_equal(apply_raw(&catalogue, WAL__FRAME_FORK, number, 0,
+                                   (struct wal__span){
+                                       payload, wal__fork_record_size(&fork)}),
+                         WAL_ECORRUPT);
+    }
+    model_assert_same(&catalogue, &model);
+    wal__catalogue_deinit(&catalogue);
+}
+
+static void test_catalogue__record_of_no_session_is_left_alone(void **state)
+{
+    static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT,
+                                    WAL__FRAME_INDEX, WAL__FRAME_SEAL, 200};
+    static struct model model;
+    struct wal__catalogue catalogue;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 50);
+    for (size_t i = 0; i < sizeof(types); i++) {
+        assert_int_equal(apply_raw(&catalogue, types[i], 0, 0, model_span("")),
+                         WAL_OK);
+    }
+    model_assert_same(&catalogue, &model);
+    wal__catalogue_deinit(&catalogue);
+}
+
+static void
+test_catalogue__failed_allocation_of_apply_changes_nothing(void **state)
+{
+    static struct model model;
+    static struct model before;
+    struct faulty_heap heap;
+    struct wal__catalogue catalogue;
+    uint64_t failures = 0;
+
+    (void)state;
+    faulty_heap_init(&heap, &wal__heap_libc);
+    model_begin(&model, &catalogue, &heap.heap, 0);
+    for (int i = 0; i < 300; i++) {
+        struct model_record record;
+        uint64_t nth = 1;
+
+        before = model;
+        model_make_record(&model, &record);
+        faulty_heap_fail(&heap, nth, false);
+        while (wal__catalogue_apply(&catalogue, &record.applied) ==
+               WAL_ENOMEM) {
+            failures++;
+            faulty_heap_fail(&heap, 0, false);
+            model_assert_same(&catalogue, &before);
+            faulty_heap_fail(&heap, ++nth, false);
+        }
+        faulty_heap_fail(&heap, 0, false);
+        assert_int_equal(model_check(&catalogue, &model), WAL_OK);
+    }
+    assert_true(failures > 50);
+    wal__catalogue_deinit(&catalogue);
+    assert_int_equal(heap.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_catalogue__random_records_are_those_of_the_model),
+        cmocka_unit_test(test_catalogue__number_and_id_never_part),
+        cmocka_unit_test(test_catalogue__put_takes_its_own_texts),
+        cmocka_unit_test(test_catalogue__record_that_contradicts_is_corrupt),
+        cmocka_unit_test(
+            test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt),
+        cmocka_unit_test(test_catalogue__record_of_no_session_is_left_alone),
+        cmocka_unit_test(
+            test_catalogue__failed_allocation_of_apply_changes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, model_set_up, NULL);
+}

@@ -1,0 +1,237 @@
+/*
+ * test_catalogue_list.c - tests of walking the catalogue against a naive
+ * model: while it changes, from a place on, without the hidden.
+ * AGENTWAL_SEED sets the seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/lib/catalogue_model.h"
+
+static void test_catalogue_list__is_as_it_was_at_init(void **state)
+{
+    static struct model model;
+    static struct model then;
+
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        const struct model_filter *filter =
+            &model_filters[(size_t)round % MODEL_FILTERS];
+        const struct model_session *wanted[MODEL_SESSIONS];
+        struct wal__catalogue catalogue;
+        struct wal__catalogue_iter cursor;
+        struct wal__summary summary;
+        struct wal__span bytes;
+        uint32_t count;
+
+        model_begin(&model, &catalogue, &wal__heap_libc, 300);
+        bytes = model_swap_snapshot(&catalogue);
+        for (int i = 0; i < 30; i++) {
+            model_step(&model, &catalogue);
+        }
+        then = model;
+        count = model_list(&then, filter, wanted);
+        assert_int_equal(model_begin_list(&cursor, &catalogue, filter), WAL_OK);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct model_session *now =
+                &model.sessions[wanted[i] - then.sessions];
+
+            model_step(&model, &catalogue);
+            if (model_is_deleted(now)) {
+                continue;
+            }
+            assert_int_equal(
+                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
+                WAL_OK);
+            assert_int_equal(cursor.key.number, wanted[i]->numbers.number);
+            assert_int_equal(cursor.key.sequence,
+                             wanted[i]->numbers.last_sequence);
+            assert_true(model_equals(&summary, now));
+        }
+        for (int i = 0; i < 3; i++) {
+            model_step(&model, &catalogue);
+            assert_int_equal(
+                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
+                WAL_END);
+        }
+        wal__catalogue_iter_deinit(&cursor);
+        wal__catalogue_deinit(&catalogue);
+        model_free(bytes);
+    }
+}
+
+static struct wal__list_key place_of(const struct model_session *session)
+{
+    return (struct wal__list_key){session->numbers.last_sequence,
+                                  session->numbers.number};
+}
+
+/* What is behind a place is the rest of the list, to the end. */
+static void assert_rest(const struct wal__catalogue *catalogue,
+                        const struct model_filter *texts,
+                        struct wal__list_key after,
+                        const struct model_session **rest, uint32_t count)
+{
+    struct wal__catalogue_filter filter = {
+        .cwd = model_span(texts->cwd),
+        .project = model_span(texts->project),
+        .prefix = model_span(texts->prefix),
+        .source = model_span(texts->source),
+        .parent_id = model_span(texts->parent_id),
+        .after = after,
+    };
+    struct wal__catalogue_iter cursor;
+    struct wal__summary summary;
+
+    assert_int_equal(wal__catalogue_iter_init(&cursor, catalogue, &filter),
+                     WAL_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(wal__catalogue_iter_next(&cursor, catalogue, &summary),
+                         WAL_OK);
+        assert_true(model_equals(&summary, rest[i]));
+    }
+    assert_int_equal(wal__catalogue_iter_next(&cursor, catalogue, &summary),
+                     WAL_END);
+    wal__catalogue_iter_deinit(&cursor);
+}
+
+static void test_catalogue_list__goes_on_behind_every_place(void **state)
+{
+    static struct model model;
+
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        const struct model_filter *filter =
+            &model_filters[(size_t)round % MODEL_FILTERS];
+        const struct model_session *wanted[MODEL_SESSIONS];
+        struct wal__catalogue catalogue;
+        struct wal__span bytes;
+        uint32_t count;
+
+        model_begin(&model, &catalogue, &wal__heap_libc, 300);
+        bytes = model_swap_snapshot(&catalogue);
+        for (int i = 0; i < 30; i++) {
+            model_step(&model, &catalogue);
+        }
+        count = model_list(&model, filter, wanted);
+        for (uint32_t i = 0; i < count; i++) {
+            struct wal__list_key place = place_of(wanted[i]);
+
+            assert_rest(&catalogue, filter, place, &wanted[i + 1],
+                        count - i - 1);
+            /* Where a session was that has moved away since. */
+            place.sequence++;
+            place.number = UINT32_MAX;
+            assert_rest(&catalogue, filter, place, &wanted[i], count - i);
+        }
+        wal__catalogue_deinit(&catalogue);
+        model_free(bytes);
+    }
+}
+
+/* Sessions that lost their records have no sequence number of their own. */
+static void
+test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
+{
+    enum {
+        COUNT = 20
+    };
+    struct wal__catalogue catalogue;
+    struct wal__catalogue_filter filter = {.after = {0, 0}};
+    struct wal__span bytes = {NULL, 0};
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t number = 1 + i * 7 % COUNT;
+        char id[16];
+        struct wal__summary summary = {.number = number};
+
+        sprintf(id, "lost-%u", number);
+        summary.id = model_span(id);
+        if (i == COUNT / 2) {
+            bytes = model_swap_snapshot(&catalogue);
+        }
+        assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+    }
+    for (uint32_t from = 0; from < COUNT; from++) {
+        struct wal__catalogue_iter cursor;
+        struct wal__summary summary;
+
+        filter.after.number = from;
+        assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
+                         WAL_OK);
+        for (uint32_t number = from + 1; number <= COUNT; number++) {
+            assert_int_equal(
+                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
+                WAL_OK);
+            assert_int_equal(summary.number, number);
+        }
+        assert_int_equal(
+            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
+        wal__catalogue_iter_deinit(&cursor);
+    }
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* The pages before a place are searched through, never walked. */
+static void test_catalogue_list__last_page_touches_little(void **state)
+{
+    enum {
+        COUNT = 20000,
+        PAGE_BITS = 64
+    };
+    struct wal__catalogue catalogue;
+    struct wal__catalogue_iter cursor;
+    struct wal__catalogue_filter filter = {.after = {1000011, 11}};
+    struct wal__summary summary;
+    struct wal__span bytes;
+    uint32_t touched = 0;
+    char id[16];
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    for (uint32_t number = 1; number <= COUNT; number++) {
+        sprintf(id, "s%u", number);
+        assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
+    }
+    bytes = model_swap_snapshot(&catalogue);
+    assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
+                     WAL_OK);
+    for (uint32_t number = 10; number > 0; number--) {
+        assert_int_equal(
+            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_OK);
+        assert_int_equal(summary.number, number);
+    }
+    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
+                     WAL_END);
+    for (uint64_t i = 0; i < catalogue.layout.table / 4096 / 8 + 1; i++) {
+        touched += (uint32_t)__builtin_popcount(catalogue.verified[i]);
+    }
+    assert_in_range(touched, 3, PAGE_BITS);
+    assert_true(catalogue.layout.table / 4096 > 10 * PAGE_BITS);
+    wal__catalogue_iter_deinit(&cursor);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_catalogue_list__is_as_it_was_at_init),
+        cmocka_unit_test(test_catalogue_list__goes_on_behind_every_place),
+        cmocka_unit_test(
+            test_catalogue_list__equal_sequences_are_ordered_by_number),
+        cmocka_unit_test(test_catalogue_list__last_page_touches_little),
+    };
+
+    return cmocka_run_group_tests(tests, model_set_up, NULL);
+}

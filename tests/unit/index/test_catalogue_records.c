@@ -1,0 +1,591 @@
+/*
+ * test_catalogue_records.c - tests of what single records make of a session's
+ * summary: deletion, the store's own documents, the first user message,
+ * lineage, format version 0.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "format/bytes/bytes.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
+#include "tests/lib/catalogue_model.h"
+
+/* A catalogue that is given records one by one, each the next in the log. */
+struct kit {
+    struct wal__catalogue catalogue;
+    struct wal__span snapshot;
+    uint64_t sequence;
+    uint8_t payload[MODEL_PAYLOAD_SIZE];
+};
+
+static void begin(struct kit *kit)
+{
+    memset(kit, 0, sizeof(*kit));
+    wal__catalogue_init(&kit->catalogue, &wal__heap_libc);
+}
+
+static void end(struct kit *kit)
+{
+    wal__catalogue_deinit(&kit->catalogue);
+    model_free(kit->snapshot);
+}
+
+/* The overlay becomes a snapshot. */
+static void roll(struct kit *kit)
+{
+    struct wal__span old = kit->snapshot;
+
+    kit->snapshot = model_swap_snapshot(&kit->catalogue);
+    model_free(old);
+}
+
+static enum wal_status apply(struct kit *kit, struct wal__frame frame,
+                             size_t size, uint32_t version)
+{
+    struct wal__log_record applied = {
+        .frame = &frame,
+        .payload = {kit->payload, size},
+        .clock_ms = 7,
+        .version = version,
+    };
+
+    frame.sequence = ++kit->sequence;
+    frame.stored_size = (uint32_t)size;
+    applied.position = wal__position(1, 4096 + kit->sequence * 64);
+    return wal__catalogue_apply(&kit->catalogue, &applied);
+}
+
+static enum wal_status try_plain(struct kit *kit, uint8_t type, uint32_t number,
+                                 uint64_t parent)
+{
+    return apply(
+        kit,
+        (struct wal__frame){.type = type, .session = number, .parent = parent},
+        0, WAL__FORMAT_VERSION);
+}
+
+static void plain(struct kit *kit, uint8_t type, uint32_t number,
+                  uint64_t parent)
+{
+    assert_int_equal(try_plain(kit, type, number, parent), WAL_OK);
+}
+
+static enum wal_status try_create(struct kit *kit, uint32_t number,
+                                  const char *id)
+{
+    struct wal__session_record session = {
+        .schema_version = 3,
+        .id = model_span(id),
+        .cwd = model_span("/w"),
+    };
+
+    wal__session_record_encode(&session, kit->payload);
+    return apply(
+        kit, (struct wal__frame){.type = WAL__FRAME_SESSION, .session = number},
+        wal__session_record_size(&session), WAL__FORMAT_VERSION);
+}
+
+static void create(struct kit *kit, uint32_t number, const char *id)
+{
+    assert_int_equal(try_create(kit, number, id), WAL_OK);
+}
+
+/* Answers the entry's sequence. */
+static uint64_t add(struct kit *kit, uint32_t number, uint8_t stream,
+                    const char *payload)
+{
+    struct wal__entry_record entry = {.id = model_span("e"),
+                                      .payload = model_span(payload)};
+
+    wal__entry_record_encode(&entry, kit->payload);
+    assert_int_equal(apply(kit,
+                           (struct wal__frame){.type = WAL__FRAME_ENTRY,
+                                               .session = number,
+                                               .stream = stream,
+                                               .kind = WAL__KIND_MESSAGE},
+                           wal__entry_record_size(&entry), WAL__FORMAT_VERSION),
+                     WAL_OK);
+    return kit->sequence;
+}
+
+static void fork_at(struct kit *kit, uint32_t number, uint32_t source,
+                    uint32_t owner, uint64_t point, uint8_t stream)
+{
+    struct wal__fork_record fork = {
+        .source = source,
+        .owner = owner,
+        .stream = stream,
+        .source_id = model_span("any"),
+        .owner_id = model_span("any"),
+        .entry_id = model_span("point"),
+    };
+
+    wal__fork_record_encode(&fork, kit->payload);
+    assert_int_equal(apply(kit,
+                           (struct wal__frame){.type = WAL__FRAME_FORK,
+                                               .session = number,
+                                               .parent = point},
+                           wal__fork_record_size(&fork), WAL__FORMAT_VERSION),
+                     WAL_OK);
+}
+
+static struct wal__summary get(const struct kit *kit, uint32_t number)
+{
+    struct wal__summary summary;
+
+    assert_int_equal(wal__catalogue_get(&kit->catalogue, number, &summary),
+                     WAL_OK);
+    return summary;
+}
+
+/* The number that is found by an id, 0: none. */
+static uint32_t found(const struct kit *kit, const char *id)
+{
+    struct wal__summary summary;
+    enum wal_status status =
+        wal__catalogue_find(&kit->catalogue, model_span(id), &summary);
+
+    if (status == WAL_ENOTFOUND) {
+        return 0;
+    }
+    assert_int_equal(status, WAL_OK);
+    return summary.number;
+}
+
+static uint32_t listed(const struct kit *kit)
+{
+    struct wal__catalogue_filter filter = {.after = {0, 0}};
+    struct wal__catalogue_iter cursor;
+    struct wal__summary summary;
+    uint32_t count = 0;
+
+    assert_int_equal(
+        wal__catalogue_iter_init(&cursor, &kit->catalogue, &filter), WAL_OK);
+    while (wal__catalogue_iter_next(&cursor, &kit->catalogue, &summary) ==
+           WAL_OK) {
+        count++;
+    }
+    wal__catalogue_iter_deinit(&cursor);
+    assert_int_equal(count, wal__catalogue_visible_count(&kit->catalogue));
+    return count;
+}
+
+/* ------------------------------------------------------------- deletion --- */
+
+/* In the overlay, then in the snapshot, then in one and the other. */
+static void test_catalogue_records__deleted_stays_by_number(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    for (int rolls = 0; rolls < 4; rolls++) {
+        begin(&kit);
+        create(&kit, 1, "a");
+        create(&kit, 2, "b");
+        if ((rolls & 1) != 0) {
+            roll(&kit);
+        }
+        plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+        if ((rolls & 2) != 0) {
+            roll(&kit);
+        }
+        assert_int_equal(found(&kit, "a"), 0);
+        assert_int_equal(found(&kit, "b"), 2);
+        assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
+        assert_int_equal(get(&kit, 1).last_sequence, 3);
+        assert_int_equal(kit.catalogue.session_count, 2);
+        assert_int_equal(listed(&kit), 1);
+        end(&kit);
+    }
+}
+
+static void test_catalogue_records__id_of_a_deleted_is_free(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    for (int rolls = 0; rolls < 8; rolls++) {
+        begin(&kit);
+        create(&kit, 1, "a");
+        if ((rolls & 1) != 0) {
+            roll(&kit);
+        }
+        assert_int_equal(try_create(&kit, 2, "a"), WAL_ECORRUPT);
+        plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+        if ((rolls & 2) != 0) {
+            roll(&kit);
+        }
+        create(&kit, 2, "a");
+        assert_int_equal(found(&kit, "a"), 2);
+        assert_int_equal(try_create(&kit, 3, "a"), WAL_ECORRUPT);
+        plain(&kit, WAL__FRAME_TOMBSTONE, 2, 0);
+        assert_int_equal(found(&kit, "a"), 0);
+        create(&kit, 3, "a");
+        if ((rolls & 4) != 0) {
+            roll(&kit);
+        }
+        assert_int_equal(found(&kit, "a"), 3);
+        assert_int_equal(listed(&kit), 1);
+        assert_int_equal(kit.catalogue.session_count, 3);
+        assert_int_equal(kit.catalogue.hidden_count, 2);
+        end(&kit);
+    }
+}
+
+static void test_catalogue_records__deleted_never_comes_back(void **state)
+{
+    struct wal__summary summary;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+    create(&kit, 2, "a");
+    for (int i = 0; i < 2; i++) {
+        summary = get(&kit, 1);
+        summary.flags = 0;
+        assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary),
+                         WAL_ECORRUPT);
+        roll(&kit);
+    }
+    /* A redaction for a fork's sake is all that a deleted session gets. */
+    plain(&kit, WAL__FRAME_REDACT, 1, 9);
+    assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
+    assert_int_equal(found(&kit, "a"), 2);
+    assert_int_equal(listed(&kit), 1);
+    end(&kit);
+}
+
+/* ------------------------------------------------------------ documents --- */
+
+static void test_catalogue_records__documents_are_counted(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    plain(&kit, WAL__FRAME_DOC, 1, 0);
+    plain(&kit, WAL__FRAME_DOC, 1, 2);
+    plain(&kit, WAL__FRAME_DOC_DELETE, 1, 3);
+    assert_int_equal(get(&kit, 1).documents, 3);
+    assert_int_equal(get(&kit, 1).entries, 0);
+    assert_int_equal(get(&kit, 1).last_sequence, 4);
+    end(&kit);
+}
+
+static void test_catalogue_records__store_is_in_no_list(void **state)
+{
+    struct wal__summary summary;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    plain(&kit, WAL__FRAME_DOC, WAL__STORE_NUMBER, 0);
+    assert_int_equal(kit.catalogue.last_session, 0);
+    create(&kit, 1, "store");
+    create(&kit, 2, "a");
+    plain(&kit, WAL__FRAME_DOC_DELETE, WAL__STORE_NUMBER, 1);
+    for (int i = 0; i < 2; i++) {
+        summary = get(&kit, WAL__STORE_NUMBER);
+        assert_true(model_span_is(summary.id, "store"));
+        assert_int_equal(summary.documents, 2);
+        assert_int_equal(summary.last_sequence, 4);
+        assert_int_equal(summary.created_ms, 7);
+        assert_int_equal(found(&kit, "store"), 1);
+        assert_int_equal(listed(&kit), 2);
+        assert_int_equal(kit.catalogue.session_count, 3);
+        assert_int_equal(kit.catalogue.last_session, 2);
+        roll(&kit);
+    }
+    plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+    assert_int_equal(found(&kit, "store"), 0);
+    end(&kit);
+}
+
+static void test_catalogue_records__store_has_documents_alone(void **state)
+{
+    static const uint8_t types[] = {WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
+                                    WAL__FRAME_FORK,    WAL__FRAME_HEAD,
+                                    WAL__FRAME_REDACT,  WAL__FRAME_TOMBSTONE};
+    struct wal__summary summary = {.number = WAL__STORE_NUMBER,
+                                   .id = model_span("lost-4294967295")};
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < sizeof(types); k++) {
+            assert_int_equal(try_plain(&kit, types[k], WAL__STORE_NUMBER, 0),
+                             WAL_ECORRUPT);
+        }
+        assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary),
+                         WAL_ECORRUPT);
+        assert_int_equal(kit.catalogue.session_count, i);
+        plain(&kit, WAL__FRAME_DOC, WAL__STORE_NUMBER, 0);
+    }
+    end(&kit);
+}
+
+static void test_catalogue_records__lost_documents_of_the_store(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    assert_int_equal(
+        wal__catalogue_mark_damaged(&kit.catalogue, WAL__STORE_NUMBER), WAL_OK);
+    assert_int_equal(get(&kit, WAL__STORE_NUMBER).flags, WAL__SUMMARY_DAMAGED);
+    assert_int_equal(listed(&kit), 0);
+    plain(&kit, WAL__FRAME_ACCEPT, WAL__STORE_NUMBER, 0);
+    assert_int_equal(get(&kit, WAL__STORE_NUMBER).flags, 0);
+    assert_int_equal(wal__catalogue_mark_damaged(&kit.catalogue, 5),
+                     WAL_ENOTFOUND);
+    end(&kit);
+}
+
+/* --------------------------------------------------- first user message --- */
+
+static const char user[] = "{\"role\":\"user\",\"content\":\"hello there\"}";
+static const char agent[] = "{\"role\":\"assistant\",\"content\":\"yes\"}";
+
+static void expect_first(const struct kit *kit, uint32_t number,
+                         uint64_t sequence, uint32_t owner, const char *text)
+{
+    struct wal__summary summary = get(kit, number);
+
+    assert_int_equal(summary.first_sequence, sequence);
+    assert_int_equal(summary.first_owner, owner);
+    assert_true(model_span_is(summary.first_text, text));
+}
+
+static void test_catalogue_records__first_user_message_is_kept(void **state)
+{
+    uint64_t first;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    add(&kit, 1, 1, user); /* a transcript's */
+    add(&kit, 1, 0, agent);
+    add(&kit, 1, 0, "not JSON");
+    expect_first(&kit, 1, 0, 0, "");
+    first = add(&kit, 1, 0, user);
+    add(&kit, 1, 0, "{\"role\":\"user\",\"content\":\"another\"}");
+    expect_first(&kit, 1, first, 1, "hello there");
+    roll(&kit);
+    add(&kit, 1, 0, user);
+    expect_first(&kit, 1, first, 1, "hello there");
+    end(&kit);
+}
+
+static void
+test_catalogue_records__first_message_is_among_64_entries(void **state)
+{
+    uint64_t first;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    create(&kit, 2, "b");
+    for (int i = 0; i < 63; i++) {
+        add(&kit, 1, 0, agent);
+        add(&kit, 2, 0, agent);
+    }
+    first = add(&kit, 1, 0, user);
+    expect_first(&kit, 1, first, 1, "hello there");
+    add(&kit, 2, 0, agent);
+    add(&kit, 2, 0, user);
+    expect_first(&kit, 2, 0, 0, "");
+    end(&kit);
+}
+
+static void
+test_catalogue_records__redacted_first_message_is_empty(void **state)
+{
+    uint64_t first;
+    uint64_t second;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    first = add(&kit, 1, 0, user);
+    second = add(&kit, 1, 0, user);
+    plain(&kit, WAL__FRAME_REDACT, 1, second);
+    expect_first(&kit, 1, first, 1, "hello there");
+    plain(&kit, WAL__FRAME_REDACT, 1, first);
+    expect_first(&kit, 1, first, 1, "");
+    add(&kit, 1, 0, user);
+    expect_first(&kit, 1, first, 1, "");
+    roll(&kit);
+    expect_first(&kit, 1, first, 1, "");
+    end(&kit);
+}
+
+static void test_catalogue_records__fork_takes_over_the_first(void **state)
+{
+    uint64_t first;
+    uint64_t own;
+    uint64_t point;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    point = add(&kit, 1, 0, agent);
+    first = add(&kit, 1, 0, user);
+    create(&kit, 2, "b");
+    fork_at(&kit, 2, 1, 1, first, 0);
+    expect_first(&kit, 2, first, 1, "");
+    assert_int_equal(get(&kit, 2).fork_record, kit.sequence);
+    assert_int_equal(get(&kit, 2).fork_source, 1);
+    add(&kit, 2, 0, user);
+    expect_first(&kit, 2, first, 1, "");
+    /* A fork of the fork: the text stays with whom it is. */
+    create(&kit, 3, "c");
+    fork_at(&kit, 3, 2, 1, first, 0);
+    expect_first(&kit, 3, first, 1, "");
+    assert_int_equal(get(&kit, 3).fork_source, 2);
+    assert_int_equal(get(&kit, 3).fork_owner, 1);
+    /* Before it, or of another stream: its own. */
+    create(&kit, 4, "d");
+    fork_at(&kit, 4, 1, 1, point, 0);
+    expect_first(&kit, 4, 0, 0, "");
+    own = add(&kit, 4, 0, user);
+    expect_first(&kit, 4, own, 4, "hello there");
+    create(&kit, 5, "e");
+    fork_at(&kit, 5, 1, 1, first, 1);
+    expect_first(&kit, 5, 0, 0, "");
+    /* Redacting it is the owner's business. */
+    plain(&kit, WAL__FRAME_REDACT, 2, first);
+    expect_first(&kit, 1, first, 1, "hello there");
+    end(&kit);
+}
+
+/* ------------------------------------------------------------ lineage --- */
+
+/* By number: the id may be another session's by now. */
+static void test_catalogue_records__fork_of_a_deleted_source(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "any");
+    plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+    create(&kit, 2, "any");
+    create(&kit, 3, "c");
+    fork_at(&kit, 3, 1, 1, 1, 0);
+    assert_int_equal(get(&kit, 3).fork_source, 1);
+    assert_int_equal(get(&kit, 3).fork_owner, 1);
+    assert_true(model_span_is(get(&kit, 3).head_id, "point"));
+    end(&kit);
+}
+
+static void test_catalogue_records__removed_head_is_none(void **state)
+{
+    struct wal__head_record head = {.name = model_span("main"),
+                                    .entry_id = model_span("e")};
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    for (int i = 0; i < 2; i++) {
+        wal__head_record_encode(&head, kit.payload);
+        assert_int_equal(
+            apply(&kit,
+                  (struct wal__frame){
+                      .type = WAL__FRAME_HEAD, .session = 1, .parent = 1},
+                  wal__head_record_size(&head), WAL__FORMAT_VERSION),
+            WAL_OK);
+        assert_int_equal(get(&kit, 1).head_sequence, i == 0 ? 1 : 0);
+        assert_true(model_span_is(get(&kit, 1).head_id, i == 0 ? "e" : ""));
+        head.entry_id.size = 0;
+    }
+    end(&kit);
+}
+
+/* ----------------------------------------------------------- versions --- */
+
+static void test_catalogue_records__schema_version_is_kept(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    create(&kit, 1, "a");
+    assert_int_equal(get(&kit, 1).schema_version, 3);
+    roll(&kit);
+    assert_int_equal(get(&kit, 1).schema_version, 3);
+    end(&kit);
+}
+
+/* Seconds, no schema version, no title. */
+static void test_catalogue_records__session_of_format_version_0(void **state)
+{
+    static const char texts[] = "old/wp{\"title\":\"t\"}";
+    struct wal__frame frame = {.type = WAL__FRAME_SESSION, .session = 1};
+    struct wal__summary summary;
+    struct kit kit;
+
+    (void)state;
+    begin(&kit);
+    wal__put64(kit.payload, 1700000000);
+    wal__put16(kit.payload + 12, 3);
+    wal__put16(kit.payload + 14, 2);
+    wal__put16(kit.payload + 16, 1);
+    wal__put32(kit.payload + 24, 13);
+    memcpy(kit.payload + 28, texts, sizeof(texts) - 1);
+    assert_int_equal(apply(&kit, frame, 28 + sizeof(texts) - 1, 0), WAL_OK);
+    summary = get(&kit, 1);
+    assert_true(model_span_is(summary.id, "old"));
+    assert_true(model_span_is(summary.cwd, "/w"));
+    assert_true(model_span_is(summary.project, "p"));
+    assert_true(model_span_is(summary.title, ""));
+    assert_int_equal(summary.created_ms, 1700000000000);
+    assert_int_equal(summary.schema_version, 0);
+    frame.session = 2;
+    assert_int_equal(apply(&kit, frame, 28 + sizeof(texts) - 1, 1),
+                     WAL_ECORRUPT);
+    roll(&kit);
+    assert_int_equal(get(&kit, 1).schema_version, 0);
+    end(&kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_catalogue_records__deleted_stays_by_number),
+        cmocka_unit_test(test_catalogue_records__id_of_a_deleted_is_free),
+        cmocka_unit_test(test_catalogue_records__deleted_never_comes_back),
+        cmocka_unit_test(test_catalogue_records__documents_are_counted),
+        cmocka_unit_test(test_catalogue_records__store_is_in_no_list),
+        cmocka_unit_test(test_catalogue_records__store_has_documents_alone),
+        cmocka_unit_test(test_catalogue_records__lost_documents_of_the_store),
+        cmocka_unit_test(test_catalogue_records__first_user_message_is_kept),
+        cmocka_unit_test(
+            test_catalogue_records__first_message_is_among_64_entries),
+        cmocka_unit_test(
+            test_catalogue_records__redacted_first_message_is_empty),
+        cmocka_unit_test(test_catalogue_records__fork_takes_over_the_first),
+        cmocka_unit_test(test_catalogue_records__fork_of_a_deleted_source),
+        cmocka_unit_test(test_catalogue_records__removed_head_is_none),
+        cmocka_unit_test(test_catalogue_records__schema_version_is_kept),
+        cmocka_unit_test(test_catalogue_records__session_of_format_version_0),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

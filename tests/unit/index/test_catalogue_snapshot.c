@@ -1,0 +1,511 @@
+/*
+ * test_catalogue_snapshot.c - tests of the catalogue's snapshots: written,
+ * adopted, overlaid and rewritten against a naive model; damaged in every bit;
+ * read by several threads. AGENTWAL_SEED sets the seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "tests/lib/catalogue_model.h"
+#include "tests/lib/faulty_heap.h"
+
+static void
+test_catalogue_snapshot__snapshots_are_overlaid_and_rewritten(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span old = {NULL, 0};
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 0);
+    for (int generation = 0; generation < 40; generation++) {
+        struct wal__span bytes = model_swap_snapshot(&catalogue);
+        uint32_t steps = model_random_below(60);
+
+        model_free(old);
+        old = bytes;
+        assert_int_equal(catalogue.header.position, model_header.position);
+        assert_int_equal(catalogue.header.last_sequence, 77);
+        assert_int_equal(catalogue.header.chain, model_header.chain);
+        model_assert_same(&catalogue, &model);
+        while (steps-- > 0) {
+            model_step(&model, &catalogue);
+        }
+        model_assert_same(&catalogue, &model);
+    }
+    assert_true(model.count > 20);
+    wal__catalogue_deinit(&catalogue);
+    model_free(old);
+}
+
+/* The bytes depend on the state alone, not on where it comes from. */
+static void
+test_catalogue_snapshot__snapshot_of_a_snapshot_is_the_same(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span first;
+    struct wal__span second;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 2000);
+    first = model_swap_snapshot(&catalogue);
+    second = model_write(&catalogue);
+    assert_int_equal(first.size, second.size);
+    assert_memory_equal(first.data, second.data, first.size);
+    model_free(second);
+    wal__catalogue_deinit(&catalogue);
+    model_free(first);
+}
+
+static void
+test_catalogue_snapshot__failed_allocation_of_the_rest_is_reported(void **state)
+{
+    static struct model model;
+    struct faulty_heap heap;
+    struct wal__catalogue catalogue;
+    struct wal__catalogue_iter cursor;
+    struct wal__span bytes;
+    struct model_sink sink = {.fail_at = 0};
+    uint64_t nth = 1;
+
+    (void)state;
+    faulty_heap_init(&heap, &wal__heap_libc);
+    model_begin(&model, &catalogue, &heap.heap, 200);
+    bytes = model_write(&catalogue);
+    wal__buf_init(&sink.bytes, &wal__heap_libc);
+    faulty_heap_fail(&heap, nth, false);
+    while (wal__catalogue_write(&catalogue, &model_header, model_sink_write,
+                                &sink) == WAL_ENOMEM) {
+        assert_int_equal(sink.bytes.size, 0);
+        faulty_heap_fail(&heap, ++nth, false);
+    }
+    assert_int_equal(nth, 8);
+    assert_memory_equal(sink.bytes.data, bytes.data, bytes.size);
+    wal__buf_deinit(&sink.bytes);
+    faulty_heap_fail(&heap, 1, false);
+    assert_int_equal(model_begin_list(&cursor, &catalogue, &model_filters[0]),
+                     WAL_ENOMEM);
+    wal__catalogue_deinit(&catalogue);
+    faulty_heap_fail(&heap, 1, false);
+    assert_int_equal(
+        wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid),
+        WAL_ENOMEM);
+    assert_int_equal(
+        wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid), WAL_OK);
+    model_assert_same(&catalogue, &model);
+    wal__catalogue_deinit(&catalogue);
+    assert_int_equal(heap.live, 0);
+    model_free(bytes);
+}
+
+static void test_catalogue_snapshot__failed_put_ends_the_write(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct model_sink sink = {.fail_at = 1};
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 200);
+    wal__buf_init(&sink.bytes, &wal__heap_libc);
+    assert_int_equal(wal__catalogue_write(&catalogue, &model_header,
+                                          model_sink_write, &sink),
+                     WAL_ENOSPACE);
+    assert_int_equal(sink.calls, 1);
+    wal__buf_deinit(&sink.bytes);
+    wal__catalogue_deinit(&catalogue);
+}
+
+/* Of several chunks and pages in every section. */
+static void test_catalogue_snapshot__large_snapshot_is_read_back(void **state)
+{
+    enum {
+        COUNT = 3000
+    };
+    struct wal__catalogue catalogue;
+    struct wal__span bytes;
+    struct wal__summary summary;
+    char id[16];
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    for (uint32_t number = 1; number <= COUNT; number++) {
+        sprintf(id, "s%u", number);
+        assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
+    }
+    bytes = model_swap_snapshot(&catalogue);
+    assert_true(bytes.size > (size_t)6 * MODEL_CHUNK);
+    for (uint32_t number = 1; number <= COUNT; number++) {
+        sprintf(id, "s%u", number);
+        assert_int_equal(
+            wal__catalogue_find(&catalogue, model_span(id), &summary), WAL_OK);
+        assert_int_equal(summary.number, number);
+        assert_int_equal(wal__catalogue_get(&catalogue, number, &summary),
+                         WAL_OK);
+        assert_true(model_span_is(summary.id, id));
+    }
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* --------------------------------------------------------------- damage --- */
+
+/* WAL_OK when the bytes say what the model does. */
+static enum wal_status check_bytes(struct wal__span bytes,
+                                   const struct model *model)
+{
+    struct wal__catalogue catalogue;
+    enum wal_status status;
+
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    status = wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid);
+    if (status == WAL_OK) {
+        status = model_check(&catalogue, model);
+    } else {
+        assert_null(catalogue.bytes);
+        assert_int_equal(catalogue.session_count, 0);
+    }
+    wal__catalogue_deinit(&catalogue);
+    return status;
+}
+
+static void
+test_catalogue_snapshot__flipped_bit_never_gives_another_answer(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span bytes;
+    uint8_t *copy;
+    size_t corrupt = 0;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 40);
+    bytes = model_write(&catalogue);
+    wal__catalogue_deinit(&catalogue);
+    copy = malloc(bytes.size);
+    assert_non_null(copy);
+    memcpy(copy, bytes.data, bytes.size);
+    for (size_t bit = 0; bit < 8 * bytes.size; bit++) {
+        enum wal_status status;
+
+        copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        status = check_bytes((struct wal__span){copy, bytes.size}, &model);
+        assert_true(status == WAL_OK || status == WAL_ECORRUPT);
+        corrupt += status == WAL_ECORRUPT;
+        copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    /* Every section is asked for something, and every page has a sum. */
+    assert_int_equal(corrupt, 8 * bytes.size);
+    assert_int_equal(check_bytes((struct wal__span){copy, bytes.size}, &model),
+                     WAL_OK);
+    free(copy);
+    model_free(bytes);
+}
+
+static void
+test_catalogue_snapshot__truncated_snapshot_is_rejected(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span bytes;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 40);
+    bytes = model_write(&catalogue);
+    wal__catalogue_deinit(&catalogue);
+    for (size_t size = 0; size < bytes.size; size++) {
+        uint8_t *cut = malloc(size + (size == 0));
+
+        assert_non_null(cut);
+        memcpy(cut, bytes.data, size);
+        assert_int_equal(
+            wal__catalogue_attach_snapshot(
+                &catalogue, (struct wal__span){cut, size}, model_uuid),
+            WAL_ECORRUPT);
+        free(cut);
+    }
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+static void
+test_catalogue_snapshot__snapshot_of_another_store_is_rejected(void **state)
+{
+    static const uint8_t other[16] = "another store's.";
+    struct wal__catalogue catalogue;
+    struct wal__span bytes;
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    bytes = model_write(&catalogue);
+    assert_int_equal(wal__catalogue_attach_snapshot(&catalogue, bytes, other),
+                     WAL_ECORRUPT);
+    assert_int_equal(
+        wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid), WAL_OK);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* A damaged page does no harm to what does not touch it, and what was read
+ * from it before stays verified. */
+static void
+test_catalogue_snapshot__damage_is_met_where_it_is_touched(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__summary summary;
+    struct wal__span bytes;
+    uint8_t *by_cwd;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 100);
+    bytes = model_swap_snapshot(&catalogue);
+    by_cwd = (uint8_t *)(uintptr_t)bytes.data + catalogue.layout.by_cwd;
+    by_cwd[0] ^= 1;
+    assert_int_equal(
+        model_check_session(&catalogue, &model, &model.sessions[0]), WAL_OK);
+    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]),
+                     WAL_OK);
+    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[1]),
+                     WAL_ECORRUPT);
+    assert_int_equal(
+        wal__catalogue_find(&catalogue, model_span("none"), &summary),
+        WAL_ENOTFOUND);
+    by_cwd[0] ^= 1;
+    model_assert_same(&catalogue, &model);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* -------------------------------------------------------------- threads --- */
+
+struct reader {
+    pthread_t thread;
+    const struct wal__catalogue *catalogue;
+    const struct model *model;
+    enum wal_status status;
+};
+
+static void *read_all(void *ctx)
+{
+    struct reader *reader = ctx;
+
+    reader->status = model_check(reader->catalogue, reader->model);
+    return NULL;
+}
+
+static void test_catalogue_snapshot__readers_verify_pages_at_once(void **state)
+{
+    enum {
+        READERS = 4
+    };
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct reader readers[READERS];
+    struct wal__span bytes;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 2000);
+    bytes = model_swap_snapshot(&catalogue);
+    for (int i = 0; i < READERS; i++) {
+        readers[i].catalogue = &catalogue;
+        readers[i].model = &model;
+        assert_int_equal(
+            pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
+    }
+    for (int i = 0; i < READERS; i++) {
+        assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
+        assert_int_equal(readers[i].status, WAL_OK);
+    }
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* Each page of texts but the first begins within some session's. */
+static void
+test_catalogue_snapshot__every_page_of_a_text_is_verified(void **state)
+{
+    enum {
+        COUNT = 2000
+    };
+    struct wal__catalogue catalogue;
+    struct wal__catalogue_layout layout;
+    struct wal__span bytes;
+    size_t corrupt = 0;
+
+    (void)state;
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    for (uint32_t number = 1; number <= COUNT; number++) {
+        char id[16];
+
+        sprintf(id, "s%u", number);
+        assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
+    }
+    bytes = model_swap_snapshot(&catalogue);
+    layout = catalogue.layout;
+    for (uint64_t at = layout.texts; at < layout.table; at += 4096) {
+        ((uint8_t *)(uintptr_t)bytes.data)[at] ^= 1;
+        wal__catalogue_deinit(&catalogue);
+        assert_int_equal(
+            wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid),
+            WAL_OK);
+        for (uint32_t number = COUNT; number > 0; number--) {
+            struct wal__summary summary;
+            char id[16];
+            enum wal_status status =
+                wal__catalogue_get(&catalogue, number, &summary);
+
+            sprintf(id, "s%u", number);
+            assert_true(status == WAL_ECORRUPT ||
+                        (status == WAL_OK && model_span_is(summary.id, id)));
+            corrupt += status == WAL_ECORRUPT;
+        }
+        ((uint8_t *)(uintptr_t)bytes.data)[at] ^= 1;
+    }
+    assert_true(corrupt >= COUNT);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* Makes every checksum right again. */
+static void forge_sums(uint8_t *bytes, const struct wal__catalogue *catalogue)
+{
+    const struct wal__catalogue_layout *layout = &catalogue->layout;
+    struct wal__catalogue_header header = catalogue->header;
+
+    for (uint64_t page = 1; page < layout->table / 4096; page++) {
+        wal__put32(bytes + layout->table + 4 * page,
+                   wal__crc32(0, bytes + page * 4096, 4096));
+    }
+    header.table_crc =
+        wal__crc32(0, bytes + layout->table, layout->size - layout->table);
+    wal__catalogue_header_encode(&header, bytes);
+}
+
+/* A checksum holds over bytes that a broken writer made. */
+static void test_catalogue_snapshot__forged_rank_is_corrupt(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span bytes;
+    uint8_t *forged;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 100);
+    bytes = model_swap_snapshot(&catalogue);
+    forged = (uint8_t *)(uintptr_t)bytes.data;
+    wal__put32(forged + catalogue.layout.by_recent, catalogue.session_count);
+    wal__put32(forged + catalogue.layout.by_id, UINT32_MAX);
+    forge_sums(forged, &catalogue);
+    wal__catalogue_deinit(&catalogue);
+    assert_int_equal(
+        wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]),
+                     WAL_ECORRUPT);
+    assert_int_equal(model_check(&catalogue, &model), WAL_ECORRUPT);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+static void
+test_catalogue_snapshot__unordered_numbers_are_not_written(void **state)
+{
+    static struct model model;
+    struct wal__catalogue catalogue;
+    struct wal__span bytes;
+    struct model_sink sink = {.fail_at = 0};
+    uint8_t *forged;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 100);
+    bytes = model_swap_snapshot(&catalogue);
+    forged = (uint8_t *)(uintptr_t)bytes.data;
+    wal__put32(forged + catalogue.layout.summaries + WAL__SUMMARY_SIZE,
+               model.sessions[0].numbers.number);
+    forge_sums(forged, &catalogue);
+    wal__catalogue_deinit(&catalogue);
+    assert_int_equal(
+        wal__catalogue_attach_snapshot(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_int_equal(wal__catalogue_write(&catalogue, &model_header,
+                                          model_sink_write, &sink),
+                     WAL_ECORRUPT);
+    assert_int_equal(sink.calls, 0);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+/* What is newest of a cwd costs the same whatever else there is. */
+static void test_catalogue_snapshot__cwd_list_touches_no_other_cwd(void **state)
+{
+    static struct model model;
+    const struct model_session *wanted[MODEL_SESSIONS];
+    struct wal__catalogue catalogue;
+    struct wal__catalogue_iter cursor;
+    struct wal__summary summary;
+    struct wal__span bytes;
+    uint32_t begun;
+    uint32_t count;
+    uint32_t deleted = 0;
+
+    (void)state;
+    model_begin(&model, &catalogue, &wal__heap_libc, 1000);
+    bytes = model_swap_snapshot(&catalogue);
+    count = model_list(&model, &model_filters[1], wanted);
+    for (uint32_t i = 0; i < model.count; i++) {
+        deleted += model_is_deleted(&model.sessions[i]) &&
+                   strcmp(model.sessions[i].cwd, model_filters[1].cwd) == 0;
+    }
+    assert_int_equal(model_begin_list(&cursor, &catalogue, &model_filters[1]),
+                     WAL_OK);
+    begun = cursor.snapshot_next;
+    while (wal__catalogue_iter_next(&cursor, &catalogue, &summary) == WAL_OK) {
+    }
+    assert_true(count > 0 && count < model.count);
+    assert_int_equal(cursor.snapshot_end - begun, count + deleted);
+    wal__catalogue_iter_deinit(&cursor);
+    wal__catalogue_deinit(&catalogue);
+    model_free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_catalogue_snapshot__snapshots_are_overlaid_and_rewritten),
+        cmocka_unit_test(
+            test_catalogue_snapshot__snapshot_of_a_snapshot_is_the_same),
+        cmocka_unit_test(
+            test_catalogue_snapshot__failed_allocation_of_the_rest_is_reported),
+        cmocka_unit_test(test_catalogue_snapshot__failed_put_ends_the_write),
+        cmocka_unit_test(test_catalogue_snapshot__large_snapshot_is_read_back),
+        cmocka_unit_test(
+            test_catalogue_snapshot__flipped_bit_never_gives_another_answer),
+        cmocka_unit_test(
+            test_catalogue_snapshot__truncated_snapshot_is_rejected),
+        cmocka_unit_test(
+            test_catalogue_snapshot__snapshot_of_another_store_is_rejected),
+        cmocka_unit_test(
+            test_catalogue_snapshot__damage_is_met_where_it_is_touched),
+        cmocka_unit_test(test_catalogue_snapshot__readers_verify_pages_at_once),
+        cmocka_unit_test(
+            test_catalogue_snapshot__every_page_of_a_text_is_verified),
+        cmocka_unit_test(test_catalogue_snapshot__forged_rank_is_corrupt),
+        cmocka_unit_test(
+            test_catalogue_snapshot__unordered_numbers_are_not_written),
+        cmocka_unit_test(
+            test_catalogue_snapshot__cwd_list_touches_no_other_cwd),
+    };
+
+    return cmocka_run_group_tests(tests, model_set_up, NULL);
+}

@@ -1,0 +1,232 @@
+/*
+ * Tests of the Claude dialect's way into the model and out of it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/json/json_value.h"
+#include "tests/lib/model_kit.h"
+
+#define UUID(n) "00000000-0000-4000-8000-00000000000" n
+
+#define ROW(parent, n, rest)                                         \
+    "{\"parentUuid\":" parent ",\"sessionId\":\"s\",\"cwd\":\"/p\"," \
+    "\"uuid\":\"" UUID(n) "\"," rest "}\n"
+#define UNDER(n) "\"" UUID(n) "\""
+#define USER(blocks)                                    \
+    "\"type\":\"user\",\"message\":{\"role\":\"user\"," \
+    "\"content\":" blocks "}"
+#define ANSWER(id, blocks)                                                    \
+    "\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"id\":\"" id \
+    "\",\"content\":[" blocks "]}"
+#define CALL(id) \
+    "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"n\",\"input\":{}}"
+#define RESULT(id)                                                           \
+    "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\",\"content\":\"" id \
+    "\"}"
+
+static void assert_is(struct wal__json_span span, const char *text)
+{
+    assert_true(wal__json_string_is(span, text));
+}
+
+/* The results hang under the rows of their calls; the tip is under one. */
+static const char parallel[] = ROW("null", "1", USER("\"go\""))
+    ROW(UNDER("1"), "2", ANSWER("m1", CALL("c1")))
+        ROW(UNDER("2"), "3", ANSWER("m1", CALL("c2")))
+            ROW(UNDER("2"), "4", USER("[" RESULT("c1") "]"))
+                ROW(UNDER("3"), "5", USER("[" RESULT("c2") "]"))
+                    ROW(UNDER("5"), "6",
+                        ANSWER("m2", "{\"type\":\"text\",\"text\":\"x\"}"));
+
+static void test_model_claude__parallel_calls_are_one_chain(void **state)
+{
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "claude", parallel);
+    assert_int_equal(kit.count, 7); /* with the header */
+    for (size_t i = 1; i < kit.count; i++) {
+        assert_true(kit.is_live[i]);
+    }
+    assert_is(kit.items[4].parent, UUID("3"));
+    assert_is(kit.items[5].parent, UUID("4"));
+    model_kit_free(&kit);
+}
+
+static void test_model_claude__rows_of_an_answer_are_one_message(void **state)
+{
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    struct model_kit pi;
+
+    (void)state;
+    model_kit_read_text(&kit, "claude", parallel);
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&pi, "pi", &files);
+    assert_int_equal(pi.count, 6);
+    assert_int_equal(pi.items[2].block_count, 2);
+    assert_int_equal(pi.items[3].role, WAL__ROLE_TOOL);
+    assert_is(pi.items[3].call, "c1");
+    assert_is(pi.items[3].name, "n");
+    assert_is(pi.items[4].call, "c2");
+    model_kit_free(&pi);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+static void test_model_claude__results_are_items_in_order(void **state)
+{
+    static const char text[] =
+        ROW("null", "1",
+            USER("[{\"type\":\"text\",\"text\":\"a\"}," RESULT("c1") "," RESULT(
+                "c2") ",{\"type\":\"text\",\"text\":\"b\"}]"))
+            ROW(UNDER("1"), "2", USER("\"next\""));
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "claude", text);
+    assert_int_equal(kit.count, 6);
+    assert_int_equal(kit.items[1].role, WAL__ROLE_USER);
+    assert_int_equal(kit.items[1].raw_items_left, 3);
+    assert_int_equal(kit.items[2].role, WAL__ROLE_TOOL);
+    assert_is(kit.items[3].call, "c2");
+    assert_is(kit.items[4].id, UUID("1"));
+    assert_is(kit.items[4].blocks[0].text, "b");
+    assert_is(kit.items[5].parent, UUID("1"));
+    model_kit_free(&kit);
+}
+
+static void test_model_claude__compaction_goes_on_the_branch(void **state)
+{
+    static const char text[] = ROW("null", "1", USER("\"one\""))
+        ROW("null", "2",
+            "\"type\":\"system\",\"subtype\":\"compact_boundary\","
+            "\"logicalParentUuid\":\"" UUID(
+                "1") "\","
+                     "\"compactMetadata\":{\"preTokens\":9}")
+            ROW(UNDER("2"), "3", USER("\"sum\"") ",\"isCompactSummary\":true")
+                ROW(UNDER("3"), "4", USER("\"two\""));
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "claude", text);
+    assert_int_equal(kit.count, 5);
+    assert_int_equal(kit.items[3].kind, WAL__ITEM_COMPACTION);
+    assert_is(kit.items[3].text, "sum");
+    assert_is(kit.items[3].parent, UUID("1"));
+    assert_int_equal(kit.items[3].tokens.data[0], '9');
+    for (size_t i = 1; i < kit.count; i++) {
+        assert_true(kit.is_live[i] || kit.items[i].kind == WAL__ITEM_HEAD);
+    }
+    assert_true(model_kit_write(&kit, "claude", &files, NULL));
+    assert_int_equal(files.items[0].size,
+                     sizeof(text) - 1 + 4 * strlen(UUID("1")) - 4);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+/* A row that marks a compaction, with members of its own. */
+#define BOUNDARY(n, members) \
+    ROW("null", n,           \
+        "\"type\":\"system\",\"subtype\":\"compact_boundary\"," members)
+#define SUMMARY(parent, n) \
+    ROW(UNDER(parent), n, USER("\"sum\"") ",\"isCompactSummary\":true")
+#define LOGICAL(parent) "\"logicalParentUuid\":" parent
+#define KEPT(n) \
+    "\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":" n "}}"
+#define ODD(parent)                                     \
+    ROW("null", "1", USER("\"one\""))                   \
+    BOUNDARY("2", LOGICAL(parent) "," KEPT(UNDER("4"))) \
+    SUMMARY("2", "3") ROW(UNDER("3"), "4", USER("\"two\""))
+
+/* A logical parent that is not before it could make a circle: it is none. */
+static void test_model_claude__logical_parents_lead_back(void **state)
+{
+    static const char *const texts[] = {
+        ODD(UNDER("2")),    ODD(UNDER("3")), ODD(UNDER("4")),
+        ODD("\"nowhere\""), ODD("7"),        ODD("{\"uuid\":1}"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct model_kit kit;
+        model_kit_read_text(&kit, "claude", texts[i]);
+        assert_int_equal(kit.count, 5);
+        assert_int_equal(kit.items[3].kind, WAL__ITEM_COMPACTION);
+        assert_int_equal(kit.items[3].parent.size, 0);
+        assert_int_equal(kit.items[3].target.size, 0);
+        assert_is(kit.items[4].parent, UUID("3"));
+        assert_true(kit.is_live[3]);
+        assert_false(kit.is_live[1]);
+        model_kit_free(&kit);
+    }
+}
+
+/* The rows between a boundary and its summary are under what is there. */
+static void test_model_claude__rows_behind_a_boundary(void **state)
+{
+    static const char title[] =
+        "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n";
+    char text[2048] = "";
+    struct model_kit kit;
+
+    (void)state;
+    strcat(text, ROW("null", "1", USER("\"one\"")));
+    strcat(text, BOUNDARY("2", LOGICAL(UNDER("1"))));
+    strcat(text, title);
+    strcat(text, SUMMARY("2", "3"));
+    strcat(text, BOUNDARY("4", LOGICAL(UNDER("3"))));
+    model_kit_read_text(&kit, "claude", text);
+    assert_int_equal(kit.items[2].kind, WAL__ITEM_TITLE);
+    assert_is(kit.items[2].parent, UUID("1"));
+    assert_int_equal(kit.items[4].kind, WAL__ITEM_COMPACTION);
+    assert_is(kit.items[4].parent, UUID("1"));
+    /* One whose summary does not come is one all the same. */
+    assert_int_equal(kit.items[5].kind, WAL__ITEM_COMPACTION);
+    assert_is(kit.items[5].parent, UUID("3"));
+    model_kit_free(&kit);
+}
+
+static void test_model_claude__long_folders_get_a_hash(void **state)
+{
+    struct wal__model_session session = {.id = {(const uint8_t *)"\"x\"", 3}};
+    struct model_kit kit;
+    char cwd[304];
+    const char *path;
+
+    (void)state;
+    memset(cwd, 'a', sizeof(cwd));
+    cwd[0] = '"';
+    cwd[1] = '/';
+    cwd[303] = '"';
+    model_kit_read_text(&kit, "claude", parallel);
+    session.cwd = (struct wal__json_span){(const uint8_t *)cwd, 304};
+    path = wal__dialect_claude.write_ops->path(&session, 0, &kit.memory.arena);
+    assert_non_null(path);
+    assert_int_equal(strcspn(path + 9, "/"), 200 + 1 + 6);
+    assert_memory_equal(path, "projects/-aaa", 13);
+    model_kit_free(&kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_claude__parallel_calls_are_one_chain),
+        cmocka_unit_test(test_model_claude__rows_of_an_answer_are_one_message),
+        cmocka_unit_test(test_model_claude__results_are_items_in_order),
+        cmocka_unit_test(test_model_claude__compaction_goes_on_the_branch),
+        cmocka_unit_test(test_model_claude__logical_parents_lead_back),
+        cmocka_unit_test(test_model_claude__rows_behind_a_boundary),
+        cmocka_unit_test(test_model_claude__long_folders_get_a_hash),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,589 @@
+/*
+ * Tests of the codex dialect's way into the model and out of it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/json/json_value.h"
+#include "tests/lib/model_kit.h"
+
+#define ID "019b2ea4-aaaa-4bbb-8ccc-58208e1f0001"
+
+#define LINE(second, type, payload)                                        \
+    "{\"timestamp\":\"2026-01-02T03:04:" second ".000Z\",\"type\":\"" type \
+    "\",\"payload\":{" payload "}}\n"
+#define META                                                             \
+    LINE("05", "session_meta",                                           \
+         "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\"," \
+         "\"cwd\":\"/home/u/p\",\"originator\":\"codex_cli_rs\","        \
+         "\"cli_version\":\"0.146.0\",\"model_provider\":\"openai\"")
+#define USER_EVENT(second, text) \
+    LINE(second, "event_msg",    \
+         "\"type\":\"user_message\",\"message\":\"" text "\",\"images\":[]")
+#define USER(second, text)                                                \
+    LINE(second, "response_item",                                         \
+         "\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":" \
+         "\"input_text\",\"text\":\"" text "\"}]")
+#define AGENT_EVENT(second, text) \
+    LINE(second, "event_msg",     \
+         "\"type\":\"agent_message\",\"message\":\"" text "\"")
+#define AGENT(second, text)                                           \
+    LINE(second, "response_item",                                     \
+         "\"type\":\"message\",\"role\":\"assistant\",\"content\":[{" \
+         "\"type\":\"output_text\",\"text\":\"" text "\"}]")
+
+static void assert_is(struct wal__json_span span, const char *text)
+{
+    assert_true(wal__json_string_is(span, text));
+}
+
+/* The text of the nth message, and its role. */
+static void assert_message(const struct model_kit *kit, size_t number,
+                           enum wal__model_role role, const char *text)
+{
+    for (size_t i = 0; i < kit->count; i++) {
+        const struct wal__model_item *item = &kit->items[i];
+        if (item->kind != WAL__ITEM_MESSAGE || number-- > 0) {
+            continue;
+        }
+        assert_int_equal(item->role, role);
+        assert_int_equal(item->block_count, 1);
+        assert_is(item->blocks[0].text, text);
+        return;
+    }
+    fail();
+}
+
+static size_t count_messages(const struct model_kit *kit, bool only_live)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < kit->count; i++) {
+        count += kit->items[i].kind == WAL__ITEM_MESSAGE &&
+                         (!only_live || kit->is_live[i])
+                     ? 1
+                     : 0;
+    }
+    return count;
+}
+
+static char *made_file(void)
+{
+    FILE *file =
+        fopen(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", "rb");
+    char *text = calloc(1, 1 << 16);
+
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void test_model_codex__items_are_read(void **state)
+{
+    static const char text[] = META LINE(
+        "06", "turn_context", "\"model\":\"gpt-5.2\",\"effort\":\"high\"")
+        LINE("07", "response_item",
+             "\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
+             "\"text\":\"a\"},{\"type\":\"summary_text\",\"text\":\"b\"}],"
+             "\"encrypted_content\":\"gAAAAABo\"")
+            LINE("08", "response_item",
+                 "\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":"
+                 "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
+                LINE("09", "response_item",
+                     "\"type\":\"custom_tool_call\",\"name\":\"apply_patch\","
+                     "\"input\":\"x\\ny\",\"call_id\":\"c2\"")
+                    LINE("10", "response_item",
+                         "\"type\":\"function_call_output\",\"call_id\":\"c1\","
+                         "\"output\":\"r\"");
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_int_equal(kit.count, 8);
+    assert_is(kit.session.id, ID);
+    assert_int_equal(kit.items[1].kind, WAL__ITEM_MODEL_CHANGE);
+    assert_is(kit.items[1].model, "gpt-5.2");
+    assert_is(kit.items[2].text, "high");
+    assert_int_equal(kit.items[3].kind, WAL__ITEM_LINE);
+    assert_is(kit.items[4].blocks[0].text, "a\n\nb");
+    assert_is(kit.items[4].blocks[0].signature, "gAAAAABo");
+    assert_is(kit.items[4].model, "gpt-5.2");
+    assert_is(kit.items[4].provider, "openai");
+    assert_memory_equal(kit.items[5].blocks[0].arguments.data, "{\"n\":1.50}",
+                        10);
+    assert_memory_equal(kit.items[6].blocks[0].arguments.data,
+                        "{\"input\":\"x\\ny\"}", 16);
+    assert_int_equal(kit.items[7].role, WAL__ROLE_TOOL);
+    assert_is(kit.items[7].call, "c1");
+    /* All of one answer. */
+    assert_int_equal(kit.items[4].answer_id.size, kit.items[6].answer_id.size);
+    assert_memory_equal(kit.items[4].answer_id.data,
+                        kit.items[6].answer_id.data,
+                        kit.items[4].answer_id.size);
+    model_kit_free(&kit);
+}
+
+static void test_model_codex__events_and_items_are_one_message(void **state)
+{
+    static const char text[] = META USER_EVENT("06", "one") USER("07", "one")
+        AGENT("08", "two") AGENT_EVENT("09", "two") USER("10", "three")
+            USER_EVENT("11", "three") AGENT_EVENT("12", "four")
+                AGENT("13", "four");
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_int_equal(count_messages(&kit, false), 4);
+    assert_message(&kit, 0, WAL__ROLE_USER, "one");
+    assert_message(&kit, 1, WAL__ROLE_ASSISTANT, "two");
+    assert_message(&kit, 2, WAL__ROLE_USER, "three");
+    assert_message(&kit, 3, WAL__ROLE_ASSISTANT, "four");
+    model_kit_free(&kit);
+}
+
+static void test_model_codex__text_of_events_alone_is_kept(void **state)
+{
+    static const char text[] = META USER_EVENT("06", "one")
+        AGENT_EVENT("07", "two") USER_EVENT("08", "three") AGENT("09", "four")
+            AGENT_EVENT("10", "four") AGENT_EVENT("11", "five");
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_int_equal(count_messages(&kit, true), 5);
+    assert_message(&kit, 0, WAL__ROLE_USER, "one");
+    assert_message(&kit, 1, WAL__ROLE_ASSISTANT, "two");
+    assert_message(&kit, 2, WAL__ROLE_USER, "three");
+    assert_message(&kit, 3, WAL__ROLE_ASSISTANT, "four");
+    assert_message(&kit, 4, WAL__ROLE_ASSISTANT, "five");
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    assert_string_equal(files.items[0].data, text);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+static void test_model_codex__rollback_makes_a_branch(void **state)
+{
+    static const char text[] = META USER("06", "one") USER_EVENT("07", "one")
+        AGENT("08", "two") USER_EVENT("09", "wrong") USER("10", "wrong")
+            AGENT("11", "no") USER("12", "wronger") AGENT("13", "no!")
+                LINE("14", "event_msg",
+                     "\"type\":\"thread_rolled_back\",\"num_turns\":2")
+                    USER_EVENT("15", "right") USER("16", "right");
+    static const char wanted[] = META USER("06", "one") USER_EVENT("07", "one")
+        AGENT("08", "two") USER_EVENT("15", "right") USER("16", "right");
+    struct model_kit_files files = {.items = NULL};
+    uint64_t losses[WAL__FEATURE_COUNT] = {0};
+    struct model_kit kit;
+    struct model_kit again;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_int_equal(count_messages(&kit, false), 7);
+    assert_int_equal(count_messages(&kit, true), 3);
+    assert_true(model_kit_write(&kit, "codex", &files, losses));
+    assert_string_equal(files.items[0].data, wanted);
+    assert_int_equal(losses[WAL__FEATURE_BRANCHES], 4);
+    model_kit_files_free(&files);
+    /* Where there are branches, it is one. */
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&again, "pi", &files);
+    assert_int_equal(count_messages(&again, false), 7);
+    assert_int_equal(count_messages(&again, true), 3);
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+static void test_model_codex__rollback_of_all_turns_begins_anew(void **state)
+{
+    static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
+        "08", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":9")
+        USER("09", "three");
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_int_equal(count_messages(&kit, true), 1);
+    model_kit_free(&kit);
+}
+
+static const struct wal__model_item *first_of(const struct model_kit *kit,
+                                              enum wal__model_item_kind kind,
+                                              size_t *index)
+{
+    for (size_t i = 0; i < kit->count; i++) {
+        if (kit->items[i].kind == kind) {
+            *index = i;
+            return &kit->items[i];
+        }
+    }
+    fail();
+    return NULL;
+}
+
+#define COMPACTED(second) LINE(second, "compacted", "\"message\":\"so far\"")
+#define ROLLED_BACK(second, turns) \
+    LINE(second, "event_msg",      \
+         "\"type\":\"thread_rolled_back\",\"num_turns\":" turns)
+
+/* A compaction stays for the turns behind it, and goes with those before. */
+static void test_model_codex__rollback_over_a_compaction(void **state)
+{
+    static const char near[] = META USER("06", "one") AGENT("07", "two")
+        COMPACTED("08") USER("09", "three") AGENT("10", "four")
+            ROLLED_BACK("11", "1") USER("12", "five");
+    static const char far[] = META USER("06", "one") AGENT("07", "two")
+        COMPACTED("08") USER("09", "three") AGENT("10", "four")
+            ROLLED_BACK("11", "2") USER("12", "five");
+    struct model_kit kit;
+    size_t at = 0;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", near);
+    first_of(&kit, WAL__ITEM_COMPACTION, &at);
+    assert_true(kit.is_live[at]);
+    assert_int_equal(count_messages(&kit, true), 3);
+    model_kit_free(&kit);
+    model_kit_read_text(&kit, "codex", far);
+    first_of(&kit, WAL__ITEM_COMPACTION, &at);
+    assert_false(kit.is_live[at]);
+    assert_int_equal(count_messages(&kit, true), 1);
+    model_kit_free(&kit);
+}
+
+/* Counts that are none change nothing; what is odd is a line. */
+static void test_model_codex__rollbacks_that_are_odd(void **state)
+{
+    static const char *const counts[] = {
+        "0", "-1", "1.5", "\"1\"", "null", "99999999999999999999"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        char text[2048];
+        struct model_kit kit;
+        strcpy(text, META USER("06", "one") AGENT("07", "two"));
+        snprintf(text + strlen(text), 512,
+                 "{\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"type\":"
+                 "\"event_msg\",\"payload\":{\"type\":"
+                 "\"thread_rolled_back\",\"num_turns\":%s}}\n",
+                 counts[i]);
+        strcat(text, USER("09", "three"));
+        model_kit_read_text(&kit, "codex", text);
+        assert_int_equal(count_messages(&kit, true), 3);
+        model_kit_free(&kit);
+    }
+}
+
+/* It stands for all before it: other clients get it as the summary. */
+static void test_model_codex__replacement_history_is_the_summary(void **state)
+{
+    static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
+        "08", "compacted",
+        "\"message\":\"sum\",\"replacement_history\":[{\"type\":\"message\","
+        "\"role\":\"developer\",\"content\":[{\"type\":\"input_text\","
+        "\"text\":\"rules\"}]},{\"type\":\"message\",\"role\":\"user\","
+        "\"content\":[{\"type\":\"input_text\",\"text\":"
+        "\"<environment_context>x</environment_context>\"}]},{\"type\":"
+        "\"message\",\"role\":\"user\",\"content\":[{\"type\":"
+        "\"input_text\",\"text\":\"one\"}]},{\"type\":\"message\",\"role\":"
+        "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+        "\"It was: sum\"}]}]") USER("09", "three");
+    static const char empty[] = META USER("06", "one")
+        LINE("08", "compacted",
+             "\"message\":\"sum\",\"replacement_history\":[{\"type\":"
+             "\"compaction\",\"encrypted_content\":\"gAAAAA\"},7,{}]");
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    size_t at = 0;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text,
+              "one\n\nIt was: sum");
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    assert_non_null(
+        strstr(files.items[0].data, "\"summary\":\"one\\n\\nIt was: sum\""));
+    model_kit_files_free(&files);
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    assert_string_equal(files.items[0].data, text);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+    model_kit_read_text(&kit, "codex", empty);
+    assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text, "sum");
+    model_kit_free(&kit);
+}
+
+static void test_model_codex__written_as_it_was_read(void **state)
+{
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    char *text = made_file();
+    char *wrong;
+    char *right;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    assert_string_equal(files.items[0].path,
+                        "sessions/2026/01/02/"
+                        "rollout-2026-01-02T03-04-01-" ID ".jsonl");
+    /* All of it but for the turn that was taken back. */
+    wrong = strstr(text, "A wrong turn");
+    right = strstr(text, "A right one");
+    assert_non_null(wrong);
+    assert_non_null(right);
+    while (wrong[-1] != '\n') {
+        wrong--;
+    }
+    while (right[-1] != '\n') {
+        right--;
+    }
+    memmove(wrong, right, strlen(right) + 1);
+    assert_string_equal(files.items[0].data, text);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+    free(text);
+}
+
+static void test_model_codex__written_anew_means_the_same(void **state)
+{
+    const uint64_t carries = wal__dialect_find("codex")->write_ops->carries;
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    struct model_kit again;
+    char *text = made_file();
+    char *before;
+    char *after;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    for (size_t i = 0; i < kit.count; i++) {
+        kit.items[i].raw.size = 0;
+        kit.items[i].raw_items_left = 0;
+    }
+    kit.session.raw.size = 0;
+    kit.session.dialect = NULL;
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    model_kit_read(&again, "codex", &files);
+    before = model_kit_canon(&kit, carries, NULL);
+    after = model_kit_canon(&again, carries, NULL);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+    free(text);
+}
+
+/* People see events, the model sees items: both are written. */
+static void test_model_codex__other_sessions_get_events_and_items(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"session\",\"version\":3,\"id\":\"" ID "\",\"timestamp\":"
+        "\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/home/u/p\"}\n"
+        "{\"type\":\"message\",\"id\":\"00000001\",\"parentId\":null,"
+        "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"message\":{\"role\":"
+        "\"user\",\"content\":\"hi\"}}\n"
+        "{\"type\":\"message\",\"id\":\"00000002\",\"parentId\":\"00000001\","
+        "\"timestamp\":\"2026-01-02T03:04:07.000Z\",\"message\":{\"role\":"
+        "\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"ho\"},"
+        "{\"type\":\"toolCall\",\"id\":\"c1\",\"name\":\"read\","
+        "\"arguments\":{\"n\":1.50}}]}}\n"
+        "{\"type\":\"message\",\"id\":\"00000003\",\"parentId\":\"00000002\","
+        "\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"message\":{\"role\":"
+        "\"toolResult\",\"toolCallId\":\"c1\",\"content\":[{\"type\":"
+        "\"text\",\"text\":\"r\"}]}}\n";
+    static const char wanted[] = LINE(
+        "05", "session_meta",
+        "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
+        "\"cwd\":\"/home/u/p\",\"originator\":\"walconv\","
+        "\"cli_version\":\"0.0.0\",\"source\":\"cli\"")
+        LINE("06", "event_msg", "\"type\":\"user_message\",\"message\":\"hi\"")
+            USER("06", "hi") AGENT_EVENT("07", "ho") AGENT("07", "ho") LINE(
+                "07", "response_item",
+                "\"type\":\"function_call\",\"name\":\"read\",\"arguments\":"
+                "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
+                LINE("08", "response_item",
+                     "\"type\":\"function_call_output\",\"call_id\":\"c1\","
+                     "\"output\":\"r\"");
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "pi", text);
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    assert_string_equal(files.items[0].data, wanted);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+/* The client takes no other id, and looks for it in the file's name. */
+static void test_model_codex__session_ids_become_uuids(void **state)
+{
+    static const char *const texts[] = {
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
+        "\"2026-01-02T03:04:05.000Z\"}\n",
+        LINE("05", "session_meta", "\"id\":\"s\",\"cwd\":\"/\""),
+    };
+    static const char *const dialects[] = {"pi", "codex"};
+    char name[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit kit;
+        struct model_kit again;
+        model_kit_read_text(&kit, dialects[i], texts[i]);
+        assert_true(model_kit_write(&kit, "codex", &files, NULL));
+        model_kit_read(&again, "codex", &files);
+        assert_int_equal(again.session.id.size, 38);
+        snprintf(name, sizeof(name), "-%.36s.jsonl",
+                 (const char *)again.session.id.data + 1);
+        assert_non_null(model_kit_files_find(&files, name));
+        model_kit_free(&again);
+        model_kit_files_free(&files);
+        model_kit_free(&kit);
+    }
+}
+
+static void test_model_codex__untagged_form_is_written_tagged(void **state)
+{
+    static const char text[] =
+        "{\"id\":\"" ID "\",\"timestamp\":\"2025-06-02T03:04:05.000Z\","
+        "\"instructions\":null,\"git\":{\"branch\":\"main\"}}\n"
+        "{\"record_type\":\"state\"}\n"
+        "{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":"
+        "\"input_text\",\"text\":\"hi\"}]}\n"
+        "{\"type\":\"function_call\",\"id\":\"fc_1\",\"name\":\"shell\","
+        "\"arguments\":\"{}\",\"call_id\":\"c1\"}\n"
+        "{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":"
+        "\"r\"}\n";
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_is(kit.session.id, ID);
+    assert_int_equal(kit.count, 5);
+    assert_int_equal(kit.items[1].kind, WAL__ITEM_LINE);
+    assert_int_equal(kit.items[4].role, WAL__ROLE_TOOL);
+    assert_true(model_kit_write(&kit, "codex", &files, NULL));
+    assert_non_null(strstr(files.items[0].data, "\"type\":\"session_meta\""));
+    assert_non_null(strstr(files.items[0].data, "\"user_message\""));
+    assert_non_null(strstr(files.items[0].data, "\"response_item\""));
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+/* Encrypted content comes back as it was, through another client's file. */
+static void test_model_codex__encrypted_content_survives(void **state)
+{
+    static const char *const others[] = {"pi", "claude", "entries", "rollouts"};
+    char *text = made_file();
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct model_kit_files there = {.items = NULL};
+        struct model_kit_files back = {.items = NULL};
+        struct model_kit other;
+        assert_true(model_kit_write(&kit, others[i], &there, NULL));
+        model_kit_read(&other, others[i], &there);
+        assert_true(model_kit_write(&other, "codex", &back, NULL));
+        assert_non_null(strstr(back.items[0].data,
+                               "\"encrypted_content\":\"gAAAAABo1234==\""));
+        assert_non_null(strstr(back.items[0].data,
+                               "\"encrypted_content\":\"gAAAAABo5678==\""));
+        model_kit_free(&other);
+        model_kit_files_free(&there);
+        model_kit_files_free(&back);
+    }
+    model_kit_free(&kit);
+    free(text);
+}
+
+/* A rollout that is cut anywhere behind its rollback is a beginning of what
+ * the whole one is written as. */
+static void test_model_codex__every_beginning_is_read(void **state)
+{
+    struct model_kit_files whole = {.items = NULL};
+    struct model_kit kit;
+    char *text = made_file();
+    size_t lines = 0;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_true(model_kit_write(&kit, "codex", &whole, NULL));
+    model_kit_free(&kit);
+    for (char *end = text; (end = strchr(end, '\n')) != NULL; end++) {
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit_files other = {.items = NULL};
+        char *rest = strdup(end + 1);
+        end[1] = '\0';
+        model_kit_read_text(&kit, "codex", text);
+        assert_true(model_kit_write(&kit, "codex", &files, NULL));
+        assert_true(model_kit_write(&kit, "pi", &other, NULL));
+        if (strstr(text, "thread_rolled_back") != NULL) {
+            assert_memory_equal(files.items[0].data, whole.items[0].data,
+                                files.items[0].size);
+        }
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
+        model_kit_files_free(&other);
+        memcpy(end + 1, rest, strlen(rest) + 1);
+        free(rest);
+        lines++;
+    }
+    assert_true(lines > 40);
+    model_kit_files_free(&whole);
+    free(text);
+}
+
+static void test_model_codex__failed_output_is_told(void **state)
+{
+    static const char text[] = META USER("06", "one");
+    struct model_kit_files files = {.fails = true};
+    struct model_kit kit;
+
+    (void)state;
+    model_kit_read_text(&kit, "codex", text);
+    assert_false(model_kit_write(&kit, "codex", &files, NULL));
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_codex__items_are_read),
+        cmocka_unit_test(test_model_codex__events_and_items_are_one_message),
+        cmocka_unit_test(test_model_codex__text_of_events_alone_is_kept),
+        cmocka_unit_test(test_model_codex__rollback_makes_a_branch),
+        cmocka_unit_test(test_model_codex__rollback_of_all_turns_begins_anew),
+        cmocka_unit_test(test_model_codex__rollback_over_a_compaction),
+        cmocka_unit_test(test_model_codex__rollbacks_that_are_odd),
+        cmocka_unit_test(test_model_codex__replacement_history_is_the_summary),
+        cmocka_unit_test(test_model_codex__written_as_it_was_read),
+        cmocka_unit_test(test_model_codex__written_anew_means_the_same),
+        cmocka_unit_test(test_model_codex__other_sessions_get_events_and_items),
+        cmocka_unit_test(test_model_codex__session_ids_become_uuids),
+        cmocka_unit_test(test_model_codex__untagged_form_is_written_tagged),
+        cmocka_unit_test(test_model_codex__encrypted_content_survives),
+        cmocka_unit_test(test_model_codex__every_beginning_is_read),
+        cmocka_unit_test(test_model_codex__failed_output_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,565 @@
+/*
+ * Tests of conversions: from every dialect that is modelled to every other and
+ * back, what a session means stays but for what the table permits to be lost.
+ *
+ * The sessions are those of tests/golden/model/, each with every feature of
+ * its dialect, and, where AGENTWAL_FIXTURES names a directory, all files in it
+ * that a modelled dialect recognises, and the storages of OpenCode in it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fts.h>
+#include <jansson.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "format/model/model_table.h"
+#include "tests/lib/model_kit.h"
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static char *file_text(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *text;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    text = calloc(1, *size + 1);
+    assert_int_equal(fread(text, 1, *size, file), *size);
+    fclose(file);
+    return text;
+}
+
+/* Where two texts differ. */
+static void report(const char *what, const char *one, const char *two)
+{
+    size_t line = 1;
+    size_t at = 0;
+    size_t from;
+
+    while (one[at] != '\0' && one[at] == two[at]) {
+        line += one[at++] == '\n' ? 1 : 0;
+    }
+    from = at > 100 ? at - 100 : 0;
+    fail_msg("%s: item %zu differs:\n...%.200s\n...%.200s", what, line,
+             one + from, two + from);
+}
+
+/* An item's parent comes before it, so that no client goes in circles. */
+static void check_parents(const char *what, const struct model_kit *kit)
+{
+    struct wal__model_table ids = {.arena =
+                                       (void *)(uintptr_t)&kit->memory.arena};
+    struct wal__json_span found;
+
+    for (size_t i = 0; i < kit->count; i++) {
+        const struct wal__model_item *item = &kit->items[i];
+        if (item->parent.size > 0 &&
+            !wal__model_table_get(&ids, wal__model_string_hash(0, item->parent),
+                                  &found)) {
+            fail_msg(
+                "%s: the parent of item %zu is not before it: %.*s under %.*s",
+                what, i, (int)item->id.size, (const char *)item->id.data,
+                (int)item->parent.size, (const char *)item->parent.data);
+        }
+        assert_true(item->id.size == 0 ||
+                    wal__model_table_put(
+                        &ids, wal__model_string_hash(0, item->id), item->id));
+    }
+}
+
+/* There and back. */
+static void convert(const char *name, const struct model_kit_files *files,
+                    const struct wal__dialect *from,
+                    const struct wal__dialect *to)
+{
+    uint64_t carries = from->write_ops != NULL ? from->write_ops->carries : 0;
+    struct model_kit_files there = {.items = NULL};
+    struct model_kit_files back = {.items = NULL};
+    struct model_kit before;
+    struct model_kit other;
+    struct model_kit after;
+    char what[512];
+    char *one;
+    char *two;
+
+    snprintf(what, sizeof(what), "%s, %s to %s", name, from->name, to->name);
+    model_kit_read(&before, from->name, files);
+    assert_true(model_kit_write(&before, to->name, &there, NULL));
+    model_kit_read(&other, to->name, &there);
+    check_parents(what, &before);
+    check_parents(what, &other);
+    one = model_kit_canon(&before, to->write_ops->carries, to);
+    two = model_kit_canon(&other, to->write_ops->carries, to);
+    if (strcmp(one, two) != 0) {
+        report(what, one, two);
+    }
+    free(one);
+    free(two);
+    if (from->write_ops != NULL) {
+        assert_true(model_kit_write(&other, from->name, &back, NULL));
+        model_kit_read(&after, from->name, &back);
+        one = model_kit_canon(&before, carries & to->write_ops->carries, NULL);
+        two = model_kit_canon(&after, carries & to->write_ops->carries, NULL);
+        snprintf(what, sizeof(what), "%s, %s to %s and back", name, from->name,
+                 to->name);
+        if (strcmp(one, two) != 0) {
+            report(what, one, two);
+        }
+        free(one);
+        free(two);
+        model_kit_free(&after);
+    }
+    model_kit_free(&other);
+    model_kit_free(&before);
+    model_kit_files_free(&there);
+    model_kit_files_free(&back);
+}
+
+static void convert_to_all(const char *name,
+                           const struct model_kit_files *files,
+                           const struct wal__dialect *from)
+{
+    const struct wal__dialect *to;
+
+    for (size_t i = 0; (to = wal__dialect_at(i)) != NULL; i++) {
+        if (to->write_ops != NULL) {
+            convert(name, files, from, to);
+        }
+    }
+}
+
+/* The dialect that the file is of, as an import tells it. */
+static const struct wal__dialect *recognised(const char *text, size_t size)
+{
+    const struct wal__dialect *dialect = NULL;
+    const char *at = text;
+    size_t lines = 0;
+
+    while (dialect == NULL && at < text + size && lines < 64) {
+        size_t left = (size_t)(text + size - at);
+        const char *end = memchr(at, '\n', left);
+        size_t length = end != NULL ? (size_t)(end - at) : left;
+        struct wal__json_span line = wal__line_text(at, length);
+        if (!wal__line_is_blank(line.data, line.size)) {
+            lines++;
+            dialect = wal__dialect_recognise(line.data, line.size, lines == 1);
+        }
+        at += length + 1;
+    }
+    return dialect;
+}
+
+/* The file of what an event says, in the place of what it was before. */
+static void put_event(struct model_kit_files *files, const char *folder,
+                      const char *above, json_t *info)
+{
+    const char *id = json_string_value(json_object_get(info, "id"));
+    const char *parent = json_string_value(json_object_get(info, above));
+    char *text = json_dumps(info, JSON_COMPACT);
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s/%s.json", folder, parent, id);
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->items[i].path, path) == 0) {
+            free(files->items[i].data);
+            files->items[i].data = strdup(text);
+            files->items[i].size = strlen(text);
+            free(text);
+            return;
+        }
+    }
+    model_kit_files_add(files, path, true, text, strlen(text));
+    free(text);
+}
+
+/* Converts the storage that the events of OpenCode in a file make. */
+static size_t convert_events(const char *path, const char *name)
+{
+    static const char *const kinds[][4] = {
+        {"session.", "info", "session", "projectID"},
+        {"message.updated", "info", "message", "sessionID"},
+        {"message.part.updated", "part", "part", "messageID"},
+    };
+    struct model_kit_files files = {.items = NULL};
+    size_t size;
+    char *text = file_text(path, &size);
+    char *rest = text;
+
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+        json_t *json = json_loads(line, 0, NULL);
+        json_t *event = json_object_get(json, "event");
+        const char *type = json_string_value(json_object_get(event, "type"));
+        json_t *properties = json_object_get(event, "properties");
+        for (size_t i = 0; type != NULL && i < 3; i++) {
+            json_t *info = json_object_get(properties, kinds[i][1]);
+            if (info != NULL &&
+                strncmp(type, kinds[i][0], strlen(kinds[i][0])) == 0) {
+                put_event(&files, kinds[i][2], kinds[i][3], info);
+            }
+        }
+        json_decref(json);
+    }
+    size = files.count;
+    if (size > 0) {
+        convert_to_all(name, &files, wal__dialect_find("opencode"));
+    }
+    model_kit_files_free(&files);
+    free(text);
+    return size;
+}
+
+static size_t convert_file(const char *path, const char *name)
+{
+    struct model_kit_files files = {.items = NULL};
+    const struct wal__dialect *from;
+    bool is_known;
+    size_t size;
+    char *text = file_text(path, &size);
+
+    from = recognised(text, size);
+    is_known = from != NULL || convert_events(path, name) > 0;
+    if (from == NULL) {
+        from = wal__dialect_find("lines");
+    }
+    if (from->read_ops != NULL && from->read_ops->line != NULL &&
+        from->read_ops->stream == NULL) {
+        model_kit_files_add(&files, "file", false, text, size);
+        convert_to_all(name, &files, from);
+        model_kit_files_free(&files);
+    }
+    free(text);
+    return is_known ? 1 : 0;
+}
+
+static size_t convert_below(const char *directory)
+{
+    char *paths[] = {strdup(directory), NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    size_t count = 0;
+    FTSENT *entry;
+
+    assert_non_null(tree);
+    while ((entry = fts_read(tree)) != NULL) {
+        size_t size = strlen(entry->fts_name);
+        if (entry->fts_info == FTS_F && size > 6 &&
+            strcmp(entry->fts_name + size - 6, ".jsonl") == 0) {
+            count += convert_file(entry->fts_path, entry->fts_name);
+        }
+    }
+    fts_close(tree);
+    free(paths[0]);
+    return count;
+}
+
+/* Adds all files below a directory under their paths below `root`. */
+static void add_tree(struct model_kit_files *files, const char *directory,
+                     const struct wal__dialect *dialect)
+{
+    char *paths[] = {strdup(directory), NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    FTSENT *entry;
+
+    assert_non_null(tree);
+    while ((entry = fts_read(tree)) != NULL) {
+        const char *path = entry->fts_path + strlen(directory) + 1;
+        uint32_t stream;
+        size_t size;
+        char *text;
+        if (entry->fts_info != FTS_F) {
+            continue;
+        }
+        text = file_text(entry->fts_path, &size);
+        model_kit_files_add(files, path,
+                            dialect->read_ops->stream == NULL ||
+                                !dialect->read_ops->stream(path, &stream),
+                            text, size);
+        free(text);
+    }
+    fts_close(tree);
+    free(paths[0]);
+}
+
+static bool convert_tree(const char *directory, const char *dialect)
+{
+    struct model_kit_files files = {.items = NULL};
+    const struct wal__dialect *from = wal__dialect_find(dialect);
+
+    if (access(directory, F_OK) != 0) {
+        return false;
+    }
+    add_tree(&files, directory, from);
+    convert_to_all(directory, &files, from);
+    model_kit_files_free(&files);
+    return true;
+}
+
+static json_t *document(const struct model_kit_file *file)
+{
+    return json_loadb(file->data, file->size, JSON_DECODE_ANY, NULL);
+}
+
+/* Whether a member of the file's document is that text. */
+static bool says(const struct model_kit_file *file, const char *key,
+                 const char *text)
+{
+    json_t *json = document(file);
+    const char *value = json_string_value(json_object_get(json, key));
+    bool is = value != NULL && strcmp(value, text) == 0;
+
+    json_decref(json);
+    return is;
+}
+
+static bool is_in(const struct model_kit_file *file, const char *folder,
+                  const char *name)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s/%s/", folder, name);
+    return strstr(file->path, text) != NULL;
+}
+
+/* Whether a part is of one of the messages in `files`. */
+static bool is_of_these(const struct model_kit_file *part,
+                        const struct model_kit_files *files)
+{
+    bool is = false;
+
+    for (size_t i = 0; !is && i < files->count; i++) {
+        json_t *json = document(&files->items[i]);
+        const char *id = json_string_value(json_object_get(json, "id"));
+        is = id != NULL && strstr(files->items[i].path, "message/") != NULL &&
+             (is_in(part, "part", id) || says(part, "messageID", id));
+        json_decref(json);
+    }
+    return is;
+}
+
+static void take(struct model_kit_files *to, const struct model_kit_file *file)
+{
+    model_kit_files_add(to, file->path, true, file->data, file->size);
+}
+
+/* Converts each session of a storage of OpenCode; how many. */
+static size_t convert_storage(const char *directory)
+{
+    const struct wal__dialect *from = wal__dialect_find("opencode");
+    struct model_kit_files all = {.items = NULL};
+    size_t count = 0;
+
+    if (access(directory, F_OK) != 0) {
+        return 0;
+    }
+    add_tree(&all, directory, from);
+    for (size_t i = 0; i < all.count; i++) {
+        struct model_kit_files files = {.items = NULL};
+        json_t *json = document(&all.items[i]);
+        const char *id = json_string_value(json_object_get(json, "id"));
+        if (strncmp(all.items[i].path, "session/", 8) == 0 && id != NULL) {
+            take(&files, &all.items[i]);
+            for (size_t j = 0; j < all.count; j++) {
+                if (is_in(&all.items[j], "message", id)) {
+                    take(&files, &all.items[j]);
+                }
+            }
+            for (size_t j = 0; j < all.count; j++) {
+                if (is_of_these(&all.items[j], &files)) {
+                    take(&files, &all.items[j]);
+                }
+            }
+            assert_true(files.count > 2);
+            convert_to_all(id, &files, from);
+            count++;
+        }
+        json_decref(json);
+        model_kit_files_free(&files);
+    }
+    model_kit_files_free(&all);
+    return count;
+}
+
+static void test_model_convert__made_trees(void **state)
+{
+    const struct wal__dialect *dialect;
+    size_t count = 0;
+
+    (void)state;
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s",
+                 AGENTWAL_SOURCE_DIR, dialect->name);
+        if (dialect->read_ops != NULL && dialect->read_ops->documents != NULL) {
+            assert_true(convert_tree(path, dialect->name));
+            count++;
+        }
+    }
+    assert_true(count >= 2);
+}
+
+static void test_model_convert__made_files(void **state)
+{
+    (void)state;
+    assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model") >= 3);
+}
+
+/* splitmix64 */
+static uint64_t random_below(uint64_t *random, uint64_t limit)
+{
+    uint64_t z = *random += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % limit;
+}
+
+/* The lines of a text in any order, some twice and some not at all, and now
+ * and then with another digit. */
+static char *shuffled(const char *text, size_t size, uint64_t *random)
+{
+    const char *lines[256];
+    size_t count = 0;
+    char *made = calloc(1, 4 * size + 1);
+    size_t wanted;
+
+    for (const char *at = text; at < text + size && count < 256;) {
+        lines[count++] = at;
+        at += strcspn(at, "\n") + 1;
+    }
+    wanted = 1 + random_below(random, 2 * count);
+    strncat(made, lines[0], strcspn(lines[0], "\n") + 1);
+    for (size_t i = 0; i < wanted; i++) {
+        const char *line = lines[random_below(random, count)];
+        size_t length = strcspn(line, "\n") + 1;
+        if (strlen(made) + length < 4 * size) {
+            strncat(made, line, length);
+        }
+    }
+    for (size_t i = random_below(random, 64); i > 0; i--) {
+        char *at = &made[random_below(random, strlen(made))];
+        if (*at >= '0' && *at <= '9') {
+            *at = (char)('0' + random_below(random, 10));
+        }
+    }
+    return made;
+}
+
+/* What lines say of others that are not there, or not yet, or twice. */
+static void test_model_convert__lines_in_any_order(void **state)
+{
+    static const char *const names[] = {"claude", "codex", "entries", "pi",
+                                        "rollouts"};
+    const char *seed = getenv("AGENTWAL_SEED");
+    uint64_t random = seed != NULL ? strtoull(seed, NULL, 0) : 1;
+
+    (void)state;
+    printf("seed %llu\n", (unsigned long long)random);
+    for (size_t i = 0; i < 500; i++) {
+        const char *name = names[i % 5];
+        const struct wal__dialect *to =
+            wal__dialect_at(random_below(&random, 8));
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit kit;
+        struct model_kit again;
+        char path[4096];
+        size_t size;
+        char *text;
+        char *made;
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl",
+                 AGENTWAL_SOURCE_DIR, name);
+        text = file_text(path, &size);
+        made = shuffled(text, size, &random);
+        model_kit_read_text(&kit, name, made);
+        check_parents(name, &kit);
+        assert_true(model_kit_write(&kit, to->name, &files, NULL));
+        model_kit_read(&again, to->name, &files);
+        check_parents(to->name, &again);
+        model_kit_free(&again);
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
+        free(made);
+        free(text);
+    }
+}
+
+static void test_model_convert__fixtures(void **state)
+{
+    const char *directory = getenv("AGENTWAL_FIXTURES");
+
+    (void)state;
+    if (directory != NULL && directory[0] != '\0') {
+        char path[4096];
+        assert_true(convert_below(directory) > 0);
+        snprintf(path, sizeof(path), "%s/opencode/storage_legacy", directory);
+        assert_true(access(path, F_OK) != 0 || convert_storage(path) > 0);
+        snprintf(path, sizeof(path), "%s/opencode/storage_v2", directory);
+        assert_true(access(path, F_OK) != 0 || convert_storage(path) > 0);
+    }
+}
+
+/* What a pair permits to be lost, as the committed table has it. */
+static void test_model_convert__permitted_losses_are_the_table(void **state)
+{
+    const struct wal__dialect *from;
+    const struct wal__dialect *to;
+    size_t size;
+    char *table =
+        file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
+    char *made = calloc(1, 1 << 20);
+
+    (void)state;
+    for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
+        for (size_t j = 0; (to = wal__dialect_at(j)) != NULL; j++) {
+            if (from == to || from->write_ops == NULL ||
+                to->write_ops == NULL) {
+                continue;
+            }
+            sprintf(made + strlen(made), "%s to %s\n", from->name, to->name);
+            for (unsigned f = 0; f < WAL__FEATURE_COUNT; f++) {
+                if ((from->write_ops->carries & ~to->write_ops->carries) >> f &
+                    1) {
+                    sprintf(made + strlen(made), "    %s\n",
+                            wal__feature_text((enum wal__feature)f));
+                }
+            }
+        }
+    }
+    if (getenv("AGENTWAL_UPDATE") != NULL) {
+        FILE *file = fopen(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", "w");
+        assert_non_null(file);
+        fputs(made, file);
+        fclose(file);
+    } else if (strcmp(made, table) != 0) {
+        report("tests/golden/losses.txt (AGENTWAL_UPDATE=1 writes it)", table,
+               made);
+    }
+    free(made);
+    free(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_convert__made_files),
+        cmocka_unit_test(test_model_convert__made_trees),
+        cmocka_unit_test(test_model_convert__lines_in_any_order),
+        cmocka_unit_test(test_model_convert__fixtures),
+        cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,338 @@
+/*
+ * test_store_claim.c - tests of claims of sessions, between handles, stores and
+ * processes.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "engine/os/io.h"
+#include "engine/process/control.h"
+#include "engine/store/session.h"
+
+static enum wal_status claim(struct wal_session *session)
+{
+    return wal_session_claim(session, NULL);
+}
+
+static void expect_claimed(struct wal_session *session, pid_t holder)
+{
+    struct wal_error error = KIT_ERROR;
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "process %d claims", (int)holder);
+    assert_int_equal(wal_session_claim(session, &error), WAL_ECLAIMED);
+    assert_error(&error, WAL_ECLAIMED, text);
+    assert_int_equal(error.holder, holder);
+}
+
+static void test_claim__one_handle_at_a_time(void **state)
+{
+    (void)state;
+    struct wal_store *stores[2] = {kit_store(), kit_store()};
+    struct wal_session *first = kit_create(stores[0], "s");
+    struct wal_session *second = kit_session(stores[0], "s");
+    struct wal_session *apart = kit_session(stores[1], "s");
+    struct wal_session *other = kit_create(stores[1], "t");
+
+    assert_int_equal(claim(first), WAL_OK);
+    assert_int_equal(claim(first), WAL_OK);
+    expect_claimed(second, getpid());
+    expect_claimed(apart, getpid());
+    assert_int_equal(claim(other), WAL_OK);
+    assert_int_equal(wal_session_unclaim(second, NULL), WAL_OK);
+    expect_claimed(second, getpid());
+    kit_append(apart, "a", NULL); /* advice, not a lock */
+    assert_int_equal(wal_session_unclaim(first, NULL), WAL_OK);
+    assert_int_equal(wal_session_unclaim(first, NULL), WAL_OK);
+    assert_int_equal(claim(apart), WAL_OK);
+    expect_claimed(first, getpid());
+    wal_session_close(apart);
+    assert_int_equal(claim(second), WAL_OK);
+    wal_session_close(first);
+    expect_claimed((apart = kit_session(stores[1], "s")), getpid());
+    wal_session_close(second);
+    kit_close(stores[0]);
+    assert_int_equal(claim(apart), WAL_OK);
+    wal_session_close(apart);
+    wal_session_close(other);
+    kit_close(stores[1]);
+}
+
+/* A child that claims "s" and stays; -1 when it did not get it. */
+static pid_t hold(void)
+{
+    int ends[2];
+    char got = 0;
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal_store *store = kit_open("store", 0);
+        struct wal_session *session = kit_session(store, "s");
+
+        got = claim(session) == WAL_OK ? 'y' : 'n';
+        if (write(ends[1], &got, 1) == 1) {
+            (void)pause();
+        }
+        _exit(1);
+    }
+    assert_int_equal(read(ends[0], &got, 1), 1);
+    assert_int_equal(got, 'y');
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return child;
+}
+
+static void end(pid_t child)
+{
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void test_claim__ends_with_its_process(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+    pid_t child;
+
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    for (int i = 0; i < 3; i++) {
+        child = hold();
+        store = kit_store();
+        session = kit_session(store, "s");
+        expect_claimed(session, child);
+        end(child);
+        assert_int_equal(claim(session), WAL_OK);
+        wal_session_close(session);
+        kit_close(store);
+    }
+}
+
+static void test_claim__child_of_fork_does_not_keep_it(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *later;
+    struct wal_session *other;
+    pid_t child;
+
+    assert_int_equal(claim(session), WAL_OK);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool refused = wal_session_claim(session, NULL) == WAL_EFORKED &&
+                       wal_session_unclaim(session, NULL) == WAL_EFORKED;
+
+        wal_session_close(session); /* leaves the parent's claim alone */
+        (void)(refused && pause());
+        _exit(1);
+    }
+    later = kit_store();
+    other = kit_session(later, "s");
+    usleep(50000);
+    expect_claimed(other, getpid());
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(claim(other), WAL_OK);
+    wal_session_close(other);
+    kit_close(later);
+    end(child);
+}
+
+/* Names of dead processes in the page, and a live one's that holds nothing,
+ * are not believed; they give way. */
+static void test_claim__stale_names_are_not_believed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal__control_page *page = store->core.control.page;
+
+    for (uint32_t i = 0; i < WAL__CLAIMS; i++) {
+        page->claims[i].start = 77;
+        page->claims[i].session_and_pid = (uint64_t)(i + 1) << 32 | 1;
+    }
+    assert_int_equal(claim(session), WAL_OK);
+    assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+    page->claims[0].start = store->core.control.process_start_time;
+    page->claims[0].session_and_pid =
+        (uint64_t)session->number << 32 | (uint32_t)getpid();
+    assert_int_equal(claim(session), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_claim__a_full_table(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *sessions[WAL__CLAIMS + 1];
+    struct wal_error error = KIT_ERROR;
+    char id[16];
+
+    for (int i = 0; i <= WAL__CLAIMS; i++) {
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        sessions[i] = kit_create(store, id);
+        assert_int_equal(wal_session_claim(sessions[i], &error),
+                         i < WAL__CLAIMS ? WAL_OK : WAL_ELIMIT);
+    }
+    assert_error(&error, WAL_ELIMIT, "no room");
+    assert_int_equal(wal_session_unclaim(sessions[5], NULL), WAL_OK);
+    assert_int_equal(claim(sessions[WAL__CLAIMS]), WAL_OK);
+    for (int i = 0; i <= WAL__CLAIMS; i++) {
+        wal_session_close(sessions[i]);
+    }
+    assert_int_equal(
+        wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL),
+        WAL_OK);
+    wal_session_close(sessions[0]);
+    kit_close(store);
+}
+
+/* What many processes say, and what they are told. */
+struct crowd {
+    _Atomic uint32_t claimed;
+    _Atomic uint32_t crowded;
+    _Atomic uint32_t failed;
+    _Atomic uint32_t over;
+};
+
+static void wait_for(const _Atomic uint32_t *word, uint32_t value)
+{
+    while (atomic_load(word) != value) {
+        usleep(1000);
+    }
+}
+
+static void work_in_crowd(struct crowd *crowd, int number)
+{
+    const struct wal_entry entry = kit_entry("e", NULL, "{}");
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    /* So many take long to have their turns where processors are few. */
+    const struct wal_open_options patient = {.struct_size = sizeof(patient),
+                                             .lock_timeout_ms = 60000};
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    enum wal_status status;
+    char id[16];
+
+    (void)snprintf(id, sizeof(id), "s%d", number);
+    options.id = kit_text(id);
+    status = wal_open("store", &patient, &store, NULL);
+    if (status == WAL_OK) {
+        status = wal_session_create(store, &options, &session, NULL);
+    }
+    if (status == WAL_OK) {
+        status = wal_append(session, &entry, 1, NULL, NULL, NULL);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_claim(session, NULL);
+    }
+    atomic_fetch_add(status == WAL_OK       ? &crowd->claimed
+                     : status == WAL_ELIMIT ? &crowd->crowded
+                                            : &crowd->failed,
+                     1);
+    wait_for(&crowd->over, 1);
+    wal_session_close(session);
+    _exit(wal_close(store, NULL) == WAL_OK ? 0 : 1);
+}
+
+/* The page has no room for their names; they write all the same. */
+static void test_claim__more_processes_than_names(void **state)
+{
+    (void)state;
+    enum {
+        PROCESSES = WAL__CLAIMS + 4
+    };
+    struct crowd *crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct wal_store *store = kit_store();
+    pid_t children[PROCESSES];
+    int status = 0;
+
+    assert_true(crowd != MAP_FAILED);
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) {
+            work_in_crowd(crowd, i);
+        }
+    }
+    while (atomic_load(&crowd->claimed) + atomic_load(&crowd->crowded) +
+               atomic_load(&crowd->failed) <
+           PROCESSES) {
+        usleep(1000);
+    }
+    atomic_store(&crowd->over, 1);
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(atomic_load(&crowd->failed), 0);
+    assert_int_equal(atomic_load(&crowd->claimed), WAL__CLAIMS);
+    assert_int_equal(atomic_load(&crowd->crowded), PROCESSES - WAL__CLAIMS);
+    for (int i = 0; i < PROCESSES; i++) {
+        struct wal_session *session;
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        session = kit_session(store, id);
+        assert_branch(session, "e");
+        wal_session_close(session);
+    }
+    kit_close(store);
+    (void)munmap(crowd, sizeof(*crowd));
+}
+
+static void test_claim__other_kinds_of_stores(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
+    struct wal_store *store;
+    struct wal_session *session;
+
+    for (int i = 0; i < 2; i++) {
+        store = kit_open("none", flags[i]);
+        session = kit_create(store, "s");
+        assert_int_equal(claim(session), WAL_OK);
+        assert_int_equal(claim(session), WAL_OK);
+        assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    store = kit_store();
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    store = kit_open("store", WAL_OPEN_READ_ONLY);
+    session = kit_session(store, "s");
+    assert_int_equal(claim(session), WAL_EREADONLY);
+    assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(claim(NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_unclaim(NULL, NULL), WAL_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_claim__one_handle_at_a_time),
+        KIT_TEST(test_claim__ends_with_its_process),
+        KIT_TEST(test_claim__child_of_fork_does_not_keep_it),
+        KIT_TEST(test_claim__stale_names_are_not_believed),
+        KIT_TEST(test_claim__a_full_table),
+        KIT_TEST(test_claim__more_processes_than_names),
+        KIT_TEST(test_claim__other_kinds_of_stores),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/*
+ * test_store_hidden.c - tests of what readers leave out: deltas, entries by
+ * their id, what compactions kept, deleted sessions.
+ */
+#include "engine/api/api_store.h"
+#include "engine/os/io.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/reading_kit.h"
+
+/* ------------------------------------------------------------ deltas --- */
+
+static void test_deltas__are_left_out_unless_asked_for(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+
+    reading_deltas(reading.session, "1 2");
+    kit_append_all(reading.session, "a b");
+    reading_deltas(reading.session, "3 4 5");
+    kit_append_all(reading.session, "c");
+    reading_deltas(reading.session, "6");
+    for (int round = 0; round < 3; round++) {
+        assert_branch(reading.session, "a b c");
+        assert_all_entries(reading.session, "a b c");
+        assert_string_equal(
+            reading_ids(reading.session, 0, WAL_ENTRY_CURSOR_DELTAS),
+            "1 2 a b 3 4 5 c 6");
+        assert_string_equal(
+            reading_ids(reading.session, 1, WAL_ENTRY_CURSOR_DELTAS),
+            "1 2 a b 3 4 5 c 6");
+        options.skip = 2;
+        options.up_to = kit_text("c");
+        assert_string_equal(kit_list_ids(reading.session, &options), "c");
+        options.up_to = kit_text("4");
+        options.skip = 1;
+        assert_string_equal(kit_list_ids(reading.session, &options), "b");
+        options.up_to = kit_text("2");
+        assert_string_equal(kit_list_ids(reading.session, &options), "");
+        reading_reopen(&reading, round == 0 ? 0 : WAL_OPEN_PREAD);
+    }
+    reading_deinit(&reading);
+}
+
+static void test_deltas__parents_and_depths_around_them(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry_cursor *iter;
+
+    reading_deltas(reading.session, "1");
+    kit_append_all(reading.session, "a");
+    reading_deltas(reading.session, "2 3");
+    kit_append_all(reading.session, "b");
+    kit_append(reading.session, "c", "2");
+    kit_append(reading.session, "d", "1");
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        iter = reading_open(reading.session, mode, 0);
+        assert_int_equal(wal_entry_cursor_remaining(iter), mode == 0 ? 2 : 4);
+        reading_assert_next(iter, "a", "", 1);
+        reading_assert_next(iter, "b", "a", 4);
+        if (mode == 1) {
+            reading_assert_next(iter, "c", "a", 3);
+            reading_assert_next(iter, "d", "", 1);
+        }
+        reading_assert_end(iter);
+        reading_reopen(&reading, WAL_OPEN_PREAD);
+    }
+    reading_deinit(&reading);
+}
+
+static void test_deltas__of_another_stream_hide_nothing(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .stream = 1};
+    char expected[64] = "";
+
+    for (int i = 0; i < 12; i++) {
+        struct wal_entry delta = kit_entry(NULL, NULL, "{}");
+        char id[8];
+
+        (void)snprintf(id, sizeof(id), "%s%c", i == 0 ? "" : " ", 'a' + i);
+        kit_append(reading.session, id + (i > 0), NULL);
+        (void)strcat(expected, id);
+        delta.type = kit_text("message_delta_batch");
+        delta.stream = 1;
+        for (int k = 0; k < i % 3; k++) {
+            assert_int_equal(
+                kit_try_append(reading.session, &delta, NULL, NULL), WAL_OK);
+        }
+    }
+    assert_branch(reading.session, expected);
+    assert_all_entries(reading.session, expected);
+    assert_string_equal(kit_list_ids(reading.session, &options), "");
+    reading_deinit(&reading);
+}
+
+static void test_deltas__beyond_the_durable_end(void **state)
+{
+    (void)state;
+    struct wal_open_options slow = {.struct_size = sizeof(slow),
+                                    .flags = WAL_OPEN_CREATE,
+                                    .idle_mark_ms = 600000};
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_DURABLE};
+    struct reading reading;
+
+    assert_int_equal(wal_open("store", &slow, &reading.store, NULL), WAL_OK);
+    reading.session = kit_create(reading.store, "s");
+    kit_append_all(reading.session, "a");
+    reading_deltas(reading.session, "1");
+    kit_append_all(reading.session, "b");
+    reading_deltas(reading.session, "2");
+    assert_int_equal(wal_sync(reading.store, NULL), WAL_OK);
+    reading_deltas(reading.session, "3");
+    kit_append_all(reading.session, "c");
+    reading_deltas(reading.session, "4");
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        options.mode = mode;
+        options.flags = WAL_ENTRY_CURSOR_DURABLE;
+        assert_string_equal(kit_list_ids(reading.session, &options), "a b");
+        options.flags |= WAL_ENTRY_CURSOR_DELTAS;
+        assert_string_equal(kit_list_ids(reading.session, &options), "a 1 b 2");
+    }
+    assert_branch(reading.session, "a b c");
+    reading_deinit(&reading);
+}
+
+static void test_get__of_hidden_entries(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_entry_cursor *iter;
+    char reason[301];
+
+    memset(reason, 'r', 159);
+    (void)snprintf(reason + 159, sizeof(reason) - 159, "\xc3\xa9 and more");
+    kit_append_all(reading.session, "a");
+    reading_deltas(reading.session, "1 2");
+    kit_append_all(reading.session, "b c");
+    reading_redact(reading.session, "a", "a key");
+    reading_redact(reading.session, "b", reason);
+    iter = reading_open(reading.session, 0, 0);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("2"), &entry, NULL),
+                     WAL_OK);
+    assert_slice(entry.type, "message_delta_batch");
+    assert_slice(entry.parent_id, "");
+    assert_int_equal(entry.depth, 2);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, &error),
+                     WAL_EREDACTED);
+    assert_error(&error, WAL_EREDACTED, "\"xa\": a key");
+    assert_slice(entry.id, "2");
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, &error),
+                     WAL_EREDACTED);
+    assert_int_equal(strlen(strchr(error.text, ':')), 2 + 159);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("c"), &entry, NULL),
+                     WAL_OK);
+    assert_slice(entry.parent_id, "");
+    wal_entry_cursor_close(iter);
+    iter = reading_open(reading.session, 0,
+                        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("c"), &entry, NULL),
+                     WAL_OK);
+    assert_slice(entry.parent_id, "b");
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+                     WAL_OK);
+    assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
+    assert_slice(entry.parent_id, "2");
+    wal_entry_cursor_close(iter);
+    reading_deinit(&reading);
+}
+
+static void test_compaction__around_hidden_entries(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    const uint32_t since = WAL_ENTRY_CURSOR_SINCE_COMPACTION;
+    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = since, .skip = 1};
+
+    kit_append_all(reading.session, "a");
+    reading_deltas(reading.session, "1 2");
+    kit_append_all(reading.session, "b c");
+    reading_append(reading.session, "k", NULL, "compaction",
+                   "{\"firstKeptEntryId\":\"2\"}");
+    kit_append_all(reading.session, "d");
+    assert_string_equal(reading_ids(reading.session, 0, since), "b c k d");
+    iter = reading_open(reading.session, 0, since);
+    reading_assert_next(iter, "b", "a", 3);
+    reading_assert_next(iter, "c", "b", 4);
+    wal_entry_cursor_close(iter);
+    assert_string_equal(kit_list_ids(reading.session, &options), "c k d");
+    reading_redact(reading.session, "b", "");
+    assert_string_equal(reading_ids(reading.session, 0, since), "c k d");
+    reading_redact(reading.session, "k", "");
+    assert_string_equal(reading_ids(reading.session, 0, since), "c d");
+    assert_string_equal(
+        reading_ids(reading.session, 0, since | WAL_ENTRY_CURSOR_REDACTED),
+        "b c k d");
+    assert_string_equal(
+        reading_ids(reading.session, 0, since | WAL_ENTRY_CURSOR_DELTAS),
+        "2 c d");
+    reading_deinit(&reading);
+}
+
+/* ------------------------------------------------------------- memory --- */
+
+/* Opens while there is no memory, each time allowing one allocation more; what
+ * is given is all of it. */
+static void check_open(struct faulty_heap *faulty, struct wal_session *session,
+                       uint32_t mode, uint32_t flags, uint64_t count)
+{
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = mode, .flags = flags};
+    enum wal_status status = WAL_ENOMEM;
+
+    for (uint64_t nth = 1; status != WAL_OK; nth++) {
+        struct wal_error error = KIT_ERROR;
+        struct wal_entry_cursor *iter = NULL;
+
+        faulty_heap_fail(faulty, nth, true);
+        status = wal_entry_cursor_open(session, &options, &iter, &error);
+        faulty_heap_fail(faulty, 0, false);
+        assert_int_equal(error.status, status);
+        if (status == WAL_OK) {
+            assert_int_equal(wal_entry_cursor_remaining(iter), count);
+            wal_entry_cursor_close(iter);
+        } else {
+            assert_int_equal(status, WAL_ENOMEM);
+            assert_null(iter);
+        }
+    }
+}
+
+static void test_open__without_memory_is_whole_or_refused(void **state)
+{
+    (void)state;
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags =
+                                           WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+    struct faulty_heap faulty;
+    struct reading reading;
+    struct wal_session *fork;
+
+    faulty_heap_init(&faulty, &wal__heap_libc);
+    for (int round = 0; round < 5; round++) {
+        assert_int_equal(wal__store_open("store", &options, &faulty.heap,
+                                         &wal__io_posix, &reading.store, NULL),
+                         WAL_OK);
+        if (round == 0) {
+            reading.session = kit_create(reading.store, "s");
+            kit_append_all(reading.session, "a b c");
+            reading_deltas(reading.session, "1 2");
+            reading_append(reading.session, "k", NULL, "compaction",
+                           "{\"firstKeptEntryId\":\"b\"}");
+            kit_append_all(reading.session, "d");
+            fork = kit_fork(reading.session, "d", "f");
+            kit_append_all(fork, "e");
+            reading_redact(fork, "c", "");
+        } else {
+            reading.session = kit_session(reading.store, "s");
+            fork = kit_session(reading.store, "f");
+            check_open(&faulty, fork, round == 1, round == 2 ? 1 : 0,
+                       round == 2 ? 4 : 5);
+        }
+        wal_session_close(fork);
+        reading_deinit(&reading);
+        assert_int_equal(faulty.live, 0);
+    }
+    assert_true(faulty.failures > 0);
+}
+
+/* ------------------------------------------------------------ deleted --- */
+
+static void test_deleted__session_is_read_on_but_not_anew(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter;
+    struct wal_entry_cursor *none = NULL;
+
+    kit_append_all(reading.session, "a b");
+    iter = reading_open(reading.session, 0, 0);
+    assert_int_equal(wal_session_delete(reading.session, NULL), WAL_OK);
+    assert_int_equal(
+        wal_entry_cursor_open(reading.session, &options, &none, NULL),
+        WAL_ENOTFOUND);
+    options.mode = WAL_ENTRY_CURSOR_ALL;
+    assert_int_equal(
+        wal_entry_cursor_open(reading.session, &options, &none, NULL),
+        WAL_ENOTFOUND);
+    assert_null(none);
+    reading_assert_next(iter, "a", "", 0);
+    reading_assert_next(iter, "b", "a", 1);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+                     WAL_OK);
+    reading_assert_end(iter);
+    reading_deinit(&reading);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_deltas__are_left_out_unless_asked_for),
+        KIT_TEST(test_deltas__parents_and_depths_around_them),
+        KIT_TEST(test_deltas__of_another_stream_hide_nothing),
+        KIT_TEST(test_deltas__beyond_the_durable_end),
+        KIT_TEST(test_get__of_hidden_entries),
+        KIT_TEST(test_compaction__around_hidden_entries),
+        KIT_TEST(test_open__without_memory_is_whole_or_refused),
+        KIT_TEST(test_deleted__session_is_read_on_but_not_anew),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,594 @@
+/*
+ * test_store_iter.c - tests of reading: branches, everything, streams, from
+ * the last compaction on, up to the durable end, and single entries.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <fcntl.h>
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store()};
+
+    bench.session = kit_create(bench.store, "s");
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    kit_close(bench->store);
+}
+
+static void again(struct bench *bench, uint32_t flags)
+{
+    end(bench);
+    bench->store = kit_open("store", flags);
+    bench->session = kit_session(bench->store, "s");
+}
+
+static struct wal_entry_cursor_options up_to(const char *id)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .up_to = kit_text(id)};
+
+    return options;
+}
+
+static void compact(struct wal_session *session, const char *id,
+                    const char *type, const char *payload)
+{
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+
+    entry.type = kit_text(type);
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+}
+
+static const char *since(struct wal_session *session, const char *id)
+{
+    struct wal_entry_cursor_options options = up_to(id);
+
+    options.flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION;
+    return kit_list_ids(session, &options);
+}
+
+/* A tree:  a b c f(head)  a d e  and a root r. */
+static void plant(struct wal_session *session)
+{
+    struct wal_entry root = kit_entry("r", NULL, "1");
+
+    kit_append_all(session, "a b c");
+    kit_append(session, "d", "a");
+    kit_append(session, "e", "d");
+    root.flags = WAL_ENTRY_ROOT;
+    assert_int_equal(kit_try_append(session, &root, NULL, NULL), WAL_OK);
+    kit_append(session, "f", NULL);
+}
+
+static void test_branch__ends_where_it_is_told(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry_cursor_options options;
+    struct wal_entry_cursor *iter = NULL;
+    static const char *const paths[][2] = {
+        {"a", "a"},       {"b", "a b"}, {"e", "a d e"},   {"r", "r"},
+        {"f", "a b c f"}, {"d", "a d"}, {NULL, "a b c f"}};
+
+    plant(bench.session);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+            options = up_to(paths[i][0]);
+            assert_string_equal(kit_list_ids(bench.session, &options),
+                                paths[i][1]);
+        }
+        options = up_to("none");
+        assert_int_equal(
+            wal_entry_cursor_open(bench.session, &options, &iter, NULL),
+            WAL_ENOTFOUND);
+        options = up_to("a");
+        options.stream = 1;
+        assert_int_equal(
+            wal_entry_cursor_open(bench.session, &options, &iter, NULL),
+            WAL_ENOTFOUND);
+        assert_null(iter);
+        again(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
+    }
+    end(&bench);
+}
+
+static void test_branch__of_nothing(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    assert_branch(bench.session, "");
+    assert_all_entries(bench.session, "");
+    assert_string_equal(since(bench.session, NULL), "");
+    end(&bench);
+}
+
+static void test_iter__skips_at_the_front(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    plant(bench.session);
+    options.skip = 2;
+    assert_string_equal(kit_list_ids(bench.session, &options), "c f");
+    options.skip = 4;
+    assert_string_equal(kit_list_ids(bench.session, &options), "");
+    options.skip = UINT64_MAX;
+    assert_string_equal(kit_list_ids(bench.session, &options), "");
+    options.mode = WAL_ENTRY_CURSOR_ALL;
+    options.skip = 5;
+    assert_string_equal(kit_list_ids(bench.session, &options), "r f");
+    options.mode = WAL_ENTRY_CURSOR_BRANCH;
+    options.skip = 2;
+    assert_int_equal(
+        wal_entry_cursor_open(bench.session, &options, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_slice(entry.id, "c");
+    assert_slice(entry.parent_id, "b");
+    assert_int_equal(entry.depth, 2);
+    wal_entry_cursor_close(iter);
+    end(&bench);
+}
+
+/* Parents and depths as a reader sees them, whatever the order. */
+static void check_places(struct wal_session *session, uint32_t mode,
+                         const char *expected)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = mode};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+    char text[256] = "";
+
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, NULL),
+                     WAL_OK);
+    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s:%.*s:%d",
+                       size == 0 ? "" : " ", (int)entry.id.size,
+                       (const char *)entry.id.data, (int)entry.parent_id.size,
+                       (const char *)entry.parent_id.data, (int)entry.depth);
+        assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0,
+                         entry.parent_id.size == 0);
+    }
+    wal_entry_cursor_close(iter);
+    assert_string_equal(text, expected);
+}
+
+static void test_iter__parents_and_depths(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+
+    plant(bench.session);
+    fork = kit_fork(bench.session, "e", "f");
+    kit_append_all(fork, "x y");
+    kit_append(fork, "z", "d");
+    wal_session_close(fork);
+    for (int round = 0; round < 2; round++) {
+        check_places(bench.session, WAL_ENTRY_CURSOR_BRANCH,
+                     "a::0 b:a:1 c:b:2 f:c:3");
+        check_places(bench.session, WAL_ENTRY_CURSOR_ALL,
+                     "a::0 b:a:1 c:b:2 d:a:1 e:d:2 r::0 f:c:3");
+        fork = kit_session(bench.store, "f");
+        check_places(fork, WAL_ENTRY_CURSOR_BRANCH,
+                     "a::0 d:a:1 e:d:2 x:e:3 y:x:4");
+        check_places(fork, WAL_ENTRY_CURSOR_ALL,
+                     "a::0 d:a:1 e:d:2 x:e:3 y:x:4 z:d:2");
+        wal_session_close(fork);
+        again(&bench, WAL_OPEN_PREAD);
+    }
+    end(&bench);
+}
+
+static void test_all__of_a_fork_begins_with_what_it_shares(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+    struct wal_session *second;
+
+    plant(bench.session);
+    fork = kit_fork(bench.session, "d", "f");
+    kit_append_all(fork, "x");
+    kit_append(fork, "y", "a");
+    second = kit_fork(fork, "y", "g");
+    kit_append_all(bench.session, "later");
+    kit_append_all(second, "z");
+    assert_all_entries(fork, "a d x y");
+    assert_all_entries(second, "a y z");
+    assert_all_entries(bench.session, "a b c d e r f later");
+    wal_session_close(second);
+    wal_session_close(fork);
+    end(&bench);
+}
+
+/* -------------------------------------------------------- compaction --- */
+
+static void test_compaction__reading_begins_at_what_it_kept(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    kit_append_all(bench.session, "a b c");
+    compact(bench.session, "k", "compaction", "{\"firstKeptEntryId\":\"b\"}");
+    kit_append_all(bench.session, "d e");
+    for (int round = 0; round < 2; round++) {
+        assert_string_equal(since(bench.session, NULL), "b c k d e");
+        assert_string_equal(since(bench.session, "d"), "b c k d");
+        assert_string_equal(since(bench.session, "k"), "b c k");
+        assert_string_equal(since(bench.session, "c"), "a b c");
+        assert_branch(bench.session, "a b c k d e");
+        again(&bench, 0);
+    }
+    end(&bench);
+}
+
+static void test_compaction__without_one_the_branch_is_whole(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    plant(bench.session);
+    assert_string_equal(since(bench.session, NULL), "a b c f");
+    end(&bench);
+}
+
+static void test_compaction__that_kept_nothing_begins_at_itself(void **state)
+{
+    (void)state;
+    static const char *const payloads[] = {
+        "{}",
+        "\"text\"",
+        "{\"firstKeptEntryId\":null}",
+        "{\"firstKeptEntryId\":\"none\"}",
+        "{\"firstKeptEntryId\":\"later\"}",
+        "{\"deep\":{\"firstKeptEntryId\":\"a\"}}"};
+    struct bench bench = begin();
+
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+        char id[16];
+        struct wal_session *session;
+
+        (void)snprintf(id, sizeof(id), "s%d", (int)i);
+        session = kit_create(bench.store, id);
+        kit_append_all(session, "a b");
+        compact(session, "k", "compaction", payloads[i]);
+        kit_append_all(session, "c later");
+        assert_string_equal(since(session, NULL), "k c later");
+        wal_session_close(session);
+    }
+    end(&bench);
+}
+
+static void test_compaction__last_of_several_counts(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION,
+        .skip = 1};
+
+    kit_append_all(bench.session, "a b");
+    compact(bench.session, "k1", "compaction", "{\"firstKeptEntryId\":\"b\"}");
+    kit_append_all(bench.session, "c d");
+    compact(bench.session, "k2", "compaction_summary",
+            "{\"firstKeptEntryId\":\"d\"}");
+    kit_append_all(bench.session, "e");
+    assert_string_equal(since(bench.session, NULL), "d k2 e");
+    assert_string_equal(since(bench.session, "d"), "b k1 c d");
+    assert_string_equal(kit_list_ids(bench.session, &options), "k2 e");
+    kit_append(bench.session, "x", "c");
+    assert_string_equal(since(bench.session, "x"), "b k1 c x");
+    end(&bench);
+}
+
+static void test_compaction__in_the_past_of_a_fork(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+    struct wal_session *second;
+
+    kit_append_all(bench.session, "a b c");
+    compact(bench.session, "k", "compaction", "{\"firstKeptEntryId\":\"b\"}");
+    kit_append_all(bench.session, "d");
+    fork = kit_fork(bench.session, "d", "f");
+    kit_append_all(fork, "e");
+    assert_string_equal(since(fork, NULL), "b c k d e");
+    second = kit_fork(fork, "c", "g");
+    assert_string_equal(since(second, NULL), "a b c");
+    compact(fork, "l", "compaction", "{\"firstKeptEntryId\":\"c\"}");
+    assert_string_equal(since(fork, NULL), "c k d e l");
+    wal_session_close(second);
+    wal_session_close(fork);
+    again(&bench, WAL_OPEN_PREAD);
+    fork = kit_session(bench.store, "f");
+    assert_string_equal(since(fork, NULL), "c k d e l");
+    wal_session_close(fork);
+    end(&bench);
+}
+
+static void test_compaction__beside_the_branch_does_not_count(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("k", "a", "{}");
+
+    kit_append_all(bench.session, "a b");
+    entry.type = kit_text("compaction");
+    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    assert_string_equal(since(bench.session, NULL), "a b");
+    assert_string_equal(since(bench.session, "k"), "k");
+    end(&bench);
+}
+
+/* ----------------------------------------------------------- durable --- */
+
+static void test_durable__stops_at_the_durable_end(void **state)
+{
+    (void)state;
+    struct wal_open_options slow = {.struct_size = sizeof(slow),
+                                    .flags = WAL_OPEN_CREATE,
+                                    .idle_mark_ms = 600000};
+    struct wal_entry_cursor_options durable = {
+        .struct_size = sizeof(durable), .flags = WAL_ENTRY_CURSOR_DURABLE};
+    struct bench bench;
+
+    assert_int_equal(wal_open("store", &slow, &bench.store, NULL), WAL_OK);
+    bench.session = kit_create(bench.store, "s");
+    kit_append_all(bench.session, "a b");
+    assert_string_equal(kit_list_ids(bench.session, &durable), "");
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
+    kit_append_all(bench.session, "c");
+    assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
+    assert_branch(bench.session, "a b c");
+    durable.mode = WAL_ENTRY_CURSOR_ALL;
+    assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
+    durable.skip = 1;
+    assert_string_equal(kit_list_ids(bench.session, &durable), "b");
+    end(&bench);
+}
+
+/* --------------------------------------------------------------- get --- */
+
+static void test_get__wherever_the_entry_is(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+    struct wal_entry entry = kit_entry("t", NULL, "1");
+    struct wal_entry_cursor *iter = NULL;
+
+    plant(bench.session);
+    entry.stream = 1;
+    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    entry.id = kit_text("u");
+    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    kit_append_all(bench.session, "g");
+    fork = kit_fork(bench.session, "g", "f");
+    kit_append_all(bench.session, "later");
+    assert_int_equal(wal_entry_cursor_open(fork, NULL, &iter, NULL), WAL_OK);
+    entry = (struct wal_entry){.struct_size = sizeof(entry)};
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("e"), &entry, NULL),
+                     WAL_OK);
+    assert_slice(entry.id, "e");
+    assert_slice(entry.parent_id, "d");
+    assert_int_equal(entry.depth, 2);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("u"), &entry, NULL),
+                     WAL_OK);
+    assert_int_equal(entry.stream, 1);
+    assert_int_equal(entry.depth, 1);
+    assert_slice(entry.parent_id, "t");
+    assert_int_equal(
+        wal_entry_cursor_get(iter, kit_text("later"), &entry, NULL),
+        WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("none"), &entry, NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text(""), &entry, NULL),
+                     WAL_ENOTFOUND);
+    assert_slice(entry.id, "u");
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_slice(entry.id, "b");
+    assert_slice(entry.parent_id, "a");
+    wal_entry_cursor_close(iter);
+    wal_session_close(fork);
+    end(&bench);
+}
+
+/* Flips a bit of the first place in the log where the text stands. */
+static void flip(const char *text)
+{
+    int fd = open("store/log/0000000000000001.seg", O_RDWR);
+    static uint8_t bytes[1 << 20];
+    uint8_t *found;
+
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    found = memmem(bytes, sizeof(bytes), text, strlen(text));
+    assert_non_null(found);
+    *found ^= 0x10;
+    assert_int_equal(pwrite(fd, found, 1, found - bytes), 1);
+    assert_int_equal(close(fd), 0);
+}
+
+/* The child is whole: of its parent it has the id, when that is. */
+static void assert_child(struct bench *bench, const char *parent)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, &iter, NULL),
+                     WAL_OK);
+    assert_int_equal(
+        wal_entry_cursor_get(iter, kit_text("child"), &entry, NULL), WAL_OK);
+    assert_slice(entry.parent_id, parent);
+    assert_int_equal(
+        wal_entry_cursor_get(iter, kit_text("the-parent"), &entry, NULL),
+        WAL_ECORRUPT);
+    wal_entry_cursor_close(iter);
+}
+
+static void test_get__damage_of_the_parent(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    static const uint32_t flags[] = {0, WAL_OPEN_PREAD};
+
+    kit_append_all(bench.session, "the-parent child");
+    end(&bench);
+    flip("{\"id\":\"the-parent");
+    for (size_t i = 0; i < 2; i++) {
+        bench.store = kit_open("store", flags[i]);
+        bench.session = kit_session(bench.store, "s");
+        assert_child(&bench, "the-parent");
+        end(&bench);
+    }
+    flip("the-parent");
+    for (size_t i = 0; i < 2; i++) {
+        bench.store = kit_open("store", flags[i]);
+        bench.session = kit_session(bench.store, "s");
+        assert_child(&bench, "");
+        end(&bench);
+    }
+}
+
+static void test_iter__sees_what_was_there_when_it_was_opened(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+    int count = 0;
+
+    for (int i = 0; i < 600; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "a%d", i);
+        kit_append(bench.session, id, NULL);
+    }
+    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
+                     WAL_OK);
+    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "a%d", count);
+        assert_slice(entry.id, id);
+        (void)snprintf(id, sizeof(id), "b%d", count);
+        kit_append(bench.session, id, count % 3 == 0 ? "a5" : NULL);
+        count++;
+    }
+    assert_int_equal(count, 600);
+    wal_entry_cursor_close(iter);
+    end(&bench);
+}
+
+/* Slices from maps hold until the store is closed. */
+static void test_iter__slices_hold_as_long_as_is_said(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry first = {.struct_size = sizeof(first)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    kit_append_all(bench.session, "a b c");
+    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(iter, &first, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    wal_entry_cursor_close(iter);
+    wal_session_close(bench.session);
+    assert_slice(first.id, "a");
+    assert_slice(first.payload, "{\"id\":\"a\"}");
+    assert_slice(entry.parent_id, "a");
+    bench.session = kit_session(bench.store, "s");
+    end(&bench);
+}
+
+static void test_iter__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry_cursor_options good = {.struct_size = sizeof(good)};
+    struct wal_entry_cursor_options bad[7] = {good, good, good, good,
+                                              good, good, good};
+    struct wal_entry entry = {.struct_size = 1};
+    struct wal_entry_cursor *iter = NULL;
+
+    bad[0].struct_size = 0;
+    bad[1].mode = 2;
+    bad[2].flags = 32;
+    bad[3].stream = 256;
+    bad[4].up_to = kit_text("\xff");
+    bad[5].head = kit_text("\xff");
+    bad[6].head = kit_text("main");
+    bad[6].up_to = kit_text("a");
+    for (int i = 0; i < 7; i++) {
+        assert_int_equal(
+            wal_entry_cursor_open(bench.session, &bad[i], &iter, NULL),
+            WAL_EINVAL);
+    }
+    assert_int_equal(wal_entry_cursor_open(NULL, &good, &iter, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_open(bench.session, &good, NULL, NULL),
+                     WAL_EINVAL);
+    assert_null(iter);
+    assert_int_equal(wal_entry_cursor_open(bench.session, &good, &iter, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_next(iter, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL),
+                     WAL_EINVAL);
+    entry.struct_size = sizeof(entry);
+    assert_int_equal(wal_entry_cursor_next(NULL, &entry, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_get(NULL, kit_text("a"), &entry, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_remaining(NULL), 0);
+    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(NULL);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_branch__ends_where_it_is_told),
+        KIT_TEST(test_branch__of_nothing),
+        KIT_TEST(test_iter__skips_at_the_front),
+        KIT_TEST(test_iter__parents_and_depths),
+        KIT_TEST(test_all__of_a_fork_begins_with_what_it_shares),
+        KIT_TEST(test_compaction__reading_begins_at_what_it_kept),
+        KIT_TEST(test_compaction__without_one_the_branch_is_whole),
+        KIT_TEST(test_compaction__that_kept_nothing_begins_at_itself),
+        KIT_TEST(test_compaction__last_of_several_counts),
+        KIT_TEST(test_compaction__in_the_past_of_a_fork),
+        KIT_TEST(test_compaction__beside_the_branch_does_not_count),
+        KIT_TEST(test_durable__stops_at_the_durable_end),
+        KIT_TEST(test_get__wherever_the_entry_is),
+        KIT_TEST(test_get__damage_of_the_parent),
+        KIT_TEST(test_iter__sees_what_was_there_when_it_was_opened),
+        KIT_TEST(test_iter__slices_hold_as_long_as_is_said),
+        KIT_TEST(test_iter__wrong_use_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

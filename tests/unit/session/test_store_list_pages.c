@@ -1,0 +1,351 @@
+/*
+ * test_store_list_pages.c - tests of lists that go on: behind a cursor, and
+ * after the indexes were loaded anew.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <limits.h>
+
+#include "engine/api/api_store.h"
+#include "engine/os/io.h"
+#include "engine/store/session.h"
+#include "tests/lib/faulty_heap.h"
+
+static void add(struct wal_store *store, const char *id, const char *cwd,
+                const char *parent)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text(id),
+                                          .cwd = kit_text(cwd),
+                                          .parent_id = kit_text(parent)};
+    struct wal_session *session = NULL;
+
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    wal_session_close(session);
+}
+
+static struct wal_store *reopen(struct wal_store *store)
+{
+    kit_close(store);
+    return kit_open("store", 0);
+}
+
+enum {
+    PAGES_TEXT = 4096
+};
+
+/* The next `count` ids of the list behind `cursor`, which goes on to there. */
+static const char *page(struct wal_store *store,
+                        struct wal_session_cursor_options options, int count,
+                        char *cursor)
+{
+    static char text[PAGES_TEXT];
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+
+    text[0] = '\0';
+    options.struct_size = sizeof(options);
+    options.after = kit_text(cursor);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
+                     WAL_OK);
+    while (count-- > 0 &&
+           wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s",
+                       size == 0 ? "" : " ", (int)info.id.size,
+                       (const char *)info.id.data);
+    }
+    assert_int_equal(wal_session_cursor_encode(list, cursor, NULL), WAL_OK);
+    wal_session_cursor_close(list);
+    return text;
+}
+
+static void add_many(struct wal_store *store, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        add(store, id, i % 2 == 0 ? "/even" : "/odd", "");
+    }
+}
+
+static void append_to(struct wal_store *store, const char *id,
+                      const char *entry)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    kit_append(session, entry, NULL);
+    wal_session_close(session);
+}
+
+/* Any size of page, with any filter, in this process and the next. */
+static void test_list_pages__are_the_list(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    const struct wal_session_cursor_options even = {.struct_size = sizeof(even),
+                                                    .cwd = kit_text("/even")};
+    char whole[PAGES_TEXT];
+
+    add_many(store, 20);
+    for (int size = 1; size < 22; size++) {
+        struct wal_session_cursor_options options = size % 2 == 0 ? all : even;
+        char joined[PAGES_TEXT] = "";
+        char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+        char front[WAL_CURSOR_TEXT_SIZE] = "";
+        const char *next;
+
+        (void)snprintf(whole, sizeof(whole), "%s",
+                       page(store, options, INT_MAX, front));
+        while (*(next = page(store, options, size, cursor)) != '\0') {
+            size_t used = strlen(joined);
+
+            (void)snprintf(joined + used, sizeof(joined) - used, "%s%s",
+                           used == 0 ? "" : " ", next);
+            if (size % 5 == 0) {
+                store = reopen(store);
+            }
+        }
+        assert_string_equal(joined, whole);
+    }
+    kit_close(store);
+}
+
+/* It is nearer to the front by then, and what is behind it stays. */
+static void test_list_pages__behind_a_session_that_moved(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+
+    add_many(store, 6);
+    assert_string_equal(page(store, all, 2, cursor), "s5 s4");
+    append_to(store, "s4", "e");
+    append_to(store, "s2", "e");
+    assert_string_equal(page(store, all, 2, cursor), "s3 s1");
+    assert_string_equal(page(store, all, 2, cursor), "s0");
+    assert_string_equal(page(store, all, 2, cursor), "");
+    kit_close(store);
+}
+
+/* The cursor is of the place in the list, which is that of the opening. */
+static void
+test_list_pages__cursor_of_a_session_that_moved_meanwhile(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    char cursor[WAL_CURSOR_TEXT_SIZE];
+
+    add_many(store, 4);
+    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    append_to(store, "s2", "e");
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_slice(info.id, "s2");
+    assert_slice(info.head, "e");
+    assert_int_equal(wal_session_cursor_encode(list, cursor, NULL), WAL_OK);
+    wal_session_cursor_close(list);
+    assert_string_equal(page(store, all, 9, cursor), "s1 s0");
+    kit_close(store);
+}
+
+static void test_list_pages__cursor_of_nothing_is_the_front(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+
+    add_many(store, 3);
+    assert_string_equal(page(store, all, 0, cursor), "");
+    assert_string_not_equal(cursor, "");
+    assert_string_equal(page(store, all, 2, cursor), "s2 s1");
+    assert_string_equal(page(store, all, 0, cursor), "");
+    assert_string_equal(page(store, all, 2, cursor), "s0");
+    kit_close(store);
+}
+
+static void test_list_pages__after_that_is_no_cursor_is_refused(void **state)
+{
+    static const char *const wrong[] = {
+        " ",
+        "s1",
+        "0000000000000001-0000000",
+        "0000000000000001-000000010",
+        "0000000000000001_00000001",
+        "000000000000000g-00000001",
+        "000000000000000A-00000001",
+        "0000000000000001-0000000 ",
+        "0000000000000001-00000000",
+    };
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options options = {.struct_size =
+                                                     sizeof(options)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session_cursor *list = NULL;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        options.after = kit_text(wrong[i]);
+        assert_int_equal(
+            wal_session_cursor_open(store, &options, &list, &error),
+            WAL_EINVAL);
+        assert_error(&error, WAL_EINVAL, "cursor");
+    }
+    options.after = (struct wal_slice){NULL, 25};
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
+                     WAL_EINVAL);
+    assert_null(list);
+    kit_close(store);
+}
+
+static void test_list_pages__lineage_in_pages(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                 .flags =
+                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .lineage_of = kit_text("e")};
+    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+
+    add(store, "a", "", "");
+    add(store, "b", "", "a");
+    add(store, "c", "", "b");
+    add(store, "d", "", "c");
+    add(store, "e", "", "d");
+    assert_string_equal(page(store, options, 0, cursor), "");
+    assert_string_equal(page(store, options, 2, cursor), "d c");
+    append_to(store, "c", "x");
+    assert_string_equal(page(store, options, 1, cursor), "b");
+    assert_string_equal(page(store, options, 9, cursor), "a");
+    assert_string_equal(page(store, options, 9, cursor), "");
+    kit_close(store);
+}
+
+/* Has the indexes loaded anew, as after damage. */
+static void reload(struct wal_store *store)
+{
+    assert_int_equal(wal__core_write_lock(&store->core, NULL), WAL_OK);
+    assert_int_equal(wal__core_load_indexes(&store->core, NULL), WAL_OK);
+    wal__core_unlock(&store->core);
+}
+
+/* No session twice, none left out, whatever was appended before. */
+static void test_list_pages__goes_on_when_indexes_are_loaded_anew(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 24
+    };
+
+    for (int from = 0; from < 2; from++) {
+        struct wal_store *store =
+            kit_open(from == 0 ? "a" : "b", WAL_OPEN_CREATE);
+        const struct wal_session_cursor_options all = {.struct_size =
+                                                           sizeof(all)};
+        struct wal_session_cursor_options options = all;
+        struct wal_session_info info = {.struct_size = sizeof(info)};
+        char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+        struct wal_session_cursor *list = NULL;
+        bool seen[COUNT] = {false};
+        int count = 0;
+
+        add_many(store, COUNT);
+        (void)page(store, all, from * 5, cursor);
+        options.after = kit_text(cursor);
+        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
+                         WAL_OK);
+        while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+            char id[16] = "";
+            int number;
+
+            memcpy(id, info.id.data, info.id.size);
+            number = atoi(id + 1);
+            assert_in_range(number, 0, COUNT - 1 - from * 5);
+            assert_false(seen[number]);
+            seen[number] = true;
+            count++;
+            /* One that was given, and one that is still to be. */
+            (void)snprintf(id, sizeof(id), "e%d", count);
+            append_to(store, count % 2 == 0 ? "s10" : "s2", id);
+            (void)snprintf(id, sizeof(id), "n%d", count);
+            add(store, id, "", "");
+            if (count % 3 == 0) {
+                reload(store);
+            }
+        }
+        assert_int_equal(count, COUNT - from * 5);
+        wal_session_cursor_close(list);
+        kit_close(store);
+    }
+}
+
+/* A session that could not be told is told next time, not passed over. */
+static void test_list_pages__failed_allocation_passes_none_over(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 40
+    };
+    const struct wal_open_options create = {.struct_size = sizeof(create),
+                                            .flags = WAL_OPEN_CREATE,
+                                            .idle_mark_ms = 600000};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct faulty_heap heap;
+    struct wal_store *store = NULL;
+    struct wal_session_cursor *list = NULL;
+    int failures = 0;
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    assert_int_equal(wal__store_open("store", &create, &heap.heap,
+                                     &wal__io_posix, &store, NULL),
+                     WAL_OK);
+    add_many(store, COUNT);
+    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    for (int i = COUNT - 1; i >= 0; i--) {
+        enum wal_status status = WAL_ENOMEM;
+        char id[16];
+
+        /* Each is told only when all it takes could be had: what one attempt
+         * gets, the next has. */
+        for (uint64_t nth = 1; status == WAL_ENOMEM; nth = nth % 2 + 1) {
+            faulty_heap_fail(&heap, nth, false);
+            status = wal_session_cursor_next(list, &info, NULL);
+            failures += status == WAL_ENOMEM;
+        }
+        faulty_heap_fail(&heap, 0, false);
+        assert_int_equal(status, WAL_OK);
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        assert_slice(info.id, id);
+    }
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
+    assert_true(failures > 2);
+    wal_session_cursor_close(list);
+    kit_close(store);
+    assert_int_equal(heap.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_list_pages__are_the_list),
+        KIT_TEST(test_list_pages__behind_a_session_that_moved),
+        KIT_TEST(test_list_pages__cursor_of_a_session_that_moved_meanwhile),
+        KIT_TEST(test_list_pages__cursor_of_nothing_is_the_front),
+        KIT_TEST(test_list_pages__after_that_is_no_cursor_is_refused),
+        KIT_TEST(test_list_pages__lineage_in_pages),
+        KIT_TEST(test_list_pages__goes_on_when_indexes_are_loaded_anew),
+        KIT_TEST(test_list_pages__failed_allocation_passes_none_over),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/*
+ * test_store_unreadable.c - tests of appends while the log cannot be read: what
+ * is not known is told as WAL_EIO, and never as something else that it might
+ * be.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <errno.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
+#include "engine/store/session.h"
+
+static uint64_t unreadable_end; /* of what cannot be read of the log; 0: all can
+                                 * be */
+
+static enum wal_status read_some(void *ctx, struct wal__file *file, void *data,
+                                 size_t size, uint64_t offset, size_t *got,
+                                 int *sys_errno)
+{
+    if (offset < unreadable_end) {
+        *sys_errno = EIO;
+        return WAL_EIO;
+    }
+    return wal__io_posix.pread(ctx, file, data, size, offset, got, sys_errno);
+}
+
+/* A store with the entries "a" and "b", opened, whose log can be read no more,
+ * but for what is behind its end. */
+static struct wal_store *open_unreadable(struct wal__io *io,
+                                         struct wal_session **session)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_PREAD};
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+
+    *session = kit_create(store, "s");
+    kit_append_all(*session, "a b");
+    wal_session_close(*session);
+    kit_close(store);
+    *io = wal__io_posix;
+    io->pread = read_some;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, io, &store, &error),
+        WAL_OK);
+    *session = kit_session(store, "s");
+    assert_branch(*session, "a b");
+    unreadable_end = atomic_load(&store->core.log.tail_segment->end);
+    return store;
+}
+
+static enum wal_status expecting(struct wal_session *session, const char *tail,
+                                 struct wal_append_result *result)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN,
+                                               .flags = WAL_APPEND_EXPECT,
+                                               .expected_tail = kit_text(tail)};
+    const struct wal_entry entry = kit_entry("c", NULL, "{}");
+
+    return wal_append(session, &entry, 1, &options, result, NULL);
+}
+
+/* An empty tail is an answer: that nothing is in the session. */
+static void test_unreadable__tail_is_not_told_as_empty(void **state)
+{
+    (void)state;
+    static const char *const tails[] = {"", "unknown"};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_session *session;
+    struct wal__io io;
+    struct wal_store *store = open_unreadable(&io, &session);
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(expecting(session, tails[i], &result), WAL_EIO);
+    }
+    unreadable_end = 0;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(expecting(session, tails[i], &result), WAL_ECONFLICT);
+        assert_string_equal(result.actual_tail, "b");
+    }
+    assert_int_equal(expecting(session, "b", &result), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_unreadable__head_is_not_told_as_none(void **state)
+{
+    (void)state;
+    struct wal_head head = {.struct_size = sizeof(head),
+                            .flags = WAL_HEAD_EXPECT,
+                            .entry_id = kit_text(""),
+                            .expected = kit_text("")};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *session;
+    struct wal__io io;
+    struct wal_store *store = open_unreadable(&io, &session);
+
+    /* `main` has no record of its own that would be read before. */
+    head.name = kit_text("main");
+    assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EIO);
+    unreadable_end = 0;
+    assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EHEAD);
+    assert_string_equal(error.actual, "b");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_unreadable__tail_is_not_told_as_empty),
+        KIT_TEST(test_unreadable__head_is_not_told_as_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

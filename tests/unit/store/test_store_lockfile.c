@@ -1,0 +1,691 @@
+/*
+ * test_store_lockfile.c - tests of what is done to the file LOCK under a
+ * running process, and of file systems that a store refuses: each has its own
+ * status, and nothing that was acknowledged is lost.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/file_system.h"
+#include "engine/os/io.h"
+#include "engine/process/control.h"
+#include "format/bytes/assert.h"
+
+enum {
+    NOBODY = 65534,
+    ROUNDS = 8
+};
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+/* And waits until whoever appends looks for LOCK again. */
+static void shell(const char *command)
+{
+    assert_int_equal(system(command), 0);
+    pause_ms(20);
+}
+
+static void expect_end(pid_t child)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static enum wal_status try_append(struct wal_session *session, const char *id,
+                                  struct wal_error *error)
+{
+    const struct wal_entry entry = kit_entry(id, NULL, "{}");
+
+    return wal_append(session, &entry, 1, NULL, NULL, error);
+}
+
+static void expect_lockfile(struct wal_session *session, const char *word)
+{
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(try_append(session, "x", &error), WAL_ELOCKFILE);
+    assert_error(&error, WAL_ELOCKFILE, word);
+    assert_string_equal(error.file, "store/LOCK");
+}
+
+/* The store has these entries, for whoever opens it now, in a process of its
+ * own; one more is appended. */
+static void expect_whole(const char *ids, const char *more)
+{
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal_store *store = kit_open("store", 0);
+        struct wal_session *session = kit_session(store, "s");
+
+        assert_branch(session, ids);
+        kit_append(session, more, NULL);
+        wal_session_close(session);
+        kit_close(store);
+        _exit(0);
+    }
+    expect_end(child);
+}
+
+static void abuse(const char *command, const char *word)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_append_all(session, "a b");
+    shell(command);
+    expect_lockfile(session, word);
+    expect_whole("a b", "c");
+    expect_lockfile(session, "replaced");
+    assert_branch(session, "a b"); /* reads go on */
+    wal_session_close(session);
+    assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
+    expect_whole("a b c", "d");
+    expect_whole("a b c d", "e");
+}
+
+static void test_lockfile__removed(void **state)
+{
+    (void)state;
+    abuse("rm store/LOCK", "removed");
+}
+
+static void test_lockfile__replaced_by_an_empty_file(void **state)
+{
+    (void)state;
+    abuse("rm store/LOCK && touch store/LOCK", "replaced");
+}
+
+static void test_lockfile__replaced_by_its_copy(void **state)
+{
+    (void)state;
+    abuse("cp store/LOCK other && mv other store/LOCK", "replaced");
+}
+
+static void test_lockfile__put_back(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_append_all(session, "a");
+    shell("mv store/LOCK kept");
+    expect_lockfile(session, "removed");
+    shell("mv kept store/LOCK");
+    kit_append_all(session, "b");
+    wal_session_close(session);
+    kit_close(store);
+    expect_whole("a b", "c");
+}
+
+/* Who has no right to LOCK reads, and says so when it is to write. */
+static int visit_as_nobody(void)
+{
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    struct wal_error error = KIT_ERROR;
+    uint64_t sequence = 1000;
+
+    /* The directories above may be closed to it: it stays in this one. */
+    if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
+        wal_open("store", NULL, &store, &error) != WAL_OK ||
+        wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK) {
+        return 1;
+    }
+    if (try_append(session, "x", &error) != WAL_EREADONLY) {
+        return 2;
+    }
+    if (kit_info(session).entries != 2 ||
+        wal_store_wait(store, &sequence, WAL_WRITTEN, -1, &error) !=
+            WAL_EREADONLY) {
+        return 3;
+    }
+    wal_session_close(session);
+    return wal_close(store, &error) == WAL_OK ? 0 : 4;
+}
+
+static void test_lockfile__made_unreadable(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    pid_t child;
+
+    kit_append_all(session, "a b");
+    shell("chmod 000 store/LOCK");
+    if (geteuid() == 0) {
+        shell("chmod 755 . store store/log store/index; "
+              "find store -type f ! -name LOCK -exec chmod 644 {} +");
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            _exit(visit_as_nobody());
+        }
+        expect_end(child);
+    }
+    kit_append_all(session, "c d"); /* who has it open goes on */
+    wal_session_close(session);
+    kit_close(store);
+    shell("chmod 600 store/LOCK");
+    expect_whole("a b c d", "e");
+}
+
+static void test_lockfile__a_follower_is_told(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *reader;
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a");
+    reader = kit_open("store", WAL_OPEN_READ_ONLY);
+    shell("rm store/LOCK");
+    assert_int_equal(wal_store_get_info(reader, &info, NULL), WAL_OK);
+    assert_int_equal(
+        wal_store_wait(reader, &info.last_sequence, WAL_WRITTEN, 20000, &error),
+        WAL_ELOCKFILE);
+    kit_close(reader);
+    wal_session_close(session);
+    assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
+}
+
+/* A relative path is not looked up anew in another working directory. */
+static void test_lockfile__working_directory_changed(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_append_all(session, "a");
+    shell("mkdir elsewhere");
+    assert_int_equal(chdir("elsewhere"), 0);
+    kit_append_all(session, "b");
+    assert_int_equal(chdir(".."), 0);
+    wal_session_close(session);
+    kit_close(store);
+    expect_whole("a b", "c");
+}
+
+static void test_lockfile__store_copied_while_open(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *copy;
+    struct wal_session *copied;
+
+    kit_append_all(session, "a b");
+    shell("cp -r store copy");
+    kit_append_all(session, "c");
+    copy = kit_open("copy", 0);
+    copied = kit_session(copy, "s");
+    assert_branch(copied, "a b");
+    kit_append_all(copied, "d");
+    kit_append_all(session, "e");
+    assert_branch(session, "a b c e");
+    assert_branch(copied, "a b d");
+    wal_session_close(copied);
+    kit_close(copy);
+    wal_session_close(session);
+    kit_close(store);
+    expect_whole("a b c e", "f");
+}
+
+/* ------------------------------------------------------- while busy --- */
+
+struct tally {
+    _Atomic uint64_t acknowledged;
+};
+
+/* Appends until it is told that LOCK is another. */
+static int append_on(struct tally *tally)
+{
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status;
+    char id[32];
+
+    if (wal_open("store", NULL, &store, &error) != WAL_OK ||
+        wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK) {
+        return 1;
+    }
+    do {
+        uint64_t next = atomic_load(&tally->acknowledged);
+
+        (void)snprintf(id, sizeof(id), "old%u", (unsigned)next);
+        status = try_append(session, id, &error);
+        if (status == WAL_OK) {
+            atomic_store(&tally->acknowledged, next + 1);
+        }
+    } while (status == WAL_OK);
+    wal_session_close(session);
+    return status == WAL_ELOCKFILE && wal_close(store, NULL) == WAL_ELOCKFILE
+               ? 0
+               : 2;
+}
+
+static void expect_all(struct wal_session *session, const char *name,
+                       uint64_t count)
+{
+    struct wal_entry_cursor *iter = NULL;
+    char id[32];
+
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
+    for (uint64_t i = 0; i < count; i++) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+
+        (void)snprintf(id, sizeof(id), "%s%u", name, (unsigned)i);
+        assert_int_equal(wal_entry_cursor_get(iter, kit_text(id), &entry, NULL),
+                         WAL_OK);
+    }
+    wal_entry_cursor_close(iter);
+}
+
+static void replace_once(uint64_t *random)
+{
+    struct tally *tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+    pid_t child;
+    char id[32];
+
+    assert_true(tally != MAP_FAILED);
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(append_on(tally));
+    }
+    /* One that opens the store later would see nothing wrong. */
+    while (atomic_load(&tally->acknowledged) == 0) {
+        pause_ms(1);
+    }
+    pause_ms((long)(kit_random(random) % 20));
+    shell("rm store/LOCK");
+    store = kit_open("store", 0);
+    session = kit_session(store, "s");
+    for (int i = 0; i < 50; i++) {
+        (void)snprintf(id, sizeof(id), "new%d", i);
+        assert_int_equal(try_append(session, id, NULL), WAL_OK);
+    }
+    expect_end(child);
+    for (int round = 0; round < 2; round++) {
+        expect_all(session, "old", atomic_load(&tally->acknowledged));
+        expect_all(session, "new", 50);
+        wal_session_close(session);
+        kit_close(store);
+        store = kit_open("store", WAL_OPEN_STRICT);
+        session = kit_session(store, "s");
+    }
+    wal_session_close(session);
+    kit_close(store);
+    shell("rm -r store");
+    (void)munmap(tally, sizeof(*tally));
+}
+
+static void test_lockfile__removed_under_load(void **state)
+{
+    (void)state;
+    uint64_t random = kit_seed();
+
+    for (int i = 0; i < ROUNDS; i++) {
+        replace_once(&random);
+    }
+}
+
+/* -------------------------------------------- between look and write --- */
+
+/* LOCK goes when the process has looked for it already. */
+static struct {
+    bool at_sync;    /* of the tail that ends; else when a group begins */
+    _Atomic bool on; /* the lease is taken, or the sync is done: it goes */
+    _Atomic bool gone;
+    _Atomic uint32_t writes; /* since */
+} thief;
+
+static void steal(void)
+{
+    if (atomic_exchange(&thief.on, false)) {
+        WAL__ASSERT(rename("store/LOCK", "stolen") == 0);
+        atomic_store(&thief.gone, true);
+        pause_ms(20);
+    }
+}
+
+static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
+                                    uint64_t offset, enum wal__io_lock mode,
+                                    int *sys_errno)
+{
+    enum wal_status status =
+        wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
+
+    if (!thief.at_sync && status == WAL_OK && offset == WAL__LOCK_APPEND &&
+        mode == WAL__IO_LOCK_EXCLUSIVE) {
+        atomic_store(&thief.on, true);
+    }
+    return status;
+}
+
+/* The first call between the look at LOCK and the write of the group. */
+static int64_t now_and_steal(void *ctx)
+{
+    if (!thief.at_sync) {
+        steal();
+    }
+    return wal__io_posix.now_ms(ctx);
+}
+
+static enum wal_status sync_and_steal(void *ctx, struct wal__file *file,
+                                      int *sys_errno)
+{
+    enum wal_status status = wal__io_posix.sync(ctx, file, sys_errno);
+
+    if (thief.at_sync) {
+        steal();
+    }
+    return status;
+}
+
+static enum wal_status count_write(void *ctx, struct wal__file *file,
+                                   const struct iovec *iov, int count,
+                                   uint64_t offset, size_t *put, int *sys_errno)
+{
+    if (atomic_load(&thief.gone)) {
+        atomic_fetch_add(&thief.writes, 1);
+    }
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+static struct wal_store *open_with_thief(struct wal__io *io, bool at_sync)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .idle_mark_ms = 60000};
+    struct wal_store *store = NULL;
+
+    memset(&thief, 0, sizeof(thief));
+    *io = wal__io_posix;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL),
+        WAL_OK);
+    thief.at_sync = at_sync;
+    return store;
+}
+
+static void expect_nothing_written(struct wal_store *store,
+                                   struct wal_session *session)
+{
+    assert_true(atomic_load(&thief.gone));
+    assert_int_equal(atomic_load(&thief.writes), 0);
+    wal_session_close(session);
+    assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
+    assert_int_equal(atomic_load(&thief.writes), 0);
+    expect_whole("a", "b");
+    expect_whole("a b", "c");
+}
+
+static void test_lockfile__removed_before_a_write(void **state)
+{
+    (void)state;
+    struct wal__io io;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    store = open_with_thief(&io, false);
+    session = kit_session(store, "s");
+    io.lock = lock_and_arm;
+    io.now_ms = now_and_steal;
+    io.pwritev = count_write;
+    assert_int_equal(try_append(session, "x", &error), WAL_ELOCKFILE);
+    expect_nothing_written(store, session);
+}
+
+static void test_lockfile__removed_before_a_seal(void **state)
+{
+    (void)state;
+    const size_t size = 2 * 1024 * 1024;
+    struct wal__io io;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    char *text = malloc(size + 1);
+    struct wal_entry entry;
+
+    assert_non_null(text);
+    memset(text, ' ', size);
+    text[0] = '1';
+    text[size] = '\0';
+    kit_append_all(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    store = open_with_thief(&io, true);
+    session = kit_session(store, "s");
+    kit_append_all(session, "a"); /* is there; the lease was taken */
+    io.sync = sync_and_steal;
+    io.pwritev = count_write;
+    /* The new segment is made, and then the old one ended. */
+    entry = kit_entry("x", NULL, text);
+    atomic_store(&thief.on, true);
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
+                     WAL_ELOCKFILE);
+    free(text);
+    expect_nothing_written(store, session);
+}
+
+/* ------------------------------------------------------ without LOCK --- */
+
+static enum wal_status deny_lock(void *ctx, const char *path, int flags,
+                                 struct wal__file **file, int *sys_errno)
+{
+    const char *name = strrchr(path, '/');
+
+    return name != NULL && strcmp(name, "/LOCK") == 0
+               ? WAL_EREADONLY
+               : wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+/* Once the segments are listed, another process goes on in a new one. */
+static enum wal_status
+list_and_rotate(void *ctx, const char *path,
+                enum wal_status (*each)(void *arg, const char *name), void *arg,
+                int *sys_errno)
+{
+    enum {
+        ENTRIES = 10, /* more than the first segment has room for */
+        SIZE = 200 * 1024
+    };
+    enum wal_status status =
+        wal__io_posix.list(ctx, path, each, arg, sys_errno);
+    char *text;
+
+    if (strcmp(path, "store/log") == 0) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session = kit_session(store, "s");
+        struct wal_entry entries[ENTRIES];
+
+        text = malloc(SIZE + 1);
+        assert_non_null(text);
+        memset(text, ' ', SIZE);
+        text[0] = '1';
+        text[SIZE] = '\0';
+        for (int i = 0; i < ENTRIES; i++) {
+            static const char *const ids[ENTRIES] = {"b", "c", "d", "e", "f",
+                                                     "g", "h", "i", "j", "k"};
+            entries[i] = kit_entry(ids[i], NULL, text);
+        }
+        assert_int_equal(
+            wal_append(session, entries, ENTRIES, NULL, NULL, NULL), WAL_OK);
+        free(text);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    return status;
+}
+
+/* Who can take no lock reads what it found, and calls nothing damaged. */
+static void test_lockfile__reader_without_it_beside_a_rotation(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_READ_ONLY};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    io.open = deny_lock;
+    io.list = list_and_rotate;
+    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
+                                     &store, &error),
+                     WAL_OK);
+    session = kit_session(store, "s");
+    assert_branch(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* -------------------------------------------------------- file systems --- */
+
+static uint32_t mounted; /* the number that the system gives */
+
+static enum wal_status say_network(void *ctx, const char *path, bool *network,
+                                   char *name, int *sys_errno)
+{
+    (void)ctx;
+    (void)path;
+    (void)sys_errno;
+    (void)snprintf(name, 32, "%s", wal__file_system_name(mounted, network));
+    return WAL_OK;
+}
+
+static enum wal_status open_on(uint32_t magic, uint32_t flags,
+                               struct wal_error *error)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+
+    mounted = magic;
+    io.is_network = say_network;
+    status =
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, error);
+    return status == WAL_OK ? wal_close(store, error) : status;
+}
+
+static void test_file_system__network_is_refused_unless_forced(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t magic;
+        const char *name;
+    } mounts[] = {
+        {NFS_SUPER_MAGIC, "nfs"}, {SMB_SUPER_MAGIC, "smb"},
+        {0xFF534D42, "cifs"},     {0xFE534D42, "smb2"},
+        {V9FS_MAGIC, "9p"},       {0x65735546, "fuse"},
+        {0x00C36400, "ceph"},     {0x0BD00BD0, "lustre"},
+    };
+    struct wal_error error = KIT_ERROR;
+
+    for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+        uint32_t magic = mounts[i].magic;
+
+        assert_int_equal(open_on(magic, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
+        assert_error(&error, WAL_ENETWORK, mounts[i].name);
+        assert_int_not_equal(access("store/MANIFEST", F_OK), 0);
+        assert_int_equal(
+            open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error),
+            WAL_OK);
+        assert_int_equal(open_on(EXT4_SUPER_MAGIC, 0, &error), WAL_OK);
+        assert_int_equal(open_on(magic, 0, &error), WAL_ENETWORK);
+        assert_int_equal(open_on(magic, WAL_OPEN_READ_ONLY, &error),
+                         WAL_ENETWORK);
+        assert_int_equal(open_on(magic, WAL_OPEN_NETWORK_FS, &error), WAL_OK);
+        assert_int_equal(system("rm -r store"), 0);
+    }
+}
+
+static void test_file_system__numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t magic;
+        bool network;
+    } known[] = {
+        {NFS_SUPER_MAGIC, true},
+        {SMB_SUPER_MAGIC, true},
+        {0xFF534D42, true},
+        {0xFE534D42, true},
+        {V9FS_MAGIC, true},
+        {0x65735546, true}, /* FUSE */
+        {0x00C36400, true} /* ceph */,
+        {0x0BD00BD0, true}, /* lustre */
+        {AFS_SUPER_MAGIC, true},
+        {CODA_SUPER_MAGIC, true},
+        {EXT4_SUPER_MAGIC, false},
+        {XFS_SUPER_MAGIC, false},
+        {BTRFS_SUPER_MAGIC, false},
+        {TMPFS_MAGIC, false},
+        {OVERLAYFS_SUPER_MAGIC, false},
+        {F2FS_SUPER_MAGIC, false},
+    };
+    bool network = true;
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        assert_non_null(wal__file_system_name(known[i].magic, &network));
+        assert_int_equal(network, known[i].network);
+    }
+    assert_null(wal__file_system_name(1, &network));
+    assert_false(network);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_lockfile__removed),
+        KIT_TEST(test_lockfile__replaced_by_an_empty_file),
+        KIT_TEST(test_lockfile__replaced_by_its_copy),
+        KIT_TEST(test_lockfile__put_back),
+        KIT_TEST(test_lockfile__made_unreadable),
+        KIT_TEST(test_lockfile__a_follower_is_told),
+        KIT_TEST(test_lockfile__working_directory_changed),
+        KIT_TEST(test_lockfile__store_copied_while_open),
+        KIT_TEST(test_lockfile__removed_under_load),
+        KIT_TEST(test_lockfile__removed_before_a_write),
+        KIT_TEST(test_lockfile__removed_before_a_seal),
+        KIT_TEST(test_lockfile__reader_without_it_beside_a_rotation),
+        KIT_TEST(test_file_system__network_is_refused_unless_forced),
+        KIT_TEST(test_file_system__numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,411 @@
+/*
+ * test_store_memory.c - tests of WAL_OPEN_MEMORY: a store that behaves as any
+ * other and touches no file.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "engine/api/api_store.h"
+#include "format/bytes/assert.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/store_kit.h"
+
+/* A heap for those tests that look at what is left. */
+static struct faulty_heap heap;
+
+static struct wal_store *open_memory(uint32_t flags)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_MEMORY | flags};
+    struct wal_store *store = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_open(NULL, &options, &store, &error) != WAL_OK) {
+        fail_msg("wal_open: %s", error.text);
+    }
+    return store;
+}
+
+static struct wal_store_info status_of(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_store_get_info(store, &info, &error), WAL_OK);
+    return info;
+}
+
+static void assert_no_files(void)
+{
+    DIR *directory = opendir(".");
+    const struct dirent *entry;
+
+    assert_non_null(directory);
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        assert_true(entry->d_name[0] == '.');
+    }
+    (void)closedir(directory);
+}
+
+static void test_store_memory__sessions_entries_and_forks(void **state)
+{
+    (void)state;
+    const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_CREATE,
+                              WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE,
+                              WAL_OPEN_STRICT};
+
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        struct wal_store *store = open_memory(flags[i]);
+        struct wal_session *session = kit_create(store, "s");
+        struct wal_session *fork;
+
+        kit_append_all(session, "a b c");
+        fork = kit_fork(session, "b", "f");
+        kit_append_all(fork, "d e");
+        kit_append_all(session, "g");
+        assert_branch(session, "a b c g");
+        assert_branch(fork, "a b d e");
+        assert_int_equal(kit_info(fork).inherited, 2);
+        wal_session_close(fork);
+        fork = kit_session(store, "f");
+        assert_branch(fork, "a b d e");
+        assert_int_equal(status_of(store).sessions, 2);
+        wal_session_close(fork);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    assert_no_files();
+}
+
+static void test_store_memory__a_path_names_nothing(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_MEMORY};
+    const char *const paths[] = {"here", "no/such/directory", "", "/"};
+    struct wal_error error = KIT_ERROR;
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct wal_store *store = NULL;
+
+        assert_int_equal(wal_open(paths[i], &options, &store, &error), WAL_OK);
+        wal_session_close(kit_create(store, "s"));
+        kit_close(store);
+    }
+    assert_no_files();
+}
+
+static void test_store_memory__stores_are_independent_and_end(void **state)
+{
+    (void)state;
+    struct wal_store *a = open_memory(0);
+    struct wal_store *b = open_memory(0);
+    struct wal_session *session = kit_create(a, "s");
+    struct wal_session *other = kit_create(b, "s");
+
+    kit_append_all(session, "a");
+    kit_append_all(other, "b c");
+    assert_branch(session, "a");
+    assert_branch(other, "b c");
+    assert_memory_not_equal(status_of(a).uuid, status_of(b).uuid, 16);
+    wal_session_close(session);
+    kit_close(a);
+    a = open_memory(0);
+    assert_int_equal(status_of(a).sessions, 0);
+    assert_branch(other, "b c");
+    wal_session_close(other);
+    kit_close(a);
+    kit_close(b);
+}
+
+static void refuse(const char *path, uint32_t flags)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = flags};
+    struct wal_store *store = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_open(path, &options, &store, &error), WAL_EINVAL);
+    assert_null(store);
+}
+
+static void test_store_memory__what_it_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    refuse(NULL, WAL_OPEN_MEMORY | WAL_OPEN_READ_ONLY);
+    refuse("x", WAL_OPEN_MEMORY | WAL_OPEN_READ_ONLY);
+    refuse(NULL, WAL_OPEN_MEMORY | WAL_OPEN_NOOP);
+    refuse(NULL, WAL_OPEN_CREATE);
+    assert_int_equal(wal_open(NULL, NULL, &store, &error), WAL_EINVAL);
+    assert_null(store);
+    assert_no_files();
+}
+
+/* ---------------------------------------------------------- segments --- */
+
+enum {
+    payload_size = 1 << 18,
+    payload_count = 320
+};
+
+/* A payload that cannot be made smaller. */
+static void make_payload(char *payload, uint64_t seed)
+{
+    payload[0] = '"';
+    for (size_t i = 1; i < payload_size - 1; i++) {
+        payload[i] = (char)('A' + kit_random(&seed) % 58);
+        payload[i] = payload[i] == '\\' ? '-' : payload[i];
+    }
+    payload[payload_size - 1] = '"';
+}
+
+static void append_payloads(struct wal_session *session)
+{
+    char *payload = malloc(payload_size);
+
+    assert_non_null(payload);
+    for (uint64_t i = 1; i <= payload_count; i++) {
+        char id[16];
+        struct wal_entry entry;
+        struct wal_error error = KIT_ERROR;
+
+        (void)snprintf(id, sizeof(id), "e%u", (unsigned)i);
+        entry = kit_entry(id, NULL, "0");
+        make_payload(payload, i);
+        entry.payload = (struct wal_slice){payload, payload_size};
+        assert_int_equal(kit_try_append(session, &entry, NULL, &error), WAL_OK);
+    }
+    free(payload);
+}
+
+static void check_payloads(struct wal_session *session)
+{
+    char *payload = malloc(payload_size);
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_non_null(payload);
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, &error),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_remaining(iter), payload_count);
+    for (uint64_t i = 1; i <= payload_count; i++) {
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_OK);
+        make_payload(payload, i);
+        assert_int_equal(entry.payload.size, payload_size);
+        assert_memory_equal(entry.payload.data, payload, payload_size);
+    }
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_END);
+    wal_entry_cursor_close(iter);
+    free(payload);
+}
+
+static void test_store_memory__goes_on_over_segments(void **state)
+{
+    (void)state;
+    const uint32_t flags[] = {0, WAL_OPEN_PREAD};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_store *store = open_memory(flags[i]);
+        struct wal_session *session = kit_create(store, "s");
+        struct wal_session *fork;
+
+        append_payloads(session);
+        assert_true(status_of(store).segments >= 4);
+        check_payloads(session);
+        fork = kit_fork(session, NULL, "f");
+        check_payloads(fork);
+        wal_session_close(fork);
+        wal_session_close(session);
+        kit_close(store);
+    }
+    assert_no_files();
+}
+
+/* ----------------------------------------------------------- threads --- */
+
+enum {
+    thread_count = 4,
+    entries_each = 200
+};
+
+static void *append_alone(void *arg)
+{
+    struct wal_session *session = arg;
+
+    for (int i = 0; i < entries_each; i++) {
+        char id[16];
+        struct wal_entry entry;
+        struct wal_entry_cursor *iter = NULL;
+        enum wal_status status;
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        entry = kit_entry(id, NULL, "{\"n\":1}");
+        status = wal_append(session, &entry, 1, NULL, NULL, NULL);
+        WAL__ASSERT(status == WAL_OK);
+        status = wal_entry_cursor_open(session, NULL, &iter, NULL);
+        WAL__ASSERT(status == WAL_OK);
+        WAL__ASSERT(wal_entry_cursor_remaining(iter) == (uint64_t)i + 1);
+        for (int at = 0; at <= i; at++) {
+            struct wal_entry read = {.struct_size = sizeof(read)};
+
+            status = wal_entry_cursor_next(iter, &read, NULL);
+            WAL__ASSERT(status == WAL_OK && read.payload.size == 7);
+            WAL__ASSERT(memcmp(read.payload.data, "{\"n\":1}", 7) == 0);
+        }
+        wal_entry_cursor_close(iter);
+    }
+    return NULL;
+}
+
+static void test_store_memory__threads_write_and_read(void **state)
+{
+    (void)state;
+    struct wal_store *store = open_memory(0);
+    struct wal_session *sessions[thread_count];
+    pthread_t threads[thread_count];
+    struct wal_error error = KIT_ERROR;
+
+    for (size_t i = 0; i < thread_count; i++) {
+        char id[8];
+
+        (void)snprintf(id, sizeof(id), "s%zu", i);
+        sessions[i] = kit_create(store, id);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, append_alone, sessions[i]), 0);
+    }
+    for (size_t i = 0; i < thread_count; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(kit_info(sessions[i]).entries, entries_each);
+        wal_session_close(sessions[i]);
+    }
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_true(status_of(store).acknowledged >= thread_count * entries_each);
+    kit_close(store);
+}
+
+static void test_store_memory__belongs_to_its_process(void **state)
+{
+    (void)state;
+    struct wal_store *store = open_memory(0);
+    struct wal_session *session = kit_create(store, "s");
+    int how = 0;
+    pid_t child;
+
+    kit_append_all(session, "a");
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct wal_entry entry = kit_entry("b", NULL, "1");
+        bool good =
+            wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_EFORKED &&
+            wal_close(store, NULL) == WAL_EFORKED;
+
+        _exit(good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    kit_append_all(session, "b");
+    assert_branch(session, "a b");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* ------------------------------------------------------------- memory --- */
+
+static void test_store_memory__closing_frees_everything(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_MEMORY};
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+    struct wal_error error = KIT_ERROR;
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    assert_int_equal(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
+                                     &store, &error),
+                     WAL_OK);
+    session = kit_create(store, "s");
+    append_payloads(session);
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(heap.live, 0);
+}
+
+/* What goes with the handle needs no mark and no index. */
+static void test_store_memory__closing_makes_nothing(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_MEMORY};
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+    struct wal_error error = KIT_ERROR;
+    uint64_t allocations;
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    assert_int_equal(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
+                                     &store, &error),
+                     WAL_OK);
+    session = kit_create(store, "s");
+    append_payloads(session);
+    wal_session_close(session);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    allocations = atomic_load(&heap.allocations);
+    kit_close(store);
+    assert_int_equal(atomic_load(&heap.allocations), allocations);
+    assert_int_equal(heap.live, 0);
+}
+
+static void test_store_memory__opening_without_memory(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_MEMORY};
+    struct wal_store *store = NULL;
+    uint64_t nth = 0;
+
+    while (store == NULL) {
+        struct wal_error error = KIT_ERROR;
+        enum wal_status status;
+
+        faulty_heap_init(&heap, &wal__heap_libc);
+        faulty_heap_fail(&heap, ++nth, true);
+        status = wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
+                                 &store, &error);
+        if (status != WAL_OK) {
+            assert_int_equal(status, WAL_ENOMEM);
+            assert_null(store);
+            assert_int_equal(heap.live, 0);
+        }
+    }
+    assert_true(nth > 5);
+    faulty_heap_fail(&heap, 0, false);
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+    assert_int_equal(heap.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_store_memory__sessions_entries_and_forks),
+        KIT_TEST(test_store_memory__a_path_names_nothing),
+        KIT_TEST(test_store_memory__stores_are_independent_and_end),
+        KIT_TEST(test_store_memory__what_it_cannot_be_is_refused),
+        KIT_TEST(test_store_memory__goes_on_over_segments),
+        KIT_TEST(test_store_memory__threads_write_and_read),
+        KIT_TEST(test_store_memory__belongs_to_its_process),
+        KIT_TEST(test_store_memory__closing_frees_everything),
+        KIT_TEST(test_store_memory__closing_makes_nothing),
+        KIT_TEST(test_store_memory__opening_without_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

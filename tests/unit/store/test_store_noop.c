@@ -1,0 +1,695 @@
+/*
+ * test_store_noop.c - tests of WAL_OPEN_NOOP (SPEC.md 5.11): every public
+ * function answers as if all went well, and nothing is there afterwards.
+ */
+#include <dirent.h>
+
+#include "engine/api/api_store.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/store_kit.h"
+
+/* What every test needs: a store, a session, and a heap that counts. */
+static struct faulty_heap heap;
+static struct wal_store *store;
+static struct wal_session *session;
+static struct wal_error error;
+
+static const struct wal_slice none;
+
+static int enter(void **state)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_NOOP};
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    error = KIT_ERROR;
+    if (kit_set_up(state) != 0 ||
+        wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store,
+                        &error) != WAL_OK) {
+        return -1;
+    }
+    session = kit_create(store, "s");
+    return 0;
+}
+
+/* Every handle is freed, and no file was made. */
+static int leave(void **state)
+{
+    DIR *directory = opendir(".");
+    const struct dirent *entry;
+    int result = 0;
+
+    wal_session_close(session);
+    result |= wal_close(store, &error);
+    result |= heap.live != 0;
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        result |= entry->d_name[0] != '.';
+    }
+    (void)closedir(directory);
+    return kit_tear_down(state) | result;
+}
+
+static void assert_ok(enum wal_status status)
+{
+    if (status != WAL_OK) {
+        fail_msg("%d: %s", (int)status, error.text);
+    }
+}
+
+/* ------------------------------------------------------------- store --- */
+
+static void test_store_noop__opening_looks_at_no_path(void **state)
+{
+    (void)state;
+    const char *const paths[] = {NULL, "", "no/such/directory", "/dev/null"};
+    const uint32_t flags[] = {0, WAL_OPEN_CREATE, WAL_OPEN_READ_ONLY,
+                              WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE,
+                              WAL_OPEN_STRICT | WAL_OPEN_PREAD};
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        for (size_t j = 0; j < sizeof(flags) / sizeof(flags[0]); j++) {
+            const struct wal_open_options options = {
+                .struct_size = sizeof(options),
+                .flags = WAL_OPEN_NOOP | flags[j]};
+            struct wal_store *opened = NULL;
+
+            assert_ok(wal_open(paths[i], &options, &opened, &error));
+            wal_session_close(kit_create(opened, "x"));
+            assert_ok(wal_close(opened, &error));
+        }
+    }
+}
+
+static void test_store_noop__the_store_is_empty(void **state)
+{
+    (void)state;
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    const struct wal_store_info empty = {.struct_size = sizeof(empty)};
+
+    kit_append_all(session, "a b");
+    assert_ok(wal_flush(store, &error));
+    assert_ok(wal_sync(store, &error));
+    assert_ok(wal_store_get_info(store, &info, &error));
+    assert_memory_equal(&info, &empty, sizeof(info));
+    assert_ok(wal_store_accept_damage(store, &error));
+}
+
+/* A ticket is done at once, and the event loop hears of it. */
+static void test_store_noop__the_event_rings(void **state)
+{
+    (void)state;
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    struct wal_ticket *ticket = NULL;
+    uint64_t count = 0;
+    int32_t fd = -1;
+    int32_t again = -1;
+
+    assert_ok(wal_store_eventfd(store, &fd, &error));
+    assert_ok(wal_store_eventfd(store, &again, &error));
+    assert_int_equal(again, fd);
+    kit_append_all(session, "b");
+    assert_int_equal(read(fd, &count, sizeof(count)), -1);
+    assert_ok(wal_submit(session, &entry, 1, NULL, &ticket, &error));
+    assert_int_equal(read(fd, &count, sizeof(count)), sizeof(count));
+    assert_int_equal(count, 1);
+    assert_ok(wal_ticket_wait(ticket, 0, NULL, &error));
+    wal_ticket_destroy(ticket);
+}
+
+static void test_store_noop__migrating_finds_nothing_to_do(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_NOOP};
+    struct wal_migrate_result result = {.struct_size = sizeof(result),
+                                        .from = 9};
+
+    assert_ok(wal_store_migrate("no/such", &options, &result, &error));
+    assert_int_equal(result.from, result.to);
+    assert_int_equal(result.sessions, 0);
+    assert_ok(wal_store_migrate(NULL, &options, NULL, &error));
+    assert_ok(wal_session_migrate(session, 7, NULL, NULL, &result, &error));
+    assert_int_equal(result.from, 7);
+    assert_int_equal(result.to, 7);
+    assert_ok(wal_session_migrate(session, 7, NULL, NULL, NULL, &error));
+}
+
+/* ----------------------------------------------------------- session --- */
+
+static void test_store_noop__a_session_knows_what_it_was_given(void **state)
+{
+    (void)state;
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .schema_version = 3,
+        .id = kit_text("one"),
+        .cwd = kit_text("/cwd"),
+        .project = kit_text("project"),
+        .title = kit_text("title"),
+        .parent_id = kit_text("parent"),
+        .metadata = kit_text("{\"a\":1}"),
+        .source = kit_text("source"),
+        .created_ms = 4711,
+    };
+    struct wal_session *one = NULL;
+    struct wal_session_info info;
+
+    assert_ok(wal_session_create(store, &options, &one, &error));
+    info = kit_info(one);
+    assert_int_equal(info.struct_size, sizeof(info));
+    assert_int_equal(info.schema_version, 3);
+    assert_int_equal(info.created_ms, 4711);
+    assert_slice(info.id, "one");
+    assert_slice(info.cwd, "/cwd");
+    assert_slice(info.project, "project");
+    assert_slice(info.title, "title");
+    assert_slice(info.parent_id, "parent");
+    assert_slice(info.metadata, "{\"a\":1}");
+    assert_slice(info.source, "source");
+    kit_append_all(one, "a b");
+    info = kit_info(one);
+    assert_slice(info.head, "");
+    assert_int_equal(info.entries, 0);
+    wal_session_close(one);
+}
+
+static void test_store_noop__ids_are_made_and_may_come_again(void **state)
+{
+    (void)state;
+    struct wal_session *made = NULL;
+    struct wal_session *again = kit_create(store, "s");
+    struct wal_session_info info;
+
+    assert_ok(wal_session_create(store, NULL, &made, &error));
+    info = kit_info(made);
+    assert_int_equal(info.id.size, 36);
+    assert_int_equal(((const char *)info.id.data)[14], '7');
+    assert_true(info.created_ms > 0);
+    assert_int_equal(info.schema_version, 1);
+    wal_session_close(made);
+    wal_session_close(again);
+}
+
+static void test_store_noop__any_id_opens_as_an_empty_session(void **state)
+{
+    (void)state;
+    struct wal_session *opened = kit_session(store, "never made");
+    struct wal_session_info info = kit_info(opened);
+
+    assert_slice(info.id, "never made");
+    assert_slice(info.cwd, "");
+    assert_branch(opened, "");
+    wal_session_close(opened);
+    opened = NULL;
+    assert_int_equal(wal_session_open(store, none, &opened, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open_latest(store, none, &opened, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_session_open_latest(store, kit_text("/cwd"), &opened, &error),
+        WAL_ENOTFOUND);
+    assert_null(opened);
+}
+
+static void test_store_noop__resuming(void **state)
+{
+    (void)state;
+    struct wal_resume_options options = {.struct_size = sizeof(options),
+                                         .from = WAL_RESUME_ID,
+                                         .mode = WAL_RESUME_IN_PLACE,
+                                         .id = kit_text("one"),
+                                         .at = kit_text("entry")};
+    struct wal_session *resumed = NULL;
+
+    assert_ok(wal_session_resume(store, &options, &resumed, &error));
+    assert_slice(kit_info(resumed).id, "one");
+    wal_session_close(resumed);
+    options.mode = WAL_RESUME_FORK;
+    assert_ok(wal_session_resume(store, &options, &resumed, &error));
+    assert_slice(kit_info(resumed).parent_id, "one");
+    assert_int_equal(kit_info(resumed).flags, WAL_SESSION_FORK);
+    wal_session_close(resumed);
+    resumed = NULL;
+    options.from = WAL_RESUME_LATEST;
+    assert_int_equal(wal_session_resume(store, &options, &resumed, &error),
+                     WAL_ENOTFOUND);
+    options.mode = 0;
+    assert_int_equal(wal_session_resume(store, &options, &resumed, &error),
+                     WAL_EINVAL);
+    assert_null(resumed);
+}
+
+static void
+test_store_noop__a_fork_takes_over_what_its_source_knows(void **state)
+{
+    (void)state;
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .cwd = kit_text("/cwd"),
+                                                .title = kit_text("title")};
+    const struct wal_session_options other = {.struct_size = sizeof(other),
+                                              .id = kit_text("f"),
+                                              .title = kit_text("other")};
+    struct wal_session *source = NULL;
+    struct wal_session *fork = NULL;
+    struct wal_session_info info;
+
+    assert_ok(wal_session_create(store, &options, &source, &error));
+    assert_ok(
+        wal_session_fork(source, kit_text("no entry"), &other, &fork, &error));
+    info = kit_info(fork);
+    assert_slice(info.id, "f");
+    assert_slice(info.cwd, "/cwd");
+    assert_slice(info.title, "other");
+    assert_int_equal(info.parent_id.size, 36);
+    assert_int_equal(info.flags, WAL_SESSION_FORK);
+    wal_session_close(fork);
+    fork = NULL;
+    assert_ok(wal_session_fork(source, none, NULL, &fork, &error));
+    assert_int_equal(kit_info(fork).id.size, 36);
+    wal_session_close(fork);
+    wal_session_close(source);
+}
+
+struct asked {
+    int calls;
+    int32_t answer;
+    struct wal_slice metadata;
+};
+
+static int32_t change(void *ctx, const struct wal_session_info *now,
+                      struct wal_session_change *wanted)
+{
+    struct asked *asked = ctx;
+
+    asked->calls++;
+    assert_slice(now->id, "s");
+    assert_int_equal(now->entries, 0);
+    assert_int_equal(wanted->struct_size, sizeof(*wanted));
+    wanted->fields = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE;
+    wanted->title = kit_text("new");
+    wanted->metadata = asked->metadata;
+    return asked->answer;
+}
+
+static void test_store_noop__an_update_asks_once(void **state)
+{
+    (void)state;
+    struct asked asked = {.metadata = kit_text("{}")};
+
+    assert_ok(wal_session_update(session, change, &asked, &error));
+    assert_int_equal(asked.calls, 1);
+    assert_slice(kit_info(session).title, "");
+    asked.answer = 42;
+    assert_int_equal(wal_session_update(session, change, &asked, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 42);
+    asked.answer = 0;
+    asked.metadata = kit_text("{");
+    assert_int_equal(wal_session_update(session, change, &asked, &error),
+                     WAL_EBADJSON);
+    assert_int_equal(asked.calls, 3);
+    assert_int_equal(wal_session_update(session, NULL, NULL, &error),
+                     WAL_EINVAL);
+}
+
+static void test_store_noop__deleting_and_accepting_damage(void **state)
+{
+    (void)state;
+    assert_ok(wal_session_accept_damage(session, &error));
+    assert_ok(wal_session_delete(session, &error));
+    assert_ok(wal_session_delete(session, &error));
+    kit_append_all(session, "a");
+}
+
+/* ------------------------------------------------------------ append --- */
+
+static void test_store_noop__entries_are_taken_and_gone(void **state)
+{
+    (void)state;
+    const uint32_t durabilities[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED};
+
+    for (size_t i = 0; i < 3; i++) {
+        const struct wal_append_options options = {
+            .struct_size = sizeof(options),
+            .durability = durabilities[i],
+            .flags = WAL_APPEND_EXPECT,
+            .expected_tail = kit_text("no entry")};
+        const struct wal_entry entries[] = {kit_entry("a", NULL, "1"),
+                                            kit_entry("b", "no parent", "2")};
+        struct wal_append_result result = {.struct_size = sizeof(result)};
+
+        assert_ok(wal_append(session, entries, 2, &options, &result, &error));
+        assert_int_equal(result.appended, 2);
+        assert_int_equal(result.duplicates, 0);
+        assert_string_equal(result.last_id, "b");
+        assert_string_equal(result.actual_tail, "");
+    }
+    assert_branch(session, "");
+    assert_all_entries(session, "");
+}
+
+static void test_store_noop__an_entry_gets_an_id(void **state)
+{
+    (void)state;
+    struct wal_entry entry = kit_entry("", NULL, "1");
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+
+    entry.id = none;
+    assert_ok(kit_try_append(session, &entry, &result, &error));
+    assert_int_equal(strlen(result.last_id), 36);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, &error));
+}
+
+static void test_store_noop__wrong_entries_are_refused(void **state)
+{
+    (void)state;
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_entry entry = kit_entry("a", NULL, "{");
+
+    assert_int_equal(kit_try_append(session, &entry, &result, &error),
+                     WAL_EBADJSON);
+    entry = kit_entry("a", NULL, "1");
+    entry.type = none;
+    assert_int_equal(kit_try_append(session, &entry, &result, &error),
+                     WAL_EINVAL);
+    entry = kit_entry("a", NULL, "1");
+    entry.struct_size--;
+    assert_int_equal(kit_try_append(session, &entry, &result, &error),
+                     WAL_EINVAL);
+    entry = kit_entry("a", NULL, "1");
+    entry.stream = 256;
+    assert_int_equal(kit_try_append(session, &entry, &result, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_append(session, &entry, 0, NULL, NULL, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_append(NULL, &entry, 1, NULL, NULL, &error),
+                     WAL_EINVAL);
+    assert_int_equal(result.appended, 0);
+}
+
+static void test_store_noop__tickets_are_done(void **state)
+{
+    (void)state;
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_ticket *ticket = NULL;
+
+    assert_ok(wal_submit(session, &entry, 1, NULL, &ticket, &error));
+    for (int64_t timeout = -1; timeout <= 1; timeout++) {
+        result.appended = 0;
+        assert_ok(wal_ticket_wait(ticket, timeout, &result, &error));
+        assert_int_equal(result.appended, 1);
+        assert_string_equal(result.last_id, "a");
+    }
+    wal_ticket_destroy(ticket);
+    wal_ticket_destroy(NULL);
+}
+
+static void test_store_noop__batches(void **state)
+{
+    (void)state;
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    const struct wal_doc doc = {.struct_size = sizeof(doc),
+                                .flags = WAL_DOC_EXPECT,
+                                .key = kit_text("k"),
+                                .value = kit_text("1"),
+                                .version = 17};
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .flags = WAL_HEAD_EXPECT,
+                                  .name = kit_text("h"),
+                                  .entry_id = kit_text("a"),
+                                  .expected = kit_text("b")};
+    struct wal_session_change metadata = {.struct_size = sizeof(metadata),
+                                          .fields = WAL_CHANGE_METADATA |
+                                                    WAL_CHANGE_EXPECT,
+                                          .metadata = kit_text("{}"),
+                                          .expected_version = 17};
+    const struct wal_batch all = {.struct_size = sizeof(all),
+                                  .entry_count = 1,
+                                  .document_count = 1,
+                                  .head_count = 1,
+                                  .entries = &entry,
+                                  .documents = &doc,
+                                  .heads = &head,
+                                  .change = &metadata};
+    const struct wal_batch change_alone = {.struct_size = sizeof(change_alone),
+                                           .change = &metadata};
+    const struct wal_batch empty = {.struct_size = sizeof(empty)};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_ticket *ticket = NULL;
+
+    assert_ok(wal_batch_commit(session, &all, NULL, &result, &error));
+    assert_int_equal(result.appended, 1);
+    assert_string_equal(result.last_id, "a");
+    assert_ok(wal_batch_commit(session, &change_alone, NULL, &result, &error));
+    assert_int_equal(result.appended, 0);
+    assert_ok(wal_batch_submit(session, &all, NULL, &ticket, &error));
+    assert_ok(wal_ticket_wait(ticket, -1, &result, &error));
+    wal_ticket_destroy(ticket);
+    assert_int_equal(wal_batch_commit(session, &empty, NULL, NULL, &error),
+                     WAL_EINVAL);
+    metadata.metadata = kit_text("[]");
+    assert_int_equal(wal_batch_commit(session, &all, NULL, NULL, &error),
+                     WAL_EBADJSON);
+    assert_int_equal(
+        wal_batch_commit(session, &change_alone, NULL, NULL, &error),
+        WAL_EBADJSON);
+}
+
+static void test_store_noop__redacting_and_compacting(void **state)
+{
+    (void)state;
+    const struct wal_session_options into = {.struct_size = sizeof(into),
+                                             .id = kit_text("f")};
+    struct wal_compact_options options = {.struct_size = sizeof(options),
+                                          .first_kept = kit_text("a"),
+                                          .summary = kit_text("short")};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_session *fork = NULL;
+
+    assert_ok(wal_session_redact(session, kit_text("a"), kit_text("why"),
+                                 &result, &error));
+    assert_int_equal(result.appended, 1);
+    assert_int_equal(strlen(result.last_id), 36);
+    result = (struct wal_append_result){.struct_size = sizeof(result)};
+    assert_ok(wal_session_compact(session, &options, NULL, &result, &error));
+    assert_int_equal(result.appended, 1);
+    assert_int_equal(strlen(result.last_id), 36);
+    options.into = &into;
+    assert_ok(wal_session_compact(session, &options, &fork, &result, &error));
+    assert_slice(kit_info(fork).id, "f");
+    assert_slice(kit_info(fork).parent_id, "s");
+    wal_session_close(fork);
+    options.first_kept = none;
+    assert_int_equal(
+        wal_session_compact(session, &options, &fork, &result, &error),
+        WAL_EINVAL);
+}
+
+/* ----------------------------------------------------------- reading --- */
+
+static void test_store_noop__lists_are_empty(void **state)
+{
+    (void)state;
+    const struct wal_session_cursor_options options[] = {
+        {.struct_size = sizeof(options[0])},
+        {.struct_size = sizeof(options[0]), .prefix = kit_text("s")},
+        {.struct_size = sizeof(options[0]),
+         .flags = WAL_SESSION_CURSOR_LINEAGE,
+         .lineage_of = kit_text("s")},
+    };
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    char cursor[WAL_CURSOR_TEXT_SIZE];
+
+    for (size_t i = 0; i < 3; i++) {
+        struct wal_session_cursor *list = NULL;
+
+        assert_ok(wal_session_cursor_open(store, &options[i], &list, &error));
+        assert_int_equal(wal_session_cursor_next(list, &info, &error), WAL_END);
+        assert_ok(wal_session_cursor_encode(list, cursor, &error));
+        assert_true(strlen(cursor) < sizeof(cursor));
+        wal_session_cursor_close(list);
+    }
+}
+
+static void test_store_noop__iterators_are_empty(void **state)
+{
+    (void)state;
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .up_to = kit_text("no entry")};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_ok(wal_entry_cursor_open(session, &options, &iter, &error));
+    assert_int_equal(wal_entry_cursor_remaining(iter), 0);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_END);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, &error),
+                     WAL_ENOTFOUND);
+    wal_entry_cursor_close(iter);
+    iter = NULL;
+    options.mode = 99;
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, &error),
+                     WAL_EINVAL);
+    assert_null(iter);
+}
+
+static void test_store_noop__heads_are_moved_and_gone(void **state)
+{
+    (void)state;
+    struct wal_head head = {.struct_size = sizeof(head),
+                            .flags = WAL_HEAD_EXPECT,
+                            .name = kit_text("h"),
+                            .entry_id = kit_text("a"),
+                            .expected = kit_text("b")};
+    struct wal_head_cursor *heads = NULL;
+    char id[256] = "untouched";
+
+    assert_ok(wal_head_move(session, &head, id, &error));
+    assert_string_equal(id, "");
+    assert_ok(wal_head_move(session, &head, NULL, &error));
+    assert_int_equal(wal_head_get(session, 0, kit_text("h"), id, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_head_get(session, 0, none, id, &error), WAL_ENOTFOUND);
+    assert_ok(wal_head_cursor_open(session, &heads, &error));
+    assert_int_equal(wal_head_cursor_next(heads, &head, &error), WAL_END);
+    wal_head_cursor_close(heads);
+    head.stream = 256;
+    assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EINVAL);
+}
+
+static void test_store_noop__documents_are_put_and_gone(void **state)
+{
+    (void)state;
+    struct wal_session *const owners[] = {session, NULL};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_doc doc = {.struct_size = sizeof(doc),
+                              .flags = WAL_DOC_EXPECT,
+                              .key = kit_text("k"),
+                              .value = kit_text("{}"),
+                              .version = 3};
+        struct wal_doc_cursor *docs = NULL;
+        uint64_t version = 7;
+
+        assert_ok(wal_doc_put(store, owners[i], &doc, &version, &error));
+        assert_int_equal(version, 0);
+        assert_ok(wal_doc_delete(store, owners[i], &doc, &version, &error));
+        assert_ok(wal_doc_put(store, owners[i], &doc, NULL, &error));
+        assert_ok(wal_doc_cursor_open(store, owners[i], NULL, &docs, &error));
+        assert_int_equal(
+            wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error),
+            WAL_ENOTFOUND);
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
+        wal_doc_cursor_close(docs);
+        doc.value = kit_text("{");
+        assert_int_equal(wal_doc_put(store, owners[i], &doc, NULL, &error),
+                         WAL_EBADJSON);
+        doc.key = none;
+        assert_int_equal(wal_doc_delete(store, owners[i], &doc, NULL, &error),
+                         WAL_EINVAL);
+    }
+}
+
+static void test_store_noop__content_is_digested_and_gone(void **state)
+{
+    (void)state;
+    static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf}; /* its SHA-256 */
+    struct wal_blob_writer *writer = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE] = {0};
+    struct wal_blob *blob = NULL;
+    uint64_t size = 0;
+
+    assert_ok(wal_blob_put(store, kit_text("abc"), digest, &error));
+    assert_memory_equal(digest, abc, sizeof(abc));
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error),
+                     WAL_ENOTFOUND);
+    memset(digest, 0, sizeof(digest));
+    assert_ok(wal_blob_create(store, &writer, &error));
+    assert_ok(wal_blob_write(writer, kit_text("a"), &error));
+    assert_ok(wal_blob_write(writer, kit_text("bc"), &error));
+    assert_ok(wal_blob_finish(writer, digest, &size, &error));
+    assert_memory_equal(digest, abc, sizeof(abc));
+    assert_int_equal(size, 3);
+    assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_EINVAL);
+    wal_blob_discard(writer);
+}
+
+static void test_store_noop__waiting_and_claiming(void **state)
+{
+    (void)state;
+    uint64_t sequence = 3;
+
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 5, &error),
+                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, -1, &error),
+                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, &error),
+                     WAL_EINVAL);
+    assert_int_equal(sequence, 3);
+    assert_ok(wal_session_claim(session, &error));
+    assert_ok(wal_session_claim(session, &error));
+    assert_ok(wal_session_unclaim(session, &error));
+}
+
+/* ------------------------------------------------------------- memory --- */
+
+static void test_store_noop__without_memory_nothing_is_left(void **state)
+{
+    (void)state;
+    const struct wal_entry entry = kit_entry("a", NULL, "1");
+    struct wal_session *fork = NULL;
+    int64_t live = heap.live;
+    enum wal_status status = WAL_ENOMEM;
+
+    for (uint64_t nth = 1; status != WAL_OK; nth++) {
+        faulty_heap_fail(&heap, nth, true);
+        status = wal_session_fork(session, none, NULL, &fork, &error);
+        assert_true(status == WAL_OK || status == WAL_ENOMEM);
+        assert_true(status == WAL_OK || heap.live == live);
+    }
+    wal_session_close(fork);
+    status = WAL_ENOMEM;
+    for (uint64_t nth = 1; status != WAL_OK; nth++) {
+        faulty_heap_fail(&heap, nth, true);
+        status = wal_append(session, &entry, 1, NULL, NULL, &error);
+        assert_true(status == WAL_OK || status == WAL_ENOMEM);
+        /* An operation and its frames' memory are kept for the next. */
+        assert_true(heap.live <= live + 2);
+    }
+    faulty_heap_fail(&heap, 0, false);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_store_noop__opening_looks_at_no_path),
+        TEST(test_store_noop__the_store_is_empty),
+        TEST(test_store_noop__the_event_rings),
+        TEST(test_store_noop__migrating_finds_nothing_to_do),
+        TEST(test_store_noop__a_session_knows_what_it_was_given),
+        TEST(test_store_noop__ids_are_made_and_may_come_again),
+        TEST(test_store_noop__any_id_opens_as_an_empty_session),
+        TEST(test_store_noop__resuming),
+        TEST(test_store_noop__a_fork_takes_over_what_its_source_knows),
+        TEST(test_store_noop__an_update_asks_once),
+        TEST(test_store_noop__deleting_and_accepting_damage),
+        TEST(test_store_noop__entries_are_taken_and_gone),
+        TEST(test_store_noop__an_entry_gets_an_id),
+        TEST(test_store_noop__wrong_entries_are_refused),
+        TEST(test_store_noop__tickets_are_done),
+        TEST(test_store_noop__batches),
+        TEST(test_store_noop__redacting_and_compacting),
+        TEST(test_store_noop__lists_are_empty),
+        TEST(test_store_noop__iterators_are_empty),
+        TEST(test_store_noop__heads_are_moved_and_gone),
+        TEST(test_store_noop__documents_are_put_and_gone),
+        TEST(test_store_noop__content_is_digested_and_gone),
+        TEST(test_store_noop__waiting_and_claiming),
+        TEST(test_store_noop__without_memory_nothing_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

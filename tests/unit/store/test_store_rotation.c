@@ -1,0 +1,431 @@
+/*
+ * test_store_rotation.c - tests of a log of many segments: everything is
+ * there, in order and byte for byte, in the process that wrote it, after
+ * opening again, and without the files that are derived.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <dirent.h>
+#include <stdatomic.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/process/control.h"
+
+enum {
+    SESSIONS = 5,
+    PAYLOAD_MAX = 200 * 1024
+};
+
+/* What was appended. */
+struct model {
+    struct {
+        uint32_t seed; /* of the payload */
+        uint32_t size;
+    } entries[SESSIONS][4000];
+    uint32_t counts[SESSIONS];
+};
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *sessions[SESSIONS];
+    struct model *model;
+    char *payload;
+    uint64_t random;
+};
+
+static void open_sessions(struct bench *bench)
+{
+    for (int i = 0; i < SESSIONS; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        bench->sessions[i] = kit_session(bench->store, id);
+    }
+}
+
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store(), .random = kit_seed()};
+
+    bench.model = calloc(1, sizeof(*bench.model));
+    bench.payload = malloc(PAYLOAD_MAX + 16);
+    assert_non_null(bench.model);
+    assert_non_null(bench.payload);
+    for (int i = 0; i < SESSIONS; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        wal_session_close(kit_create(bench.store, id));
+    }
+    open_sessions(&bench);
+    return bench;
+}
+
+static void close_all(struct bench *bench)
+{
+    for (int i = 0; i < SESSIONS; i++) {
+        wal_session_close(bench->sessions[i]);
+    }
+    kit_close(bench->store);
+}
+
+static void again(struct bench *bench, uint32_t flags)
+{
+    close_all(bench);
+    bench->store = kit_open("store", flags);
+    open_sessions(bench);
+}
+
+static void end(struct bench *bench)
+{
+    close_all(bench);
+    free(bench->model);
+    free(bench->payload);
+}
+
+/* The payload of that seed: bytes that cannot be guessed from its place. */
+static void fill(char *payload, uint32_t seed, uint32_t size)
+{
+    uint64_t random = seed | 1;
+
+    for (uint32_t at = 0; at < size; at++) {
+        if (at % 8 == 0) {
+            (void)kit_random(&random);
+        }
+        payload[at] = (char)(random >> (at % 8 * 8));
+    }
+}
+
+static void append_some(struct bench *bench, int batches, uint32_t most)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_WRITTEN};
+
+    for (int i = 0; i < batches; i++) {
+        uint32_t session = (uint32_t)(kit_random(&bench->random) % SESSIONS);
+        uint32_t number = bench->model->counts[session];
+        uint32_t seed = (uint32_t)kit_random(&bench->random);
+        uint32_t size = (uint32_t)(kit_random(&bench->random) % most);
+        struct wal_entry entry;
+        char id[32];
+
+        (void)snprintf(id, sizeof(id), "e%u", number);
+        fill(bench->payload, seed, size);
+        entry = kit_entry(id, NULL, "");
+        entry.flags = WAL_ENTRY_LINE;
+        entry.payload = (struct wal_slice){bench->payload, size};
+        assert_int_equal(wal_append(bench->sessions[session], &entry, 1,
+                                    &options, NULL, NULL),
+                         WAL_OK);
+        bench->model->entries[session][number].seed = seed;
+        bench->model->entries[session][number].size = size;
+        bench->model->counts[session]++;
+    }
+}
+
+static void check_session(struct bench *bench, int session)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_entry_cursor *iter = NULL;
+    uint32_t count = bench->model->counts[session];
+
+    assert_int_equal(kit_info(bench->sessions[session]).entries, count);
+    assert_int_equal(
+        wal_entry_cursor_open(bench->sessions[session], NULL, &iter, NULL),
+        WAL_OK);
+    assert_int_equal(wal_entry_cursor_remaining(iter), count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t size = bench->model->entries[session][i].size;
+        char id[32];
+
+        if (wal_entry_cursor_next(iter, &entry, &error) != WAL_OK) {
+            fail_msg("entry %u of session %d: %s", i, session, error.text);
+        }
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        assert_slice(entry.id, id);
+        assert_int_equal(entry.payload.size, size);
+        fill(bench->payload, bench->model->entries[session][i].seed, size);
+        if (size > 0) {
+            assert_memory_equal(entry.payload.data, bench->payload, size);
+        }
+    }
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
+    wal_entry_cursor_close(iter);
+}
+
+static void check(struct bench *bench)
+{
+    for (int i = 0; i < SESSIONS; i++) {
+        check_session(bench, i);
+    }
+}
+
+static uint64_t segments_of(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_int_equal(info.status, WAL_OK);
+    assert_int_equal(info.tail, WAL_TAIL_CLEAN);
+    return info.segments;
+}
+
+static int count_files(const char *path, bool remove_them)
+{
+    DIR *directory = opendir(path);
+    struct dirent *name;
+    int count = 0;
+
+    assert_non_null(directory);
+    while ((name = readdir(directory)) != NULL) {
+        char file[512];
+
+        if (name->d_name[0] == '.') {
+            continue;
+        }
+        count++;
+        (void)snprintf(file, sizeof(file), "%s/%s", path, name->d_name);
+        if (remove_them) {
+            assert_int_equal(unlink(file), 0);
+        }
+    }
+    assert_int_equal(closedir(directory), 0);
+    return count;
+}
+
+static void test_rotation__keeps_everything(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    for (int round = 0; round < 5; round++) {
+        append_some(&bench, 300, 100 * 1024);
+        check(&bench);
+        again(&bench, round == 3 ? WAL_OPEN_PREAD : 0);
+        check(&bench);
+    }
+    assert_in_range(segments_of(bench.store), 5, 30);
+    end(&bench);
+}
+
+static void test_rotation__small_entries(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    append_some(&bench, 10000, 600);
+    check(&bench);
+    assert_in_range(segments_of(bench.store), 2, 10);
+    again(&bench, 0);
+    check(&bench);
+    append_some(&bench, 4000, 600);
+    again(&bench, WAL_OPEN_READ_ONLY);
+    check(&bench);
+    end(&bench);
+}
+
+static void test_rotation__without_the_derived_files(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    for (int round = 0; round < 4; round++) {
+        append_some(&bench, 200, 120 * 1024);
+        close_all(&bench);
+        assert_true(count_files("store/index", false) > 0);
+        (void)count_files("store/index", true);
+        assert_int_equal(count_files("store/index", false), 0);
+        bench.store = kit_open("store", 0);
+        open_sessions(&bench);
+        check(&bench);
+    }
+    assert_in_range(segments_of(bench.store), 4, 30);
+    end(&bench);
+}
+
+static void test_rotation__of_entries_larger_than_a_segment(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    const size_t size = 14 * 1024 * 1024;
+    char *large = malloc(size);
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_non_null(large);
+    fill(large, 7, (uint32_t)size);
+    entry = kit_entry("large", NULL, "");
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload = (struct wal_slice){large, size};
+    wal_session_close(kit_create(bench.store, "l"));
+    append_some(&bench, 10, 1000);
+
+    struct wal_session *session = kit_session(bench.store, "l");
+
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    append_some(&bench, 10, 1000);
+    wal_session_close(session);
+    again(&bench, 0);
+    check(&bench);
+    session = kit_session(bench.store, "l");
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &iter, NULL), WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_int_equal(entry.payload.size, size);
+    assert_memory_equal(entry.payload.data, large, size);
+    wal_entry_cursor_close(iter);
+    wal_session_close(session);
+    free(large);
+    end(&bench);
+}
+
+static void test_rotation__with_thousands_of_sessions(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 4000
+    };
+    struct wal_store *store = kit_store();
+    char id[32];
+
+    for (int i = 0; i < COUNT; i++) {
+        struct wal_session *session;
+
+        (void)snprintf(id, sizeof(id), "session-%d", i);
+        session = kit_create(store, id);
+        kit_append_all(session, "a b");
+        wal_session_close(session);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i += 37) {
+            struct wal_session *session;
+
+            (void)snprintf(id, sizeof(id), "session-%d", i);
+            session = kit_session(store, id);
+            assert_branch(session, round == 2 ? "a b c" : "a b");
+            if (round == 1) {
+                kit_append(session, "c", NULL);
+            }
+            wal_session_close(session);
+        }
+        kit_close(store);
+        if (round == 1) {
+            (void)count_files("store/index", true);
+        }
+        store = kit_open("store", 0);
+    }
+    kit_close(store);
+}
+
+/* A session sleeps through many segments and is read and continued then. */
+static void test_rotation__passes_a_session_that_sleeps(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *sleeper = kit_create(bench.store, "sleeper");
+    struct wal_session *fork;
+
+    kit_append_all(sleeper, "a b");
+    append_some(&bench, 400, 60 * 1024);
+    kit_append_all(sleeper, "c");
+    append_some(&bench, 400, 60 * 1024);
+    fork = kit_fork(sleeper, "b", "fork");
+    append_some(&bench, 400, 60 * 1024);
+    kit_append_all(fork, "d");
+    kit_append_all(sleeper, "e");
+    wal_session_close(fork);
+    wal_session_close(sleeper);
+    for (int round = 0; round < 2; round++) {
+        sleeper = kit_session(bench.store, "sleeper");
+        fork = kit_session(bench.store, "fork");
+        assert_branch(sleeper, "a b c e");
+        assert_branch(fork, "a b d");
+        assert_parent(sleeper, "c", "b");
+        wal_session_close(fork);
+        wal_session_close(sleeper);
+        again(&bench, 0);
+    }
+    assert_in_range(segments_of(bench.store), 4, 30);
+    check(&bench);
+    end(&bench);
+}
+
+/* Another process holds the sync turn. */
+static atomic_bool is_held;
+
+static enum wal_status lock_or_not(void *ctx, struct wal__file *file,
+                                   uint64_t offset, enum wal__io_lock mode,
+                                   int *sys_errno)
+{
+    if (is_held && offset == WAL__LOCK_SYNC && mode == WAL__IO_LOCK_EXCLUSIVE) {
+        return WAL_ELOCKED;
+    }
+    return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
+}
+
+static enum wal_status append_sized(struct wal_session *session, const char *id,
+                                    uint32_t size)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_DURABLE};
+    struct wal_entry entry = kit_entry(id, NULL, "");
+    char *payload = malloc(size);
+    enum wal_status status;
+
+    assert_non_null(payload);
+    fill(payload, size, size);
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload = (struct wal_slice){payload, size};
+    status = wal_append(session, &entry, 1, &options, NULL, NULL);
+    free(payload);
+    return status;
+}
+
+/* A segment that was sealed, and whose seal could not be synced, is not written
+ * to again: it would be read up to its seal alone. */
+static void test_rotation__nothing_follows_a_seal(void **state)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE,
+                                       .lock_timeout_ms = 20};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+
+    (void)state;
+    io.lock = lock_or_not;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
+        WAL_OK);
+    session = kit_create(store, "s");
+    for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
+        assert_int_equal(append_sized(session, id, 200 * 1024), WAL_OK);
+    }
+    is_held = true;
+    assert_int_equal(append_sized(session, "large", 240 * 1024), WAL_ELOCKED);
+    is_held = false;
+    assert_int_equal(append_sized(session, "e", 100), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+    store = kit_store();
+    session = kit_session(store, "s");
+    assert_branch(session, "a b c d e");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_rotation__keeps_everything),
+        KIT_TEST(test_rotation__small_entries),
+        KIT_TEST(test_rotation__without_the_derived_files),
+        KIT_TEST(test_rotation__of_entries_larger_than_a_segment),
+        KIT_TEST(test_rotation__with_thousands_of_sessions),
+        KIT_TEST(test_rotation__passes_a_session_that_sleeps),
+        KIT_TEST(test_rotation__nothing_follows_a_seal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

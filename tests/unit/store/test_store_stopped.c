@@ -1,0 +1,437 @@
+/*
+ * test_store_stopped.c - tests of processes that are stopped or killed while
+ * they hold a lock (SPEC.md 4.1): the others are told who it is within a
+ * second, one that only is slow is waited for, and one that was killed is in
+ * nobody's way.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/process/control.h"
+#include "format/bytes/assert.h"
+
+enum {
+    TIMEOUT_MS = 500, /* the default */
+    LIMIT_MS = 3000,  /* a second, and what a busy machine takes besides; one
+                      * that runs is waited for for ten */
+    SLOW_MS = 2 * TIMEOUT_MS + 300
+};
+
+/* --- a process that comes to a stop --------------------------------------- */
+
+/* The call at which it does. */
+enum trap_call {
+    AT_LIST,  /* of the segments, while opening */
+    AT_JOIN,  /* sharing the member lock */
+    AT_INDEX, /* writing an index file */
+    AT_WRITE,
+    AT_SYNC
+};
+
+static struct {
+    enum trap_call call;
+    int signal; /* 0: it is only slow */
+    int told;   /* written to before */
+    bool sprung;
+} trap;
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static void come_to(enum trap_call call)
+{
+    if (trap.sprung || trap.call != call) {
+        return;
+    }
+    trap.sprung = true;
+    WAL__ASSERT(write(trap.told, "x", 1) == 1);
+    if (trap.signal == 0) {
+        pause_ms(SLOW_MS);
+    } else {
+        WAL__ASSERT(kill(getpid(), trap.signal) == 0);
+    }
+}
+
+static enum wal_status list(void *ctx, const char *path,
+                            enum wal_status (*each)(void *arg,
+                                                    const char *name),
+                            void *arg, int *sys_errno)
+{
+    come_to(AT_LIST);
+    return wal__io_posix.list(ctx, path, each, arg, sys_errno);
+}
+
+static enum wal_status lock(void *ctx, struct wal__file *file, uint64_t offset,
+                            enum wal__io_lock mode, int *sys_errno)
+{
+    if (offset == WAL__LOCK_PARTICIPANT && mode == WAL__IO_LOCK_SHARED) {
+        come_to(AT_JOIN);
+    }
+    return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
+}
+
+static enum wal_status open_file(void *ctx, const char *path, int flags,
+                                 struct wal__file **file, int *sys_errno)
+{
+    if (strstr(path, ".idx.new") != NULL) {
+        come_to(AT_INDEX);
+    }
+    return wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+static enum wal_status pwritev_file(void *ctx, struct wal__file *file,
+                                    const struct iovec *iov, int count,
+                                    uint64_t offset, size_t *put,
+                                    int *sys_errno)
+{
+    come_to(AT_WRITE);
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+static enum wal_status sync_file(void *ctx, struct wal__file *file,
+                                 int *sys_errno)
+{
+    come_to(AT_SYNC);
+    return wal__io_posix.sync(ctx, file, sys_errno);
+}
+
+static enum wal_status append(struct wal_session *session, const char *id,
+                              uint32_t durability, struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    const struct wal_entry entry = kit_entry(id, NULL, "{}");
+
+    return wal_append(session, &entry, 1, &options, NULL, error);
+}
+
+/* Opens, appends "x", closes. */
+static int live(void)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = NULL;
+    struct wal_session *session = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    io.list = list;
+    io.lock = lock;
+    io.open = open_file;
+    io.pwritev = pwritev_file;
+    io.sync = sync_file;
+    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
+                        &error) != WAL_OK ||
+        wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK ||
+        append(session, "x", WAL_DURABLE, &error) != WAL_OK) {
+        (void)fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    wal_session_close(session);
+    return wal_close(store, &error) == WAL_OK ? 0 : 2;
+}
+
+/* Comes back when the process is there. */
+static pid_t start(enum trap_call call, int signal)
+{
+    int fds[2];
+    int how = 0;
+    char byte;
+    pid_t child;
+
+    assert_int_equal(pipe(fds), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        trap.call = call;
+        trap.signal = signal;
+        trap.told = fds[1];
+        _exit(live());
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    if (signal == SIGSTOP) {
+        assert_int_equal(waitpid(child, &how, WUNTRACED), child);
+        assert_true(WIFSTOPPED(how));
+    }
+    return child;
+}
+
+static void go_on(pid_t child)
+{
+    int how = 0;
+
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+static void end(pid_t child)
+{
+    int how = 0;
+
+    (void)kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how));
+}
+
+/* --- what the others are told --------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+    return wal__io_posix.monotonic_ns(NULL) / 1000000;
+}
+
+static void prepare(const char *ids)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_append_all(session, ids);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void expect_locked(enum wal_status status, const struct wal_error *error,
+                          pid_t holder, uint64_t since_ms)
+{
+    uint64_t waited = now_ms() - since_ms;
+
+    assert_int_equal(status, WAL_ELOCKED);
+    assert_error(error, WAL_ELOCKED, "stopped");
+    assert_int_equal(error->holder, holder);
+    assert_in_range(waited, TIMEOUT_MS - 1, LIMIT_MS);
+}
+
+static void expect_closed_to_all(pid_t holder)
+{
+    struct wal_store *store = NULL;
+    struct wal_error error = KIT_ERROR;
+    uint64_t since = now_ms();
+
+    expect_locked(wal_open("store", NULL, &store, &error), &error, holder,
+                  since);
+    assert_null(store);
+}
+
+/* With the default lock timeout. */
+static struct wal_store *open_store(uint32_t flags)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags};
+    struct wal_store *store = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_open("store", &options, &store, &error), WAL_OK);
+    return store;
+}
+
+static void expect_content(const char *ids)
+{
+    struct wal_store *store = kit_open("store", WAL_OPEN_STRICT);
+    struct wal_session *session = kit_session(store, "s");
+
+    assert_branch(session, ids);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- who comes in, and who leaves as the last one ------------------------- */
+
+static void test_stopped__while_recovering(void **state)
+{
+    (void)state;
+    pid_t child;
+
+    prepare("a");
+    child = start(AT_LIST, SIGSTOP);
+    expect_closed_to_all(child);
+    go_on(child);
+    expect_content("a x");
+}
+
+static void test_stopped__and_killed_while_recovering(void **state)
+{
+    (void)state;
+    pid_t child;
+
+    prepare("a");
+    child = start(AT_LIST, SIGSTOP);
+    expect_closed_to_all(child);
+    end(child);
+    expect_content("a");
+}
+
+/* Who only reads goes on without it. */
+static void test_stopped__readers_recover_for_themselves(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    struct wal_session *session;
+    uint64_t since;
+    pid_t child;
+
+    prepare("a");
+    child = start(AT_LIST, SIGSTOP);
+    since = now_ms();
+    store = open_store(WAL_OPEN_READ_ONLY);
+    assert_in_range(now_ms() - since, TIMEOUT_MS - 1, LIMIT_MS);
+    session = kit_session(store, "s");
+    assert_branch(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+    go_on(child);
+}
+
+static void test_stopped__at_the_door_while_others_live(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    struct wal_session *session;
+    pid_t child;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    child = start(AT_JOIN, SIGSTOP);
+    expect_closed_to_all(child);
+    assert_int_equal(append(session, "b", WAL_DURABLE, NULL), WAL_OK);
+    go_on(child);
+    assert_branch(session, "a b x");
+    wal_session_close(session);
+    kit_close(store);
+    expect_content("a b x");
+}
+
+static void test_stopped__closing_as_the_last_one(void **state)
+{
+    (void)state;
+    pid_t child;
+
+    prepare("a");
+    child = start(AT_INDEX, SIGSTOP);
+    expect_closed_to_all(child);
+    go_on(child);
+    expect_content("a x");
+}
+
+static void test_slow__recovery_is_waited_for(void **state)
+{
+    (void)state;
+    uint64_t since;
+    pid_t child;
+    int how = 0;
+
+    prepare("a");
+    child = start(AT_LIST, 0);
+    since = now_ms();
+    kit_close(open_store(0));
+    assert_true(now_ms() - since > SLOW_MS - TIMEOUT_MS);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    expect_content("a x");
+}
+
+/* --- who appends ---------------------------------------------------------- */
+
+static void test_stopped__with_the_lease(void **state)
+{
+    (void)state;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store;
+    struct wal_session *session;
+    uint64_t since;
+    pid_t child;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    child = start(AT_WRITE, SIGSTOP);
+    since = now_ms();
+    expect_locked(append(session, "b", WAL_WRITTEN, &error), &error, child,
+                  since);
+    go_on(child);
+    assert_int_equal(append(session, "c", WAL_DURABLE, NULL), WAL_OK);
+    assert_branch(session, "a x c");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_stopped__in_the_sync_turn(void **state)
+{
+    (void)state;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store;
+    struct wal_session *session;
+    uint64_t since;
+    pid_t child;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    child = start(AT_SYNC, SIGSTOP);
+    assert_int_equal(append(session, "b", WAL_WRITTEN, NULL), WAL_OK);
+    since = now_ms();
+    assert_int_equal(append(session, "c", WAL_DURABLE, &error), WAL_ELOCKED);
+    assert_int_equal(error.holder, child);
+    assert_in_range(now_ms() - since, TIMEOUT_MS - 1, LIMIT_MS);
+    end(child);
+    /* What its sync covered is written again, and nobody is refused. */
+    assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
+    assert_branch(session, "a x b c d");
+    wal_session_close(session);
+    kit_close(store);
+    expect_content("a x b c d");
+}
+
+static void test_killed__in_the_sync_turn(void **state)
+{
+    (void)state;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store;
+    struct wal_session *session;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    for (int i = 0; i < 2; i++) {
+        pid_t child = start(AT_SYNC, SIGKILL);
+        int how = 0;
+
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFSIGNALED(how));
+        assert_int_equal(
+            append(session, i == 0 ? "b" : "c", WAL_DURABLE, &error), WAL_OK);
+    }
+    assert_branch(session, "a x b c");
+    wal_session_close(session);
+    kit_close(store);
+    expect_content("a x b c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_stopped__while_recovering),
+        KIT_TEST(test_stopped__and_killed_while_recovering),
+        KIT_TEST(test_stopped__readers_recover_for_themselves),
+        KIT_TEST(test_stopped__at_the_door_while_others_live),
+        KIT_TEST(test_stopped__closing_as_the_last_one),
+        KIT_TEST(test_slow__recovery_is_waited_for),
+        KIT_TEST(test_stopped__with_the_lease),
+        KIT_TEST(test_stopped__in_the_sync_turn),
+        KIT_TEST(test_killed__in_the_sync_turn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+/*
+ * test_store_threads.c - tests of many threads on one handle: writers of every
+ * class on shared sessions, readers, lists and forks at the same time.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "format/bytes/assert.h"
+
+enum {
+    WRITERS = 4,
+    READERS = 2,
+    SESSIONS = 3,
+    COUNT = 300
+};
+
+struct shared {
+    struct wal_store *store;
+    struct wal_session *sessions[SESSIONS];
+    _Atomic int writing;
+    _Atomic uint64_t durable; /* appends that were acknowledged so */
+    _Atomic uint64_t reads;
+};
+
+struct worker {
+    struct shared *shared;
+    int number;
+    pthread_t thread;
+};
+
+/* The i-th append of a writer: to which session, of which class. */
+static int session_of(int number, int i)
+{
+    return (i / 3 + number) % SESSIONS;
+}
+
+static void *write_entries(void *arg)
+{
+    struct worker *worker = arg;
+    struct shared *shared = worker->shared;
+
+    for (int i = 0; i < COUNT; i++) {
+        struct wal_append_options options = {.struct_size = sizeof(options),
+                                             .durability = (uint32_t)i % 3};
+        struct wal_append_result result = {.struct_size = sizeof(result)};
+        struct wal_entry entries[2];
+        enum wal_status status;
+        char ids[2][32];
+
+        for (int k = 0; k < 2; k++) {
+            (void)snprintf(ids[k], sizeof(ids[k]), "%d-%d", worker->number,
+                           2 * i + k);
+            entries[k] = kit_entry(ids[k], NULL, "{\"a\":\"payload\"}");
+        }
+        status = wal_append(shared->sessions[session_of(worker->number, i)],
+                            entries, 2, &options, &result, NULL);
+        WAL__ASSERT(status == WAL_OK);
+        WAL__ASSERT(strcmp(result.last_id, ids[1]) == 0);
+        if (options.durability != WAL_QUEUED) {
+            WAL__ASSERT(result.appended == 2);
+        }
+        if (options.durability == WAL_DURABLE) {
+            atomic_fetch_add(&shared->durable, 1);
+        }
+    }
+    atomic_fetch_sub(&shared->writing, 1);
+    return NULL;
+}
+
+/* Reads a session: each writer's entries are there in order, two by two.
+ * Answers how many there are. */
+static uint64_t read_session(struct wal_session *session, uint32_t mode)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = mode};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+    enum wal_status status =
+        wal_entry_cursor_open(session, &options, &iter, NULL);
+    int last[WRITERS];
+    uint64_t count = 0;
+    uint64_t left;
+
+    WAL__ASSERT(status == WAL_OK);
+    left = wal_entry_cursor_remaining(iter);
+    memset(last, 0xff, sizeof(last));
+    while ((status = wal_entry_cursor_next(iter, &entry, NULL)) == WAL_OK) {
+        char id[32] = "";
+        char *rest = NULL;
+        long writer;
+        int number;
+
+        WAL__ASSERT(entry.id.size < sizeof(id) && entry.depth == count);
+        memcpy(id, entry.id.data, entry.id.size);
+        writer = strtol(id, &rest, 10);
+        WAL__ASSERT(writer >= 0 && writer < WRITERS && *rest == '-');
+        number = atoi(rest + 1);
+        WAL__ASSERT(number > last[writer]);
+        WAL__ASSERT(number % 2 == 0 || last[writer] == number - 1);
+        last[writer] = number;
+        count++;
+    }
+    WAL__ASSERT(status == WAL_END && count == left && count % 2 == 0);
+    wal_entry_cursor_close(iter);
+    return count;
+}
+
+static void *read_entries(void *arg)
+{
+    struct worker *worker = arg;
+    struct shared *shared = worker->shared;
+    uint64_t before[SESSIONS] = {0};
+
+    while (atomic_load(&shared->writing) > 0) {
+        for (int i = 0; i < SESSIONS; i++) {
+            struct wal_session *own = NULL;
+            struct wal_session_info info = {.struct_size = sizeof(info)};
+            char id[16];
+            uint64_t count;
+            enum wal_status status;
+
+            (void)snprintf(id, sizeof(id), "s%d", i);
+            status = wal_session_open(shared->store, kit_text(id), &own, NULL);
+            WAL__ASSERT(status == WAL_OK);
+            count = read_session(own, i % 2 == 0 ? WAL_ENTRY_CURSOR_BRANCH
+                                                 : WAL_ENTRY_CURSOR_ALL);
+            WAL__ASSERT(count >= before[i]);
+            before[i] = count;
+            status = wal_session_get_info(own, &info, NULL);
+            WAL__ASSERT(status == WAL_OK && info.entries >= count);
+            wal_session_close(own);
+            atomic_fetch_add(&shared->reads, 1);
+        }
+    }
+    return NULL;
+}
+
+/* Forks, lists, asks, syncs. */
+static void *disturb(void *arg)
+{
+    struct worker *worker = arg;
+    struct shared *shared = worker->shared;
+    struct wal_store_info store_info = {.struct_size = sizeof(store_info)};
+    struct wal_slice head = {NULL, 0};
+    int forks = 0;
+
+    while (atomic_load(&shared->writing) > 0) {
+        struct wal_session_info info = {.struct_size = sizeof(info)};
+        struct wal_session *fork = NULL;
+        struct wal_session_cursor *list = NULL;
+        int listed = 0;
+        enum wal_status status;
+
+        if (forks < 50) {
+            status = wal_session_fork(shared->sessions[forks % SESSIONS], head,
+                                      NULL, &fork, NULL);
+            WAL__ASSERT(status == WAL_OK);
+            (void)read_session(fork, WAL_ENTRY_CURSOR_ALL);
+            wal_session_close(fork);
+            forks++;
+        }
+        status = wal_session_cursor_open(shared->store, NULL, &list, NULL);
+        WAL__ASSERT(status == WAL_OK);
+        while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+            listed++;
+        }
+        WAL__ASSERT(listed == SESSIONS + forks);
+        wal_session_cursor_close(list);
+        status = wal_store_get_info(shared->store, &store_info, NULL);
+        WAL__ASSERT(status == WAL_OK && store_info.status == WAL_OK);
+        if (forks % 8 == 0) {
+            status = wal_sync(shared->store, NULL);
+            WAL__ASSERT(status == WAL_OK);
+        }
+    }
+    return NULL;
+}
+
+static void start(struct worker *worker, struct shared *shared, int number,
+                  void *(*work)(void *))
+{
+    worker->shared = shared;
+    worker->number = number;
+    assert_int_equal(pthread_create(&worker->thread, NULL, work, worker), 0);
+}
+
+static uint64_t expected(int session)
+{
+    uint64_t count = 0;
+
+    for (int number = 0; number < WRITERS; number++) {
+        for (int i = 0; i < COUNT; i++) {
+            count += session_of(number, i) == session ? 2 : 0;
+        }
+    }
+    return count;
+}
+
+static void run(uint32_t flags)
+{
+    struct shared shared = {.store = NULL};
+    struct worker writers[WRITERS];
+    struct worker readers[READERS + 1];
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    char id[16];
+
+    shared.store = kit_open("store", WAL_OPEN_CREATE | flags);
+    atomic_store(&shared.writing, WRITERS);
+    for (int i = 0; i < SESSIONS; i++) {
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        shared.sessions[i] = kit_create(shared.store, id);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        start(&writers[i], &shared, i, write_entries);
+    }
+    for (int i = 0; i < READERS; i++) {
+        start(&readers[i], &shared, i, read_entries);
+    }
+    start(&readers[READERS], &shared, 0, disturb);
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
+    }
+    for (int i = 0; i <= READERS; i++) {
+        assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
+    }
+    assert_true(atomic_load(&shared.reads) > 0);
+    assert_int_equal(wal_sync(shared.store, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(shared.store, &info, NULL), WAL_OK);
+    assert_true(info.acknowledged >= atomic_load(&shared.durable));
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < SESSIONS; i++) {
+            assert_int_equal(
+                read_session(shared.sessions[i], WAL_ENTRY_CURSOR_BRANCH),
+                expected(i));
+            wal_session_close(shared.sessions[i]);
+        }
+        kit_close(shared.store);
+        shared.store = kit_open("store", flags);
+        for (int i = 0; i < SESSIONS; i++) {
+            (void)snprintf(id, sizeof(id), "s%d", i);
+            shared.sessions[i] = kit_session(shared.store, id);
+        }
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        wal_session_close(shared.sessions[i]);
+    }
+    kit_close(shared.store);
+}
+
+static void test_threads__write_read_fork_and_list(void **state)
+{
+    (void)state;
+
+    run(0);
+}
+
+static void test_threads__the_same_with_pread(void **state)
+{
+    (void)state;
+
+    run(WAL_OPEN_PREAD);
+}
+
+/* Every thread has one id per round to give away; one of them wins. */
+static void *race(void *arg)
+{
+    struct worker *worker = arg;
+
+    for (int i = 0; i < COUNT; i++) {
+        struct wal_append_options options = {.struct_size = sizeof(options),
+                                             .durability = WAL_WRITTEN,
+                                             .flags = WAL_APPEND_EXPECT};
+        struct wal_append_result result = {.struct_size = sizeof(result)};
+        char payload[16];
+        char before[16] = "";
+        char id[16];
+        struct wal_entry entry;
+        enum wal_status status;
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        if (i > 0) {
+            (void)snprintf(before, sizeof(before), "e%d", i - 1);
+        }
+        (void)snprintf(payload, sizeof(payload), "%d", worker->number);
+        entry = kit_entry(id, NULL, payload);
+        options.expected_tail = kit_text(before);
+        status = wal_append(worker->shared->sessions[0], &entry, 1, &options,
+                            &result, NULL);
+        WAL__ASSERT(status == WAL_OK || status == WAL_ECONFLICT ||
+                    status == WAL_EEXISTS);
+        if (status == WAL_OK) {
+            atomic_fetch_add(&worker->shared->durable, 1);
+        }
+    }
+    return NULL;
+}
+
+static void test_threads__race_for_the_same_tail(void **state)
+{
+    (void)state;
+    struct shared shared = {.store = kit_store()};
+    struct worker workers[WRITERS];
+
+    shared.sessions[0] = kit_create(shared.store, "s");
+    for (int i = 0; i < WRITERS; i++) {
+        start(&workers[i], &shared, i, race);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+    }
+    assert_int_equal(atomic_load(&shared.durable), COUNT);
+    assert_int_equal(kit_info(shared.sessions[0]).entries, COUNT);
+    wal_session_close(shared.sessions[0]);
+    kit_close(shared.store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_threads__write_read_fork_and_list),
+        KIT_TEST(test_threads__the_same_with_pread),
+        KIT_TEST(test_threads__race_for_the_same_tail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

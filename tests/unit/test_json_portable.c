@@ -1,9 +1,0 @@
-/*
- * The comparison with jansson once more, with the walk over strings that
- * machines without SSE2 use: this program's json_text replaces the library's.
- */
-#define WAL__JSON_PORTABLE 1
-
-#include "format/jsonl/json_text.c"
-
-#include "test_json_oracle.c"

@@ -1,0 +1,741 @@
+/*
+ * test_store_append.c - tests of wal_append: ids, parents, heads, duplicates,
+ * expected tails, and that a batch is there whole or not at all.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <inttypes.h>
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_append_result result;
+    struct wal_error error;
+};
+
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store()};
+
+    bench.session = kit_create(bench.store, "s");
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    kit_close(bench->store);
+}
+
+/* The same store, opened anew. */
+static void again(struct bench *bench)
+{
+    end(bench);
+    bench->store = kit_open("store", 0);
+    bench->session = kit_session(bench->store, "s");
+}
+
+static enum wal_status batch(struct bench *bench,
+                             const struct wal_entry *entries, uint32_t count)
+{
+    bench->result =
+        (struct wal_append_result){.struct_size = sizeof(bench->result)};
+    bench->error = KIT_ERROR;
+    return wal_append(bench->session, entries, count, NULL, &bench->result,
+                      &bench->error);
+}
+
+static enum wal_status one(struct bench *bench, struct wal_entry entry)
+{
+    return batch(bench, &entry, 1);
+}
+
+static enum wal_status expecting(struct bench *bench, const char *tail,
+                                 const struct wal_entry *entries,
+                                 uint32_t count)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .flags = WAL_APPEND_EXPECT,
+                                         .expected_tail = kit_text(tail)};
+
+    bench->result =
+        (struct wal_append_result){.struct_size = sizeof(bench->result)};
+    bench->error = KIT_ERROR;
+    return wal_append(bench->session, entries, count, &options, &bench->result,
+                      &bench->error);
+}
+
+static struct wal_entry get(struct bench *bench, const char *id,
+                            struct wal_entry_cursor **iter)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+
+    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, iter, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_entry_cursor_get(*iter, kit_text(id), &entry, NULL),
+                     WAL_OK);
+    return entry;
+}
+
+static void told(const struct bench *bench, const char *last, uint32_t count,
+                 uint32_t duplicates, uint64_t sequence)
+{
+    assert_string_equal(bench->result.last_id, last);
+    assert_int_equal(bench->result.appended, count);
+    assert_int_equal(bench->result.duplicates, duplicates);
+    assert_int_equal(bench->result.sequence, sequence);
+    assert_string_equal(bench->result.actual_tail, "");
+    assert_int_equal(bench->result.struct_size, sizeof(bench->result));
+}
+
+/* ------------------------------------------------------------ fields --- */
+
+static void test_append__defaults_are_filled_in(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry(NULL, NULL, "{\"x\":1}");
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_int_equal(strlen(bench.result.last_id), 36);
+    assert_int_equal(bench.result.last_id[14], '7');
+    told(&bench, bench.result.last_id, 1, 0, 2);
+    entry = get(&bench, bench.result.last_id, &iter);
+    assert_slice(entry.type, "message");
+    assert_slice(entry.payload, "{\"x\":1}");
+    assert_slice(entry.run_id, "");
+    assert_slice(entry.meta, "");
+    assert_int_equal(entry.timestamp.size, 24);
+    assert_int_equal(((const char *)entry.timestamp.data)[10], 'T');
+    assert_int_equal(((const char *)entry.timestamp.data)[23], 'Z');
+    assert_int_equal(entry.flags, WAL_ENTRY_ROOT);
+    assert_int_equal(entry.stream, 0);
+    assert_int_equal(entry.sequence, 2);
+    assert_int_equal(entry.depth, 0);
+    wal_entry_cursor_close(iter);
+    end(&bench);
+}
+
+static void test_append__every_field_comes_back(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("\xc3\xa9", NULL, "[1.50, \"\\u00e9\"]");
+    struct wal_entry_cursor *iter = NULL;
+
+    entry.type = kit_text("my type");
+    entry.timestamp = kit_text("yesterday");
+    entry.run_id = kit_text("run-7");
+    entry.meta = kit_text("{\"k\": true}");
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    for (int round = 0; round < 2; round++) {
+        entry = get(&bench, "\xc3\xa9", &iter);
+        assert_slice(entry.type, "my type");
+        assert_slice(entry.timestamp, "yesterday");
+        assert_slice(entry.run_id, "run-7");
+        assert_slice(entry.meta, "{\"k\": true}");
+        assert_slice(entry.payload, "[1.50, \"\\u00e9\"]");
+        wal_entry_cursor_close(iter);
+        again(&bench);
+    }
+    end(&bench);
+}
+
+static void test_append__types_with_and_without_a_code(void **state)
+{
+    (void)state;
+    static const char *const types[] = {
+        "message",         "session_header", "message_delta_batch",
+        "model_change",    "runtime_init",   "compaction",
+        "custom",          "messages",       "m",
+        "\xf0\x9f\x98\x80"};
+    const int count = (int)(sizeof(types) / sizeof(types[0]));
+    struct bench bench = begin();
+
+    for (int i = 0; i < count; i++) {
+        char id[16];
+        struct wal_entry entry;
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        entry = kit_entry(id, NULL, "1");
+        entry.type = kit_text(types[i]);
+        assert_int_equal(one(&bench, entry), WAL_OK);
+        assert_int_equal(one(&bench, entry), WAL_OK);
+        assert_int_equal(bench.result.duplicates, 1);
+        entry.type = kit_text("another");
+        assert_int_equal(one(&bench, entry), WAL_EEXISTS);
+    }
+    again(&bench);
+    for (int i = 0; i < count; i++) {
+        char id[16];
+        struct wal_entry_cursor *iter = NULL;
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        assert_slice(get(&bench, id, &iter).type, types[i]);
+        wal_entry_cursor_close(iter);
+    }
+    end(&bench);
+}
+
+static void test_append__line_keeps_any_bytes(void **state)
+{
+    (void)state;
+    enum {
+        MOST = 16 * 1024 * 1024
+    };
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("a", NULL, "");
+    struct wal_entry_cursor *iter = NULL;
+    uint64_t random = 42;
+    char *bytes = malloc(MOST);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < MOST; i++) {
+        bytes[i] = (char)(i < 256 ? i : kit_random(&random));
+    }
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload = (struct wal_slice){bytes, 1000};
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    entry.id = kit_text("b");
+    entry.payload.size = MOST;
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    entry.id = kit_text("c");
+    entry.payload = kit_text(NULL);
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    for (int round = 0; round < 2; round++) {
+        entry = get(&bench, "a", &iter);
+        assert_int_equal(entry.flags, WAL_ENTRY_LINE | WAL_ENTRY_ROOT);
+        assert_int_equal(entry.payload.size, 1000);
+        assert_memory_equal(entry.payload.data, bytes, 1000);
+        wal_entry_cursor_close(iter);
+        entry = get(&bench, "b", &iter);
+        assert_int_equal(entry.flags, WAL_ENTRY_LINE);
+        assert_int_equal(entry.payload.size, MOST);
+        assert_memory_equal(entry.payload.data, bytes, MOST);
+        wal_entry_cursor_close(iter);
+        entry = get(&bench, "c", &iter);
+        assert_int_equal(entry.payload.size, 0);
+        wal_entry_cursor_close(iter);
+        again(&bench);
+    }
+    assert_branch(bench.session, "a b c");
+    free(bytes);
+    end(&bench);
+}
+
+/* ----------------------------------------------------------- parents --- */
+
+static void test_parent__is_found_wherever_it_is(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+    struct wal_entry entries[3] = {
+        kit_entry("d", "b", "1"),
+        kit_entry("e", "d", "1"),
+        kit_entry("f", "a", "1"),
+    };
+
+    kit_append_all(bench.session, "a b c");
+    assert_int_equal(batch(&bench, entries, 3), WAL_OK);
+    told(&bench, "f", 3, 0, 7);
+    assert_parent(bench.session, "a", "");
+    assert_parent(bench.session, "d", "b");
+    assert_parent(bench.session, "e", "d");
+    assert_parent(bench.session, "f", "a");
+    assert_branch(bench.session, "a b c");
+    fork = kit_fork(bench.session, "c", "fork");
+    kit_append(fork, "g", "b");
+    assert_parent(fork, "g", "b");
+    assert_branch(fork, "a b c");
+    wal_session_close(fork);
+    again(&bench);
+    assert_parent(bench.session, "e", "d");
+    assert_all_entries(bench.session, "a b c d e f");
+    end(&bench);
+}
+
+static void test_parent__that_is_missing_is_refused(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *other = kit_create(bench.store, "other");
+    struct wal_entry entries[2] = {kit_entry("b", "c", "1"),
+                                   kit_entry("c", NULL, "1")};
+    struct wal_entry transcript = kit_entry("t", NULL, "1");
+
+    kit_append(other, "x", NULL);
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(one(&bench, kit_entry("b", "none", "1")), WAL_ENOPARENT);
+    assert_error(&bench.error, WAL_ENOPARENT, "\"none\"");
+    assert_int_equal(one(&bench, kit_entry("b", "x", "1")), WAL_ENOPARENT);
+    assert_int_equal(one(&bench, kit_entry("b", "b", "1")), WAL_ENOPARENT);
+    assert_int_equal(batch(&bench, entries, 2), WAL_ENOPARENT);
+    transcript.stream = 1;
+    assert_int_equal(one(&bench, transcript), WAL_OK);
+    assert_int_equal(one(&bench, kit_entry("b", "t", "1")), WAL_ENOPARENT);
+    transcript = kit_entry("u", "a", "1");
+    transcript.stream = 1;
+    assert_int_equal(one(&bench, transcript), WAL_ENOPARENT);
+    assert_all_entries(bench.session, "a");
+    wal_session_close(other);
+    end(&bench);
+}
+
+static void test_head__moves_with_what_goes_under_it(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry;
+
+    kit_append_all(bench.session, "a b");
+    kit_append(bench.session, "c", "b");
+    assert_branch(bench.session, "a b c");
+    kit_append(bench.session, "d", "a");
+    assert_branch(bench.session, "a b c");
+    entry = kit_entry("e", "d", "1");
+    entry.flags = WAL_ENTRY_HEAD_MOVE;
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_branch(bench.session, "a d e");
+    entry = kit_entry("f", NULL, "1");
+    entry.flags = WAL_ENTRY_HEAD_KEEP;
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_branch(bench.session, "a d e");
+    assert_parent(bench.session, "f", "e");
+    kit_append(bench.session, "g", NULL);
+    assert_branch(bench.session, "a d e g");
+    again(&bench);
+    assert_branch(bench.session, "a d e g");
+    assert_slice(kit_info(bench.session).head, "g");
+    end(&bench);
+}
+
+static void test_head__root_keeps_it_unless_told(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+
+    entry.flags = WAL_ENTRY_ROOT;
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_branch(bench.session, "a");
+    kit_append(bench.session, "b", NULL);
+    entry.id = kit_text("c");
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_branch(bench.session, "a b");
+    assert_parent(bench.session, "c", "");
+    entry.id = kit_text("d");
+    entry.flags = WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_MOVE;
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_branch(bench.session, "d");
+    kit_append(bench.session, "e", NULL);
+    assert_branch(bench.session, "d e");
+    again(&bench);
+    assert_branch(bench.session, "d e");
+    assert_all_entries(bench.session, "a b c d e");
+    end(&bench);
+}
+
+static void test_head__first_entry_kept_away_from_it(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+
+    entry.flags = WAL_ENTRY_HEAD_KEEP;
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_branch(bench.session, "");
+    assert_slice(kit_info(bench.session).head, "");
+    kit_append(bench.session, "b", NULL);
+    assert_branch(bench.session, "b");
+    assert_parent(bench.session, "b", "");
+    end(&bench);
+}
+
+static void test_stream__each_has_a_head(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entries[4] = {
+        kit_entry("a", NULL, "1"), kit_entry("t", NULL, "1"),
+        kit_entry("b", NULL, "1"), kit_entry("u", NULL, "1")};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+
+    entries[1].stream = 1;
+    entries[3].stream = 1;
+    assert_int_equal(batch(&bench, entries, 4), WAL_OK);
+    entries[0] = kit_entry("z", NULL, "1");
+    entries[0].stream = 255;
+    assert_int_equal(one(&bench, entries[0]), WAL_OK);
+    for (int round = 0; round < 2; round++) {
+        options.stream = 0;
+        assert_string_equal(kit_list_ids(bench.session, &options), "a b");
+        options.stream = 1;
+        assert_string_equal(kit_list_ids(bench.session, &options), "t u");
+        options.stream = 255;
+        assert_string_equal(kit_list_ids(bench.session, &options), "z");
+        options.stream = 2;
+        assert_string_equal(kit_list_ids(bench.session, &options), "");
+        assert_int_equal(kit_info(bench.session).entries, 2);
+        assert_slice(kit_info(bench.session).head, "b");
+        again(&bench);
+    }
+    end(&bench);
+}
+
+static void test_stream__ids_are_unique_over_all(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    entry.stream = 1;
+    assert_int_equal(one(&bench, entry), WAL_EEXISTS);
+    end(&bench);
+}
+
+/* ------------------------------------------------------ expected tail --- */
+
+static void test_expect__matches_or_tells_the_tail(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+
+    assert_int_equal(expecting(&bench, "x", &entry, 1), WAL_ECONFLICT);
+    assert_string_equal(bench.result.actual_tail, "");
+    assert_int_equal(expecting(&bench, "", &entry, 1), WAL_OK);
+    told(&bench, "a", 1, 0, 2);
+    entry = kit_entry("b", NULL, "1");
+    assert_int_equal(expecting(&bench, "", &entry, 1), WAL_ECONFLICT);
+    assert_string_equal(bench.result.actual_tail, "a");
+    assert_error(&bench.error, WAL_ECONFLICT, "\"a\"");
+    assert_int_equal(expecting(&bench, "a", &entry, 1), WAL_OK);
+    entry = kit_entry("c", NULL, "1");
+    assert_int_equal(expecting(&bench, "a", &entry, 1), WAL_ECONFLICT);
+    assert_string_equal(bench.result.actual_tail, "b");
+    assert_int_equal(bench.result.appended, 0);
+    assert_int_equal(bench.result.sequence, 0);
+    assert_all_entries(bench.session, "a b");
+    end(&bench);
+}
+
+static void test_expect__in_a_fork_is_its_fork_point(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+    struct wal_session *session = bench.session;
+    struct wal_entry entry = kit_entry("c", NULL, "1");
+
+    kit_append_all(session, "a b");
+    fork = kit_fork(session, "a", "f");
+    bench.session = fork;
+    assert_int_equal(expecting(&bench, "b", &entry, 1), WAL_ECONFLICT);
+    assert_string_equal(bench.result.actual_tail, "a");
+    assert_int_equal(expecting(&bench, "", &entry, 1), WAL_ECONFLICT);
+    assert_int_equal(expecting(&bench, "a", &entry, 1), WAL_OK);
+    wal_session_close(fork);
+    bench.session = session;
+    end(&bench);
+}
+
+static void test_expect__batch_sent_again_succeeds(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entries[3] = {kit_entry("b", NULL, "1"),
+                                   kit_entry("c", NULL, "1"),
+                                   kit_entry("d", NULL, "1")};
+
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
+    told(&bench, "d", 3, 0, 5);
+    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
+    told(&bench, "d", 0, 3, 0);
+    again(&bench);
+    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
+    told(&bench, "d", 0, 3, 0);
+    entries[1].payload = kit_text("2");
+    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_EEXISTS);
+    assert_all_entries(bench.session, "a b c d");
+    end(&bench);
+}
+
+/* -------------------------------------------------------- duplicates --- */
+
+static void test_duplicate__is_what_the_caller_supplied(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry good = kit_entry("b", "a", "{\"x\":1}");
+    struct wal_entry other;
+
+    kit_append(bench.session, "a", NULL);
+    good.timestamp = kit_text("noon");
+    good.run_id = kit_text("r");
+    good.meta = kit_text("{}");
+    assert_int_equal(one(&bench, good), WAL_OK);
+    assert_int_equal(one(&bench, good), WAL_OK);
+    told(&bench, "b", 0, 1, 0);
+    other = good;
+    other.timestamp = kit_text(NULL);
+    assert_int_equal(one(&bench, other), WAL_OK);
+    other = good;
+    other.parent_id = kit_text(NULL);
+    assert_int_equal(one(&bench, other), WAL_OK);
+    other = good;
+    other.timestamp = kit_text("later");
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    assert_error(&bench.error, WAL_EEXISTS, "\"b\"");
+    other = good;
+    other.run_id = kit_text(NULL);
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    other = good;
+    other.meta = kit_text("{ }");
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    other = good;
+    other.payload = kit_text("{\"x\":2}");
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    other = good;
+    other.flags = WAL_ENTRY_LINE;
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    other = good;
+    other.parent_id = kit_text(NULL);
+    other.flags = WAL_ENTRY_ROOT;
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    kit_append(bench.session, "c", NULL);
+    other = good;
+    other.parent_id = kit_text("c");
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    other.parent_id = kit_text("none");
+    assert_int_equal(one(&bench, other), WAL_EEXISTS);
+    assert_all_entries(bench.session, "a b c");
+    end(&bench);
+}
+
+static void test_duplicate__in_one_batch(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entries[3] = {kit_entry("a", NULL, "1"),
+                                   kit_entry("b", NULL, "1"),
+                                   kit_entry("a", NULL, "1")};
+
+    assert_int_equal(batch(&bench, entries, 3), WAL_OK);
+    told(&bench, "a", 2, 1, 3);
+    assert_branch(bench.session, "a b");
+    entries[0].id = kit_text("c");
+    entries[1].id = kit_text("d");
+    entries[2].id = kit_text("c");
+    entries[2].payload = kit_text("2");
+    assert_int_equal(batch(&bench, entries, 3), WAL_EEXISTS);
+    assert_all_entries(bench.session, "a b");
+    end(&bench);
+}
+
+static void test_duplicate__in_one_batch_with_another_parent(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entries[2] = {kit_entry("c", "a", "1"),
+                                   kit_entry("c", "b", "1")};
+
+    kit_append_all(bench.session, "a b");
+    assert_int_equal(batch(&bench, entries, 2), WAL_EEXISTS);
+    assert_all_entries(bench.session, "a b");
+    entries[1].parent_id = kit_text("a");
+    assert_int_equal(batch(&bench, entries, 2), WAL_OK);
+    told(&bench, "c", 1, 1, 4);
+    entries[0] = kit_entry("d", NULL, "1");
+    entries[1] = kit_entry("d", NULL, "1");
+    entries[1].flags = WAL_ENTRY_ROOT;
+    assert_int_equal(batch(&bench, entries, 2), WAL_EEXISTS);
+    assert_all_entries(bench.session, "a b c");
+    end(&bench);
+}
+
+static void test_duplicate__may_be_a_parent_of_what_is_new(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entries[3] = {kit_entry("b", "a", "1"),
+                                   kit_entry("x", "b", "1"),
+                                   kit_entry("y", NULL, "1")};
+
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(one(&bench, entries[0]), WAL_OK);
+    kit_append(bench.session, "c", NULL);
+    assert_int_equal(batch(&bench, entries, 3), WAL_OK);
+    told(&bench, "y", 2, 1, 6);
+    assert_parent(bench.session, "x", "b");
+    assert_parent(bench.session, "y", "c");
+    assert_branch(bench.session, "a b c y");
+    end(&bench);
+}
+
+/* ------------------------------------------------------------- batch --- */
+
+static void test_batch__is_refused_as_a_whole(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry good[4] = {
+        kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
+        kit_entry("d", NULL, "1"), kit_entry("e", NULL, "1")};
+    struct wal_entry entries[4];
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    for (int i = 0; i < 5; i++) {
+        static const enum wal_status expected[] = {
+            WAL_EBADJSON, WAL_ENOPARENT, WAL_EEXISTS, WAL_EINVAL, WAL_EINVAL};
+
+        memcpy(entries, good, sizeof(entries));
+        if (i == 0) {
+            entries[3].payload = kit_text("{");
+        } else if (i == 1) {
+            entries[3].parent_id = kit_text("none");
+        } else if (i == 2) {
+            entries[3].id = kit_text("a");
+        } else if (i == 3) {
+            entries[3].type = kit_text(NULL);
+        } else {
+            entries[3].struct_size = 0;
+        }
+        assert_int_equal(batch(&bench, entries, 4), expected[i]);
+        assert_int_equal(bench.error.status, expected[i]);
+    }
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.last_sequence, before.last_sequence);
+    assert_all_entries(bench.session, "a");
+    assert_int_equal(batch(&bench, good, 4), WAL_OK);
+    assert_branch(bench.session, "a b c d e");
+    end(&bench);
+}
+
+static void test_batch__of_many_keeps_its_order(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 20000
+    };
+    struct bench bench = begin();
+    struct wal_entry *entries = calloc(COUNT, sizeof(*entries));
+    char(*ids)[16] = calloc(COUNT, sizeof(*ids));
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+
+    assert_non_null(entries);
+    assert_non_null(ids);
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "e%d", i);
+        entries[i] = kit_entry(ids[i], NULL, "{}");
+    }
+    assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
+    told(&bench, ids[COUNT - 1], COUNT, 0, COUNT + 1);
+    again(&bench);
+    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &iter, NULL),
+                     WAL_OK);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_true(kit_slice_is(entry.id, ids[i]));
+        assert_true(kit_slice_is(entry.parent_id, i == 0 ? "" : ids[i - 1]));
+        assert_int_equal(entry.sequence, i + 2);
+    }
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_END);
+    wal_entry_cursor_close(iter);
+    assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
+    told(&bench, ids[COUNT - 1], 0, COUNT, 0);
+    free(entries);
+    free(ids);
+    end(&bench);
+}
+
+static void test_durability__every_class_is_there_after_closing(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_append_options options = {.struct_size = sizeof(options)};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_entry entry;
+    static const char *const ids[] = {"a", "b", "c"};
+
+    for (uint32_t i = 0; i <= WAL_QUEUED; i++) {
+        entry = kit_entry(ids[i], NULL, "1");
+        options.durability = i;
+        assert_int_equal(
+            wal_append(bench.session, &entry, 1, &options, &result, NULL),
+            WAL_OK);
+        assert_string_equal(result.last_id, ids[i]);
+    }
+    again(&bench);
+    assert_branch(bench.session, "a b c");
+    end(&bench);
+}
+
+static void test_sync__happens_for_durable_appends_only(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_open_options slow = {.struct_size = sizeof(slow),
+                                    .idle_mark_ms = 600000};
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+
+    end(&bench);
+    assert_int_equal(wal_open("store", &slow, &bench.store, NULL), WAL_OK);
+    bench.session = kit_session(bench.store, "s");
+    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    kit_append_all(bench.session, "x y z");
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.syncs, before.syncs);
+    assert_int_equal(after.groups, before.groups + 3);
+    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.syncs, before.syncs + 1);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.syncs, before.syncs + 1);
+    kit_append(bench.session, "w", NULL);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.syncs, before.syncs + 2);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_append__defaults_are_filled_in),
+        KIT_TEST(test_append__every_field_comes_back),
+        KIT_TEST(test_append__types_with_and_without_a_code),
+        KIT_TEST(test_append__line_keeps_any_bytes),
+        KIT_TEST(test_parent__is_found_wherever_it_is),
+        KIT_TEST(test_parent__that_is_missing_is_refused),
+        KIT_TEST(test_head__moves_with_what_goes_under_it),
+        KIT_TEST(test_head__root_keeps_it_unless_told),
+        KIT_TEST(test_head__first_entry_kept_away_from_it),
+        KIT_TEST(test_stream__each_has_a_head),
+        KIT_TEST(test_stream__ids_are_unique_over_all),
+        KIT_TEST(test_expect__matches_or_tells_the_tail),
+        KIT_TEST(test_expect__in_a_fork_is_its_fork_point),
+        KIT_TEST(test_expect__batch_sent_again_succeeds),
+        KIT_TEST(test_duplicate__is_what_the_caller_supplied),
+        KIT_TEST(test_duplicate__in_one_batch),
+        KIT_TEST(test_duplicate__in_one_batch_with_another_parent),
+        KIT_TEST(test_duplicate__may_be_a_parent_of_what_is_new),
+        KIT_TEST(test_batch__is_refused_as_a_whole),
+        KIT_TEST(test_batch__of_many_keeps_its_order),
+        KIT_TEST(test_durability__every_class_is_there_after_closing),
+        KIT_TEST(test_sync__happens_for_durable_appends_only),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,543 @@
+/*
+ * test_store_compact.c - tests of compactions, and of what entries that name
+ * others may name (SPEC.md 5.2, 5.6, 5.7).
+ */
+#include "tests/lib/parts_kit.h"
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store()};
+
+    bench.session = kit_create(bench.store, "s");
+    kit_append_all(bench.session, "a b c d");
+    kit_append(bench.session, "side", "a");
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    kit_close(bench->store);
+}
+
+static void since(struct wal_session *session, const char *ids)
+{
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
+
+    assert_string_equal(kit_list_ids(session, &options), ids);
+}
+
+static struct wal_compact_options keep_from(const char *first_kept)
+{
+    struct wal_compact_options options = {.struct_size = sizeof(options),
+                                          .first_kept = kit_text(first_kept),
+                                          .summary = kit_text("so \"far\"\n")};
+
+    return options;
+}
+
+static void test_compaction__in_place(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_compact_options options = keep_from("c");
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = NULL;
+    char expected[300];
+
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, NULL, &result, NULL),
+        WAL_OK);
+    assert_int_equal(result.appended, 1);
+    assert_int_equal(result.sequence, kit_last_sequence(bench.store));
+    assert_int_equal(strlen(result.last_id), 36);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(expected, sizeof(expected), "c d %s", result.last_id);
+        since(bench.session, expected);
+        (void)snprintf(expected, sizeof(expected), "a b c d %s",
+                       result.last_id);
+        assert_branch(bench.session, expected);
+        assert_int_equal(
+            wal_entry_cursor_open(bench.session, NULL, &iter, NULL), WAL_OK);
+        assert_int_equal(
+            wal_entry_cursor_get(iter, kit_text(result.last_id), &entry, NULL),
+            WAL_OK);
+        assert_slice(entry.type, "compaction_summary");
+        assert_slice(entry.payload, "{\"firstKeptEntryId\":\"c\",\"summary\":"
+                                    "\"so \\\"far\\\"\\n\"}");
+        wal_entry_cursor_close(iter);
+        end(&bench);
+        bench.store = kit_store();
+        bench.session = kit_session(bench.store, "s");
+    }
+    /* The next one counts. */
+    kit_append(bench.session, "e", NULL);
+    options = keep_from("e");
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, NULL, &result, NULL),
+        WAL_OK);
+    (void)snprintf(expected, sizeof(expected), "e %s", result.last_id);
+    since(bench.session, expected);
+    /* Back before both, there is none. */
+    kit_move_head(bench.session, "main", "d");
+    since(bench.session, "a b c d");
+    end(&bench);
+}
+
+static void test_compaction__into_a_new_session(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session_options into = {.struct_size = sizeof(into),
+                                       .id = kit_text("f")};
+    struct wal_compact_options options = keep_from("c");
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    uint64_t last = kit_last_sequence(bench.store);
+    struct wal_session *fork = NULL;
+    char expected[300];
+
+    options.into = &into;
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, &fork, &result, NULL),
+        WAL_OK);
+    assert_int_equal(kit_last_sequence(bench.store), last + 3);
+    assert_int_equal(result.appended, 1);
+    assert_int_equal(result.duplicates, 0);
+    assert_int_equal(result.sequence, last + 3);
+    (void)snprintf(expected, sizeof(expected), "c d %s", result.last_id);
+    for (int i = 0; i < 2; i++) {
+        since(fork, expected);
+        since(bench.session, "a b c d");
+        assert_parent(fork, result.last_id, "d");
+        assert_slice(kit_info(fork).head, result.last_id);
+        assert_slice(kit_info(fork).parent_id, "s");
+        assert_int_equal(kit_info(fork).entries, 5);
+        wal_session_close(fork);
+        end(&bench);
+        bench.store = kit_store();
+        bench.session = kit_session(bench.store, "s");
+        fork = kit_session(bench.store, "f");
+    }
+    /* In the fork of a fork, of what its source shares. */
+    wal_session_close(bench.session);
+    bench.session = fork;
+    fork = NULL;
+    options = keep_from("b");
+    into.id = kit_text("g");
+    options.into = &into;
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, &fork, &result, NULL),
+        WAL_OK);
+    kit_append(fork, "g1", NULL);
+    wal_session_close(fork);
+    end(&bench);
+}
+
+/* Refused, in place and into a new session, with nothing changed. */
+static void refused(struct bench *bench, struct wal_compact_options options,
+                    enum wal_status status)
+{
+    struct wal_session_options into = {.struct_size = sizeof(into),
+                                       .id = kit_text("f")};
+    struct wal_session *fork = NULL;
+
+    for (int i = 0; i < 2; i++) {
+        char *before = kit_snapshot(bench->store, bench->session);
+        struct wal_error error = KIT_ERROR;
+
+        options.into = i == 0 ? NULL : &into;
+        assert_int_equal(
+            wal_session_compact(bench->session, &options, &fork, NULL, &error),
+            status);
+        assert_int_equal(error.status, status);
+        assert_null(fork);
+        assert_unchanged(bench->store, bench->session, before);
+        assert_int_equal(
+            wal_session_open(bench->store, kit_text("f"), &fork, NULL),
+            WAL_ENOTFOUND);
+    }
+}
+
+static void test_compaction__first_kept_is_not_on_the_branch(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *empty = kit_create(bench.store, "empty");
+    struct wal_compact_options options = keep_from("a");
+    char *text = malloc(4 * 1024 * 1024 + 1);
+    struct wal_append_result result = {.struct_size = 1};
+    struct wal_session_options into = {.struct_size = sizeof(into)};
+    struct wal_session *fork = NULL;
+
+    refused(&bench, keep_from("side"), WAL_ENOTFOUND);
+    refused(&bench, keep_from("nobody"), WAL_ENOTFOUND);
+    refused(&bench, keep_from(NULL), WAL_EINVAL);
+    refused(&bench, keep_from("\xff"), WAL_EINVAL);
+    options.struct_size--;
+    refused(&bench, options, WAL_EINVAL);
+    options.struct_size++;
+    assert_non_null(text);
+    memset(text, 't', 4 * 1024 * 1024 + 1);
+    options.summary = (struct wal_slice){text, 4 * 1024 * 1024 + 1};
+    refused(&bench, options, WAL_ETOOBIG);
+    options.summary = kit_text("\xff");
+    refused(&bench, options, WAL_EINVAL);
+    options = keep_from("a");
+    assert_int_equal(wal_session_compact(empty, &options, NULL, NULL, NULL),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_compact(bench.session, NULL, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, NULL, &result, NULL),
+        WAL_EINVAL);
+    options.into = &into;
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, NULL, NULL, NULL),
+        WAL_EINVAL);
+    into.struct_size = 1;
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, &fork, NULL, NULL),
+        WAL_EINVAL);
+    assert_null(fork);
+    free(text);
+    wal_session_close(empty);
+    end(&bench);
+}
+
+/* A summary as long as can be, of what needs the most room. */
+static void test_compaction__summary_of_4_mib_of_quotes(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_compact_options options = keep_from("b");
+    char *text = malloc(4 * 1024 * 1024);
+
+    assert_non_null(text);
+    memset(text, '"', 4 * 1024 * 1024);
+    options.summary = (struct wal_slice){text, 4 * 1024 * 1024};
+    assert_int_equal(
+        wal_session_compact(bench.session, &options, NULL, NULL, NULL), WAL_OK);
+    free(text);
+    end(&bench);
+}
+
+/* --- entries that name others --------------------------------------------- */
+
+static struct wal_entry typed(const char *id, const char *type,
+                              const char *payload)
+{
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+
+    entry.type = kit_text(type);
+    return entry;
+}
+
+/* Appends entries in one batch; a refusal changes nothing. */
+static enum wal_status append(struct bench *bench,
+                              const struct wal_entry *entries, uint32_t count)
+{
+    char *before = kit_snapshot(bench->store, bench->session);
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status =
+        wal_append(bench->session, entries, count, NULL, NULL, &error);
+
+    assert_int_equal(error.status, status);
+    if (status == WAL_OK) {
+        free(before);
+    } else {
+        assert_unchanged(bench->store, bench->session, before);
+    }
+    return status;
+}
+
+static enum wal_status append_one(struct bench *bench, const char *type,
+                                  const char *payload)
+{
+    struct wal_entry entry = typed(NULL, type, payload);
+
+    return append(bench, &entry, 1);
+}
+
+static void test_compaction_entry__must_name_what_is_on_its_way(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "{}",
+        "[]",
+        "null",
+        "{\"firstKeptEntryId\":1}",
+        "{\"firstKeptEntryId\":\"\"}",
+        "{\"firstKeptEntryId\":null}",
+        "{\"x\":{\"firstKeptEntryId\":\"a\"}}",
+    };
+    static const char type[] = "compaction_summary";
+    struct bench bench = begin();
+    struct wal_entry entry = typed("x", type, "{\"firstKeptEntryId\":\"d\"}");
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(append_one(&bench, type, bad[i]), WAL_EINVAL);
+    }
+    assert_int_equal(
+        append_one(&bench, type, "{\"firstKeptEntryId\":\"side\"}"),
+        WAL_ENOTFOUND);
+    assert_int_equal(append_one(&bench, type, "{\"firstKeptEntryId\":\"q\"}"),
+                     WAL_ENOTFOUND);
+    entry.parent_id = kit_text("side");
+    assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
+    entry.payload = kit_text("{\"firstKeptEntryId\":\"side\"}");
+    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    entry = typed("y", type, "{\"firstKeptEntryId\":\"y\"}");
+    assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
+    entry = typed("y", type, "{\"firstKeptEntryId\":\"a\"}");
+    entry.flags = WAL_ENTRY_ROOT;
+    assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
+    /* The name is what the JSON stands for. */
+    assert_int_equal(
+        append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"),
+        WAL_OK);
+    end(&bench);
+}
+
+static void test_compaction_entry__names_one_of_its_batch(void **state)
+{
+    (void)state;
+    static const char type[] = "compaction_summary";
+    struct bench bench = begin();
+    struct wal_entry entries[4] = {
+        kit_entry("e", NULL, "{}"), kit_entry("f", NULL, "{}"),
+        typed("x", type, "{\"firstKeptEntryId\":\"e\"}"),
+        kit_entry("g", NULL, "{}")};
+
+    entries[2].payload = kit_text("{\"firstKeptEntryId\":\"g\"}");
+    assert_int_equal(append(&bench, entries, 4), WAL_ENOTFOUND);
+    entries[2].payload = kit_text("{\"firstKeptEntryId\":\"x\"}");
+    assert_int_equal(append(&bench, entries, 4), WAL_ENOTFOUND);
+    entries[2].payload = kit_text("{\"firstKeptEntryId\":\"e\"}");
+    entries[2].parent_id = kit_text("d");
+    assert_int_equal(append(&bench, entries, 4), WAL_ENOTFOUND);
+    entries[2].parent_id = kit_text("f");
+    assert_int_equal(append(&bench, entries, 4), WAL_OK);
+    since(bench.session, "e f x g");
+    /* Sent again, and one that goes through the batch to what was there. */
+    assert_int_equal(append(&bench, entries, 4), WAL_OK);
+    entries[3] = typed("h", type, "{\"firstKeptEntryId\":\"c\"}");
+    assert_int_equal(append(&bench, entries, 4), WAL_OK);
+    since(bench.session, "c d e f x g h");
+    end(&bench);
+}
+
+static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
+{
+    (void)state;
+    static const char type[] = "branch_summary";
+    static const char *const bad[] = {
+        "{}",
+        "7",
+        "{\"sourceSessionId\":\"s\"}",
+        "{\"sourceEntryId\":\"a\"}",
+        "{\"sourceSessionId\":\"s\",\"sourceEntryId\":[]}",
+        "{\"sourceSessionId\":2,\"sourceEntryId\":\"a\"}",
+    };
+    static const char *const missing[] = {
+        "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"z\"}",
+        "{\"sourceSessionId\":\"q\",\"sourceEntryId\":\"a\"}",
+        "{\"sourceSessionId\":\"o\",\"sourceEntryId\":\"b\"}",
+        "{\"sourceSessionId\":\"gone\",\"sourceEntryId\":\"a\"}",
+        "{\"sourceSessionId\":\"store\",\"sourceEntryId\":\"a\"}",
+    };
+    struct bench bench = begin();
+    struct wal_session *other = kit_create(bench.store, "o");
+    struct wal_session *gone = kit_create(bench.store, "gone");
+    struct wal_entry entries[3];
+
+    (void)kit_put(bench.store, NULL, "k", "1");
+    kit_append(other, "only", NULL);
+    kit_append(gone, "a", NULL);
+    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(append_one(&bench, type, bad[i]), WAL_EINVAL);
+    }
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+        assert_int_equal(append_one(&bench, type, missing[i]), WAL_ENOTFOUND);
+    }
+    assert_int_equal(
+        append_one(&bench, type,
+                   "{\"sourceSessionId\":\"o\",\"sourceEntryId\":\"only\"}"),
+        WAL_OK);
+    assert_int_equal(
+        append_one(&bench, type,
+                   "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"),
+        WAL_OK);
+    /* Of its batch: one before it, not one behind it. */
+    entries[0] = kit_entry("e", NULL, "{}");
+    entries[1] =
+        typed("x", type, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"f\"}");
+    entries[2] = kit_entry("f", NULL, "{}");
+    assert_int_equal(append(&bench, entries, 3), WAL_ENOTFOUND);
+    entries[1].payload =
+        kit_text("{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"e\"}");
+    assert_int_equal(append(&bench, entries, 3), WAL_OK);
+    wal_session_close(other);
+    wal_session_close(gone);
+    end(&bench);
+}
+
+static void test_redaction__must_name_an_entry_that_is_seen(void **state)
+{
+    (void)state;
+    static const char type[] = "redaction";
+    static const char *const bad[] = {"{}",
+                                      "[]",
+                                      "{\"targetEntryId\":1}",
+                                      "{\"targetEntryId\":\"\"}",
+                                      "{\"reason\":\"x\"}",
+                                      "\"a\""};
+    struct bench bench = begin();
+    struct wal_session *fork = kit_fork(bench.session, "a", "f");
+    struct wal_entry entry =
+        typed("r", type, "{\"targetEntryId\":\"b\",\"reason\":\"x\"}");
+    struct wal_error error = KIT_ERROR;
+    char *before;
+    char text[4098];
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(append_one(&bench, type, bad[i]), WAL_EINVAL);
+    }
+    assert_int_equal(append_one(&bench, type, "{\"targetEntryId\":\"q\"}"),
+                     WAL_ENOTFOUND);
+    /* The fork does not see it. */
+    assert_int_equal(wal_append(fork, &entry, 1, NULL, NULL, &error),
+                     WAL_ENOTFOUND);
+    assert_all_entries(fork, "a");
+    before = kit_snapshot(bench.store, bench.session);
+    memset(text, 'r', 4097);
+    text[4097] = '\0';
+    assert_int_equal(wal_session_redact(bench.session, kit_text("a"),
+                                        kit_text(text), NULL, &error),
+                     WAL_ETOOBIG);
+    assert_int_equal(wal_session_redact(bench.session, kit_text(NULL),
+                                        kit_text("x"), NULL, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_session_redact(bench.session, kit_text("q"),
+                                        kit_text("x"), NULL, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_session_redact(NULL, kit_text("a"), kit_text("x"), NULL, &error),
+        WAL_EINVAL);
+    assert_unchanged(bench.store, bench.session, before);
+    assert_branch(bench.session, "a b c d");
+    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_branch(bench.session, "a c d r");
+    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_branch(bench.session, "a c d r");
+    wal_session_close(fork);
+    end(&bench);
+}
+
+static void test_redaction__of_an_entry_of_its_batch(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry entries[3] = {
+        typed("r", "redaction", "{\"targetEntryId\":\"e\"}"),
+        kit_entry("e", NULL, "{}"),
+        typed("q", "redaction", "{\"targetEntryId\":\"q\"}")};
+
+    assert_int_equal(append(&bench, entries, 2), WAL_OK);
+    assert_branch(bench.session, "a b c d r");
+    /* Of itself: the same alone and beside others. */
+    assert_int_equal(append(&bench, &entries[2], 1), WAL_OK);
+    assert_branch(bench.session, "a b c d r");
+    end(&bench);
+}
+
+/* A line that came in is kept as it is: it hides what it names where that is
+ * there, and nothing otherwise, whatever its bytes are. */
+static void test_redaction__line_that_came_in_is_kept_as_it_is(void **state)
+{
+    (void)state;
+    static const struct wal_slice lines[] = {
+        {"", 0},
+        {"\0", 1},
+        {"{", 1},
+        {"\xff\xfe{\"payload\":", 13},
+        {"{\"payload\":7}", 13},
+        {"{\"payload\":{\"targetEntryId\":", 28},
+        {"{\"payload\":{\"targetEntryId\":\"q\"}}", 33},
+        {"{\"targetEntryId\":\"\\ud800\"}", 26},
+        {"[[[[[[[[[[[[[[[[[[[[[[[[", 24},
+    };
+    static const char *const types[] = {"redaction", "compaction_summary",
+                                        "branch_summary"};
+    struct bench bench = begin();
+    struct wal_entry entry;
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        for (size_t j = 0; j < 3; j++) {
+            entry = typed(NULL, types[j], NULL);
+            entry.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP;
+            entry.payload = lines[i];
+            assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+        }
+    }
+    assert_branch(bench.session, "a b c d");
+    entry = typed("r", "redaction",
+                  "{\"type\":\"redaction\",\"payload\":{\"targetEntryId\":"
+                  "\"b\",\"reason\":\"x\"}}");
+    entry.flags = WAL_ENTRY_LINE;
+    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_branch(bench.session, "a c d r");
+    entry.id = kit_text("r2");
+    entry.payload = kit_text("{\"targetEntryId\":\"c\"}");
+    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_branch(bench.session, "a d r r2");
+    end(&bench);
+}
+
+static void test_fork__from_a_missing_entry(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    char *before = kit_snapshot(bench.store, bench.session);
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text("f")};
+    struct wal_session *fork = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_session_fork(bench.session, kit_text("missing"),
+                                      &options, &fork, &error),
+                     WAL_ENOTFOUND);
+    assert_error(&error, WAL_ENOTFOUND, "missing");
+    assert_null(fork);
+    assert_unchanged(bench.store, bench.session, before);
+    assert_int_equal(wal_session_open(bench.store, kit_text("f"), &fork, NULL),
+                     WAL_ENOTFOUND);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_compaction__in_place),
+        KIT_TEST(test_compaction__into_a_new_session),
+        KIT_TEST(test_compaction__first_kept_is_not_on_the_branch),
+        KIT_TEST(test_compaction__summary_of_4_mib_of_quotes),
+        KIT_TEST(test_compaction_entry__must_name_what_is_on_its_way),
+        KIT_TEST(test_compaction_entry__names_one_of_its_batch),
+        KIT_TEST(test_branch_summary__must_name_an_entry_of_a_session),
+        KIT_TEST(test_redaction__must_name_an_entry_that_is_seen),
+        KIT_TEST(test_redaction__of_an_entry_of_its_batch),
+        KIT_TEST(test_redaction__line_that_came_in_is_kept_as_it_is),
+        KIT_TEST(test_fork__from_a_missing_entry),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,355 @@
+/*
+ * test_store_heads.c - tests of reading heads: their lists, single ones, and
+ * the branches that end at them.
+ */
+#include "tests/lib/store_kit.h"
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static struct bench begin(void)
+{
+    struct bench bench = {.store = kit_store()};
+
+    bench.session = kit_create(bench.store, "s");
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    kit_close(bench->store);
+}
+
+static void again(struct bench *bench, uint32_t flags)
+{
+    end(bench);
+    bench->store = kit_open("store", flags);
+    bench->session = kit_session(bench->store, "s");
+}
+
+static void append_to(struct wal_session *session, uint32_t stream,
+                      const char *id)
+{
+    struct wal_entry entry = kit_entry(id, NULL, "1");
+
+    entry.stream = stream;
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+}
+
+/* entry null: removed. */
+static void move(struct wal_session *session, uint32_t stream, const char *name,
+                 const char *entry, const char *note)
+{
+    struct wal_head head = {.struct_size = sizeof(head),
+                            .stream = stream,
+                            .name = kit_text(name),
+                            .entry_id = kit_text(entry),
+                            .note = kit_text(note)};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_head_move(session, &head, NULL, &error) != WAL_OK) {
+        fail_msg("%s: %s", name, error.text);
+    }
+}
+
+/* stream:name=entry(note), separated by a blank; versions apart. */
+static void check_heads(struct wal_session *session, const char *expected)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    char text[512] = "";
+
+    assert_int_equal(wal_head_cursor_open(session, &heads, NULL), WAL_OK);
+    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(text + size, sizeof(text) - size, "%s%u:%.*s=%.*s(%.*s)",
+                       size == 0 ? "" : " ", head.stream, (int)head.name.size,
+                       (const char *)head.name.data, (int)head.entry_id.size,
+                       (const char *)head.entry_id.data, (int)head.note.size,
+                       (const char *)head.note.data);
+        assert_int_equal(head.struct_size, sizeof(head));
+        assert_int_equal(head.flags, 0);
+        assert_true(head.version > 0);
+    }
+    assert_int_equal(wal_head_cursor_next(heads, &head, NULL), WAL_END);
+    wal_head_cursor_close(heads);
+    assert_string_equal(text, expected);
+}
+
+static uint64_t version_of(struct wal_session *session, const char *name)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    uint64_t version = 0;
+
+    assert_int_equal(wal_head_cursor_open(session, &heads, NULL), WAL_OK);
+    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
+        if (kit_slice_is(head.name, name)) {
+            version = head.version;
+        }
+    }
+    wal_head_cursor_close(heads);
+    return version;
+}
+
+static void check_head(struct wal_session *session, uint32_t stream,
+                       const char *name, const char *expected)
+{
+    char id[256] = "?";
+    enum wal_status status =
+        wal_head_get(session, stream, kit_text(name), id, NULL);
+
+    if (expected == NULL) {
+        assert_int_equal(status, WAL_ENOTFOUND);
+        assert_string_equal(id, "?");
+    } else {
+        assert_int_equal(status, WAL_OK);
+        assert_string_equal(id, expected);
+    }
+}
+
+static void test_heads__of_nothing(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    check_heads(bench.session, "");
+    check_head(bench.session, 0, "", NULL);
+    check_head(bench.session, 0, "main", NULL);
+    check_head(bench.session, 0, "none", NULL);
+    end(&bench);
+}
+
+static void test_heads__main_first_then_by_stream_and_name(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+
+    append_to(bench.session, 7, "x");
+    append_to(bench.session, 1, "t");
+    kit_append_all(bench.session, "a b c");
+    move(bench.session, 1, "b", "t", "");
+    move(bench.session, 0, "b", "b", "why");
+    move(bench.session, 0, "ab", "a", "");
+    move(bench.session, 0, "a", "c", "note \xc3\xa9");
+    move(bench.session, 0, "\xc3\xa9", "a", "");
+    move(bench.session, 0, "gone", "a", "");
+    move(bench.session, 0, "gone", NULL, "");
+    for (int round = 0; round < 3; round++) {
+        check_heads(bench.session, "0:main=c() 1:main=t() 7:main=x() "
+                                   "0:a=c(note \xc3\xa9) 0:ab=a() 0:b=b(why) "
+                                   "0:\xc3\xa9=a() 1:b=t()");
+        check_head(bench.session, 0, "", "c");
+        check_head(bench.session, 7, "main", "x");
+        check_head(bench.session, 0, "b", "b");
+        check_head(bench.session, 1, "b", "t");
+        check_head(bench.session, 2, "b", NULL);
+        check_head(bench.session, 0, "gone", NULL);
+        again(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
+    }
+    end(&bench);
+}
+
+static void test_heads__version_is_what_moved_them(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_entry entry = kit_entry("b", NULL, "1");
+    uint64_t moved;
+
+    kit_append_all(bench.session, "a");
+    assert_int_equal(kit_try_append(bench.session, &entry, &result, NULL),
+                     WAL_OK);
+    assert_int_equal(version_of(bench.session, "main"), result.sequence);
+    move(bench.session, 0, "main", "a", "back");
+    moved = version_of(bench.session, "main");
+    assert_true(moved > result.sequence);
+    check_heads(bench.session, "0:main=a(back)");
+    move(bench.session, 0, "x", "b", "");
+    assert_true(version_of(bench.session, "x") > moved);
+    assert_int_equal(version_of(bench.session, "main"), moved);
+    move(bench.session, 0, "main", NULL, "none");
+    check_heads(bench.session, "0:x=b()");
+    check_head(bench.session, 0, "main", NULL);
+    move(bench.session, 0, "main", "b", "");
+    entry.id = kit_text("c");
+    assert_int_equal(kit_try_append(bench.session, &entry, &result, NULL),
+                     WAL_OK);
+    again(&bench, 0);
+    check_heads(bench.session, "0:main=c() 0:x=b()");
+    assert_int_equal(version_of(bench.session, "main"), result.sequence);
+    end(&bench);
+}
+
+static void test_heads__of_a_fork_begin_at_its_record(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session *fork;
+    struct wal_session_info info;
+
+    kit_append_all(bench.session, "a b");
+    move(bench.session, 0, "x", "a", "");
+    append_to(bench.session, 1, "t");
+    fork = kit_fork(bench.session, "b", "f");
+    info = kit_info(fork);
+    for (int round = 0; round < 2; round++) {
+        check_heads(fork, "0:main=b()");
+        assert_int_equal(version_of(fork, "main"), info.last_sequence);
+        check_head(fork, 0, "x", NULL);
+        check_head(fork, 0, "main", "b");
+        wal_session_close(fork);
+        again(&bench, 0);
+        fork = kit_session(bench.store, "f");
+        info = kit_info(fork);
+    }
+    move(fork, 0, "main", "a", "back");
+    move(fork, 0, "y", "b", "");
+    move(fork, 0, "main", "b", "again");
+    check_heads(fork, "0:main=b(again) 0:y=b()");
+    move(fork, 0, "main", "a", "");
+    kit_append_all(fork, "c");
+    check_heads(fork, "0:main=c() 0:y=b()");
+    assert_branch(fork, "a c");
+    check_heads(bench.session, "0:main=b() 1:main=t() 0:x=a()");
+    wal_session_close(fork);
+    end(&bench);
+}
+
+static void test_heads__list_is_a_copy(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_head first = {.struct_size = sizeof(first)};
+    struct wal_head second = {.struct_size = sizeof(second)};
+    struct wal_head_cursor *heads = NULL;
+
+    kit_append_all(bench.session, "a b");
+    move(bench.session, 0, "x", "a", "note");
+    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL), WAL_OK);
+    assert_int_equal(wal_head_cursor_next(heads, &first, NULL), WAL_OK);
+    move(bench.session, 0, "x", "b", "other");
+    move(bench.session, 0, "y", "b", "");
+    assert_int_equal(wal_head_cursor_next(heads, &second, NULL), WAL_OK);
+    wal_session_close(bench.session);
+    assert_slice(first.name, "main");
+    assert_slice(first.entry_id, "b");
+    assert_slice(second.name, "x");
+    assert_slice(second.entry_id, "a");
+    assert_slice(second.note, "note");
+    assert_int_equal(wal_head_cursor_next(heads, &second, NULL), WAL_END);
+    wal_head_cursor_close(heads);
+    bench.session = kit_session(bench.store, "s");
+    end(&bench);
+}
+
+static void test_heads__of_a_deleted_session(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_head_cursor *heads = NULL;
+
+    kit_append_all(bench.session, "a");
+    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL),
+                     WAL_ENOTFOUND);
+    assert_null(heads);
+    check_head(bench.session, 0, "main", NULL);
+    end(&bench);
+}
+
+static void test_branch__ends_at_the_head_that_is_named(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session *fork;
+    struct wal_entry_cursor *iter = NULL;
+
+    kit_append_all(bench.session, "a b c");
+    kit_append(bench.session, "d", "a");
+    append_to(bench.session, 1, "t");
+    move(bench.session, 0, "side", "d", "");
+    move(bench.session, 1, "side", "t", "");
+    fork = kit_fork(bench.session, "c", "f");
+    kit_append_all(fork, "e");
+    move(fork, 0, "old", "b", "");
+    for (int round = 0; round < 2; round++) {
+        options.head = kit_text("side");
+        assert_string_equal(kit_list_ids(bench.session, &options), "a d");
+        assert_int_equal(wal_entry_cursor_open(fork, &options, &iter, &error),
+                         WAL_ENOTFOUND);
+        assert_error(&error, WAL_ENOTFOUND, "\"side\"");
+        options.stream = 1;
+        assert_string_equal(kit_list_ids(bench.session, &options), "t");
+        options.stream = 0;
+        options.head = kit_text("main");
+        assert_string_equal(kit_list_ids(bench.session, &options), "a b c");
+        options.head = kit_text("old");
+        assert_string_equal(kit_list_ids(fork, &options), "a b");
+        wal_session_close(fork);
+        again(&bench, WAL_OPEN_PREAD);
+        fork = kit_session(bench.store, "f");
+    }
+    options.head = kit_text("side");
+    move(bench.session, 0, "side", NULL, "");
+    assert_int_equal(
+        wal_entry_cursor_open(bench.session, &options, &iter, NULL),
+        WAL_ENOTFOUND);
+    assert_null(iter);
+    options.head = kit_text("main");
+    options.stream = 5;
+    assert_string_equal(kit_list_ids(bench.session, &options), "");
+    wal_session_close(fork);
+    end(&bench);
+}
+
+static void test_heads__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_head head = {.struct_size = 1};
+    struct wal_head_cursor *heads = NULL;
+    char id[256];
+
+    kit_append_all(bench.session, "a");
+    assert_int_equal(wal_head_cursor_open(NULL, &heads, NULL), WAL_EINVAL);
+    assert_int_equal(wal_head_cursor_open(bench.session, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_head_cursor_next(NULL, &head, NULL), WAL_EINVAL);
+    assert_int_equal(wal_head_get(NULL, 0, kit_text(""), id, NULL), WAL_EINVAL);
+    assert_int_equal(wal_head_get(bench.session, 256, kit_text(""), id, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_head_get(bench.session, 0, kit_text("\xff"), id, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_head_get(bench.session, 0, kit_text(""), NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL), WAL_OK);
+    assert_int_equal(wal_head_cursor_next(heads, &head, NULL), WAL_EINVAL);
+    assert_int_equal(wal_head_cursor_next(heads, NULL, NULL), WAL_EINVAL);
+    wal_head_cursor_close(heads);
+    wal_head_cursor_close(NULL);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_heads__of_nothing),
+        KIT_TEST(test_heads__main_first_then_by_stream_and_name),
+        KIT_TEST(test_heads__version_is_what_moved_them),
+        KIT_TEST(test_heads__of_a_fork_begin_at_its_record),
+        KIT_TEST(test_heads__list_is_a_copy),
+        KIT_TEST(test_heads__of_a_deleted_session),
+        KIT_TEST(test_branch__ends_at_the_head_that_is_named),
+        KIT_TEST(test_heads__wrong_use_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

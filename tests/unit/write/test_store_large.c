@@ -1,0 +1,347 @@
+/*
+ * test_store_large.c - tests of payloads that are too large for a record: they
+ * go into the blob stream, and come back in line (SPEC.md 2.6, 5.16).
+ */
+#include <sys/mman.h>
+
+#include "tests/lib/large_kit.h"
+#include "tests/lib/reading_kit.h"
+
+/* --- where they are ----------------------------------------------------- */
+
+static uint64_t pack_bytes(struct wal_store *store)
+{
+    return kit_store_info(store).pack_bytes;
+}
+
+static void check_threshold(uint32_t flags)
+{
+    struct reading reading = reading_begin();
+
+    for (uint32_t over = 0; over < 3; over++) {
+        char id[8];
+        char *payload = large_json(over, LARGE_MIN - 2 + over);
+
+        (void)snprintf(id, sizeof(id), "e%u", over);
+        large_append(reading.session, id, payload, flags);
+        assert_int_equal(pack_bytes(reading.store) > 0, over == 2);
+        large_check(reading.session, id, payload, flags);
+        large_check_location(reading.store, reading.session, id, payload,
+                             over == 2);
+        free(payload);
+    }
+    reading_deinit(&reading);
+}
+
+static void test_large__above_256_kib_is_out_of_line(void **state)
+{
+    (void)state;
+    check_threshold(0);
+}
+
+static void test_large__line_above_256_kib_is_out_of_line(void **state)
+{
+    (void)state;
+    check_threshold(WAL_ENTRY_LINE);
+}
+
+static void check_ten(struct wal_session *session, char *const payloads[2])
+{
+    large_check(session, "a", payloads[0], 0);
+    large_check(session, "b", payloads[1], WAL_ENTRY_LINE);
+    assert_branch(session, "a b");
+    assert_parent(session, "b", "a");
+}
+
+static void test_large__of_10_mb_comes_back(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_READ_ONLY,
+                                     WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD};
+    struct reading reading = reading_begin();
+    char *payloads[2] = {large_json(1, 10000000), large_json(2, 10000001)};
+
+    memcpy(payloads[1], "no JSON", 7);
+    large_append(reading.session, "a", payloads[0], 0);
+    large_append(reading.session, "b", payloads[1], WAL_ENTRY_LINE);
+    check_ten(reading.session, payloads);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        reading_reopen(&reading, flags[i]);
+        check_ten(reading.session, payloads);
+    }
+    reading_deinit(&reading);
+    free(payloads[0]);
+    free(payloads[1]);
+}
+
+static void test_large__in_a_store_in_memory(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+    struct wal_session *session = kit_create(store, "s");
+    char *payload = large_json(3, 3000000);
+
+    large_append(session, "a", payload, 0);
+    large_check(session, "a", payload, 0);
+    wal_session_close(session);
+    kit_close(store);
+    free(payload);
+}
+
+static void test_large__with_persistence_off(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_NOOP);
+    struct wal_session *session = kit_create(store, "s");
+    char *payload = large_json(3, 300000);
+    struct wal_entry entry = kit_entry("a", NULL, payload);
+
+    large_append(session, "a", payload, 0);
+    payload[299999] = ' ';
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_EBADJSON);
+    wal_session_close(session);
+    kit_close(store);
+    free(payload);
+}
+
+/* Read in line it is the caller's until the next call; out of line nothing of
+ * it is read. */
+static void test_large__next_to_small_ones(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payload = large_json(4, 2000000);
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter;
+
+    kit_append(reading.session, "a", NULL);
+    large_append(reading.session, "b", payload, 0);
+    kit_append(reading.session, "c", NULL);
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        iter = reading_open(reading.session, mode, 0);
+        reading_assert_next(iter, "a", "", 0);
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_slice(entry.payload, payload);
+        assert_int_equal(entry.payload_size, 2000000);
+        reading_assert_next(iter, "c", "b", 2);
+        assert_int_equal(
+            wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL), WAL_OK);
+        assert_slice(entry.payload, "{\"id\":\"a\"}");
+        assert_int_equal(entry.payload_size, 10);
+        assert_int_equal(entry.flags & WAL_ENTRY_OUT_OF_LINE, 0);
+        reading_assert_end(iter);
+    }
+    reading_deinit(&reading);
+    free(payload);
+}
+
+/* --- appending ---------------------------------------------------------- */
+
+static void test_large__twice_is_the_same_entry(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payload = large_json(5, 700000);
+    struct wal_entry entry = kit_entry("a", NULL, payload);
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
+    uint64_t bytes;
+
+    large_append(reading.session, "a", payload, 0);
+    reading_reopen(&reading, 0);
+    bytes = pack_bytes(reading.store);
+    assert_int_equal(kit_try_append(reading.session, &entry, &result, NULL),
+                     WAL_OK);
+    assert_int_equal(result.duplicates, 1);
+    large_append(reading.session, "b", payload, 0);
+    assert_int_equal(pack_bytes(reading.store), bytes);
+    payload[350000] ^= 1;
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
+                     WAL_EEXISTS);
+    assert_error(&error, WAL_EEXISTS, "other content");
+    payload[350000] ^= 1;
+    entry.flags = WAL_ENTRY_LINE;
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
+                     WAL_EEXISTS);
+    entry.flags = 0;
+    entry.payload.size = 100000;
+    payload[99998] = '"';
+    payload[99999] = '}';
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
+                     WAL_EEXISTS);
+    reading_deinit(&reading);
+    free(payload);
+}
+
+static void test_large__several_in_a_batch(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payloads[3] = {large_json(6, 20000000), large_json(7, 19000000),
+                         large_json(8, 300000)};
+    struct wal_entry entries[5] = {
+        kit_entry("a", NULL, payloads[0]), kit_entry("b", "a", "{}"),
+        kit_entry("c", "b", payloads[1]), kit_entry("d", "c", payloads[2]),
+        kit_entry("c", "b", payloads[1])};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_store_info before;
+
+    kit_append(reading.session, "z", NULL);
+    before = kit_store_info(reading.store);
+    assert_int_equal(
+        wal_append(reading.session, entries, 5, NULL, &result, NULL), WAL_OK);
+    assert_int_equal(result.appended, 4);
+    assert_int_equal(result.duplicates, 1);
+    /* In the log they take next to nothing. */
+    assert_in_range(kit_store_info(reading.store).log_bytes - before.log_bytes,
+                    400, 2000);
+    large_check(reading.session, "a", payloads[0], 0);
+    large_check(reading.session, "c", payloads[1], 0);
+    large_check(reading.session, "d", payloads[2], 0);
+    assert_all_entries(reading.session, "z a b c d");
+    reading_deinit(&reading);
+    for (int i = 0; i < 3; i++) {
+        free(payloads[i]);
+    }
+}
+
+static void test_large__queued_and_submitted(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payload = large_json(9, 1500000);
+    const uint32_t classes[] = {WAL_QUEUED, WAL_WRITTEN, WAL_DURABLE};
+    static const char *const ids[] = {"a", "b", "c"};
+    struct wal_append_options options = {.struct_size = sizeof(options)};
+
+    for (int i = 0; i < 3; i++) {
+        struct wal_entry entry = kit_entry(ids[i], NULL, payload);
+        struct wal_ticket *ticket = NULL;
+
+        options.durability = classes[i];
+        payload[1000] = (char)('0' + i);
+        assert_int_equal(
+            wal_submit(reading.session, &entry, 1, &options, &ticket, NULL),
+            WAL_OK);
+        assert_int_equal(wal_ticket_wait(ticket, -1, NULL, NULL), WAL_OK);
+        wal_ticket_destroy(ticket);
+    }
+    assert_int_equal(wal_flush(reading.store, NULL), WAL_OK);
+    reading_reopen(&reading, 0);
+    for (int i = 0; i < 3; i++) {
+        payload[1000] = (char)('0' + i);
+        large_check(reading.session, ids[i], payload, 0);
+    }
+    reading_deinit(&reading);
+    free(payload);
+}
+
+static void test_large__is_json_or_is_refused(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payload = large_json(10, 3000000);
+    struct wal_entry entry = kit_entry("a", NULL, payload);
+    struct wal_error error = KIT_ERROR;
+
+    payload[2000000] = '\x01';
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
+                     WAL_EBADJSON);
+    assert_error(&error, WAL_EBADJSON, "at byte 2000000");
+    assert_int_equal(pack_bytes(reading.store), 0);
+    assert_all_entries(reading.session, "");
+    reading_deinit(&reading);
+    free(payload);
+}
+
+static void test_large__of_1_gib_or_32_gib_at_most(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry entry = kit_entry("a", NULL, "");
+    struct wal_error error = KIT_ERROR;
+    size_t size = ((size_t)32 << 30) + 1;
+    void *zeros = mmap(NULL, size, PROT_READ,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    assert_ptr_not_equal(zeros, MAP_FAILED);
+    entry.payload = (struct wal_slice){zeros, ((size_t)1 << 30) + 1};
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
+                     WAL_ETOOBIG);
+    assert_error(&error, WAL_ETOOBIG, "1073741824 are possible");
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload.size = size;
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
+                     WAL_ETOOBIG);
+    assert_error(&error, WAL_ETOOBIG, "34359738368 are possible");
+    assert_int_equal(munmap(zeros, size), 0);
+    reading_deinit(&reading);
+}
+
+/* --- who else sees them ------------------------------------------------- */
+
+static void test_large__a_fork_sees_them(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payloads[2] = {large_json(11, 600000), large_json(12, 500000)};
+    struct wal_session *fork;
+
+    large_append(reading.session, "a", payloads[0], 0);
+    fork = kit_fork(reading.session, "a", "f");
+    large_append(fork, "b", payloads[1], 0);
+    for (int round = 0; round < 2; round++) {
+        large_check(fork, "a", payloads[0], 0);
+        large_check(fork, "b", payloads[1], 0);
+        assert_branch(fork, "a b");
+        wal_session_close(fork);
+        reading_reopen(&reading, 0);
+        fork = kit_session(reading.store, "f");
+    }
+    wal_session_close(fork);
+    reading_deinit(&reading);
+    free(payloads[0]);
+    free(payloads[1]);
+}
+
+static void test_large__another_handle_sees_them(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_store *store = kit_open("store", 0);
+    struct wal_session *session = kit_session(store, "s");
+
+    for (uint32_t i = 0; i < 6; i++) {
+        char *payload = large_json(20 + i, 400000 + 300000 * i);
+        char id[8];
+
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        large_append(i % 2 == 0 ? session : reading.session, id, payload, 0);
+        large_check(i % 2 == 0 ? reading.session : session, id, payload, 0);
+        free(payload);
+    }
+    wal_session_close(session);
+    kit_close(store);
+    reading_deinit(&reading);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_large__above_256_kib_is_out_of_line),
+        KIT_TEST(test_large__line_above_256_kib_is_out_of_line),
+        KIT_TEST(test_large__of_10_mb_comes_back),
+        KIT_TEST(test_large__in_a_store_in_memory),
+        KIT_TEST(test_large__with_persistence_off),
+        KIT_TEST(test_large__next_to_small_ones),
+        KIT_TEST(test_large__twice_is_the_same_entry),
+        KIT_TEST(test_large__several_in_a_batch),
+        KIT_TEST(test_large__queued_and_submitted),
+        KIT_TEST(test_large__is_json_or_is_refused),
+        KIT_TEST(test_large__of_1_gib_or_32_gib_at_most),
+        KIT_TEST(test_large__a_fork_sees_them),
+        KIT_TEST(test_large__another_handle_sees_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,375 @@
+/*
+ * test_store_large_parts.c - tests of payloads out of line that are damaged,
+ * that the engine looks into, and that meet redactions (SPEC.md 5.16).
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/lib/large_kit.h"
+#include "tests/lib/reading_kit.h"
+
+/* --- damage ------------------------------------------------------------- */
+
+static void check_refused(struct wal_entry_cursor *iter)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry), .depth = 77};
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_ECORRUPT);
+    assert_int_equal(error.status, WAL_ECORRUPT);
+    assert_int_equal(entry.depth, 77);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+                     WAL_ECORRUPT);
+    assert_int_equal(entry.depth, 77);
+}
+
+/* Reads "a b c" where the payload of b is gone. */
+static void check_around(struct wal_session *session)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter =
+        reading_open(session, WAL_ENTRY_CURSOR_BRANCH, 0);
+
+    reading_assert_next(iter, "a", "", 0);
+    check_refused(iter);
+    reading_assert_next(iter, "c", "b", 2);
+    reading_assert_end(iter);
+    iter = reading_open(session, WAL_ENTRY_CURSOR_BRANCH,
+                        WAL_ENTRY_CURSOR_OUT_OF_LINE);
+    reading_assert_next(iter, "a", "", 0);
+    reading_assert_next(iter, "b", "a", 1);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("b"), &entry, NULL),
+                     WAL_OK);
+    assert_int_equal(entry.payload_size, 3000000);
+    reading_assert_next(iter, "c", "b", 2);
+    reading_assert_end(iter);
+}
+
+static struct reading begin_three(void)
+{
+    struct reading reading = reading_begin();
+    char *payload = large_json(30, 3000000);
+
+    kit_append(reading.session, "a", NULL);
+    large_append(reading.session, "b", payload, 0);
+    kit_append(reading.session, "c", NULL);
+    wal_session_close(reading.session);
+    kit_close(reading.store);
+    free(payload);
+    return reading;
+}
+
+static void open_again(struct reading *reading, uint32_t flags)
+{
+    reading->store = kit_open("store", flags);
+    reading->session = kit_session(reading->store, "s");
+}
+
+static void test_large__damaged_concerns_its_entry_alone(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_READ_ONLY};
+    struct reading reading = begin_three();
+
+    large_flip_chunk();
+    open_again(&reading, 0);
+    check_around(reading.session);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        reading_reopen(&reading, flags[i]);
+        check_around(reading.session);
+    }
+    reading_reopen(&reading, 0);
+    kit_append(reading.session, "d", NULL);
+    assert_parent(reading.session, "d", "c");
+    reading_deinit(&reading);
+}
+
+static void test_large__missing_concerns_its_entry_alone(void **state)
+{
+    (void)state;
+    struct reading reading = begin_three();
+
+    assert_int_equal(rename("store/pack", "pack"), 0);
+    open_again(&reading, WAL_OPEN_READ_ONLY);
+    check_around(reading.session);
+    reading_deinit(&reading);
+}
+
+/* --- what the engine looks at ------------------------------------------- */
+
+/* An object of 400 KB whose members stand behind that. */
+static char *padded(const char *members)
+{
+    const size_t size = 400000;
+    char *text = malloc(size + strlen(members) + 20);
+
+    assert_non_null(text);
+    memcpy(text, "{\"pad\":\"", 8);
+    memset(text + 8, 'x', size);
+    (void)sprintf(text + 8 + size, "\",%s}", members);
+    return text;
+}
+
+static enum wal_status try_padded(struct wal_session *session, const char *id,
+                                  const char *type, const char *members,
+                                  struct wal_error *error)
+{
+    char *payload = padded(members);
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+    enum wal_status status;
+
+    entry.type = kit_text(type);
+    status = kit_try_append(session, &entry, NULL, error);
+    free(payload);
+    return status;
+}
+
+static void append_padded(struct wal_session *session, const char *id,
+                          const char *type, const char *members)
+{
+    struct wal_error error = KIT_ERROR;
+
+    if (try_padded(session, id, type, members, &error) != WAL_OK) {
+        fail_msg("appending %s: %s", id, error.text);
+    }
+}
+
+static void test_large__compaction_keeps_what_it_names(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(reading.session, "a b c");
+    assert_int_equal(try_padded(reading.session, "k", "compaction_summary",
+                                "\"firstKeptEntryId\":\"x\"", &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(try_padded(reading.session, "k", "compaction_summary",
+                                "\"none\":0", &error),
+                     WAL_EINVAL);
+    assert_error(&error, WAL_EINVAL, "firstKeptEntryId");
+    append_padded(reading.session, "k", "compaction_summary",
+                  "\"firstKeptEntryId\":\"\\u0062\"");
+    kit_append(reading.session, "d", NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(reading_ids(reading.session,
+                                        WAL_ENTRY_CURSOR_BRANCH,
+                                        WAL_ENTRY_CURSOR_SINCE_COMPACTION),
+                            "b c k d");
+        reading_reopen(&reading, 0);
+    }
+    reading_deinit(&reading);
+}
+
+static void test_large__branch_summary_names_its_source(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(reading.session, "a b");
+    assert_int_equal(
+        try_padded(reading.session, "k", "branch_summary",
+                   "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"x\"", &error),
+        WAL_ENOTFOUND);
+    append_padded(reading.session, "k", "branch_summary",
+                  "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"b\"");
+    reading_deinit(&reading);
+}
+
+static void check_told(struct wal_session *session, const char *payload)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter =
+        reading_open(session, WAL_ENTRY_CURSOR_ALL,
+                     WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE);
+
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL),
+                     WAL_OK);
+    assert_slice(entry.payload, payload);
+    assert_int_equal(entry.payload_size, strlen(payload));
+    assert_int_equal(entry.flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE),
+                     WAL_ENTRY_REDACTED);
+    wal_entry_cursor_close(iter);
+}
+
+/* Both what is hidden and what hides it. */
+static void test_large__redacts_and_is_redacted(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+
+    append_padded(reading.session, "a", "message", "\"role\":\"user\"");
+    kit_append(reading.session, "b", NULL);
+    append_padded(reading.session, "r", "redaction",
+                  "\"targetEntryId\":\"a\",\"reason\":\"a \\\"key\\\"\"");
+    for (int i = 0; i < 2; i++) {
+        assert_branch(reading.session, "b r");
+        check_told(reading.session,
+                   "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
+        reading_reopen(&reading, 0);
+    }
+    reading_deinit(&reading);
+}
+
+/* An imported redaction has its members one object further in. */
+static void test_large__line_redacts(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payload = padded("\"payload\":{\"targetEntryId\":\"a\"}");
+    struct wal_entry entry = kit_entry("r", NULL, payload);
+
+    kit_append_all(reading.session, "a b");
+    entry.type = kit_text("redaction");
+    entry.flags = WAL_ENTRY_LINE;
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
+                     WAL_OK);
+    assert_branch(reading.session, "b r");
+    check_told(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
+    reading_deinit(&reading);
+    free(payload);
+}
+
+static void test_large__message_is_what_the_session_is_called(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+
+    append_padded(reading.session, "a", "message",
+                  "\"role\":\"user\",\"content\":\"  say \\\"hi\\\"\\n to  "
+                  "\\u00e9 \"");
+    for (int i = 0; i < 3; i++) {
+        assert_slice(kit_info(reading.session).first_text,
+                     "say \"hi\" to \xc3\xa9");
+        wal_session_close(reading.session);
+        kit_close(reading.store);
+        if (i == 1) {
+            assert_int_equal(system("rm -r store/index"), 0);
+        }
+        open_again(&reading, 0);
+    }
+    reading_deinit(&reading);
+}
+
+/* The library's own compaction with a summary of 2 MB, here and in a fork. */
+static void test_large__summary_of_a_compaction(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *summary = large_json(31, 2000000);
+    struct wal_session_options into = {.struct_size = sizeof(into),
+                                       .id = kit_text("f")};
+    struct wal_compact_options options = {.struct_size = sizeof(options),
+                                          .first_kept = kit_text("b"),
+                                          .summary = kit_text(summary)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_session *fork = NULL;
+    struct wal_entry_cursor *iter;
+
+    kit_append_all(reading.session, "a b c");
+    options.into = &into;
+    assert_int_equal(
+        wal_session_compact(reading.session, &options, &fork, NULL, NULL),
+        WAL_OK);
+    options.into = NULL;
+    assert_int_equal(
+        wal_session_compact(reading.session, &options, NULL, NULL, NULL),
+        WAL_OK);
+    for (int i = 0; i < 2; i++) {
+        iter = reading_open(i == 0 ? fork : reading.session,
+                            WAL_ENTRY_CURSOR_BRANCH,
+                            WAL_ENTRY_CURSOR_SINCE_COMPACTION);
+        assert_int_equal(wal_entry_cursor_remaining(iter), 3);
+        reading_assert_next(iter, "b", "a", 1);
+        reading_assert_next(iter, "c", "b", 2);
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_true(entry.payload.size > 2000000);
+        reading_assert_end(iter);
+    }
+    wal_session_close(fork);
+    reading_deinit(&reading);
+    free(summary);
+}
+
+/* --- deaths ------------------------------------------------------------- */
+
+/* Appends large entries until it is killed. */
+static _Noreturn void append_for_ever(uint32_t seed)
+{
+    struct wal_store *store = kit_open("store", 0);
+    struct wal_session *session = kit_session(store, "s");
+
+    for (;;) {
+        char *payload = large_json(seed++, 700000);
+        struct wal_entry entry = kit_entry(NULL, NULL, payload);
+
+        if (kit_try_append(session, &entry, NULL, NULL) != WAL_OK) {
+            _exit(1); /* a sync was cut short before: the next one heals it */
+        }
+        free(payload);
+    }
+}
+
+/* Every entry that is there can be read. */
+static void check_whole(struct wal_session *session)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter =
+        reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
+    uint64_t count = 0;
+
+    while (wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
+        assert_int_equal(entry.payload_size, 700000);
+        count++;
+    }
+    assert_int_equal(count, kit_info(session).entries);
+    wal_entry_cursor_close(iter);
+}
+
+static void test_large__writer_that_is_killed_leaves_whole_entries(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    char *payload = large_json(99, 700000);
+    struct wal_entry entry = kit_entry("last", NULL, payload);
+
+    for (uint32_t round = 0; round < 12; round++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            append_for_ever(1000 * round);
+        }
+        assert_true(child > 0);
+        usleep(5000 + round * 7000);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        check_whole(reading.session);
+    }
+    for (int i = 0;
+         i < 3 && kit_try_append(reading.session, &entry, NULL, NULL) != WAL_OK;
+         i++) {
+    }
+    large_check(reading.session, "last", payload, 0);
+    reading_reopen(&reading, 0);
+    check_whole(reading.session);
+    reading_deinit(&reading);
+    free(payload);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_large__damaged_concerns_its_entry_alone),
+        KIT_TEST(test_large__missing_concerns_its_entry_alone),
+        KIT_TEST(test_large__compaction_keeps_what_it_names),
+        KIT_TEST(test_large__branch_summary_names_its_source),
+        KIT_TEST(test_large__redacts_and_is_redacted),
+        KIT_TEST(test_large__line_redacts),
+        KIT_TEST(test_large__message_is_what_the_session_is_called),
+        KIT_TEST(test_large__summary_of_a_compaction),
+        KIT_TEST(test_large__writer_that_is_killed_leaves_whole_entries),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

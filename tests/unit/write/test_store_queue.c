@@ -1,0 +1,841 @@
+/*
+ * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): what
+ * it costs on a slow disk, what a full queue does, wal_flush, the event, and
+ * failures, none of which is lost.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
+#include "format/bytes/assert.h"
+#include "tests/lib/store_kit.h"
+
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+enum {
+    QUEUE = 256,     /* the default limit */
+    SLOW_MS = 20,    /* a write or sync of the slow disk */
+    ROUNDS = 40,     /* of QUEUE calls each */
+    LONG_MS = 60000, /* a wait that must not be over first */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
+    PATIENCE = 20, /* sanitizers take their time */
+#else
+    PATIENCE = 1,
+#endif
+    MEDIAN_MAX_NS = 10000 * PATIENCE,
+    RARE_MAX_NS = 15000000 * PATIENCE
+};
+
+/* --- a disk that is slow, holds, or fails ------------------------------- */
+
+static struct {
+    struct wal__io io;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool holds_writes;
+    bool holds_syncs;
+    int waiting; /* calls that are held */
+    _Atomic int32_t nap_ms;
+    _Atomic bool fails_writes;
+    _Atomic bool fails_syncs;
+    _Atomic uint32_t syncs;
+} disk;
+
+static void pause_ms(long ms)
+{
+    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+static void delay(const bool *held)
+{
+    int32_t nap = atomic_load(&disk.nap_ms);
+
+    if (nap > 0) {
+        pause_ms(nap);
+    }
+    pthread_mutex_lock(&disk.mutex);
+    disk.waiting++;
+    pthread_cond_broadcast(&disk.changed);
+    while (*held) {
+        pthread_cond_wait(&disk.changed, &disk.mutex);
+    }
+    disk.waiting--;
+    pthread_mutex_unlock(&disk.mutex);
+}
+
+static enum wal_status disk_write(void *ctx, struct wal__file *file,
+                                  const struct iovec *iov, int count,
+                                  uint64_t offset, size_t *put, int *sys_errno)
+{
+    delay(&disk.holds_writes);
+    if (atomic_load(&disk.fails_writes)) {
+        *sys_errno = EIO;
+        return WAL_EIO;
+    }
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+static enum wal_status disk_sync(void *ctx, struct wal__file *file,
+                                 int *sys_errno)
+{
+    delay(&disk.holds_syncs);
+    atomic_fetch_add(&disk.syncs, 1);
+    if (atomic_load(&disk.fails_syncs)) {
+        *sys_errno = EIO;
+        return WAL_EIO;
+    }
+    return wal__io_posix.sync(ctx, file, sys_errno);
+}
+
+static void hold(bool *what, bool held)
+{
+    pthread_mutex_lock(&disk.mutex);
+    *what = held;
+    pthread_cond_broadcast(&disk.changed);
+    pthread_mutex_unlock(&disk.mutex);
+}
+
+static void await_held(void)
+{
+    pthread_mutex_lock(&disk.mutex);
+    while (disk.waiting == 0) {
+        pthread_cond_wait(&disk.changed, &disk.mutex);
+    }
+    pthread_mutex_unlock(&disk.mutex);
+}
+
+/* --- what every test needs ---------------------------------------------- */
+
+static struct wal_store *store;
+static struct wal_session *session;
+static struct wal_error error;
+
+static void open_store(uint32_t flags)
+{
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = flags, .idle_mark_ms = 600000};
+
+    store = NULL;
+    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
+                                     &disk.io, &store, &error),
+                     WAL_OK);
+}
+
+static int enter(void **state)
+{
+    if (kit_set_up(state) != 0) {
+        return -1;
+    }
+    memset(&disk, 0, sizeof(disk));
+    pthread_mutex_init(&disk.mutex, NULL);
+    pthread_cond_init(&disk.changed, NULL);
+    disk.io = wal__io_posix;
+    disk.io.pwritev = disk_write;
+    disk.io.sync = disk_sync;
+    error = KIT_ERROR;
+    open_store(WAL_OPEN_CREATE);
+    session = kit_create(store, "s");
+    return 0;
+}
+
+static int leave(void **state)
+{
+    wal_session_close(session);
+    session = NULL;
+    if (wal_close(store, &error) != WAL_OK) {
+        return -1;
+    }
+    pthread_mutex_destroy(&disk.mutex);
+    pthread_cond_destroy(&disk.changed);
+    return kit_tear_down(state);
+}
+
+static enum wal_status close_store(void)
+{
+    enum wal_status status;
+
+    wal_session_close(session);
+    session = NULL;
+    status = wal_close(store, &error);
+    store = NULL;
+    return status;
+}
+
+/* Queues an entry; flags of enum wal_append_flag, where WAL_APPEND_EXPECT is
+ * refused by every session that is not empty. */
+static enum wal_status queue(const char *id, uint32_t flags)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED,
+                                               .flags = flags};
+    const struct wal_entry entry = kit_entry(id, NULL, "1");
+
+    return wal_append(session, &entry, 1, &options, NULL, &error);
+}
+
+static struct wal_ticket *submit(const char *id, uint32_t durability,
+                                 uint32_t flags)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability,
+                                               .flags = flags};
+    const struct wal_entry entry = kit_entry(id, NULL, "1");
+    struct wal_ticket *ticket = NULL;
+
+    assert_int_equal(wal_submit(session, &entry, 1, &options, &ticket, &error),
+                     WAL_OK);
+    return ticket;
+}
+
+static struct wal_store_info status_now(void)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_store_get_info(store, &info, &error), WAL_OK);
+    return info;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* --- what a queued append costs ----------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a;
+    uint64_t right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static void judge(uint64_t *times, size_t count, const char *what)
+{
+    uint64_t median;
+    uint64_t rare;
+
+    qsort(times, count, sizeof(times[0]), compare);
+    median = times[count / 2];
+    rare = times[count - 1 - count / 1000];
+    print_message("%s: median %llu ns, p99.9 %llu ns, of %zu\n", what,
+                  (unsigned long long)median, (unsigned long long)rare, count);
+    assert_true(median <= MEDIAN_MAX_NS);
+    assert_true(rare <= RARE_MAX_NS);
+}
+
+/* A message of 300 bytes. */
+static struct wal_entry message(void)
+{
+    static char payload[301];
+    struct wal_entry entry = kit_entry("", NULL, "");
+
+    (void)snprintf(payload, sizeof(payload),
+                   "{\"role\":\"user\",\"content\":\"%0*d\"}", 272, 0);
+    assert_int_equal(strlen(payload), 300);
+    entry.id = (struct wal_slice){NULL, 0};
+    entry.payload = kit_text(payload);
+    return entry;
+}
+
+static void test_queue__append_is_quick_while_the_disk_is_slow(void **state)
+{
+    (void)state;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED};
+    const struct wal_entry entry = message();
+    static uint64_t times[ROUNDS * QUEUE];
+
+    atomic_store(&disk.nap_ms, SLOW_MS);
+    for (size_t i = 0; i < ROUNDS * QUEUE; i++) {
+        uint64_t begin = now_ns();
+
+        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
+                         WAL_OK);
+        times[i] = now_ns() - begin;
+        if ((i + 1) % QUEUE == 0) {
+            assert_int_equal(wal_flush(store, &error), WAL_OK);
+        }
+    }
+    atomic_store(&disk.nap_ms, 0);
+    judge(times, ROUNDS * QUEUE, "wal_append");
+    assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
+}
+
+static void test_queue__submit_is_quick_while_the_disk_is_slow(void **state)
+{
+    (void)state;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED};
+    const struct wal_entry entry = message();
+    static uint64_t times[ROUNDS * QUEUE];
+    struct wal_ticket *tickets[QUEUE] = {NULL};
+
+    atomic_store(&disk.nap_ms, SLOW_MS);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < QUEUE; i++) {
+            uint64_t begin = now_ns();
+
+            assert_int_equal(
+                wal_submit(session, &entry, 1, &options, &tickets[i], &error),
+                WAL_OK);
+            times[round * QUEUE + i] = now_ns() - begin;
+        }
+        for (size_t i = 0; i < QUEUE; i++) {
+            assert_int_equal(wal_ticket_wait(tickets[i], -1, NULL, &error),
+                             WAL_OK);
+            wal_ticket_destroy(tickets[i]);
+        }
+    }
+    atomic_store(&disk.nap_ms, 0);
+    judge(times, ROUNDS * QUEUE, "wal_submit");
+    assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
+}
+
+/* In a fork, where what it hides may be an ancestor's. */
+static void *queue_redaction(void *arg)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_QUEUED};
+    struct wal_entry entry = kit_entry("r", NULL, "");
+    enum wal_status status;
+
+    entry.type = kit_text("redaction");
+    entry.payload = kit_text("{\"targetEntryId\":\"a\",\"reason\":\"key\"}");
+    status = wal_append(arg, &entry, 1, &options, NULL, NULL);
+    return status == WAL_OK ? arg : NULL;
+}
+
+static void test_queue__redaction_does_not_wait_for_the_disk(void **state)
+{
+    (void)state;
+    struct wal_session *fork;
+    struct timespec until;
+    pthread_t thread;
+    void *queued = NULL;
+    int joined;
+
+    kit_append_all(session, "a");
+    fork = kit_fork(session, "a", "f");
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("first", 0), WAL_OK);
+    await_held();
+    assert_int_equal(pthread_create(&thread, NULL, queue_redaction, fork), 0);
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LONG_MS / 1000;
+    joined = pthread_timedjoin_np(thread, &queued, &until);
+    hold(&disk.holds_writes, false);
+    if (joined != 0) {
+        (void)pthread_join(thread, &queued);
+    }
+    assert_int_equal(joined, 0);
+    assert_ptr_equal(queued, fork);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    wal_session_close(fork);
+    assert_branch(session, "first");
+}
+
+/* --- a full queue ------------------------------------------------------- */
+
+/* One operation is being written, and the queue is full behind it. */
+static void fill_queue(void)
+{
+    char id[16];
+
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("first", 0), WAL_OK);
+    await_held();
+    for (int i = 0; i < QUEUE; i++) {
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        assert_int_equal(queue(id, WAL_APPEND_NO_WAIT), WAL_OK);
+    }
+}
+
+static void test_queue__of_256_that_is_full_answers_at_once(void **state)
+{
+    (void)state;
+    uint64_t begin;
+
+    fill_queue();
+    begin = now_ns();
+    assert_int_equal(queue("more", WAL_APPEND_NO_WAIT), WAL_EBUSY);
+    assert_true(now_ns() - begin < (uint64_t)LONG_MS * 1000000);
+    assert_error(&error, WAL_EBUSY, "256");
+    hold(&disk.holds_writes, false);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_int_equal(status_now().queued, 0);
+    assert_int_equal(kit_info(session).entries, QUEUE + 1);
+    assert_int_equal(queue("more", WAL_APPEND_NO_WAIT), WAL_OK);
+}
+
+static _Atomic bool went_on;
+
+static void *queue_one(void *arg)
+{
+    (void)arg;
+    WAL__ASSERT(queue("blocked", 0) == WAL_OK);
+    atomic_store(&went_on, true);
+    return NULL;
+}
+
+static void test_queue__of_256_that_is_full_blocks(void **state)
+{
+    (void)state;
+    pthread_t thread;
+
+    fill_queue();
+    atomic_store(&went_on, false);
+    assert_int_equal(pthread_create(&thread, NULL, queue_one, NULL), 0);
+    pause_ms(100);
+    assert_false(atomic_load(&went_on));
+    hold(&disk.holds_writes, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_int_equal(kit_info(session).entries, QUEUE + 2);
+    assert_slice(kit_info(session).head, "blocked");
+}
+
+/* --- flush -------------------------------------------------------------- */
+
+static void test_flush__waits_for_writing_and_not_for_syncing(void **state)
+{
+    (void)state;
+    uint32_t syncs = atomic_load(&disk.syncs);
+
+    hold(&disk.holds_syncs, true);
+    assert_int_equal(queue("a", 0), WAL_OK);
+    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    hold(&disk.holds_syncs, false);
+    assert_int_equal(atomic_load(&disk.syncs), syncs);
+    assert_branch(session, "a b");
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_int_equal(atomic_load(&disk.syncs), syncs + 1);
+}
+
+static _Atomic bool enough;
+
+static void *queue_on(void *arg)
+{
+    uint32_t *count = arg;
+
+    while (!atomic_load(&enough)) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%u", *count);
+        WAL__ASSERT(queue(id, 0) == WAL_OK);
+        (*count)++;
+    }
+    return NULL;
+}
+
+/* Others who go on queueing do not hold it up. */
+static void test_flush__waits_for_what_was_before_it(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    pthread_t thread;
+
+    atomic_store(&enough, false);
+    atomic_store(&disk.nap_ms, 1);
+    assert_int_equal(pthread_create(&thread, NULL, queue_on, &count), 0);
+    for (int i = 0; i < 20; i++) {
+        struct wal_error own = KIT_ERROR;
+
+        assert_int_equal(wal_flush(store, &own), WAL_OK);
+    }
+    atomic_store(&enough, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_int_equal(kit_info(session).entries, count);
+}
+
+static void test_flush__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
+
+    assert_int_equal(wal_flush(NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_flush(reader, &error), WAL_EREADONLY);
+    kit_close(reader);
+}
+
+/* --- failures ----------------------------------------------------------- */
+
+static void test_failure__stays_until_it_is_told(void **state)
+{
+    (void)state;
+
+    /* Both are queued before the first is answered. */
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("a", 0), WAL_OK);
+    await_held();
+    assert_int_equal(queue("b", WAL_APPEND_EXPECT), WAL_OK);
+    assert_int_equal(queue("c", 0), WAL_OK);
+    hold(&disk.holds_writes, false);
+    while (status_now().queue_status == WAL_OK) {
+        pause_ms(1);
+    }
+    assert_int_equal(status_now().queue_status, WAL_ECONFLICT);
+    assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "\"a\"");
+    assert_int_equal(status_now().queue_status, WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_branch(session, "a c");
+}
+
+static void test_failure__is_told_by_the_next_queued_call(void **state)
+{
+    (void)state;
+
+    kit_append(session, "a", NULL);
+    assert_int_equal(queue("b", WAL_APPEND_EXPECT), WAL_OK);
+    while (status_now().queue_status == WAL_OK) {
+        pause_ms(1);
+    }
+    kit_append(session, "c", NULL); /* not queued */
+    assert_int_equal(status_now().queue_status, WAL_ECONFLICT);
+    assert_int_equal(queue("d", 0), WAL_ECONFLICT);
+    assert_int_equal(queue("d", 0), WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_branch(session, "a c d");
+}
+
+static void test_failure__those_after_the_first_are_counted(void **state)
+{
+    (void)state;
+
+    kit_append(session, "a", NULL);
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("b", 0), WAL_OK);
+    await_held();
+    assert_int_equal(queue("c", WAL_APPEND_EXPECT), WAL_OK);
+    assert_int_equal(queue("d", WAL_APPEND_EXPECT), WAL_OK);
+    assert_int_equal(queue("e", WAL_APPEND_EXPECT), WAL_OK);
+    hold(&disk.holds_writes, false);
+    assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "and 2 more operations failed");
+    assert_int_equal(queue("f", WAL_APPEND_EXPECT), WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
+    assert_null(strstr(error.text, "more operations"));
+}
+
+static void test_failure__of_writing_is_told(void **state)
+{
+    (void)state;
+
+    atomic_store(&disk.fails_writes, true);
+    assert_int_equal(queue("a", 0), WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_EPOISONED);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    atomic_store(&disk.fails_writes, false);
+    assert_int_equal(queue("b", 0), WAL_OK); /* heals */
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_slice(kit_info(session).head, "b");
+}
+
+static void test_failure__of_syncing_is_told_by_wal_sync(void **state)
+{
+    (void)state;
+
+    assert_int_equal(queue("a", 0), WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    atomic_store(&disk.fails_syncs, true);
+    assert_int_equal(wal_sync(store, &error), WAL_EPOISONED);
+    atomic_store(&disk.fails_syncs, false);
+    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_slice(kit_info(session).head, "b");
+}
+
+static void test_failure__of_a_ticket_that_goes_unasked_is_kept(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"b", "d", "e"};
+    struct wal_ticket *ticket;
+
+    kit_append(session, "a", NULL);
+    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
+         durability++) {
+        /* Gone before it fails. */
+        hold(&disk.holds_writes, true);
+        ticket = submit(ids[durability], WAL_QUEUED, 0);
+        await_held();
+        wal_ticket_destroy(submit("c", durability, WAL_APPEND_EXPECT));
+        wal_ticket_destroy(ticket);
+        hold(&disk.holds_writes, false);
+        assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
+        /* Gone after. */
+        ticket = submit("c", durability, WAL_APPEND_EXPECT);
+        assert_int_equal(wal_flush(store, &error), WAL_OK);
+        wal_ticket_destroy(ticket);
+        assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
+        /* Told by the ticket. */
+        ticket = submit("c", durability, WAL_APPEND_EXPECT);
+        assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error),
+                         WAL_ECONFLICT);
+        wal_ticket_destroy(ticket);
+        assert_int_equal(wal_flush(store, &error), WAL_OK);
+    }
+}
+
+/* Closing tells of it, and has made the rest safe all the same. */
+static void test_failure__is_told_by_closing(void **state)
+{
+    (void)state;
+    uint32_t syncs;
+
+    kit_append(session, "a", NULL);
+    hold(&disk.holds_writes, true);
+    assert_int_equal(queue("b", 0), WAL_OK);
+    await_held();
+    assert_int_equal(queue("c", WAL_APPEND_EXPECT), WAL_OK);
+    assert_int_equal(queue("d", 0), WAL_OK);
+    syncs = atomic_load(&disk.syncs);
+    hold(&disk.holds_writes, false);
+    assert_int_equal(close_store(), WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "\"b\"");
+    assert_true(atomic_load(&disk.syncs) > syncs);
+    open_store(0);
+    session = kit_session(store, "s");
+    assert_branch(session, "a b d");
+}
+
+static void test_failure__of_the_disk_is_told_by_closing(void **state)
+{
+    (void)state;
+
+    kit_append(session, "a", NULL);
+    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    atomic_store(&disk.fails_writes, true);
+    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_int_equal(close_store(), WAL_EPOISONED);
+    atomic_store(&disk.fails_writes, false);
+    open_store(0);
+    session = kit_session(store, "s");
+    assert_branch(session, "a");
+}
+
+static void test_failure__of_syncing_is_told_by_closing(void **state)
+{
+    (void)state;
+
+    assert_int_equal(queue("a", 0), WAL_OK);
+    atomic_store(&disk.fails_syncs, true);
+    assert_int_equal(close_store(), WAL_EPOISONED);
+    atomic_store(&disk.fails_syncs, false);
+    open_store(0);
+    session = kit_session(store, "s");
+}
+
+/* --- the event ---------------------------------------------------------- */
+
+static int32_t event_fd(void)
+{
+    int32_t fd = -1;
+
+    assert_int_equal(wal_store_eventfd(store, &fd, &error), WAL_OK);
+    return fd;
+}
+
+/* Whether it becomes readable in time; it is read then. */
+static bool rings(int32_t fd, int timeout_ms)
+{
+    struct pollfd wanted = {.fd = fd, .events = POLLIN};
+    uint64_t count = 0;
+
+    if (poll(&wanted, 1, timeout_ms) != 1) {
+        return false;
+    }
+    assert_int_equal(read(fd, &count, sizeof(count)), sizeof(count));
+    assert_true(count > 0);
+    return true;
+}
+
+static void test_event__rings_when_a_ticket_is_answered(void **state)
+{
+    (void)state;
+    int32_t fd = event_fd();
+
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+    assert_int_equal(event_fd(), fd);
+    assert_false(rings(fd, 0));
+    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
+         durability++) {
+        const char *const ids[] = {"a", "b", "c"};
+        struct wal_ticket *ticket;
+
+        hold(&disk.holds_writes, true);
+        ticket = submit(ids[durability], durability, 0);
+        await_held();
+        assert_int_equal(wal_ticket_wait(ticket, 0, NULL, &error), WAL_EBUSY);
+        assert_false(rings(fd, 0));
+        hold(&disk.holds_writes, false);
+        assert_true(rings(fd, LONG_MS));
+        assert_int_equal(wal_ticket_wait(ticket, 0, NULL, &error), WAL_OK);
+        wal_ticket_destroy(ticket);
+        assert_false(rings(fd, 0));
+    }
+}
+
+static void test_event__rings_when_a_ticket_is_refused(void **state)
+{
+    (void)state;
+    int32_t fd = event_fd();
+    struct wal_ticket *ticket;
+
+    kit_append(session, "a", NULL);
+    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_false(rings(fd, 0)); /* nothing was submitted */
+    ticket = submit("c", WAL_WRITTEN, WAL_APPEND_EXPECT);
+    assert_true(rings(fd, LONG_MS));
+    assert_int_equal(wal_ticket_wait(ticket, 0, NULL, &error), WAL_ECONFLICT);
+    wal_ticket_destroy(ticket);
+}
+
+/* Who asks for it after an answer is not left to wait for that answer. */
+static void test_event__that_is_made_late_rings(void **state)
+{
+    (void)state;
+    struct wal_ticket *ticket = submit("a", WAL_WRITTEN, 0);
+    int32_t fd;
+
+    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    fd = event_fd();
+    assert_true(rings(fd, LONG_MS));
+    assert_int_equal(wal_ticket_wait(ticket, 0, NULL, &error), WAL_OK);
+    wal_ticket_destroy(ticket);
+    assert_int_equal(event_fd(), fd);
+    assert_false(rings(fd, 0));
+}
+
+/* An event loop with many tickets in flight hears of every one. */
+static void test_event__loop_hears_of_all(void **state)
+{
+    (void)state;
+    struct wal_ticket *tickets[1000] = {NULL};
+    int32_t fd = event_fd();
+    size_t first = 0;
+
+    for (size_t i = 0; i < 1000; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%zu", i);
+        tickets[i] = submit(id, (uint32_t)(i % 3), 0);
+    }
+    while (first < 1000) {
+        assert_true(rings(fd, LONG_MS));
+        while (first < 1000 &&
+               wal_ticket_wait(tickets[first], 0, NULL, &error) != WAL_EBUSY) {
+            wal_ticket_destroy(tickets[first]);
+            first++;
+        }
+    }
+    assert_int_equal(kit_info(session).entries, 1000);
+}
+
+static void test_event__is_closed_with_the_store(void **state)
+{
+    (void)state;
+    int32_t fd = event_fd();
+
+    assert_int_equal(close_store(), WAL_OK);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_int_equal(errno, EBADF);
+}
+
+static void test_event__without_descriptors_is_refused(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    struct rlimit none;
+    int32_t fd = -7;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(wal_store_eventfd(store, &fd, &error), WAL_ENOMEM);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(error.sys_errno, EMFILE);
+    assert_int_equal(fd, -7);
+    assert_int_equal(wal_store_eventfd(store, &fd, &error), WAL_OK);
+    assert_false(rings(fd, 0));
+}
+
+static void test_event__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    int32_t fd = -7;
+    int how = 0;
+    pid_t child;
+
+    assert_int_equal(wal_store_eventfd(NULL, &fd, &error), WAL_EINVAL);
+    assert_int_equal(wal_store_eventfd(store, NULL, &error), WAL_EINVAL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(wal_store_eventfd(store, &fd, &error) == WAL_EFORKED &&
+                      wal_flush(store, &error) == WAL_EFORKED
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(fd, -7);
+}
+
+#define QUEUE_TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(test_queue__append_is_quick_while_the_disk_is_slow),
+        QUEUE_TEST(test_queue__submit_is_quick_while_the_disk_is_slow),
+        QUEUE_TEST(test_queue__redaction_does_not_wait_for_the_disk),
+        QUEUE_TEST(test_queue__of_256_that_is_full_answers_at_once),
+        QUEUE_TEST(test_queue__of_256_that_is_full_blocks),
+        QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),
+        QUEUE_TEST(test_flush__waits_for_what_was_before_it),
+        QUEUE_TEST(test_flush__wrong_use_is_refused),
+        QUEUE_TEST(test_failure__stays_until_it_is_told),
+        QUEUE_TEST(test_failure__is_told_by_the_next_queued_call),
+        QUEUE_TEST(test_failure__those_after_the_first_are_counted),
+        QUEUE_TEST(test_failure__of_writing_is_told),
+        QUEUE_TEST(test_failure__of_syncing_is_told_by_wal_sync),
+        QUEUE_TEST(test_failure__of_a_ticket_that_goes_unasked_is_kept),
+        QUEUE_TEST(test_failure__is_told_by_closing),
+        QUEUE_TEST(test_failure__of_the_disk_is_told_by_closing),
+        QUEUE_TEST(test_failure__of_syncing_is_told_by_closing),
+        QUEUE_TEST(test_event__rings_when_a_ticket_is_answered),
+        QUEUE_TEST(test_event__rings_when_a_ticket_is_refused),
+        QUEUE_TEST(test_event__that_is_made_late_rings),
+        QUEUE_TEST(test_event__loop_hears_of_all),
+        QUEUE_TEST(test_event__is_closed_with_the_store),
+        QUEUE_TEST(test_event__without_descriptors_is_refused),
+        QUEUE_TEST(test_event__wrong_use_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

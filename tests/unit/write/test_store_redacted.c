@@ -1,0 +1,576 @@
+/*
+ * test_store_redacted.c - tests of redacted entries, also of those that are
+ * redacted while an iterator is open.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/api/api_store.h"
+#include "engine/os/io.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/reading_kit.h"
+
+/* -------------------------------------------------------- redactions --- */
+
+static void test_redacted__entries_are_gone_for_every_reader(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_session *fork;
+
+    kit_append_all(reading.session, "a b c d");
+    fork = kit_fork(reading.session, "c", "f");
+    kit_append_all(fork, "e g");
+    reading_redact(reading.session, "b", "");
+    reading_redact(fork, "a", "");
+    reading_redact(fork, "e", "");
+    for (int round = 0; round < 3; round++) {
+        assert_branch(reading.session, "c d");
+        assert_all_entries(reading.session, "c d");
+        assert_branch(fork, "c g");
+        assert_all_entries(fork, "c g");
+        assert_parent(reading.session, "c", "");
+        assert_parent(fork, "g", "c");
+        assert_string_equal(reading_ids(fork, 0, WAL_ENTRY_CURSOR_REDACTED),
+                            "a b c e g");
+        assert_string_equal(reading_ids(fork, 1, WAL_ENTRY_CURSOR_REDACTED),
+                            "a b c e g");
+        wal_session_close(fork);
+        reading_reopen(&reading, round == 0 ? 0 : WAL_OPEN_PREAD);
+        fork = kit_session(reading.store, "f");
+    }
+    wal_session_close(fork);
+    reading_deinit(&reading);
+}
+
+/* What a redacted entry is given as. */
+static void check_told(const struct wal_entry *entry, const char *payload)
+{
+    assert_slice(entry->payload, payload);
+    assert_int_equal(entry->meta.size, 0);
+    assert_true((entry->flags & WAL_ENTRY_REDACTED) != 0);
+    /* What it was. */
+    assert_int_equal((entry->flags & WAL_ENTRY_LINE) != 0,
+                     kit_slice_is(entry->id, "b\\"));
+    assert_slice(entry->type, "note");
+    assert_slice(entry->timestamp, "then");
+    assert_slice(entry->run_id, "run");
+}
+
+static void append_marked(struct wal_session *session, const char *id,
+                          uint32_t flags)
+{
+    struct wal_entry entry = kit_entry(id, NULL, "{\"secret\":1}");
+
+    entry.type = kit_text("note");
+    entry.timestamp = kit_text("then");
+    entry.run_id = kit_text("run");
+    entry.meta = kit_text("{\"key\":2}");
+    entry.flags = flags;
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+}
+
+static void test_redacted__who_and_why_is_told(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter;
+
+    append_marked(reading.session, "a", 0);
+    append_marked(reading.session, "b\\", WAL_ENTRY_LINE);
+    kit_append_all(reading.session, "c");
+    reading_redact(reading.session, "a", "a \\\"key\\\"\\n\xc3\xa9");
+    reading_redact(reading.session, "b\\\\", "");
+    for (int round = 0; round < 2; round++) {
+        iter = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
+        assert_int_equal(wal_entry_cursor_remaining(iter), 3);
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_slice(entry.id, "a");
+        check_told(&entry, "{\"redactedBy\":\"xa\","
+                           "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_slice(entry.id, "b\\");
+        assert_slice(entry.parent_id, "a");
+        check_told(&entry, "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
+        assert_int_equal(
+            wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL), WAL_OK);
+        check_told(&entry, "{\"redactedBy\":\"xa\","
+                           "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_slice(entry.payload, "{\"id\":\"c\"}");
+        assert_int_equal(entry.flags, 0);
+        reading_assert_end(iter);
+        reading_reopen(&reading, WAL_OPEN_PREAD);
+    }
+    reading_deinit(&reading);
+}
+
+static void test_redacted__twice_the_first_is_told(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_session *fork;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter;
+
+    kit_append_all(reading.session, "a");
+    fork = kit_fork(reading.session, "a", "f");
+    reading_redact(fork, "a", "one");
+    reading_redact(reading.session, "a", "two");
+    iter = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_slice(entry.payload, "{\"redactedBy\":\"xa\",\"reason\":\"one\"}");
+    reading_assert_end(iter);
+    wal_session_close(fork);
+    reading_deinit(&reading);
+}
+
+/* The batch names an entry that it only sends again: it stays the entry of the
+ * session that owns it. */
+static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_session *fork;
+    struct wal_entry entries[2];
+
+    kit_append_all(reading.session, "a b");
+    fork = kit_fork(reading.session, "b", "f");
+    entries[0] = kit_entry("a", NULL, "{\"id\":\"a\"}");
+    entries[1] = kit_entry("x", NULL, "{\"targetEntryId\":\"a\"}");
+    entries[1].type = kit_text("redaction");
+    assert_int_equal(wal_append(fork, entries, 2, NULL, NULL, NULL), WAL_OK);
+    assert_branch(reading.session, "b");
+    assert_branch(fork, "b x");
+    wal_session_close(fork);
+    reading_deinit(&reading);
+}
+
+static void test_redacted__entries_keep_their_places(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .up_to = kit_text("c")};
+    struct wal_session *fork;
+
+    kit_append_all(reading.session, "a b c");
+    reading_redact(reading.session, "c", "");
+    reading_redact(reading.session, "xc", "");
+    assert_string_equal(kit_list_ids(reading.session, &options), "a b");
+    kit_append(reading.session, "d", NULL);
+    assert_parent(reading.session, "d", "b");
+    kit_append(reading.session, "e", "c");
+    assert_all_entries(reading.session, "a b d e");
+    fork = kit_fork(reading.session, "c", "f");
+    assert_branch(fork, "a b");
+    kit_append_all(fork, "g");
+    assert_branch(fork, "a b g");
+    assert_parent(fork, "g", "b");
+    wal_session_close(fork);
+    reading_deinit(&reading);
+}
+
+/* ------------------------------------------------- redacted on the way --- */
+
+static void test_open_iterator__obeys_redactions_at_once(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+
+    kit_append_all(reading.session, "a b c d e f");
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        struct wal_entry_cursor *iter = reading_open(reading.session, mode, 0);
+        struct wal_entry_cursor *told =
+            reading_open(reading.session, mode, WAL_ENTRY_CURSOR_REDACTED);
+
+        if (mode == 0) {
+            reading_assert_next(iter, "a", "", 0);
+            reading_assert_next(iter, "b", "a", 1);
+            reading_assert_next(told, "a", "", 0);
+            reading_redact(reading.session, "c", "");
+            reading_redact(reading.session, "b", "");
+            kit_append_all(reading.session, "later");
+            reading_assert_next(iter, "d", "a", 3);
+            assert_int_equal(wal_entry_cursor_remaining(iter), 2);
+            reading_redact(reading.session, "f", "");
+        } else {
+            reading_assert_next(iter, "a", "", 0);
+            reading_assert_next(iter, "d", "a", 3);
+            reading_assert_next(told, "a", "", 0);
+            reading_redact(reading.session, "later", "");
+        }
+        reading_assert_next(iter, "e", "d", 4);
+        reading_assert_end(iter);
+        reading_assert_next(told, "b", "a", 1);
+        reading_assert_next(told, "c", "b", 2);
+        reading_assert_next(told, "d", "c", 3);
+        wal_entry_cursor_close(told);
+    }
+    reading_deinit(&reading);
+}
+
+static void test_open_iterator__tells_of_a_redaction_since(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter;
+
+    kit_append_all(reading.session, "a b c");
+    iter = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
+    reading_assert_next(iter, "a", "", 0);
+    reading_redact(reading.session, "b", "why");
+    reading_redact(reading.session, "a", "");
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, NULL),
+                     WAL_OK);
+    assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
+    assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+    assert_slice(entry.parent_id, "a");
+    assert_slice(entry.payload, "{\"redactedBy\":\"xb\",\"reason\":\"why\"}");
+    reading_assert_next(iter, "c", "b", 2);
+    reading_assert_end(iter);
+    reading_deinit(&reading);
+}
+
+static void test_open_iterator__when_all_that_is_left_goes(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_entry_cursor *iter;
+
+    kit_append_all(reading.session, "a b c");
+    iter = reading_open(reading.session, 0, 0);
+    reading_assert_next(iter, "a", "", 0);
+    reading_redact(reading.session, "b", "");
+    reading_redact(reading.session, "c", "");
+    reading_assert_end(iter);
+    reading_deinit(&reading);
+}
+
+/* Another handle on the store is as another process. */
+static void
+test_open_iterator__redaction_elsewhere_is_seen_by_block(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_session *session = kit_session(other, "s");
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter;
+    char last[16];
+
+    for (int i = 0; i < 600; i++) {
+        (void)snprintf(last, sizeof(last), "e%d", i);
+        kit_append(reading.session, last, NULL);
+    }
+    iter = reading_open(reading.session, 0, 0);
+    reading_assert_next(iter, "e0", "", 0);
+    reading_redact(session, "e300", "");
+    reading_redact(session, "e599", "");
+    for (int i = 1; i < 599; i++) {
+        if (i == 300) {
+            continue;
+        }
+        (void)snprintf(last, sizeof(last), "e%d", i);
+        assert_int_equal(wal_entry_cursor_next(iter, &entry, NULL), WAL_OK);
+        assert_slice(entry.id, last);
+    }
+    reading_assert_end(iter);
+    wal_session_close(session);
+    kit_close(other);
+    reading_deinit(&reading);
+}
+
+/* Calls again while there is no memory, each time allowing one allocation
+ * more. */
+static enum wal_status insist(struct faulty_heap *faulty,
+                              struct wal_entry_cursor *iter,
+                              struct wal_entry *entry)
+{
+    enum wal_status status = WAL_ENOMEM;
+
+    for (uint64_t nth = 1; status == WAL_ENOMEM; nth++) {
+        uint64_t left = wal_entry_cursor_remaining(iter);
+
+        faulty_heap_fail(faulty, nth, true);
+        status = wal_entry_cursor_next(iter, entry, NULL);
+        faulty_heap_fail(faulty, 0, false);
+        if (status == WAL_ENOMEM) {
+            assert_true(wal_entry_cursor_remaining(iter) <= left);
+        }
+    }
+    return status;
+}
+
+static void test_open_iterator__goes_on_when_there_is_memory_again(void **state)
+{
+    (void)state;
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags =
+                                           WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct faulty_heap faulty;
+    struct reading reading;
+
+    faulty_heap_init(&faulty, &wal__heap_libc);
+    assert_int_equal(wal__store_open("store", &options, &faulty.heap,
+                                     &wal__io_posix, &reading.store, NULL),
+                     WAL_OK);
+    reading.session = kit_create(reading.store, "s");
+    kit_append_all(reading.session, "a b c d e");
+    for (uint32_t told = 0; told < 2; told++) {
+        struct wal_entry_cursor *iter =
+            reading_open(reading.session, 0, told * WAL_ENTRY_CURSOR_REDACTED);
+        char given[32] = "";
+
+        reading_assert_next(iter, "a", "", 0);
+        if (told == 0) {
+            reading_redact(reading.session, "b", "one");
+            reading_redact(reading.session, "d", "two");
+        }
+        while (insist(&faulty, iter, &entry) == WAL_OK) {
+            (void)strncat(given, entry.parent_id.data,
+                          (size_t)entry.parent_id.size);
+            (void)strncat(given, entry.id.data, (size_t)entry.id.size);
+        }
+        assert_string_equal(given, told == 0 ? "acce" : "abbccdde");
+        reading_assert_end(iter);
+    }
+    reading_deinit(&reading);
+    assert_true(faulty.failures > 0);
+    assert_int_equal(faulty.live, 0);
+}
+
+/* ----------------------------------------------------------- at random --- */
+
+enum {
+    COUNT = 700,
+    ROUNDS = 40
+};
+
+/* The session as it must be seen: a branch of stream 0, in order. */
+struct model {
+    bool delta[COUNT];
+    bool redacted[COUNT];
+    uint64_t random;
+};
+
+static bool hides(const struct model *model, int i, uint32_t flags)
+{
+    return (model->delta[i] && (flags & WAL_ENTRY_CURSOR_DELTAS) == 0) ||
+           (model->redacted[i] && (flags & WAL_ENTRY_CURSOR_REDACTED) == 0);
+}
+
+static void plant(struct model *model, struct reading *reading)
+{
+    struct wal_session *fork;
+    char id[16];
+
+    for (int i = 0; i < COUNT; i++) {
+        if (i == COUNT / 2) {
+            (void)snprintf(id, sizeof(id), "%d", i - 1);
+            fork = kit_fork(reading->session, id, "f");
+            reading_deltas(reading->session, "unseen");
+            wal_session_close(reading->session);
+            reading->session = fork;
+        }
+        (void)snprintf(id, sizeof(id), "%d", i);
+        /* Stretches of deltas, and of none. */
+        model->delta[i] =
+            kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
+        reading_append(reading->session, id, NULL,
+                       model->delta[i] ? "message_delta_batch" : "message",
+                       "{}");
+        if (i % 90 == 0) { /* a run of its own, off the branch */
+            struct wal_entry entry = kit_entry(NULL, id, "{}");
+
+            entry.flags = WAL_ENTRY_HEAD_KEEP;
+            assert_int_equal(
+                kit_try_append(reading->session, &entry, NULL, NULL), WAL_OK);
+        }
+    }
+}
+
+/* The entry is the next one behind `at` that is not hidden; its place. */
+static int check_entry(const struct model *model, const struct wal_entry *entry,
+                       int at, uint32_t flags)
+{
+    char id[16];
+    int above;
+
+    do {
+        at++;
+        assert_in_range(at, 0, COUNT - 1);
+    } while (hides(model, at, flags));
+    (void)snprintf(id, sizeof(id), "%d", at);
+    assert_slice(entry->id, id);
+    assert_int_equal(entry->depth, at);
+    assert_int_equal((entry->flags & WAL_ENTRY_REDACTED) != 0,
+                     model->redacted[at]);
+    for (above = at - 1; above >= 0 && hides(model, above, flags); above--) {
+    }
+    (void)snprintf(id, sizeof(id), "%d", above);
+    assert_slice(entry->parent_id, above < 0 ? "" : id);
+    return at;
+}
+
+static uint64_t count_left(const struct model *model, int at, uint32_t flags)
+{
+    uint64_t count = 0;
+
+    for (at = at + 1; at < COUNT; at++) {
+        count += !hides(model, at, flags);
+    }
+    return count;
+}
+
+/* Reads a branch while some of it is redacted. */
+static void read_on(struct model *model, struct wal_session *session,
+                    uint32_t flags)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *iter = reading_open(session, 0, flags);
+    enum wal_status status;
+    int at = -1;
+
+    assert_int_equal(wal_entry_cursor_remaining(iter),
+                     count_left(model, at, flags));
+    for (;;) {
+        if (kit_random(&model->random) % 100 == 0) {
+            int target = (int)(kit_random(&model->random) % COUNT);
+            char id[16];
+
+            (void)snprintf(id, sizeof(id), "%d", target);
+            reading_redact(session, id, "");
+            model->redacted[target] = true;
+        }
+        status = wal_entry_cursor_next(iter, &entry, NULL);
+        if (status != WAL_OK) {
+            break;
+        }
+        at = check_entry(model, &entry, at, flags);
+        assert_int_equal(wal_entry_cursor_remaining(iter),
+                         count_left(model, at, flags));
+    }
+    assert_int_equal(status, WAL_END);
+    assert_int_equal(count_left(model, at, flags), 0);
+    wal_entry_cursor_close(iter);
+}
+
+static void test_random__branches_while_entries_are_redacted(void **state)
+{
+    (void)state;
+    struct model model = {.random = kit_seed()};
+    struct reading reading = reading_begin();
+
+    plant(&model, &reading);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        read_on(&model, reading.session, round % 4 * WAL_ENTRY_CURSOR_DELTAS);
+        if (round == ROUNDS / 2) {
+            wal_session_close(reading.session);
+            kit_close(reading.store);
+            reading.store = kit_open("store", WAL_OPEN_PREAD);
+            reading.session = kit_session(reading.store, "f");
+        }
+    }
+    reading_deinit(&reading);
+}
+
+/* ---------------------------------------------------------- threads --- */
+
+enum {
+    REDACTIONS = 300
+};
+
+struct racing {
+    struct wal_session *session;
+    _Atomic uint32_t acknowledged; /* entries 0 to this one are redacted */
+};
+
+static void *redact_all(void *arg)
+{
+    struct racing *racing = arg;
+
+    for (uint32_t i = 0; i < REDACTIONS; i++) {
+        struct wal_entry entry;
+        struct wal_append_options options = {.struct_size = sizeof(options),
+                                             .durability = WAL_WRITTEN};
+        char payload[64];
+
+        (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%u\"}",
+                       i);
+        entry = kit_entry(NULL, NULL, payload);
+        entry.type = kit_text("redaction");
+        if (wal_append(racing->session, &entry, 1, &options, NULL, NULL) !=
+            WAL_OK) {
+            break;
+        }
+        atomic_store(&racing->acknowledged, i + 1);
+    }
+    return NULL;
+}
+
+static void test_threads__redacted_before_the_call_is_not_given(void **state)
+{
+    (void)state;
+    struct reading reading = reading_begin();
+    struct racing racing = {.session = reading.session};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    uint32_t before = 0;
+    pthread_t thread;
+
+    for (int i = 0; i < REDACTIONS; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "%d", i);
+        kit_append(reading.session, id, NULL);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, redact_all, &racing), 0);
+    while (before < REDACTIONS) {
+        struct wal_entry_cursor_options options = {
+            .struct_size = sizeof(options),
+            .mode = before % 2,
+            .up_to = kit_text(before % 2 == 0 ? "299" : NULL)};
+        struct wal_entry_cursor *iter = NULL;
+        uint32_t given = 0;
+        bool more;
+
+        assert_int_equal(
+            wal_entry_cursor_open(reading.session, &options, &iter, NULL),
+            WAL_OK);
+        do {
+            before = atomic_load(&racing.acknowledged);
+            more = wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK &&
+                   !kit_slice_is(entry.type, "redaction");
+            if (more) {
+                given = (uint32_t)strtoul(entry.id.data, NULL, 10);
+                assert_true(given >= before);
+            }
+        } while (more && given + 1 < REDACTIONS);
+        wal_entry_cursor_close(iter);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    reading_deinit(&reading);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_redacted__entries_are_gone_for_every_reader),
+        KIT_TEST(test_redacted__who_and_why_is_told),
+        KIT_TEST(test_redacted__twice_the_first_is_told),
+        KIT_TEST(test_redacted__in_a_batch_that_sends_the_target_again),
+        KIT_TEST(test_redacted__entries_keep_their_places),
+        KIT_TEST(test_open_iterator__obeys_redactions_at_once),
+        KIT_TEST(test_open_iterator__tells_of_a_redaction_since),
+        KIT_TEST(test_open_iterator__when_all_that_is_left_goes),
+        KIT_TEST(test_open_iterator__redaction_elsewhere_is_seen_by_block),
+        KIT_TEST(test_open_iterator__goes_on_when_there_is_memory_again),
+        KIT_TEST(test_random__branches_while_entries_are_redacted),
+        KIT_TEST(test_threads__redacted_before_the_call_is_not_given),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,447 @@
+/*
+ * test_store_ticket.c - tests of wal_submit, tickets, the queue and wal_sync.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
+#include "format/bytes/assert.h"
+
+/* A disk that waits before it writes, for as long as it is held. */
+struct brake {
+    struct wal__io io;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool held;
+    int waiting; /* writers that wait */
+};
+
+static struct brake brake;
+
+static enum wal_status slow_write(void *ctx, struct wal__file *file,
+                                  const struct iovec *iov, int count,
+                                  uint64_t offset, size_t *put, int *sys_errno)
+{
+    pthread_mutex_lock(&brake.mutex);
+    brake.waiting++;
+    pthread_cond_broadcast(&brake.changed);
+    while (brake.held) {
+        pthread_cond_wait(&brake.changed, &brake.mutex);
+    }
+    brake.waiting--;
+    pthread_mutex_unlock(&brake.mutex);
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+static void hold(bool held)
+{
+    pthread_mutex_lock(&brake.mutex);
+    brake.held = held;
+    pthread_cond_broadcast(&brake.changed);
+    pthread_mutex_unlock(&brake.mutex);
+}
+
+static void await_writer(void)
+{
+    pthread_mutex_lock(&brake.mutex);
+    while (brake.waiting == 0) {
+        pthread_cond_wait(&brake.changed, &brake.mutex);
+    }
+    pthread_mutex_unlock(&brake.mutex);
+}
+
+struct bench {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static struct bench begin(uint32_t queue_limit)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE,
+                                       .queue_limit = queue_limit,
+                                       .idle_mark_ms = 600000};
+    struct bench bench = {.store = NULL};
+
+    pthread_mutex_init(&brake.mutex, NULL);
+    pthread_cond_init(&brake.changed, NULL);
+    brake.io = wal__io_posix;
+    brake.io.pwritev = slow_write;
+    brake.held = false;
+    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
+                                     &brake.io, &bench.store, NULL),
+                     WAL_OK);
+    bench.session = kit_create(bench.store, "s");
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    wal_session_close(bench->session);
+    kit_close(bench->store);
+    pthread_mutex_destroy(&brake.mutex);
+    pthread_cond_destroy(&brake.changed);
+}
+
+static enum wal_status submit(struct bench *bench, const char *id,
+                              uint32_t durability, uint32_t flags,
+                              struct wal_ticket **ticket,
+                              struct wal_error *error)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = durability,
+                                         .flags = flags,
+                                         .expected_tail = kit_text("none")};
+    struct wal_entry entry = kit_entry(id, NULL, "1");
+
+    return wal_submit(bench->session, &entry, 1, &options, ticket, error);
+}
+
+static enum wal_status wait_for(struct wal_ticket *ticket, int64_t timeout_ms,
+                                const char *last)
+{
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status =
+        wal_ticket_wait(ticket, timeout_ms, &result, &error);
+
+    if (status == WAL_OK) {
+        assert_string_equal(result.last_id, last);
+        assert_int_equal(result.appended, 1);
+    } else {
+        assert_int_equal(error.status, status);
+        assert_true(error.text[0] != '\0');
+    }
+    return status;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void test_ticket__of_every_class_is_answered(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    static const char *const ids[] = {"a", "b", "c"};
+
+    for (uint32_t i = 0; i <= WAL_QUEUED; i++) {
+        struct wal_ticket *ticket = NULL;
+
+        assert_int_equal(submit(&bench, ids[i], i, 0, &ticket, NULL), WAL_OK);
+        assert_non_null(ticket);
+        assert_int_equal(wait_for(ticket, -1, ids[i]), WAL_OK);
+        assert_int_equal(wait_for(ticket, 0, ids[i]), WAL_OK);
+        assert_int_equal(wal_ticket_wait(ticket, -1, NULL, NULL), WAL_OK);
+        wal_ticket_destroy(ticket);
+    }
+    assert_branch(bench.session, "a b c");
+    end(&bench);
+}
+
+static void test_ticket__is_pending_until_it_is_written(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *ticket = NULL;
+    struct wal_ticket *second = NULL;
+    int64_t start;
+
+    hold(true);
+    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &ticket, NULL), WAL_OK);
+    await_writer();
+    assert_int_equal(submit(&bench, "b", WAL_DURABLE, 0, &second, NULL),
+                     WAL_OK);
+    assert_int_equal(wait_for(ticket, 0, "a"), WAL_EBUSY);
+    start = now_ms();
+    assert_int_equal(wait_for(ticket, 60, "a"), WAL_EBUSY);
+    assert_in_range(now_ms() - start, 59, 5000);
+    assert_int_equal(wait_for(second, 10, "b"), WAL_EBUSY);
+    hold(false);
+    assert_int_equal(wait_for(ticket, 60000, "a"), WAL_OK);
+    assert_int_equal(wait_for(second, -1, "b"), WAL_OK);
+    wal_ticket_destroy(ticket);
+    wal_ticket_destroy(second);
+    end(&bench);
+}
+
+static void
+test_ticket__that_is_destroyed_does_not_stop_its_append(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *ticket = NULL;
+
+    hold(true);
+    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &ticket, NULL), WAL_OK);
+    await_writer();
+    wal_ticket_destroy(ticket);
+    ticket = NULL;
+    assert_int_equal(submit(&bench, "b", WAL_DURABLE, 0, &ticket, NULL),
+                     WAL_OK);
+    wal_ticket_destroy(ticket);
+    hold(false);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_branch(bench.session, "a b");
+    wal_ticket_destroy(NULL);
+    end(&bench);
+}
+
+/* Several operations of one group: each sees what those before it did, though
+ * nothing of it is written yet. */
+static void test_group__operations_build_on_those_before(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *tickets[5] = {NULL};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_store_info before = {.struct_size = sizeof(before)};
+    struct wal_store_info after = {.struct_size = sizeof(after)};
+    struct wal_append_options expect = {.struct_size = sizeof(expect),
+                                        .flags = WAL_APPEND_EXPECT,
+                                        .expected_tail = kit_text("b")};
+    struct wal_entry entries[5] = {
+        kit_entry("a", NULL, "1"), kit_entry("b", "a", "1"),
+        kit_entry("a", NULL, "1"), kit_entry("a", NULL, "2"),
+        kit_entry("c", NULL, "1")};
+    static const enum wal_status expected[] = {WAL_OK, WAL_OK, WAL_OK,
+                                               WAL_EEXISTS, WAL_OK};
+
+    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    hold(true);
+    assert_int_equal(submit(&bench, "first", WAL_QUEUED, 0, &tickets[0], NULL),
+                     WAL_OK);
+    await_writer();
+    wal_ticket_destroy(tickets[0]);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(wal_submit(bench.session, &entries[i], 1,
+                                    i == 4 ? &expect : NULL, &tickets[i], NULL),
+                         WAL_OK);
+    }
+    hold(false);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(wal_ticket_wait(tickets[i], -1, &result, NULL),
+                         expected[i]);
+        assert_int_equal(result.duplicates, i == 2);
+        wal_ticket_destroy(tickets[i]);
+    }
+    assert_branch(bench.session, "first a b c");
+    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_int_equal(after.groups - before.groups, 2);
+    end(&bench);
+}
+
+static void test_ticket__tells_of_a_refusal(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_ticket *ticket = NULL;
+
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(
+        submit(&bench, "b", WAL_WRITTEN, WAL_APPEND_EXPECT, &ticket, NULL),
+        WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error),
+                     WAL_ECONFLICT);
+    assert_string_equal(result.actual_tail, "a");
+    assert_error(&error, WAL_ECONFLICT, "\"a\"");
+    wal_ticket_destroy(ticket);
+    assert_branch(bench.session, "a");
+    end(&bench);
+}
+
+static void test_queue__that_is_full_says_so(void **state)
+{
+    (void)state;
+    struct bench bench = begin(4);
+    struct wal_error error = KIT_ERROR;
+    struct wal_ticket *ticket = NULL;
+    enum wal_status status = WAL_OK;
+    int taken = 0;
+
+    hold(true);
+    while (status == WAL_OK && taken < 1000) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%d", taken);
+        status =
+            submit(&bench, id, WAL_QUEUED, WAL_APPEND_NO_WAIT, &ticket, &error);
+        if (status == WAL_OK) {
+            wal_ticket_destroy(ticket);
+            taken++;
+        }
+        if (taken == 1) {
+            await_writer(); /* the first is out of the queue */
+        }
+    }
+    assert_int_equal(status, WAL_EBUSY);
+    assert_error(&error, WAL_EBUSY, "queue");
+    assert_int_equal(taken, 5);
+    hold(false);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_branch(bench.session, "e0 e1 e2 e3 e4");
+    end(&bench);
+}
+
+static void *let_go(void *arg)
+{
+    struct timespec pause = {0, 50000000};
+
+    (void)arg;
+    (void)nanosleep(&pause, NULL);
+    hold(false);
+    return NULL;
+}
+
+static void test_queue__that_is_full_makes_the_caller_wait(void **state)
+{
+    (void)state;
+    struct bench bench = begin(2);
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_QUEUED};
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+    pthread_t thread;
+    int64_t start = now_ms();
+
+    hold(true);
+    assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
+    for (int i = 0; i < 6; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        entry.id = kit_text(id);
+        assert_int_equal(
+            wal_append(bench.session, &entry, 1, &options, NULL, NULL), WAL_OK);
+    }
+    assert_in_range(now_ms() - start, 45, 60000);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_branch(bench.session, "e0 e1 e2 e3 e4 e5");
+    end(&bench);
+}
+
+/* What nobody waited for is told by the next call. */
+static void test_queue__failure_is_told_once(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_QUEUED,
+                                         .flags = WAL_APPEND_EXPECT,
+                                         .expected_tail = kit_text("none")};
+    struct wal_entry entry = kit_entry("b", NULL, "1");
+    struct wal_error error = KIT_ERROR;
+
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(wal_append(bench.session, &entry, 1, &options, NULL, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_sync(bench.store, &error), WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "\"a\"");
+    assert_int_equal(wal_sync(bench.store, &error), WAL_OK);
+    assert_int_equal(wal_append(bench.session, &entry, 1, &options, NULL, NULL),
+                     WAL_OK);
+    wal_session_close(bench.session);
+    assert_int_equal(wal_close(bench.store, &error), WAL_ECONFLICT);
+    bench.store = kit_open("store", 0);
+    bench.session = kit_session(bench.store, "s");
+    assert_branch(bench.session, "a");
+    end(&bench);
+}
+
+static void
+test_queue__failure_that_a_ticket_told_is_not_told_again(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_ticket *ticket = NULL;
+
+    kit_append(bench.session, "a", NULL);
+    assert_int_equal(
+        submit(&bench, "b", WAL_QUEUED, WAL_APPEND_EXPECT, &ticket, NULL),
+        WAL_OK);
+    assert_int_equal(wait_for(ticket, -1, "b"), WAL_ECONFLICT);
+    wal_ticket_destroy(ticket);
+    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    end(&bench);
+}
+
+static void test_close__commits_what_is_queued(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = WAL_QUEUED};
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+
+    for (int i = 0; i < 1000; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        entry.id = kit_text(id);
+        assert_int_equal(
+            wal_append(bench.session, &entry, 1, &options, NULL, NULL), WAL_OK);
+    }
+    end(&bench);
+    bench.store = kit_open("store", 0);
+    bench.session = kit_session(bench.store, "s");
+    assert_int_equal(kit_info(bench.session).entries, 1000);
+    assert_slice(kit_info(bench.session).head, "e999");
+    wal_session_close(bench.session);
+    kit_close(bench.store);
+}
+
+static void test_submit__wrong_use_is_refused(void **state)
+{
+    (void)state;
+    struct bench bench = begin(0);
+    struct wal_append_result result = {.struct_size = 3};
+    struct wal_entry entry = kit_entry("a", NULL, "1");
+    struct wal_ticket *ticket = NULL;
+
+    assert_int_equal(wal_submit(NULL, &entry, 1, NULL, &ticket, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, NULL, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_submit(bench.session, NULL, 1, NULL, &ticket, NULL),
+                     WAL_EINVAL);
+    entry.payload = kit_text("{");
+    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL),
+                     WAL_EBADJSON);
+    assert_null(ticket);
+    entry.payload = kit_text("{}");
+    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, -1, &result, NULL), WAL_EINVAL);
+    assert_int_equal(wal_ticket_wait(NULL, -1, NULL, NULL), WAL_EINVAL);
+    wal_ticket_destroy(ticket);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_ticket__of_every_class_is_answered),
+        KIT_TEST(test_ticket__is_pending_until_it_is_written),
+        KIT_TEST(test_ticket__that_is_destroyed_does_not_stop_its_append),
+        KIT_TEST(test_group__operations_build_on_those_before),
+        KIT_TEST(test_ticket__tells_of_a_refusal),
+        KIT_TEST(test_queue__that_is_full_says_so),
+        KIT_TEST(test_queue__that_is_full_makes_the_caller_wait),
+        KIT_TEST(test_queue__failure_is_told_once),
+        KIT_TEST(test_queue__failure_that_a_ticket_told_is_not_told_again),
+        KIT_TEST(test_close__commits_what_is_queued),
+        KIT_TEST(test_submit__wrong_use_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,487 @@
+/*
+ * test_store_wait.c - tests of wal_store_wait: handles of one process and of
+ * several that sleep until the log has grown.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "format/bytes/assert.h"
+
+enum {
+    ROUNDS = 100,
+    LONG_MS = 20000
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static void append(struct wal_session *session, uint32_t durability)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .type = kit_text("message"),
+                                    .payload = kit_text("{}")};
+
+    WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) == WAL_OK);
+}
+
+static uint64_t last_of(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    WAL__ASSERT(wal_store_get_info(store, &info, NULL) == WAL_OK);
+    return info.last_sequence;
+}
+
+static void expect_end(pid_t child)
+{
+    int status = 0;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ------------------------------------------------------- one process --- */
+
+static void test_store_wait__what_is_there_is_told_at_once(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    uint64_t sequence = 0;
+
+    append(session, WAL_DURABLE);
+    for (uint32_t class = WAL_DURABLE; class <= WAL_WRITTEN; class ++) {
+        sequence = 0;
+        assert_int_equal(wal_store_wait(store, &sequence, class, 0, NULL),
+                         WAL_OK);
+        assert_int_equal(sequence, last_of(store));
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_store_wait__time_is_over(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_error error = KIT_ERROR;
+    uint64_t sequence;
+    uint64_t begin;
+
+    wal_session_close(kit_create(store, "s"));
+    sequence = last_of(store);
+    begin = now_ns();
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 50, &error),
+                     WAL_EBUSY);
+    assert_true(now_ns() - begin >= 50000000);
+    assert_int_equal(sequence, last_of(store));
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, &error),
+                     WAL_EBUSY);
+    kit_close(store);
+}
+
+static void test_store_wait__wrong_arguments(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    uint64_t sequence = 0;
+
+    assert_int_equal(wal_store_wait(NULL, &sequence, 0, 0, NULL), WAL_EINVAL);
+    assert_int_equal(wal_store_wait(store, NULL, 0, 0, NULL), WAL_EINVAL);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, NULL),
+                     WAL_EINVAL);
+    kit_close(store);
+}
+
+/* What is written and not synced is no durable record, but the one before it
+ * is. The idle mark, which syncs, is far away. */
+static void test_store_wait__durable_ends_before_written(void **state)
+{
+    (void)state;
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_CREATE,
+                                             .idle_mark_ms = LONG_MS};
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+    uint64_t durable;
+    uint64_t sequence = 0;
+
+    assert_int_equal(wal_open("store", &options, &store, NULL), WAL_OK);
+    session = kit_create(store, "s");
+    append(session, WAL_DURABLE);
+    durable = last_of(store);
+    append(session, WAL_WRITTEN);
+    append(session, WAL_WRITTEN);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(sequence, durable);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 30, NULL),
+                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(sequence, durable + 2);
+    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    sequence = durable;
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(sequence, durable + 2);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_store_wait__memory(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_open("none", WAL_OPEN_MEMORY);
+    struct wal_session *session = kit_create(store, "s");
+    uint64_t sequence = 0;
+
+    append(session, WAL_DURABLE);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10, NULL),
+                     WAL_EBUSY);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+struct waiter {
+    struct wal_store *store;
+    uint32_t durability;
+    _Atomic uint64_t seen;
+    uint64_t last;
+};
+
+/* Sees every record up to the last. */
+static void *wait_for_last(void *arg)
+{
+    struct waiter *waiter = arg;
+    uint64_t sequence = 0;
+
+    while (sequence < waiter->last) {
+        uint64_t before = sequence;
+
+        WAL__ASSERT(wal_store_wait(waiter->store, &sequence, waiter->durability,
+                                   LONG_MS, NULL) == WAL_OK);
+        WAL__ASSERT(sequence > before);
+        atomic_store(&waiter->seen, sequence);
+    }
+    return NULL;
+}
+
+static void test_store_wait__threads_of_the_writers_handle(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct waiter waiters[4];
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++) {
+        waiters[i] = (struct waiter){.store = store,
+                                     .durability = (uint32_t)i % 2,
+                                     .last = last_of(store) + ROUNDS};
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, wait_for_last, &waiters[i]), 0);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        append(session, (uint32_t)i % 2);
+    }
+    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(waiters[i].seen, waiters[i].last);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static uint64_t used_us(void)
+{
+    struct rusage usage;
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void test_store_wait__idle_store_uses_no_processor_time(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    uint64_t sequence;
+    uint64_t used;
+
+    append(session, WAL_DURABLE);
+    sequence = last_of(store);
+    pause_ms(400); /* the idle mark is written */
+    used = used_us();
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 2000, NULL),
+                     WAL_EBUSY);
+    used = used_us() - used;
+    print_message("2 s of waiting: %u us of processor time\n", (unsigned)used);
+    assert_in_range(used, 0, 10000);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --------------------------------------------------------- processes --- */
+
+/* What two processes tell each other. */
+struct talk {
+    _Atomic uint64_t acknowledged; /* when, of the newest */
+    _Atomic uint64_t sequence;     /* its number */
+    _Atomic uint64_t seen;         /* the newest that was told */
+    _Atomic int ready;
+    uint64_t delays[ROUNDS];
+};
+
+static struct talk *share(void)
+{
+    struct talk *talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(talk != MAP_FAILED);
+    return talk;
+}
+
+static void make_store(void)
+{
+    struct wal_store *store = kit_store();
+
+    wal_session_close(kit_create(store, "s"));
+    kit_close(store);
+}
+
+static int watch(struct talk *talk, uint32_t flags, int rounds)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags};
+    struct wal_store *store = NULL;
+    uint64_t sequence;
+
+    WAL__ASSERT(wal_open("store", &options, &store, NULL) == WAL_OK);
+    sequence = last_of(store);
+    atomic_store(&talk->ready, 1);
+    for (int i = 0; i < rounds; i++) {
+        WAL__ASSERT(wal_store_wait(store, &sequence, WAL_DURABLE, LONG_MS,
+                                   NULL) == WAL_OK);
+        uint64_t now = now_ns();
+
+        atomic_store(&talk->seen, sequence);
+        while (atomic_load(&talk->sequence) < sequence) {
+        }
+        uint64_t told = atomic_load(&talk->acknowledged);
+
+        talk->delays[i] = now > told ? now - told : 0;
+    }
+    return wal_close(store, NULL) == WAL_OK ? 0 : 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void await_ready(struct talk *talk)
+{
+    while (atomic_load(&talk->ready) == 0) {
+        pause_ms(1);
+    }
+}
+
+static void measure(uint32_t flags)
+{
+    struct talk *talk = share();
+    struct wal_store *store;
+    struct wal_session *session;
+    pid_t child;
+
+    make_store();
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        pause_ms((flags & WAL_OPEN_READ_ONLY) != 0 ? 100 : 0);
+        _exit(watch(talk, flags, ROUNDS));
+    }
+    store = kit_open("store", 0);
+    session = kit_session(store, "s");
+    await_ready(talk);
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t sequence;
+
+        pause_ms(2);
+        append(session, WAL_DURABLE);
+        atomic_store(&talk->acknowledged, now_ns());
+        sequence = last_of(store);
+        atomic_store(&talk->sequence, sequence);
+        while (atomic_load(&talk->seen) < sequence) {
+            pause_ms(1);
+        }
+    }
+    expect_end(child);
+    qsort(talk->delays, ROUNDS, sizeof(talk->delays[0]), compare);
+    print_message("seen after %u us, median; %u us at most\n",
+                  (unsigned)(talk->delays[ROUNDS / 2] / 1000),
+                  (unsigned)(talk->delays[ROUNDS - 1] / 1000));
+    assert_true(talk->delays[ROUNDS / 2] < 20000000);
+    wal_session_close(session);
+    kit_close(store);
+    (void)munmap(talk, sizeof(*talk));
+}
+
+static void test_store_wait__another_process_is_woken(void **state)
+{
+    (void)state;
+    measure(0);
+}
+
+static void test_store_wait__a_reader_is_woken(void **state)
+{
+    (void)state;
+    measure(WAL_OPEN_READ_ONLY);
+}
+
+/* The reader opens while nobody lives; writers come and are killed, each while
+ * the reader sleeps, and each entry is seen. */
+static void test_store_wait__writers_come_and_are_killed(void **state)
+{
+    (void)state;
+    enum {
+        WRITERS = 10
+    };
+    struct talk *talk = share();
+    pid_t reader;
+    uint64_t last = 0;
+
+    make_store();
+    reader = fork();
+    assert_true(reader >= 0);
+    if (reader == 0) {
+        _exit(watch(talk, WAL_OPEN_READ_ONLY, WRITERS));
+    }
+    await_ready(talk);
+    for (int i = 0; i < WRITERS; i++) {
+        pid_t writer = fork();
+        uint64_t begin;
+
+        assert_true(writer >= 0);
+        if (writer == 0) {
+            struct wal_store *store = kit_open("store", 0);
+            struct wal_session *session = kit_session(store, "s");
+
+            append(session, WAL_DURABLE);
+            atomic_store(&talk->sequence, last_of(store));
+            (void)pause();
+        }
+        begin = now_ns();
+        while (atomic_load(&talk->sequence) == last ||
+               atomic_load(&talk->seen) < atomic_load(&talk->sequence)) {
+            pause_ms(1);
+            assert_true(now_ns() - begin < UINT64_C(10000000000));
+        }
+        last = atomic_load(&talk->sequence);
+        assert_int_equal(kill(writer, SIGKILL), 0);
+        assert_int_equal(waitpid(writer, NULL, 0), writer);
+    }
+    expect_end(reader);
+    (void)munmap(talk, sizeof(*talk));
+}
+
+/* Those that were killed asleep are not counted by anybody. */
+static void test_store_wait__killed_waiters_leave_nothing(void **state)
+{
+    (void)state;
+    struct talk *talk = share();
+    struct wal_store *store;
+    struct wal_session *session;
+
+    make_store();
+    for (int i = 0; i < 5; i++) {
+        pid_t child;
+
+        atomic_store(&talk->ready, 0);
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            _exit(watch(talk, 0, 1));
+        }
+        await_ready(talk);
+        pause_ms(20);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    store = kit_open("store", 0);
+    session = kit_session(store, "s");
+    append(session, WAL_DURABLE);
+    wal_session_close(session);
+    kit_close(store);
+    (void)munmap(talk, sizeof(*talk));
+}
+
+static void test_store_wait__child_of_fork_is_refused(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        uint64_t sequence = 0;
+
+        _exit(wal_store_wait(store, &sequence, WAL_WRITTEN, -1, NULL) ==
+                      WAL_EFORKED
+                  ? 0
+                  : 1);
+    }
+    expect_end(child);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_store_wait__what_is_there_is_told_at_once),
+        KIT_TEST(test_store_wait__time_is_over),
+        KIT_TEST(test_store_wait__wrong_arguments),
+        KIT_TEST(test_store_wait__durable_ends_before_written),
+        KIT_TEST(test_store_wait__memory),
+        KIT_TEST(test_store_wait__threads_of_the_writers_handle),
+        KIT_TEST(test_store_wait__idle_store_uses_no_processor_time),
+        KIT_TEST(test_store_wait__another_process_is_woken),
+        KIT_TEST(test_store_wait__a_reader_is_woken),
+        KIT_TEST(test_store_wait__writers_come_and_are_killed),
+        KIT_TEST(test_store_wait__killed_waiters_leave_nothing),
+        KIT_TEST(test_store_wait__child_of_fork_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

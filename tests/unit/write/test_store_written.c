@@ -1,0 +1,194 @@
+/*
+ * test_store_written.c - tests of appends that wait for no device: they are
+ * synced behind the writer, and writers who build for each other keep the lease
+ * from nobody.
+ */
+#include "tests/lib/store_kit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "format/bytes/assert.h"
+
+enum {
+    WRITERS = 4,
+    ENTRIES = 6000,
+    LARGE = 16 * 1024,
+    LARGE_COUNT = 640, /* 10 MiB */
+    OTHERS = 50
+};
+
+static char large[LARGE + 1];
+
+static struct wal_store *open_unmarked(void)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE,
+                                       .idle_mark_ms = 600000};
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store = NULL;
+
+    assert_int_equal(wal_open("store", &options, &store, &error), WAL_OK);
+    return store;
+}
+
+static enum wal_status append(struct wal_session *session, const char *id,
+                              const char *payload, uint32_t durability)
+{
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = durability};
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+
+    return wal_append(session, &entry, 1, &options, NULL, NULL);
+}
+
+static uint64_t count_syncs(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    return info.syncs;
+}
+
+/* Nothing else in these segments is synced: nobody asks for it, no mark is
+ * due, and the tail is far from full when the last entries are written. */
+static void test_written__is_synced_behind_the_writer(void **state)
+{
+    (void)state;
+    const struct timespec moment = {0, 1000000};
+    struct wal_store *store = open_unmarked();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    uint64_t segments = 0;
+    uint64_t syncs = 0;
+    char id[32];
+
+    memset(large, 'x', LARGE);
+    large[0] = '"';
+    large[LARGE - 1] = '"';
+    for (int i = 0; segments < 5; i++) {
+        (void)snprintf(id, sizeof(id), "first-%d", i);
+        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+        assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+        segments = info.segments;
+    }
+    syncs = count_syncs(store);
+    for (int i = 0; i < LARGE_COUNT; i++) {
+        (void)snprintf(id, sizeof(id), "%d", i);
+        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+    }
+    for (int i = 0; i < 10000 && count_syncs(store) == syncs; i++) {
+        (void)nanosleep(&moment, NULL);
+    }
+    assert_true(count_syncs(store) > syncs);
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_int_equal(info.segments, segments);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+struct writer {
+    struct wal_session *session;
+    _Atomic int *writing;
+    int number;
+    pthread_t thread;
+};
+
+static void *write_entries(void *arg)
+{
+    struct writer *writer = arg;
+    char id[32];
+
+    for (int i = 0; i < ENTRIES; i++) {
+        (void)snprintf(id, sizeof(id), "%d-%d", writer->number, i);
+        WAL__ASSERT(append(writer->session, id, "{}", WAL_WRITTEN) == WAL_OK);
+    }
+    atomic_fetch_sub(writer->writing, 1);
+    return NULL;
+}
+
+/* Another handle has locks of its own, as another process has. */
+static void test_written__lease_is_not_kept_from_others(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *other = kit_open("store", 0);
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *seen = kit_session(other, "s");
+    struct writer writers[WRITERS];
+    _Atomic int writing = WRITERS;
+    int count = 0;
+    char id[32];
+
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){session, &writing, i, 0};
+        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_entries,
+                                        &writers[i]),
+                         0);
+    }
+    while (atomic_load(&writing) > 0 || count < OTHERS) {
+        (void)snprintf(id, sizeof(id), "other-%d", count);
+        assert_int_equal(
+            append(seen, id, "{}", count % 2 == 0 ? WAL_WRITTEN : WAL_DURABLE),
+            WAL_OK);
+        count++;
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
+    }
+    assert_int_equal(kit_info(session).entries, WRITERS * ENTRIES + count);
+    wal_session_close(session);
+    wal_session_close(seen);
+    kit_close(other);
+    kit_close(store);
+}
+
+/* Writers of both classes, so that a caller who waits for no device is called
+ * while others wait for one. */
+static void *write_mixed(void *arg)
+{
+    struct writer *writer = arg;
+    char id[32];
+
+    for (int i = 0; i < ENTRIES / 10; i++) {
+        bool durable = i % 8 == writer->number;
+
+        (void)snprintf(id, sizeof(id), "%d-%d", writer->number, i);
+        WAL__ASSERT(append(writer->session, id, "{}",
+                           durable ? WAL_DURABLE : WAL_WRITTEN) == WAL_OK);
+    }
+    return NULL;
+}
+
+static void test_written__and_durable_are_all_answered(void **state)
+{
+    (void)state;
+    struct writer writers[2 * WRITERS];
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    for (int i = 0; i < 2 * WRITERS; i++) {
+        writers[i] = (struct writer){session, NULL, i, 0};
+        assert_int_equal(
+            pthread_create(&writers[i].thread, NULL, write_mixed, &writers[i]),
+            0);
+    }
+    for (int i = 0; i < 2 * WRITERS; i++) {
+        assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
+    }
+    assert_int_equal(kit_info(session).entries, 2 * WRITERS * (ENTRIES / 10));
+    wal_session_close(session);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_written__is_synced_behind_the_writer),
+        KIT_TEST(test_written__lease_is_not_kept_from_others),
+        KIT_TEST(test_written__and_durable_are_all_answered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

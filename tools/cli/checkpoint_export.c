@@ -1,0 +1,473 @@
+/*
+ * checkpoint_export.c - the checkpoints of a session as directories of files.
+ *
+ * Threads: one.
+ */
+#include "tools/cli/checkpoint_export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/atomic_file.h"
+#include "tools/cli/checkpoint_manifest.h"
+#include "tools/cli/json.h"
+
+#define NAME_MAX_SIZE 255
+
+struct export
+{
+    const struct cli_checkpoint_export *out;
+    const struct cli_layout *layout;
+    struct wal_slice cwd; /* of the session */
+    int directory;        /* where checkpoints lie */
+    uint8_t *piece;
+};
+
+/* A checkpoint on its way. */
+struct item {
+    struct wal_checkpoint_info info;
+    char *name;    /* of its directory */
+    char *path;    /* for messages */
+    int parent_fd; /* its directory */
+    int contents;  /* that of its contents */
+    char *text;    /* of the manifest */
+    size_t text_size;
+    struct cli_checkpoint_exported done;
+};
+
+/* --- files --------------------------------------------------------------- */
+
+static int fail(const struct export *export, const char *what, int number)
+{
+    return cli_error(export->out->cli, CLI_FAILED, what, "%s",
+                     strerror(number));
+}
+
+/* --- contents ------------------------------------------------------------ */
+
+/* Copies content to a file; *number is errno where that fails. */
+static enum wal_status copy(struct export *export, struct wal_blob *blob,
+                            const struct cli_atomic_file *place, int *number,
+                            struct wal_error *error)
+{
+    uint64_t size = wal_blob_size(blob);
+    enum wal_status status = WAL_OK;
+    uint64_t got = 0;
+
+    for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
+        status = wal_blob_read(blob, at, export->piece, CLI_COPY_BUFFER_SIZE,
+                               &got, error);
+        if (status == WAL_OK) {
+            *number = cli_atomic_file_write(place, export->piece, got);
+            status = *number == 0 ? WAL_OK : WAL_EIO;
+        }
+    }
+    return status;
+}
+
+static int write_content(struct export *export, struct item *item,
+                         const struct wal_file *file, const char *hash)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_blob *blob = NULL;
+    struct cli_atomic_file place;
+    int number = cli_atomic_file_create(&place, item->contents);
+    enum wal_status status;
+
+    if (number != 0) {
+        return fail(export, item->path, number);
+    }
+    status = wal_blob_open(export->out->store, file->digest, &blob, &error);
+    if (status == WAL_OK) {
+        status = copy(export, blob, &place, &number, &error);
+    }
+    wal_blob_close(blob);
+    if (status != WAL_OK && number == 0) {
+        char *path = cli_copy_text(file->path.data, (size_t)file->path.size);
+
+        cli_atomic_file_commit(&place, hash, ECANCELED);
+        cli_report(export->out->cli, path,
+                   status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
+        free(path);
+        return CLI_NEGATIVE;
+    }
+    number = cli_atomic_file_commit(&place, hash, number);
+    if (number != 0) {
+        return fail(export, item->path, number);
+    }
+    item->done.blobs++;
+    item->done.bytes += file->size;
+    return CLI_CONTINUE;
+}
+
+/* A file that is there with its size is taken for that content. */
+static int ensure_content(struct export *export, struct item *item,
+                          const struct wal_file *file)
+{
+    char hash[CLI_HASH_SIZE + 1];
+    struct stat stat;
+
+    cli_hash_text(file->digest, hash);
+    if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->size) {
+        return CLI_CONTINUE;
+    }
+    return write_content(export, item, file, hash);
+}
+
+/* --- manifests ----------------------------------------------------------- */
+
+/* The path as it stands in a manifest: relative where the root is the
+ * session's directory, where such programs run, else absolute. To be freed. */
+static char *manifest_path(const struct export *export, const struct item *item,
+                           const struct wal_file *file)
+{
+    struct wal_slice root = item->info.root;
+    char *path;
+
+    if (cli_slice_equal(root, export->cwd)) {
+        return cli_copy_text(file->path.data, (size_t)file->path.size);
+    }
+    root.size = root.size == 1 ? 0 : root.size;
+    path = cli_alloc((size_t)(root.size + file->path.size) + 2);
+    memcpy(path, root.data, (size_t)root.size);
+    path[root.size] = '/';
+    memcpy(path + root.size + 1, file->path.data, (size_t)file->path.size);
+    return path;
+}
+
+static void write_file(const struct cli_layout *layout, struct cli_json *json,
+                       const char *path, const struct wal_file *file)
+{
+    bool is_absent = file->kind == WAL_FILE_ABSENT;
+    char hash[CLI_HASH_SIZE + 1] = "";
+
+    if (!is_absent) {
+        cli_hash_text(file->digest, hash);
+    }
+    cli_json_open(json, '{');
+    cli_json_key(json, layout->path);
+    cli_json_text(json, cli_slice(path));
+    if (layout->exists != NULL) {
+        cli_json_key(json, layout->exists);
+        cli_json_bool(json, !is_absent);
+    }
+    cli_json_key(json, layout->hash);
+    cli_json_text(json, cli_slice(hash));
+    if (layout->size != NULL) {
+        cli_json_key(json, layout->size);
+        cli_json_number(json, file->size);
+    }
+    if (!is_absent && file->mode != 0644) {
+        cli_json_key(json, layout->mode);
+        cli_json_number(json, file->mode);
+    }
+    cli_json_close(json, '}');
+}
+
+/* One file: its content, and its place in the manifest. A link has none: who
+ * reads the layout would write its target into what it leads to. */
+static int export_file(struct export *export, struct item *item,
+                       struct cli_json *json, const struct wal_file *file)
+{
+    char *path;
+    int code = CLI_CONTINUE;
+
+    if (file->kind == WAL_FILE_SYMLINK) {
+        item->done.links++;
+        return CLI_CONTINUE;
+    }
+    path = manifest_path(export, item, file);
+    if (!cli_is_utf8(cli_slice(path))) {
+        item->done.non_utf8_names++;
+        free(path);
+        return CLI_CONTINUE;
+    }
+    if (file->kind == WAL_FILE_REGULAR) {
+        code = ensure_content(export, item, file);
+    }
+    if (code == CLI_CONTINUE) {
+        write_file(export->layout, json, path, file);
+    }
+    free(path);
+    return code;
+}
+
+static int export_files(struct export *export, struct item *item,
+                        struct cli_json *json)
+{
+    struct wal_file file = {.struct_size = sizeof(file)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_file_cursor *checkpoint = NULL;
+    enum wal_status status = wal_file_cursor_open(
+        export->out->session, item->info.id, &checkpoint, &error);
+    uint64_t done = 0;
+    int code = CLI_CONTINUE;
+
+    while (status == WAL_OK && code == CLI_CONTINUE &&
+           (status = wal_file_cursor_next(checkpoint, &file, &error)) ==
+               WAL_OK) {
+        code = export_file(export, item, json, &file);
+        progress_update(export->out->progress, item->path, ++done,
+                        item->info.files, "files");
+    }
+    progress_clear(export->out->progress);
+    wal_file_cursor_close(checkpoint);
+    if (code == CLI_CONTINUE && status != WAL_END) {
+        code = cli_report(export->out->cli, item->path, status, &error);
+    }
+    return code;
+}
+
+/* The manifest in memory, while the contents are put. */
+static int make_manifest(struct export *export, struct item *item)
+{
+    const struct cli_layout *layout = export->layout;
+    FILE *stream = open_memstream(&item->text, &item->text_size);
+    struct cli_json json;
+    int code;
+
+    if (stream == NULL) {
+        return fail(export, item->path, errno);
+    }
+    cli_json_init(&json, stream);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, layout->id);
+    cli_json_text(&json, item->info.id);
+    cli_json_key(&json, layout->created);
+    cli_json_time(&json, item->info.created_ms);
+    cli_json_key(&json, layout->files);
+    cli_json_open(&json, '[');
+    code = export_files(export, item, &json);
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    if (fclose(stream) != 0 && code == CLI_CONTINUE) {
+        code = fail(export, item->path, ENOMEM);
+    }
+    return code;
+}
+
+/* Whether the manifest that is there says the same. */
+static bool is_manifest_current(const struct item *item)
+{
+    int fd = openat(item->parent_fd, CLI_MANIFEST,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    FILE *stream = fd >= 0 ? fdopen(fd, "r") : NULL;
+    size_t at = 0;
+    int byte = EOF;
+
+    if (stream == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
+    }
+    while (at < item->text_size && (byte = getc(stream)) != EOF &&
+           byte == (unsigned char)item->text[at]) {
+        at++;
+    }
+    byte = at == item->text_size ? getc(stream) : 0;
+    fclose(stream);
+    return at == item->text_size && byte == EOF;
+}
+
+static int write_manifest(struct export *export, struct item *item)
+{
+    struct cli_atomic_file place;
+    int number;
+
+    if (is_manifest_current(item)) {
+        return CLI_CONTINUE;
+    }
+    /* The contents before the manifest that names them. */
+    if (syncfs(item->parent_fd) != 0) {
+        return fail(export, item->path, errno);
+    }
+    number = cli_atomic_file_create(&place, item->parent_fd);
+    if (number != 0) {
+        return fail(export, item->path, number);
+    }
+    number = cli_atomic_file_write(&place, item->text, item->text_size);
+    if (number == 0 && fsync(place.fd) != 0) {
+        number = errno;
+    }
+    number = cli_atomic_file_commit(&place, CLI_MANIFEST, number);
+    if (number == 0 && fsync(item->parent_fd) != 0) {
+        number = errno;
+    }
+    item->done.is_new = number == 0;
+    return number == 0 ? CLI_CONTINUE : fail(export, item->path, number);
+}
+
+/* --- a checkpoint -------------------------------------------------------- */
+
+/* Its id as a file's name: `/`, `%`, control characters and a dot in front as
+ * %XX. To be freed. */
+static char *directory_name(struct wal_slice id)
+{
+    const uint8_t *data = id.data;
+    char *name = cli_alloc(3 * (size_t)id.size + 1);
+    size_t size = 0;
+
+    for (size_t i = 0; i < id.size; i++) {
+        if (data[i] < 0x20 || data[i] == 0x7F || data[i] == '/' ||
+            data[i] == '%' || (i == 0 && data[i] == '.')) {
+            size += (size_t)sprintf(name + size, "%%%02X", data[i]);
+        } else {
+            name[size++] = (char)data[i];
+        }
+    }
+    return name;
+}
+
+static int open_directories(struct export *export, struct item *item)
+{
+    size_t size = strlen(export->out->root) + strlen(item->name) + 32;
+
+    item->path = cli_alloc(size);
+    snprintf(item->path, size, "%s/" CLI_CHECKPOINTS "/%s", export->out->root,
+             item->name);
+    if (strlen(item->name) > NAME_MAX_SIZE) {
+        return cli_error(export->out->cli, CLI_NEGATIVE, item->path,
+                         "the id is too long for a file's name; left out");
+    }
+    item->parent_fd = cli_make_directory_at(export->directory, item->name);
+    if (item->parent_fd >= 0) {
+        item->contents =
+            cli_make_directory_at(item->parent_fd, export->layout->contents);
+    }
+    return item->contents >= 0 ? CLI_CONTINUE : fail(export, item->path, errno);
+}
+
+static int export_one(struct export *export,
+                      const struct wal_checkpoint_info *info)
+{
+    struct item item = {.info = *info, .parent_fd = -1, .contents = -1};
+    int code;
+
+    item.name = directory_name(info->id);
+    code = open_directories(export, &item);
+    if (code == CLI_CONTINUE) {
+        code = make_manifest(export, &item);
+    }
+    if (code == CLI_CONTINUE) {
+        code = write_manifest(export, &item);
+    }
+    if (code == CLI_CONTINUE) {
+        item.done.info = item.info;
+        item.done.layout = export->layout->name;
+        item.done.path = item.path;
+        export->out->exported(export->out->ctx, &item.done);
+        code = CLI_OK;
+    }
+    if (item.parent_fd >= 0) {
+        close(item.parent_fd);
+    }
+    if (item.contents >= 0) {
+        close(item.contents);
+    }
+    free(item.text);
+    free(item.path);
+    free(item.name);
+    return code;
+}
+
+/* --- all ----------------------------------------------------------------- */
+
+static int export_all(struct export *export)
+{
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    enum wal_status status =
+        wal_checkpoint_cursor_open(export->out->session, &checkpoints, &error);
+    int code = CLI_OK;
+
+    while (status == WAL_OK && code != CLI_FAILED) {
+        status = wal_checkpoint_cursor_next(checkpoints, &info, &error);
+        if (status == WAL_OK) {
+            code = cli_worse_code(code, export_one(export, &info));
+        } else if (status == WAL_ECORRUPT) {
+            /* The others can be read. */
+            code = cli_worse_code(code, cli_report(export->out->cli,
+                                                   export->out->name, status,
+                                                   &error));
+            status = WAL_OK;
+        }
+    }
+    wal_checkpoint_cursor_close(checkpoints);
+    if (status != WAL_OK && status != WAL_END) {
+        code =
+            cli_worse_code(code, cli_report(export->out->cli, export->out->name,
+                                            status, &error));
+    }
+    return code;
+}
+
+static int open_output(struct export *export)
+{
+    int root;
+
+    if (mkdir(export->out->root, 0700) != 0 && errno != EEXIST) {
+        return fail(export, export->out->root, errno);
+    }
+    root = open(export->out->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) {
+        return fail(export, export->out->root, errno);
+    }
+    export->directory = cli_make_directory_at(root, CLI_CHECKPOINTS);
+    if (export->directory < 0) {
+        int number = errno;
+
+        close(root);
+        return fail(export, export->out->root, number);
+    }
+    close(root);
+    return CLI_CONTINUE;
+}
+
+int cli_checkpoint_export(const struct cli_checkpoint_export *out)
+{
+    struct export export = {.out = out, .layout = cli_layout_find(out->layout)};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(out->session, &info, &error);
+    int code;
+
+    if (status != WAL_OK) {
+        return cli_report(out->cli, out->name, status, &error);
+    }
+    export.cwd = info.cwd;
+    code = open_output(&export);
+    if (code == CLI_CONTINUE) {
+        export.piece = cli_alloc(CLI_COPY_BUFFER_SIZE);
+        code = export_all(&export);
+        free(export.piece);
+        close(export.directory);
+    }
+    return code;
+}
+
+void cli_checkpoint_export_losses(
+    const struct cli *cli, const struct cli_checkpoint_exported *exported)
+{
+    if (exported->links > 0) {
+        cli_error(cli, CLI_OK, exported->path,
+                  "left out: %" PRIu64 " %s, which the layout cannot hold",
+                  exported->links,
+                  cli_plural(exported->links, "symlink", "symlinks"));
+    }
+    if (exported->non_utf8_names > 0) {
+        cli_error(cli, CLI_OK, exported->path,
+                  "left out: %" PRIu64 " %s that %s not UTF-8",
+                  exported->non_utf8_names,
+                  cli_plural(exported->non_utf8_names, "name", "names"),
+                  cli_plural(exported->non_utf8_names, "is", "are"));
+    }
+}

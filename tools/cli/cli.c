@@ -1,0 +1,558 @@
+/*
+ * cli.c - options, errors, exit codes and memory of the command line tools.
+ *
+ * Invariant: a tool that is told something wrong prints one line that says
+ * what and why, and changes nothing.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/json/json_scan.h"
+#include "tools/cli/json.h"
+
+#define COMMON_COUNT 6
+#define OPTIONS_MAX  32
+#define FIRST_OPTION 256 /* values of options begin above any character */
+
+static const char common_help[] =
+    "\n"
+    "  --json               results as JSON\n"
+    "  --no-progress        no progress on standard error\n"
+    "  --strict             refuse what recovery cannot decide\n"
+    "  --force-network-fs   accept a store on a network file system\n"
+    "  --help, --version    print that, and do nothing else\n"
+    "\n"
+    "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
+    "found); 2 the command line is wrong; 3 could not do it.\n";
+
+void cli_ensure_std_fds(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int flags = fd == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+
+        /* Those below are open, so that it gets this number. */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) != fd) {
+            _exit(CLI_FAILED);
+        }
+    }
+}
+
+int cli_error(const struct cli *cli, int code, const char *what,
+              const char *why, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+
+    va_start(arguments, why);
+    if (vasprintf(&text, why, arguments) < 0) {
+        text = NULL;
+    }
+    va_end(arguments);
+    fflush(stdout);
+    fprintf(stderr, "%s: ", cli->tool);
+    if (what != NULL) {
+        cli_print_name(stderr, cli_slice(what));
+        fputs(": ", stderr);
+    }
+    cli_print_name(stderr, cli_slice(text != NULL ? text : why));
+    fputc('\n', stderr);
+    free(text);
+    return code;
+}
+
+/* What to do about a status, or null. */
+static const char *hint(const struct cli *cli, enum wal_status status)
+{
+    if (status == WAL_ENOTSTORE && !cli->makes_store) {
+        return "make one with: walctl init STORE";
+    }
+    if (status == WAL_EVERSION) {
+        return "an older store takes writes after: walctl migrate STORE";
+    }
+    if (status == WAL_ENETWORK) {
+        return "accept it with --force-network-fs";
+    }
+    if (status == WAL_EDAMAGED) {
+        return "see walcheck, then: walctl accept-damage STORE [SESSION]";
+    }
+    if (status == WAL_ECORRUPT) {
+        return "see what is damaged with: walcheck STORE";
+    }
+    if (status == WAL_ETORN) {
+        return "see walcheck, or leave out --strict";
+    }
+    if (status == WAL_ELOCKED) {
+        return "wait for that process, or end it";
+    }
+    if (status == WAL_EPOISONED) {
+        return "open the store again to go on";
+    }
+    if (status == WAL_ENOSPACE) {
+        return "no space: see df, quotas and the limit of a file's size";
+    }
+    return NULL;
+}
+
+/* What the system said, unless the text has it. */
+static void print_cause(enum wal_status status, const struct wal_error *error,
+                        const char *why, char *cause, size_t size)
+{
+    const char *text = strerror(error->sys_errno);
+
+    if (error->sys_errno != 0 && status != WAL_ECALLBACK &&
+        strstr(why, text) == NULL) {
+        snprintf(cause, size, ": %s", text);
+    }
+}
+
+/* Which file, and where in it when what it holds is at fault. */
+static void print_location(const char *what, enum wal_status status,
+                           const struct wal_error *error, const char *why,
+                           char *place, size_t size)
+{
+    bool is_content = status == WAL_ECORRUPT || status == WAL_EIO;
+    unsigned long long offset = error->offset;
+
+    if (error->file[0] == '\0' || strstr(why, error->file) != NULL ||
+        (what != NULL && strcmp(what, error->file) == 0)) {
+        return;
+    }
+    if (is_content) {
+        snprintf(place, size, "%s, byte %llu", error->file, offset);
+    } else if (error->sys_errno != 0) {
+        snprintf(place, size, "%s", error->file);
+    }
+}
+
+int cli_report(const struct cli *cli, const char *what, enum wal_status status,
+               const struct wal_error *error)
+{
+    const char *why = wal_status_text(status);
+    const char *advice = hint(cli, status);
+    char cause[160] = "";
+    char place[640] = "";
+
+    if (error != NULL && error->text[0] != '\0') {
+        why = error->text;
+    }
+    if (error != NULL) {
+        print_cause(status, error, why, cause, sizeof(cause));
+        print_location(what, status, error, why, place, sizeof(place));
+    }
+    if (place[0] != '\0' && advice != NULL) {
+        return cli_error(cli, cli_exit_code(status), what, "%s%s (%s; %s)", why,
+                         cause, place, advice);
+    }
+    if (place[0] != '\0' || advice != NULL) {
+        return cli_error(cli, cli_exit_code(status), what, "%s%s (%s)", why,
+                         cause, advice != NULL ? advice : place);
+    }
+    return cli_error(cli, cli_exit_code(status), what, "%s%s", why, cause);
+}
+
+int cli_exit_code(enum wal_status status)
+{
+    static const enum wal_status answers[] = {
+        WAL_ENOTFOUND, WAL_EEXISTS,     WAL_ECONFLICT, WAL_ETOOBIG,
+        WAL_ETORN,     WAL_ECORRUPT,    WAL_ENOPARENT, WAL_EBADJSON,
+        WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_EHEAD,     WAL_ESTALE,
+        WAL_ECALLBACK, WAL_ESCHEMA,     WAL_EREDACTED, WAL_EOUTSIDE,
+        WAL_ECHANGED,  WAL_ENOTFILE,
+    };
+
+    if (status == WAL_OK || status == WAL_END) {
+        return CLI_OK;
+    }
+    if (status == WAL_EINVAL) {
+        return CLI_USAGE;
+    }
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        if (status == answers[i]) {
+            return CLI_NEGATIVE;
+        }
+    }
+    return CLI_FAILED;
+}
+
+int cli_worse_code(int code, int other)
+{
+    return code > other ? code : other;
+}
+
+static int set_option(const struct cli *cli, const struct cli_option *option)
+{
+    if (option->flag != NULL) {
+        *option->flag = true;
+        return CLI_CONTINUE;
+    }
+    if (option->value != NULL) {
+        *option->value = optarg;
+        return CLI_CONTINUE;
+    }
+    if (option->values == NULL) {
+        return cli_error(cli, CLI_USAGE, option->name, "not understood");
+    }
+    option->values->items = cli_realloc(option->values->items,
+                                        (option->values->count + 1) *
+                                            sizeof(option->values->items[0]));
+    option->values->items[option->values->count++] = optarg;
+    return CLI_CONTINUE;
+}
+
+static int bad_option(const struct cli *cli, int found, char **argv)
+{
+    const char *why = "no such option";
+
+    if (found == ':') {
+        why = "needs an argument";
+    } else if (optopt >= FIRST_OPTION) {
+        why = "takes no argument";
+    }
+    return cli_error(cli, CLI_USAGE, argv[optind - 1], "%s (see %s --help)",
+                     why, cli->tool);
+}
+
+/* Lists common options and the table's for getopt_long; the value of one is
+ * FIRST_OPTION and its place. */
+static void list_options(const struct cli_option *common,
+                         const struct cli_option *options, struct option *list)
+{
+    const struct cli_option *tables[] = {common, options};
+    int value = FIRST_OPTION;
+    size_t count = 0;
+
+    for (size_t t = 0; t < 2; t++) {
+        const struct cli_option *option = tables[t];
+        for (; option->name != NULL && count < OPTIONS_MAX; option++) {
+            list[count++] = (struct option){
+                .name = option->name,
+                .has_arg =
+                    option->flag != NULL ? no_argument : required_argument,
+                .val = value++,
+            };
+        }
+    }
+    list[count] = (struct option){.name = NULL};
+}
+
+/* The short options of the table, for getopt_long. */
+static void list_letters(const struct cli_option *options, char *letters)
+{
+    size_t count = 0;
+
+    letters[count++] = ':';
+    letters[count++] = 'h';
+    for (; options->name != NULL && count < OPTIONS_MAX; options++) {
+        if (options->letter != 0) {
+            letters[count++] = options->letter;
+            if (options->flag == NULL) {
+                letters[count++] = ':';
+            }
+        }
+    }
+    letters[count] = '\0';
+}
+
+/* The option of a letter, or null. */
+static const struct cli_option *find_letter(const struct cli_option *options,
+                                            int letter)
+{
+    while (options->name != NULL && options->letter != letter) {
+        options++;
+    }
+    return options->name != NULL ? options : NULL;
+}
+
+/* What getopt_long found, but for -h. */
+static int apply_option(struct cli *cli, int found, char **argv,
+                        const struct cli_option *common,
+                        const struct cli_option *options)
+{
+    int at = found - FIRST_OPTION;
+    const struct cli_option *option;
+
+    if (at < 0) {
+        option = find_letter(options, found);
+    } else {
+        option = at < COMMON_COUNT ? &common[at] : &options[at - COMMON_COUNT];
+    }
+    return option != NULL ? set_option(cli, option)
+                          : bad_option(cli, found, argv);
+}
+
+int cli_parse(struct cli *cli, int argc, char **argv,
+              const struct cli_option *options)
+{
+    bool help = false;
+    bool version = false;
+    const struct cli_option common[COMMON_COUNT + 1] = {
+        {.name = "help", .flag = &help},
+        {.name = "version", .flag = &version},
+        {.name = "json", .flag = &cli->json},
+        {.name = "no-progress", .flag = &cli->no_progress},
+        {.name = "strict", .flag = &cli->strict},
+        {.name = "force-network-fs", .flag = &cli->force_network_fs},
+    };
+    struct option list[OPTIONS_MAX + 1];
+    char letters[2 * OPTIONS_MAX + 3];
+    int found, code;
+
+    signal(SIGPIPE, SIG_IGN);
+    list_options(common, options, list);
+    list_letters(options, letters);
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
+        if (found == 'h') {
+            help = true;
+            continue;
+        }
+        code = apply_option(cli, found, argv, common, options);
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
+    }
+    if (help) {
+        printf("%s%s", cli->help, common_help);
+        return CLI_OK;
+    }
+    if (version) {
+        printf("%s %s\n", cli->tool, wal_version());
+        return CLI_OK;
+    }
+    cli->items = argv + optind;
+    cli->count = argc - optind;
+    return CLI_CONTINUE;
+}
+
+int cli_check_operands(const struct cli *cli, int least, int most)
+{
+    if (cli->count < least) {
+        return cli_error(cli, CLI_USAGE,
+                         cli->count > 0 ? cli->items[0] : "command line",
+                         "too few arguments (see %s --help)", cli->tool);
+    }
+    if (cli->count > most) {
+        return cli_error(cli, CLI_USAGE, cli->items[most],
+                         "one argument too many (see %s --help)", cli->tool);
+    }
+    return CLI_CONTINUE;
+}
+
+int cli_parse_number(const struct cli *cli, const char *option,
+                     const char *text, uint64_t most, uint64_t *number)
+{
+    char *end = NULL;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
+        value > most) {
+        return cli_error(cli, CLI_USAGE, option,
+                         "'%s' is not a number from 0 to %llu", text,
+                         (unsigned long long)most);
+    }
+    *number = value;
+    return CLI_CONTINUE;
+}
+
+int cli_check_size(const struct cli *cli, const char *what, const char *text,
+                   size_t most)
+{
+    size_t size = text != NULL ? strlen(text) : 0;
+
+    return size <= most
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_USAGE, what,
+                           "has %zu bytes; %zu are possible", size, most);
+}
+
+int cli_check_id(const struct cli *cli, const char *what, const char *id)
+{
+    return cli_check_size(cli, what, id, CLI_ID_MAX);
+}
+
+int cli_check_new_id(const struct cli *cli, const char *what, const char *id)
+{
+    const unsigned char *at = (const unsigned char *)id;
+
+    if (id == NULL) {
+        return CLI_CONTINUE;
+    }
+    if (id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what, "is empty");
+    }
+    if (id[0] == '@') {
+        return cli_error(cli, CLI_USAGE, what,
+                         "'%s' begins with '@', as @latest does", id);
+    }
+    for (; *at != '\0'; at++) {
+        /* In UTF-8, C2 80 to C2 9F are control characters too. */
+        if (*at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0)) {
+            return cli_error(cli, CLI_USAGE, what,
+                             "'%s' holds a control character", id);
+        }
+    }
+    return cli_check_id(cli, what, id);
+}
+
+int cli_check_object(const struct cli *cli, const char *what, const char *text)
+{
+    struct wal_slice slice = cli_slice(text);
+    enum wal__json_status fault;
+
+    if (text == NULL) {
+        return CLI_CONTINUE;
+    }
+    fault = wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
+    return fault == WAL__JSON_OK
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
+                           wal__json_status_text(fault));
+}
+
+const char *cli_plural(uint64_t count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
+}
+
+bool cli_output_failed(void)
+{
+    return ferror(stdout) != 0;
+}
+
+int cli_finish(const struct cli *cli, int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return code;
+    }
+    /* A write that failed earlier has lost its errno: then this one, which
+     * writes nothing, tells. */
+    if (errno == 0 && fputc('\n', stdout) == '\n') {
+        fflush(stdout);
+    }
+    if (errno == EPIPE) {
+        return code;
+    }
+    return cli_error(cli, CLI_FAILED, "standard output", "%s", strerror(errno));
+}
+
+static void *check_alloc(void *data)
+{
+    if (data == NULL) {
+        fputs("agentwal: out of memory\n", stderr);
+        exit(CLI_FAILED);
+    }
+    return data;
+}
+
+void *cli_alloc(size_t size)
+{
+    return check_alloc(calloc(1, size > 0 ? size : 1));
+}
+
+void *cli_realloc(void *data, size_t size)
+{
+    return check_alloc(realloc(data, size > 0 ? size : 1));
+}
+
+char *cli_copy_text(const void *data, size_t size)
+{
+    char *copy = cli_alloc(size + 1);
+
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    return copy;
+}
+
+void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    *capacity = *capacity > 0 ? *capacity * 2 : 16;
+    return check_alloc(reallocarray(items, *capacity, item_size));
+}
+
+struct wal_slice cli_slice(const char *text)
+{
+    struct wal_slice slice = {text, text != NULL ? strlen(text) : 0};
+
+    return slice;
+}
+
+bool cli_slice_equal(struct wal_slice a, struct wal_slice b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+char *cli_absolute_path(const char *path)
+{
+    char *resolved = realpath(path, NULL);
+    char here[PATH_MAX];
+    char *joined;
+
+    if (resolved != NULL) {
+        return resolved;
+    }
+    if (path[0] == '/' || getcwd(here, sizeof(here)) == NULL) {
+        return cli_copy_text(path, strlen(path));
+    }
+    joined = cli_alloc(strlen(here) + strlen(path) + 2);
+    sprintf(joined, "%s/%s", here, path);
+    return joined;
+}
+
+struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+
+    options.flags = flags;
+    if (cli->strict) {
+        options.flags |= WAL_OPEN_STRICT;
+    }
+    if (cli->force_network_fs) {
+        options.flags |= WAL_OPEN_NETWORK_FS;
+    }
+    return options;
+}
+
+int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
+                   struct wal_store **store)
+{
+    struct wal_open_options options = cli_open_options(cli, flags);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_open(path, &options, store, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, path, status, &error);
+    }
+    return CLI_CONTINUE;
+}
+
+int cli_close_store(const struct cli *cli, const char *path,
+                    struct wal_store *store, int code)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_close(store, &error);
+
+    if (status != WAL_OK) {
+        return cli_worse_code(code, cli_report(cli, path, status, &error));
+    }
+    return code;
+}

@@ -1,0 +1,153 @@
+/*
+ * file.c - reading a file of a store by pread, in windows.
+ *
+ * Invariant: window bytes [0, length) are the file's from `offset` on.
+ *
+ * Threads: see check_file.h.
+ */
+#include "tools/store_file/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/cli.h"
+
+enum {
+    WINDOW = 256 * 1024,
+    BLOCK = 512 /* the least that a disk gives up */
+};
+
+int cli_file_open(struct cli_file *file, const char *path)
+{
+    struct stat status;
+
+    *file = (struct cli_file){.fd = -1};
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0) {
+        return errno;
+    }
+    if (fstat(file->fd, &status) != 0) {
+        int error = errno;
+
+        cli_file_close(file);
+        return error;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        cli_file_close(file);
+        return S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    }
+    file->size = (uint64_t)status.st_size;
+    return 0;
+}
+
+void cli_file_close(struct cli_file *file)
+{
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+    free(file->window);
+    *file = (struct cli_file){.fd = -1};
+}
+
+/* Moves the window to `offset`, keeping what it holds from there on. */
+static void slide_window(struct cli_file *file, uint64_t offset)
+{
+    uint64_t kept = 0;
+
+    if (offset >= file->offset && offset < file->offset + file->length) {
+        kept = file->offset + file->length - offset;
+        memmove(file->window, file->window + (offset - file->offset),
+                (size_t)kept);
+    }
+    file->offset = offset;
+    file->length = kept;
+}
+
+/* One try; so many bytes, 0 at the end of the file, or an errno in *error. */
+static uint64_t read_some(struct cli_file *file, uint64_t size, int *error)
+{
+    ssize_t got;
+
+    do {
+        got = pread(file->fd, file->window + file->length, (size_t)size,
+                    (off_t)(file->offset + file->length));
+    } while (got < 0 && errno == EINTR);
+    *error = got < 0 ? errno : 0;
+    return got < 0 ? 0 : (uint64_t)got;
+}
+
+/* Takes the block at hand as unreadable. */
+static void skip_block(struct cli_file *file, uint64_t size, int error)
+{
+    uint64_t at = file->offset + file->length;
+
+    memset(file->window + file->length, CLI_FILE_FILLER, (size_t)size);
+    file->error = error;
+    file->error_offset = at;
+    if (file->bad_end == 0 || at < file->bad_offset) {
+        file->bad_offset = at;
+    }
+    if (at + size > file->bad_end) {
+        file->bad_end = at + size;
+    }
+    file->length += size;
+}
+
+/* Reads on until the window holds `least` bytes, and up to `most`. Where that
+ * fails it goes block by block, so that no more is given up than must be. */
+static bool fill_window(struct cli_file *file, uint64_t least, uint64_t most)
+{
+    while (file->length < least) {
+        uint64_t at = file->offset + file->length;
+        uint64_t block = BLOCK - at % BLOCK;
+        uint64_t left = most - file->length;
+        int error;
+        uint64_t got = read_some(file, left, &error);
+
+        if (error != 0) {
+            block = block < left ? block : left;
+            got = read_some(file, block, &error);
+        }
+        if (error == EIO) {
+            skip_block(file, block, error);
+            continue;
+        }
+        if (got == 0) {
+            file->error = error != 0 ? error : ENODATA;
+            file->error_offset = at;
+            return false;
+        }
+        file->length += got;
+    }
+    return true;
+}
+
+const uint8_t *cli_file_fetch(void *ctx, uint64_t offset, uint64_t size)
+{
+    struct cli_file *file = ctx;
+    uint64_t want;
+
+    if (offset > file->size || size > file->size - offset) {
+        file->error = ENODATA;
+        file->error_offset = offset;
+        return NULL;
+    }
+    if (offset >= file->offset &&
+        offset + size <= file->offset + file->length) {
+        return file->window + (offset - file->offset);
+    }
+    want = size < WINDOW / 2 ? WINDOW : size * 2;
+    if (want > file->size - offset) {
+        want = file->size - offset;
+    }
+    slide_window(file, offset);
+    if (want > file->capacity) {
+        file->window = cli_realloc(file->window, (size_t)want);
+        file->capacity = want;
+    }
+    return fill_window(file, size, want) ? file->window : NULL;
+}

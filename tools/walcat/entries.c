@@ -1,0 +1,324 @@
+/*
+ * entries.c - prints the entries of a session, and those to come.
+ *
+ * Invariant: an entry that cannot be read is reported and passed; those around
+ * it are printed, and the exit code says so.
+ *
+ * Threads: one.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/entry.h"
+#include "tools/walcat/walcat.h"
+
+/* How often to look whether the output is still read. */
+#define FOLLOW_MS 500
+
+/* An entry that waits to be printed. */
+struct pending_entry {
+    struct wal_entry entry;
+    char *owned_payload; /* what of it does not outlive the reading, or null */
+};
+
+struct printer {
+    const struct cli *cli;
+    struct wal_session *session;
+    const struct walcat_options *view;
+    struct cli_json json;
+    struct pending_entry *ring; /* with --type and --tail: the last that fit */
+    uint64_t ring_size;
+    uint64_t ring_count; /* entries that went in */
+    uint64_t newest;     /* highest sequence number seen */
+    char before[256];    /* id of the entry that was read last */
+    bool is_following;
+    int code;
+};
+
+static void print(struct printer *printer, const struct wal_entry *entry)
+{
+    char what[300];
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = printer->view->store;
+    enum wal_status status =
+        printer->view->text
+            ? walcat_print_text(store, entry, &error)
+            : cli_entry_write(&printer->json, store, entry, &error);
+
+    if (status != WAL_OK) {
+        snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,
+                 (const char *)entry->id.data);
+        cli_report(printer->cli, what, status, &error);
+        printer->code = CLI_NEGATIVE;
+    }
+}
+
+static void process_entry(struct printer *printer,
+                          const struct wal_entry *entry)
+{
+    const char *type = printer->view->type;
+    struct pending_entry *place;
+
+    if (entry->sequence > printer->newest) {
+        printer->newest = entry->sequence;
+    }
+    if (type != NULL && !cli_slice_equal(entry->type, cli_slice(type))) {
+        return;
+    }
+    if (printer->ring_size == 0) {
+        print(printer, entry);
+        return;
+    }
+    place = &printer->ring[printer->ring_count++ % printer->ring_size];
+    free(place->owned_payload);
+    place->entry = *entry;
+    place->owned_payload = cli_entry_detach(&place->entry);
+}
+
+static void print_ring(struct printer *printer)
+{
+    uint64_t count = printer->ring_count;
+    uint64_t first =
+        count > printer->ring_size ? count - printer->ring_size : 0;
+
+    for (uint64_t i = first; i < count && !cli_output_failed(); i++) {
+        print(printer, &printer->ring[i % printer->ring_size].entry);
+    }
+    for (uint64_t i = 0; i < printer->ring_size; i++) {
+        free(printer->ring[i].owned_payload);
+    }
+    free(printer->ring);
+    printer->ring = NULL;
+    printer->ring_size = 0;
+}
+
+/* Whether an entry that an iterator gives with all flags is out of view. */
+static bool is_hidden(const struct walcat_options *view,
+                      const struct wal_entry *entry)
+{
+    const char *deltas = wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH);
+
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 && !view->redacted) {
+        return true;
+    }
+    return !view->deltas && cli_slice_equal(entry->type, cli_slice(deltas));
+}
+
+/* Puts the entry under the nearest one above that is in view. */
+static void reparent(const struct walcat_options *view,
+                     struct wal_entry_cursor *iter, struct wal_entry *entry)
+{
+    struct wal_entry above = {.struct_size = sizeof(above)};
+
+    while (entry->parent_id.size > 0 &&
+           wal_entry_cursor_get(iter, entry->parent_id, &above, NULL) ==
+               WAL_OK &&
+           is_hidden(view, &above)) {
+        entry->parent_id = above.parent_id;
+    }
+}
+
+static void follow_entry(struct printer *printer, struct wal_entry_cursor *iter,
+                         struct wal_entry *entry)
+{
+    char *owned_payload;
+
+    snprintf(printer->before, sizeof(printer->before), "%.*s",
+             (int)entry->id.size, (const char *)entry->id.data);
+    if (!printer->is_following) {
+        process_entry(printer, entry);
+    } else if (!is_hidden(printer->view, entry)) {
+        owned_payload = cli_entry_detach(entry);
+        reparent(printer->view, iter, entry);
+        process_entry(printer, entry);
+        free(owned_payload);
+    }
+}
+
+bool walcat_is_lost(const struct wal_entry_cursor *iter, enum wal_status status,
+                    uint64_t left)
+{
+    return (status == WAL_ECORRUPT || status == WAL_EIO) &&
+           wal_entry_cursor_remaining(iter) < left;
+}
+
+int walcat_report_lost(const struct cli *cli, struct wal_slice before,
+                       enum wal_status status, const struct wal_error *error)
+{
+    char what[320] = "the first entry in view";
+
+    if (before.size > 0) {
+        snprintf(what, sizeof(what), "the entry behind %.*s", (int)before.size,
+                 (const char *)before.data);
+    }
+    cli_report(cli, what, status, error);
+    return CLI_NEGATIVE;
+}
+
+/* Takes what the iterator gives, but entries up to sequence `after`. */
+static void process_entries(struct printer *printer,
+                            struct wal_entry_cursor *iter, uint64_t after)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_entry entry;
+    enum wal_status status = WAL_OK;
+    uint64_t left;
+
+    while (status != WAL_END && !cli_output_failed()) {
+        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        left = wal_entry_cursor_remaining(iter);
+        status = wal_entry_cursor_next(iter, &entry, &error);
+        if (status == WAL_OK && entry.sequence > after) {
+            follow_entry(printer, iter, &entry);
+        } else if (walcat_is_lost(iter, status, left)) {
+            printer->code = walcat_report_lost(
+                printer->cli, cli_slice(printer->before), status, &error);
+        } else if (status != WAL_OK && status != WAL_END) {
+            printer->code = cli_report(printer->cli, printer->cli->items[1],
+                                       status, &error);
+            return;
+        }
+    }
+}
+
+static enum wal_status open_iter(struct printer *printer, uint64_t skip,
+                                 struct wal_entry_cursor **iter,
+                                 struct wal_error *error)
+{
+    const struct walcat_options *view = printer->view;
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = view->all ? WAL_ENTRY_CURSOR_ALL : WAL_ENTRY_CURSOR_BRANCH,
+        .flags =
+            WAL_ENTRY_CURSOR_OUT_OF_LINE |
+            (view->since_compaction ? WAL_ENTRY_CURSOR_SINCE_COMPACTION : 0U) |
+            (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U) |
+            (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
+        .stream = view->stream,
+        .up_to = cli_slice(view->branch != NULL ? view->branch : view->up_to),
+        .skip = skip,
+    };
+    enum wal_status status =
+        wal_entry_cursor_open(printer->session, &options, iter, error);
+
+    if (status == WAL_ENOTFOUND && view->branch != NULL) {
+        options.up_to = cli_slice(NULL);
+        options.head = cli_slice(view->branch);
+        status = wal_entry_cursor_open(printer->session, &options, iter, error);
+    }
+    return status;
+}
+
+/* Every entry, in log order, whatever the view: their number never falls, as
+ * that of what is in view does when something is redacted. */
+static enum wal_status open_all(struct printer *printer, uint64_t skip,
+                                struct wal_entry_cursor **iter,
+                                struct wal_error *error)
+{
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .stream = printer->view->stream,
+        .skip = skip,
+    };
+
+    return wal_entry_cursor_open(printer->session, &options, iter, error);
+}
+
+/* Opens the view's iterator so that no more than --tail says is read. */
+static enum wal_status open_view(struct printer *printer,
+                                 struct wal_entry_cursor **iter,
+                                 struct wal_error *error)
+{
+    const struct walcat_options *view = printer->view;
+    enum wal_status status = open_iter(printer, 0, iter, error);
+    uint64_t count;
+
+    if (status != WAL_OK || view->tail == UINT64_MAX) {
+        return status;
+    }
+    count = wal_entry_cursor_remaining(*iter);
+    if (view->type != NULL) {
+        printer->ring_size = view->tail < count ? view->tail : count;
+        printer->ring =
+            cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
+    }
+    if (view->tail > 0 && (view->type != NULL || view->tail >= count)) {
+        return status;
+    }
+    wal_entry_cursor_close(*iter);
+    *iter = NULL;
+    return open_iter(printer, count - view->tail, iter, error);
+}
+
+static int follow(struct printer *printer, uint64_t seen)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_entry_cursor *iter = NULL;
+    enum wal_status status;
+    uint64_t after = printer->newest;
+    uint64_t grown = 0;
+
+    printer->is_following = true;
+    while (!cli_output_failed()) {
+        status = open_all(printer, seen, &iter, &error);
+        if (status != WAL_OK) {
+            return cli_report(printer->cli, printer->cli->items[1], status,
+                              &error);
+        }
+        seen += wal_entry_cursor_remaining(iter);
+        process_entries(printer, iter, after);
+        wal_entry_cursor_close(iter);
+        iter = NULL;
+        fflush(stdout);
+        status = wal_store_wait(printer->view->store, &grown, WAL_WRITTEN,
+                                FOLLOW_MS, &error);
+        if (status != WAL_OK && status != WAL_EBUSY) {
+            return cli_report(printer->cli, printer->cli->items[0], status,
+                              &error);
+        }
+        if (poll(&output, 1, 0) > 0 &&
+            (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+            break;
+        }
+    }
+    return printer->code;
+}
+
+int walcat_print_entries(const struct cli *cli, struct wal_session *session,
+                         const struct walcat_options *view)
+{
+    struct printer printer = {
+        .cli = cli, .session = session, .view = view, .code = CLI_OK};
+    const char *named = view->branch != NULL ? view->branch : view->up_to;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_entry_cursor *iter = NULL;
+    enum wal_status status = WAL_OK;
+    uint64_t seen = 0;
+
+    cli_json_init(&printer.json, stdout);
+    if (view->follow) {
+        status = open_all(&printer, 0, &iter, &error);
+        seen = status == WAL_OK ? wal_entry_cursor_remaining(iter) : 0;
+        wal_entry_cursor_close(iter);
+        iter = NULL;
+    }
+    if (status == WAL_OK) {
+        status = open_view(&printer, &iter, &error);
+    }
+    if (status != WAL_OK) {
+        free(printer.ring);
+        return cli_report(cli, named != NULL ? named : cli->items[1], status,
+                          &error);
+    }
+    process_entries(&printer, iter, 0);
+    print_ring(&printer);
+    wal_entry_cursor_close(iter);
+    return view->follow ? follow(&printer, seen) : printer.code;
+}

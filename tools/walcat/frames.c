@@ -1,0 +1,568 @@
+/*
+ * frames.c - prints every frame of a store or of one segment file, as it
+ * lies there (SPEC.md 2.3).
+ *
+ * Nothing is decided here: a frame is judged by its own checksums alone, and
+ * behind bytes that are none the next frame is looked for word by word.
+ *
+ * Invariant: every byte behind the segment header is printed as part of a
+ * frame, of zeros, or of damage; nothing is written but the output. Of a
+ * record its names are printed and never its content, so that redacted entries
+ * need no care.
+ *
+ * Threads: one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "format/segment/frame.h"
+#include "format/segment/record.h"
+#include "format/segment/segment_fmt.h"
+#include "tools/cli/json.h"
+#include "tools/store_file/file.h"
+#include "tools/walcat/frames_blob.h"
+#include "tools/walcat/walcat.h"
+
+/* The longest path of a segment, in its store. */
+#define NAME_MAX_SIZE 64
+
+struct listing {
+    const struct cli *cli;
+    const char *name; /* of the segment, as it is printed */
+    struct cli_file file;
+    struct wal__segment_header header;
+    uint64_t limit;
+};
+
+/* What stands at an offset. */
+struct frame_state {
+    uint64_t offset;
+    uint64_t size;
+    const char *type;
+    const char *state;
+    struct wal__frame frame; /* zeros when there is none */
+    const uint8_t *payload;  /* until the next fetch; null: not whole */
+};
+
+/* A name that a record carries. */
+struct name {
+    const char *key;
+    struct wal__span text;
+};
+
+enum {
+    NAMES_MAX = 2
+};
+
+static size_t names_of_session(uint32_t version, struct wal__span payload,
+                               struct name *names)
+{
+    struct wal__session_record session;
+
+    if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"id", session.id};
+    return 1;
+}
+
+static size_t names_of_entry(struct wal__span payload, struct name *names)
+{
+    struct wal__entry_record entry;
+
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"id", entry.id};
+    return 1;
+}
+
+static size_t names_of_fork(struct wal__span payload, struct name *names)
+{
+    struct wal__fork_record fork;
+
+    if (wal__fork_record_decode(payload, &fork) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"source", fork.source_id};
+    names[1] = (struct name){"target", fork.entry_id};
+    return 2;
+}
+
+static size_t names_of_head(struct wal__span payload, struct name *names)
+{
+    struct wal__head_record head;
+
+    if (wal__head_record_decode(payload, &head) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"head", head.name};
+    names[1] = (struct name){"target", head.entry_id};
+    return 2;
+}
+
+static size_t names_of_doc(struct wal__span payload, struct name *names)
+{
+    struct wal__doc_record doc;
+
+    if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"key", doc.key};
+    return 1;
+}
+
+static size_t names_of_redact(struct wal__span payload, struct name *names)
+{
+    struct wal__redact_record redact;
+
+    if (wal__redact_record_decode(payload, &redact) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct name){"target", redact.target_id};
+    names[1] = (struct name){"redaction", redact.entry_id};
+    return 2;
+}
+
+/* What the record names, in *names; answers how many. */
+static size_t record_names(const struct listing *listing,
+                           const struct frame_state *frame_state,
+                           struct name names[NAMES_MAX])
+{
+    const struct wal__frame *frame = &frame_state->frame;
+    const struct wal__span payload = {frame_state->payload, frame->stored_size};
+
+    if (frame_state->payload == NULL || (frame->flags & WAL__FRAME_LZ4) != 0) {
+        return 0;
+    }
+    switch (frame->type) {
+    case WAL__FRAME_SESSION:
+        return names_of_session(listing->header.version, payload, names);
+    case WAL__FRAME_ENTRY:
+        return names_of_entry(payload, names);
+    case WAL__FRAME_FORK:
+        return names_of_fork(payload, names);
+    case WAL__FRAME_HEAD:
+        return names_of_head(payload, names);
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        return names_of_doc(payload, names);
+    case WAL__FRAME_REDACT:
+        return names_of_redact(payload, names);
+    default:
+        return 0;
+    }
+}
+
+static struct wal_slice slice_of(struct wal__span text)
+{
+    return (struct wal_slice){text.data, text.size};
+}
+
+static void put_json(const struct listing *listing,
+                     const struct frame_state *frame_state)
+{
+    const struct wal__frame *frame = &frame_state->frame;
+    struct name names[NAMES_MAX];
+    struct cli_json json;
+    size_t count;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "file");
+    cli_json_text(&json, cli_slice(listing->name));
+    cli_json_key(&json, "offset");
+    cli_json_number(&json, frame_state->offset);
+    cli_json_key(&json, "size");
+    cli_json_number(&json, frame_state->size);
+    cli_json_key(&json, "type");
+    cli_json_text(&json, cli_slice(frame_state->type));
+    if (frame->type != WAL__FRAME_NONE) {
+        const struct {
+            const char *name;
+            uint64_t value;
+        } fields[] = {
+            {"code", frame->type},        {"flags", frame->flags},
+            {"stream", frame->stream},    {"kind", frame->kind},
+            {"session", frame->session},  {"sequence", frame->sequence},
+            {"parent", frame->parent},    {"storedSize", frame->stored_size},
+            {"rawSize", frame->raw_size},
+        };
+
+        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+            cli_json_key(&json, fields[i].name);
+            cli_json_number(&json, fields[i].value);
+        }
+    }
+    cli_json_key(&json, "state");
+    cli_json_text(&json, cli_slice(frame_state->state));
+    count = record_names(listing, frame_state, names);
+    for (size_t i = 0; i < count; i++) {
+        cli_json_key(&json, names[i].key);
+        cli_json_text_or_null(&json, slice_of(names[i].text));
+    }
+    walcat_blob_json(&json, frame, frame_state->payload);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void put_text(const struct listing *listing,
+                     const struct frame_state *frame_state)
+{
+    const struct wal__frame *frame = &frame_state->frame;
+    struct name names[NAMES_MAX];
+    size_t count = record_names(listing, frame_state, names);
+    char session[16] = "store";
+
+    if (frame->session != WAL__STORE_NUMBER) {
+        snprintf(session, sizeof(session), "%" PRIu32, frame->session);
+    }
+    printf("%10" PRIu64 " %-10s %9" PRIu64 " %8s %6d %9" PRIu64 " %9" PRIu32
+           " %9" PRIu32 "  %s",
+           frame_state->offset, frame_state->type, frame->sequence, session,
+           frame->stream, frame->parent, frame->stored_size, frame->raw_size,
+           frame_state->state);
+    for (size_t i = 0; i < count; i++) {
+        printf("  %s ", names[i].key);
+        cli_print_text(stdout,
+                       names[i].text.size == 0 ? cli_slice("-")
+                                               : slice_of(names[i].text),
+                       0, false);
+    }
+    walcat_blob_text(frame, frame_state->payload);
+    putchar('\n');
+}
+
+static void put_item(const struct listing *listing,
+                     const struct frame_state *frame_state)
+{
+    if (listing->cli->json) {
+        put_json(listing, frame_state);
+    } else if (frame_state->frame.type != WAL__FRAME_NONE) {
+        put_text(listing, frame_state);
+    } else {
+        printf("%10" PRIu64 " %-10s %9s %8s %6s %9s %9" PRIu64 " %9s  %s\n",
+               frame_state->offset, frame_state->type, "-", "-", "-", "-",
+               frame_state->size, "-", frame_state->state);
+    }
+}
+
+static int unreadable(const struct listing *listing)
+{
+    return cli_error(listing->cli, CLI_FAILED, listing->name,
+                     "cannot be read at offset %" PRIu64 ": %s",
+                     listing->file.error_offset, strerror(listing->file.error));
+}
+
+/* What is wrong with a frame whose header does not hold. */
+static const char *header_state(enum wal__fmt fmt)
+{
+    if (fmt == WAL__FMT_HEADER_CRC) {
+        return "header crc";
+    }
+    if (fmt == WAL__FMT_SHORT) {
+        return "beyond the end";
+    }
+    return wal__fmt_text(fmt);
+}
+
+/*
+ * The frame at `offset`, or why there is none: *fmt. WAL__FMT_DATA_CRC comes
+ * with the frame, WAL__FMT_OK with its payload too, until the next fetch. False
+ * when the bytes cannot be read.
+ */
+static bool decode_at(struct listing *listing, uint64_t offset,
+                      struct wal__frame *frame, const uint8_t **payload,
+                      enum wal__fmt *fmt)
+{
+    uint64_t left = listing->limit - offset;
+    const uint8_t *at;
+
+    *fmt = WAL__FMT_SHORT;
+    if (left < WAL__FRAME_SIZE) {
+        return true;
+    }
+    at = cli_file_fetch(&listing->file, offset, WAL__FRAME_SIZE);
+    if (at == NULL) {
+        return false;
+    }
+    *fmt = wal__frame_decode(at, left, listing->header.salt, offset, frame);
+    if (*fmt != WAL__FMT_OK) {
+        return true;
+    }
+    at = cli_file_fetch(&listing->file, offset,
+                        wal__frame_total_size(frame->stored_size));
+    if (at == NULL) {
+        return false;
+    }
+    *fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
+    *payload = at + WAL__FRAME_SIZE;
+    return true;
+}
+
+/* Where zeros end that begin at `offset`. */
+static bool end_of_zeros(struct listing *listing, uint64_t offset,
+                         uint64_t *end)
+{
+    static const uint8_t zeros[WAL__FRAME_ALIGN];
+
+    while (offset < listing->limit) {
+        uint64_t size = listing->limit - offset;
+        const uint8_t *at;
+
+        size = size < sizeof(zeros) ? size : sizeof(zeros);
+        at = cli_file_fetch(&listing->file, offset, size);
+        if (at == NULL) {
+            return false;
+        }
+        if (memcmp(at, zeros, (size_t)size) != 0) {
+            break;
+        }
+        offset += size;
+    }
+    *end = offset;
+    return true;
+}
+
+/* The trailer is the one thing behind the header that is no frame. */
+static bool is_trailer(struct listing *listing, uint64_t offset)
+{
+    struct wal__trailer trailer;
+    const uint8_t *at;
+
+    if (offset + WAL__TRAILER_SIZE != listing->limit) {
+        return false;
+    }
+    at = cli_file_fetch(&listing->file, offset, WAL__TRAILER_SIZE);
+    return at != NULL && wal__trailer_decode(at, listing->header.salt, offset,
+                                             &trailer) == WAL__FMT_OK;
+}
+
+/* Where bytes end that are no frame: at the next frame whose header holds, at
+ * the trailer, or at the segment's end. */
+static bool end_of_damage(struct listing *listing, uint64_t offset,
+                          uint64_t *end)
+{
+    struct wal__frame frame;
+    const uint8_t *payload;
+    enum wal__fmt fmt;
+
+    for (offset += WAL__FRAME_ALIGN; offset < listing->limit;
+         offset += WAL__FRAME_ALIGN) {
+        if (is_trailer(listing, offset)) {
+            break;
+        }
+        if (!decode_at(listing, offset, &frame, &payload, &fmt)) {
+            return false;
+        }
+        if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
+            break;
+        }
+    }
+    *end = offset < listing->limit ? offset : listing->limit;
+    return true;
+}
+
+/* What stands at `offset`; false when the bytes cannot be read. */
+static bool classify_at(struct listing *listing, uint64_t offset,
+                        struct frame_state *frame_state)
+{
+    const uint8_t *payload = NULL;
+    enum wal__fmt fmt;
+
+    *frame_state = (struct frame_state){.offset = offset, .state = "ok"};
+    if (is_trailer(listing, offset)) {
+        frame_state->size = WAL__TRAILER_SIZE;
+        frame_state->type = "trailer";
+        return true;
+    }
+    if (!decode_at(listing, offset, &frame_state->frame, &payload, &fmt)) {
+        return false;
+    }
+    if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
+        frame_state->size =
+            wal__frame_total_size(frame_state->frame.stored_size);
+        frame_state->type = wal__frame_type_name(frame_state->frame.type);
+        frame_state->state = fmt == WAL__FMT_OK ? "ok" : "data crc";
+        frame_state->payload = fmt == WAL__FMT_OK ? payload : NULL;
+        return true;
+    }
+    frame_state->frame = (struct wal__frame){0};
+    frame_state->type = fmt == WAL__FMT_ZERO ? "zeros" : "damage";
+    frame_state->state =
+        fmt == WAL__FMT_ZERO ? "never written" : header_state(fmt);
+    if (fmt == WAL__FMT_ZERO) {
+        if (!end_of_zeros(listing, offset, &frame_state->size)) {
+            return false;
+        }
+    } else if (!end_of_damage(listing, offset, &frame_state->size)) {
+        return false;
+    }
+    frame_state->size -= offset;
+    return true;
+}
+
+static int put_frames(struct listing *listing)
+{
+    uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
+    struct frame_state frame_state;
+
+    while (offset < listing->limit && !cli_output_failed()) {
+        if (!classify_at(listing, offset, &frame_state)) {
+            return unreadable(listing);
+        }
+        put_item(listing, &frame_state);
+        offset += frame_state.size;
+    }
+    if (listing->file.bad_end != 0) {
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "bytes between %" PRIu64 " and %" PRIu64
+                         " cannot be read: %s",
+                         listing->file.bad_offset, listing->file.bad_end,
+                         strerror(listing->file.error));
+    }
+    return CLI_OK;
+}
+
+/* Says what the segment's header says. */
+static int put_header(struct listing *listing)
+{
+    const struct wal__segment_header *header = &listing->header;
+    struct cli_json json;
+
+    if (!listing->cli->json) {
+        printf("%s  version %" PRIu32 "  id %" PRIu64 "  capacity %" PRIu64
+               "  salt %016" PRIx64 "  align %" PRIu32 "\n",
+               listing->name, header->version, header->id, header->capacity,
+               header->salt, header->group_align);
+        printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
+               "sequence", "session", "stream", "parent", "stored", "raw",
+               "state");
+        return CLI_OK;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "file");
+    cli_json_text(&json, cli_slice(listing->name));
+    cli_json_key(&json, "version");
+    cli_json_number(&json, header->version);
+    cli_json_key(&json, "id");
+    cli_json_number(&json, header->id);
+    cli_json_key(&json, "capacity");
+    cli_json_number(&json, header->capacity);
+    cli_json_key(&json, "groupAlign");
+    cli_json_number(&json, header->group_align);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    return CLI_OK;
+}
+
+static int list_open_file(struct listing *listing)
+{
+    struct cli_file *file = &listing->file;
+    const uint8_t *at;
+    enum wal__fmt fmt;
+
+    if (file->size < WAL__SEGMENT_HEADER_SIZE) {
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "is too short to be a segment");
+    }
+    at = cli_file_fetch(file, 0, WAL__SEGMENT_HEADER_SIZE);
+    if (at == NULL) {
+        return unreadable(listing);
+    }
+    fmt = wal__segment_header_decode(at, &listing->header);
+    if (fmt != WAL__FMT_OK) {
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "has no valid segment header: %s; without the salt "
+                         "in it no frame can be told from garbage",
+                         wal__fmt_text(fmt));
+    }
+    listing->limit = listing->header.capacity < file->size
+                         ? listing->header.capacity
+                         : file->size;
+    put_header(listing);
+    return put_frames(listing);
+}
+
+static int list_file(const struct cli *cli, const char *path, const char *name)
+{
+    struct listing listing = {.cli = cli, .name = name};
+    int error = cli_file_open(&listing.file, path);
+    int code;
+
+    if (error != 0) {
+        return cli_error(cli, CLI_FAILED, path, "%s", strerror(error));
+    }
+    code = list_open_file(&listing);
+    cli_file_close(&listing.file);
+    return code;
+}
+
+static int is_segment(const struct dirent *entry)
+{
+    size_t size = strlen(entry->d_name);
+
+    return size == strlen("0000000000000001.seg") &&
+           strcmp(entry->d_name + size - 4, ".seg") == 0;
+}
+
+/* Lists one folder's segments; there need not be any. */
+static int list_folder(const struct cli *cli, const char *store,
+                       const char *folder)
+{
+    size_t size = strlen(store) + NAME_MAX_SIZE;
+    char *path = cli_alloc(size);
+    struct dirent **names = NULL;
+    int code = CLI_OK;
+    int count;
+
+    snprintf(path, size, "%s/%s", store, folder);
+    count = scandir(path, &names, is_segment, alphasort);
+    if (count < 0 && errno != ENOENT) {
+        code = cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
+    }
+    for (int i = 0; i < count; i++) {
+        char name[NAME_MAX_SIZE];
+
+        snprintf(name, sizeof(name), "%s/%.40s", folder, names[i]->d_name);
+        snprintf(path, size, "%s/%s", store, name);
+        if (!cli_output_failed()) {
+            code = cli_worse_code(code, list_file(cli, path, name));
+        }
+        free(names[i]);
+    }
+    free(names);
+    free(path);
+    return code;
+}
+
+int walcat_print_frames(const struct cli *cli, const char *path)
+{
+    size_t size = strlen(path) + NAME_MAX_SIZE;
+    struct stat status;
+    char *log;
+    bool is_store;
+
+    if (stat(path, &status) != 0) {
+        return cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        return list_file(cli, path, path);
+    }
+    log = cli_alloc(size);
+    snprintf(log, size, "%s/log", path);
+    is_store = stat(log, &status) == 0 && S_ISDIR(status.st_mode);
+    free(log);
+    if (!is_store) {
+        return cli_error(cli, CLI_FAILED, path,
+                         "is not a store: it has no folder log/");
+    }
+    return cli_worse_code(list_folder(cli, path, "log"),
+                          list_folder(cli, path, "pack"));
+}

@@ -1,0 +1,105 @@
+/*
+ * frames_blob.c - what CHUNK and BLOB say of their content (SPEC.md
+ * 2.18, 2.19); the content itself is not printed.
+ *
+ * Threads: one.
+ */
+#include "tools/walcat/frames_blob.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "format/segment/record_blob.h"
+#include "tools/cli/cli.h"
+
+/* What a record of the blob stream holds. */
+struct content {
+    char digest[2 * WAL__DIGEST_SIZE + 1];
+    char base[2 * WAL__DIGEST_SIZE + 1]; /* empty: none */
+    uint64_t size;
+    const char *encoding; /* null: of a BLOB */
+    uint64_t depth;       /* of a BLOB: its chunks */
+};
+
+static void put_hex(const struct wal__digest *digest, char *out)
+{
+    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
+        snprintf(out + 2 * (size_t)i, 3, "%02x", digest->bytes[i]);
+    }
+}
+
+static bool content_of(const struct wal__frame *frame, const uint8_t *bytes,
+                       struct content *content)
+{
+    static const char *const encodings[] = {"raw", "lz4", "delta"};
+    const struct wal__span payload = {bytes, frame->stored_size};
+    struct wal__chunk_record chunk;
+    struct wal__blob_record blob;
+
+    *content = (struct content){.size = 0};
+    if (bytes == NULL) {
+        return false;
+    }
+    if (frame->type == WAL__FRAME_CHUNK &&
+        wal__chunk_record_decode(payload, &chunk) == WAL__FMT_OK) {
+        put_hex(&chunk.digest, content->digest);
+        if (chunk.encoding == WAL__CHUNK_DELTA) {
+            put_hex(&chunk.base, content->base);
+        }
+        content->size = chunk.size;
+        content->encoding = encodings[chunk.encoding];
+        content->depth = chunk.depth;
+        return true;
+    }
+    if (frame->type == WAL__FRAME_BLOB &&
+        wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
+        put_hex(&blob.digest, content->digest);
+        content->size = blob.size;
+        content->depth = blob.chunk_count;
+        return true;
+    }
+    return false;
+}
+
+void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
+                      const uint8_t *payload)
+{
+    struct content content;
+
+    if (!content_of(frame, payload, &content)) {
+        return;
+    }
+    cli_json_key(json, "digest");
+    cli_json_text(json, cli_slice(content.digest));
+    cli_json_key(json, "contentSize");
+    cli_json_number(json, content.size);
+    if (content.encoding != NULL) {
+        cli_json_key(json, "encoding");
+        cli_json_text(json, cli_slice(content.encoding));
+    }
+    cli_json_key(json, content.encoding != NULL ? "depth" : "chunkCount");
+    cli_json_number(json, content.depth);
+    if (content.base[0] != '\0') {
+        cli_json_key(json, "base");
+        cli_json_text(json, cli_slice(content.base));
+    }
+}
+
+void walcat_blob_text(const struct wal__frame *frame, const uint8_t *payload)
+{
+    struct content content;
+
+    if (!content_of(frame, payload, &content)) {
+        return;
+    }
+    printf("  sha256 %s  size %" PRIu64, content.digest, content.size);
+    if (content.encoding == NULL) {
+        printf("  chunks %" PRIu64, content.depth);
+    } else {
+        printf("  %s  depth %" PRIu64, content.encoding, content.depth);
+    }
+    if (content.base[0] != '\0') {
+        printf("  base %s", content.base);
+    }
+}

@@ -1,0 +1,339 @@
+/*
+ * text.c - entries as people read them.
+ *
+ * A message is looked for where the dialects keep it: in the payload itself,
+ * in its `message`, its `payload`, or the `message` of that. Its content is a
+ * string, or a list of blocks with text, thinking, tool calls and results.
+ *
+ * Invariant: nothing of a payload reaches the terminal but as plain text.
+ *
+ * Threads: one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+#include "tools/cli/entry.h"
+#include "tools/cli/payload.h"
+#include "tools/walcat/walcat.h"
+
+struct message {
+    struct wal__json_token role;
+    struct wal__json_token content;
+};
+
+struct writer {
+    size_t columns; /* for a preview; 0: any number, and newlines */
+    size_t used;
+};
+
+/* Writes a string's text. */
+static void put_string(struct writer *writer,
+                       const struct wal__json_token *token)
+{
+    struct cli_texts texts = {.items = NULL};
+    struct wal_slice text = cli_unescape(token, &texts);
+
+    if (writer->columns == 0) {
+        cli_print_text(stdout, text, 0, true);
+    } else if (writer->used < writer->columns) {
+        writer->used +=
+            cli_print_text(stdout, text, writer->columns - writer->used, false);
+    }
+    cli_texts_deinit(&texts);
+}
+
+static void put_literal(struct writer *writer, const char *text)
+{
+    size_t size = strlen(text);
+
+    if (writer->columns == 0 || writer->used < writer->columns) {
+        fputs(text, stdout);
+        writer->used += size;
+    }
+}
+
+/* Gives role and content of an object that has both. */
+static bool is_message(struct wal__json_span object, struct message *message)
+{
+    struct wal__json_member members[] = {{.key = "role"}, {.key = "content"}};
+
+    if (wal__json_members(object.data, object.size, members, 2, NULL) !=
+            WAL__JSON_OK ||
+        members[0].value.kind != WAL__JSON_STRING ||
+        members[1].value.kind == WAL__JSON_NONE) {
+        return false;
+    }
+    message->role = members[0].value;
+    message->content = members[1].value;
+    return true;
+}
+
+static bool find_message(struct wal__json_span object, struct message *message)
+{
+    static const char *const ways[][2] = {
+        {NULL, NULL},
+        {"message", NULL},
+        {"payload", NULL},
+        {"payload", "message"},
+    };
+    struct wal__json_token value;
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct wal__json_span at = object;
+        bool there = true;
+        for (size_t step = 0; step < 2 && ways[i][step] != NULL; step++) {
+            there = there && wal__json_find(at.data, at.size, ways[i][step],
+                                            &value) == WAL__JSON_OK;
+            at = there ? value.span : at;
+        }
+        if (there && is_message(at, message)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The strings of a list of blocks, or of one string: a tool's result. */
+static void put_result(struct writer *writer,
+                       const struct wal__json_token *content)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+    struct wal__json_token text;
+
+    if (content->kind == WAL__JSON_STRING) {
+        put_string(writer, content);
+        return;
+    }
+    if (content->kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    wal__json_scan_init(&scan, content->span.data, content->span.size);
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
+        return;
+    }
+    while (wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_ARRAY_END) {
+        if (token.kind == WAL__JSON_OBJECT &&
+            wal__json_find(token.span.data, token.span.size, "text", &text) ==
+                WAL__JSON_OK) {
+            put_string(writer, &text);
+        }
+    }
+}
+
+static void put_call(struct writer *writer, const struct wal__json_member *name,
+                     const struct wal__json_member *arguments)
+{
+    struct wal_slice text = {arguments->value.span.data,
+                             arguments->value.span.size};
+
+    put_literal(writer, "[call ");
+    put_string(writer, &name->value);
+    if (arguments->value.kind != WAL__JSON_NONE) {
+        put_literal(writer, " ");
+        if (writer->columns == 0) {
+            cli_print_text(stdout, text, 200, false);
+        }
+    }
+    put_literal(writer, "]");
+}
+
+static void put_block(struct writer *writer, struct wal__json_span block)
+{
+    enum {
+        TYPE,
+        TEXT,
+        THINKING,
+        NAME,
+        ARGUMENTS,
+        INPUT,
+        CONTENT,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [TYPE] = {.key = "type"},           [TEXT] = {.key = "text"},
+        [THINKING] = {.key = "thinking"},   [NAME] = {.key = "name"},
+        [ARGUMENTS] = {.key = "arguments"}, [INPUT] = {.key = "input"},
+        [CONTENT] = {.key = "content"},
+    };
+
+    if (wal__json_members(block.data, block.size, m, COUNT, NULL) !=
+        WAL__JSON_OK) {
+        return;
+    }
+    if (m[TEXT].value.kind == WAL__JSON_STRING) {
+        put_string(writer, &m[TEXT].value);
+    } else if (m[THINKING].value.kind == WAL__JSON_STRING) {
+        put_literal(writer, "[thinking] ");
+        put_string(writer, &m[THINKING].value);
+    } else if (m[NAME].value.kind == WAL__JSON_STRING) {
+        put_call(writer, &m[NAME],
+                 m[ARGUMENTS].value.kind != WAL__JSON_NONE ? &m[ARGUMENTS]
+                                                           : &m[INPUT]);
+    } else if (m[CONTENT].value.kind != WAL__JSON_NONE) {
+        put_literal(writer, "[result] ");
+        put_result(writer, &m[CONTENT].value);
+    } else if (m[TYPE].value.kind == WAL__JSON_STRING) {
+        put_literal(writer, "[");
+        put_string(writer, &m[TYPE].value);
+        put_literal(writer, "]");
+    }
+    put_literal(writer, writer->columns == 0 ? "\n" : " ");
+}
+
+static void put_content(struct writer *writer,
+                        const struct wal__json_token *content)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    if (content->kind == WAL__JSON_STRING) {
+        put_string(writer, content);
+        put_literal(writer, writer->columns == 0 ? "\n" : "");
+        return;
+    }
+    if (content->kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    wal__json_scan_init(&scan, content->span.data, content->span.size);
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
+        return;
+    }
+    while (wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_ARRAY_END) {
+        if (token.kind == WAL__JSON_STRING) {
+            put_string(writer, &token);
+        } else if (token.kind == WAL__JSON_OBJECT) {
+            put_block(writer, token.span);
+        }
+    }
+}
+
+/* The text of what is no message: a summary, a note. */
+static bool find_notice(struct wal__json_span object,
+                        struct wal__json_token *note)
+{
+    static const char *const names[] = {"summary", "text", "content", "name"};
+    struct wal__json_member m[8];
+
+    for (size_t i = 0; i < 4; i++) {
+        m[i] = (struct wal__json_member){.key = names[i]};
+        m[i + 4] =
+            (struct wal__json_member){.parent = "payload", .key = names[i]};
+    }
+    if (wal__json_members(object.data, object.size, m, 8, NULL) !=
+        WAL__JSON_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < 8; i++) {
+        if (m[i].value.kind == WAL__JSON_STRING) {
+            *note = m[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "redacted", and why where that is said. */
+static void put_redaction(struct writer *writer, struct wal__json_span payload)
+{
+    struct wal__json_token reason;
+
+    put_literal(writer, "[redacted]");
+    if (wal__json_find(payload.data, payload.size, "reason", &reason) ==
+            WAL__JSON_OK &&
+        reason.kind == WAL__JSON_STRING && reason.span.size > 2) {
+        put_literal(writer, " ");
+        put_string(writer, &reason);
+    }
+}
+
+static void put_text(const struct wal_entry *entry)
+{
+    struct writer writer = {.columns = 0};
+    struct wal__json_span object;
+    struct wal__json_token note;
+    struct message message;
+
+    if (!cli_entry_json(entry, &object)) {
+        return;
+    }
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        cli_print_text(stdout, entry->type, 0, false);
+        printf("  ");
+        cli_print_text(stdout, entry->timestamp, 0, false);
+        putchar('\n');
+        put_redaction(&writer, object);
+        printf("\n\n");
+    } else if (find_message(object, &message)) {
+        put_string(&writer, &message.role);
+        printf("  ");
+        cli_print_text(stdout, entry->timestamp, 0, false);
+        putchar('\n');
+        put_content(&writer, &message.content);
+        putchar('\n');
+    } else if (find_notice(object, &note)) {
+        putchar('[');
+        cli_print_text(stdout, entry->type, 0, false);
+        printf("]  ");
+        cli_print_text(stdout, entry->timestamp, 0, false);
+        putchar('\n');
+        put_string(&writer, &note);
+        printf("\n\n");
+    }
+}
+
+enum wal_status walcat_print_text(struct wal_store *store,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    struct wal_entry given = *entry;
+    char *memory = NULL;
+    enum wal_status status = cli_payload_load(store, &given, &memory, error);
+
+    if (status == WAL_OK) {
+        put_text(&given);
+    }
+    free(memory);
+    return status;
+}
+
+static void put_preview(const struct wal_entry *entry, size_t columns)
+{
+    struct writer writer = {.columns = columns};
+    struct wal__json_span object;
+    struct wal__json_token note;
+    struct message message;
+
+    if (!cli_entry_json(entry, &object)) {
+        fputs("  ", stdout);
+        cli_print_text(stdout, entry->payload, columns, false);
+    } else if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        fputs("  ", stdout);
+        put_redaction(&writer, object);
+    } else if (find_message(object, &message)) {
+        fputs("  ", stdout);
+        put_string(&writer, &message.role);
+        put_literal(&writer, ": ");
+        put_content(&writer, &message.content);
+    } else if (find_notice(object, &note)) {
+        fputs("  ", stdout);
+        put_string(&writer, &note);
+    }
+}
+
+void walcat_print_preview(struct wal_store *store,
+                          const struct wal_entry *entry, size_t columns)
+{
+    struct wal_entry given = *entry;
+    char *memory = NULL;
+
+    if (cli_payload_load(store, &given, &memory, NULL) == WAL_OK) {
+        put_preview(&given, columns);
+    }
+    free(memory);
+}

@@ -1,0 +1,322 @@
+/*
+ * tree.c - draws the branches of a session.
+ *
+ * An entry stands a line under its parent; only where a branch begins the
+ * drawing moves to the right. The middle of a long stretch without branches is
+ * left out.
+ *
+ * Invariant: every entry is drawn or counted once; memory is one small node an
+ * entry, and there is no recursion.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/entry.h"
+#include "tools/cli/ids.h"
+#include "tools/cli/session.h"
+#include "tools/walcat/walcat.h"
+
+#define RUN_MAX   16 /* a longer stretch is shortened */
+#define RUN_ENDS  4  /* to so many entries at each end */
+#define DEPTH_MAX 32 /* branches drawn deeper than this share a column */
+#define PREVIEW   48
+#define NONE      0 /* node 0 is above all roots */
+
+struct node {
+    struct wal_entry entry;
+    char *owned_payload; /* what of it does not outlive the reading, or null */
+    uint32_t first_child;
+    uint32_t last_child;
+    uint32_t next; /* sibling */
+    bool is_head;
+};
+
+struct tree {
+    struct wal_store *store;
+    struct node *nodes;
+    size_t count;
+    size_t capacity;
+    struct cli_ids ids;
+    struct cli_heads heads;
+    uint32_t *head_nodes; /* NONE: not in this stream */
+    int code;
+};
+
+/* A branch to be drawn: where it begins and what stands to its left. */
+struct branch {
+    uint32_t node;
+    uint32_t depth;
+    bool is_last;
+    uint32_t bars; /* bit: at that depth more branches follow */
+};
+
+struct stack {
+    struct branch *items;
+    size_t count;
+    size_t capacity;
+};
+
+static void add_node(struct tree *tree, const struct wal_entry *entry)
+{
+    uint32_t at = (uint32_t)tree->count;
+    uint32_t *parent = cli_ids_find(&tree->ids, entry->parent_id);
+    struct node *above;
+
+    tree->nodes = cli_reserve(tree->nodes, tree->count, &tree->capacity,
+                              sizeof(tree->nodes[0]));
+    tree->nodes[tree->count] = (struct node){.entry = *entry};
+    tree->nodes[tree->count].owned_payload =
+        cli_entry_detach(&tree->nodes[tree->count].entry);
+    tree->count++;
+    above = &tree->nodes[parent != NULL ? *parent : NONE];
+    if (above->last_child == NONE) {
+        above->first_child = at;
+    } else {
+        tree->nodes[above->last_child].next = at;
+    }
+    above->last_child = at;
+    *cli_ids_get_or_add(&tree->ids, entry->id) = at;
+}
+
+static void free_nodes(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++) {
+        free(tree->nodes[i].owned_payload);
+    }
+    free(tree->nodes);
+}
+
+static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
+                                 struct wal_entry_cursor *iter,
+                                 struct wal_error *error)
+{
+    struct wal_entry entry;
+    enum wal_status status = WAL_OK;
+    uint64_t left;
+
+    tree->nodes = cli_reserve(NULL, 0, &tree->capacity, sizeof(tree->nodes[0]));
+    tree->nodes[NONE] = (struct node){.next = NONE};
+    tree->count = 1;
+    while (status != WAL_END && tree->count < UINT32_MAX) {
+        entry = (struct wal_entry){.struct_size = sizeof(entry)};
+        left = wal_entry_cursor_remaining(iter);
+        status = wal_entry_cursor_next(iter, &entry, error);
+        if (status == WAL_OK) {
+            add_node(tree, &entry);
+        } else if (walcat_is_lost(iter, status, left)) {
+            const struct node *last = &tree->nodes[tree->count - 1];
+            tree->code = walcat_report_lost(cli, last->entry.id, status, error);
+        } else if (status != WAL_END) {
+            return status;
+        }
+    }
+    return WAL_OK;
+}
+
+static void put_indent(const struct branch *branch,
+                       const char *put_branch_prefix)
+{
+    for (uint32_t i = 1; i < branch->depth; i++) {
+        fputs((branch->bars >> i & 1) != 0 ? "│  " : "   ", stdout);
+    }
+    fputs(put_branch_prefix, stdout);
+}
+
+/* What stands before a line of the branch. */
+static const char *put_branch_prefix(const struct branch *branch, bool is_first)
+{
+    if (branch->depth == 0) {
+        return "";
+    }
+    if (is_first) {
+        return branch->is_last ? "└─ " : "├─ ";
+    }
+    return branch->is_last ? "   " : "│  ";
+}
+
+/* Finds where the stream's heads are; one at an entry that is left out is at
+ * the nearest one above. */
+static void find_heads(struct tree *tree, struct wal_entry_cursor *iter,
+                       uint32_t stream)
+{
+    tree->head_nodes = cli_alloc(tree->heads.count * sizeof(uint32_t));
+    for (size_t i = 0; i < tree->heads.count; i++) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        struct wal_slice id = tree->heads.items[i].entry_id;
+        uint32_t *node = cli_ids_find(&tree->ids, id);
+        if (tree->heads.items[i].stream != stream) {
+            continue;
+        }
+        while (node == NULL && id.size > 0 &&
+               wal_entry_cursor_get(iter, id, &entry, NULL) == WAL_OK) {
+            id = entry.parent_id;
+            node = cli_ids_find(&tree->ids, id);
+        }
+        if (node != NULL) {
+            tree->head_nodes[i] = *node;
+            tree->nodes[*node].is_head = true;
+        }
+    }
+}
+
+static void put_heads(const struct tree *tree, uint32_t at)
+{
+    const char *before = "  <- ";
+
+    for (size_t i = 0; i < tree->heads.count; i++) {
+        if (tree->head_nodes[i] == at) {
+            fputs(before, stdout);
+            cli_print_name(stdout, tree->heads.items[i].name);
+            before = ", ";
+        }
+    }
+}
+
+static void put_missing(const struct branch *branch, uint64_t gap)
+{
+    if (gap > 0) {
+        put_indent(branch, put_branch_prefix(branch, false));
+        printf("... %" PRIu64 " more\n", gap);
+    }
+}
+
+static void put_node(const struct tree *tree, const struct branch *branch,
+                     uint32_t at, bool is_first)
+{
+    const struct wal_entry *entry = &tree->nodes[at].entry;
+
+    put_indent(branch, put_branch_prefix(branch, is_first));
+    cli_print_name(stdout, entry->id);
+    fputs("  ", stdout);
+    cli_print_text(stdout, entry->type, 0, false);
+    walcat_print_preview(tree->store, entry, PREVIEW);
+    if (tree->nodes[at].is_head) {
+        put_heads(tree, at);
+    }
+    putchar('\n');
+}
+
+static bool is_only_child(const struct tree *tree, uint32_t child)
+{
+    return child != NONE && tree->nodes[child].next == NONE;
+}
+
+/* Draws a stretch from branch->node on; answers its last node. */
+static uint32_t draw_segment(const struct tree *tree,
+                             const struct branch *branch)
+{
+    uint32_t at = branch->node;
+    uint64_t length = 1;
+    uint64_t place = 0;
+    uint64_t gap = 0;
+
+    while (is_only_child(tree, tree->nodes[at].first_child)) {
+        at = tree->nodes[at].first_child;
+        length++;
+    }
+    at = branch->node;
+    for (;; place++) {
+        if (length <= RUN_MAX || place < RUN_ENDS ||
+            place + RUN_ENDS >= length || tree->nodes[at].is_head) {
+            put_missing(branch, gap);
+            put_node(tree, branch, at, place == 0);
+            gap = 0;
+        } else {
+            gap++;
+        }
+        if (place + 1 == length) {
+            return at;
+        }
+        at = tree->nodes[at].first_child;
+    }
+}
+
+/* Puts the branches below a node on the stack, the first one on top. */
+static void push_children(const struct tree *tree, struct stack *stack,
+                          uint32_t at, const struct branch *above)
+{
+    size_t from = stack->count;
+    uint32_t depth =
+        above->depth < DEPTH_MAX - 1 ? above->depth + 1 : above->depth;
+    uint32_t bars = above->bars;
+
+    if (above->depth > 0 && !above->is_last) {
+        bars |= (uint32_t)1 << above->depth;
+    }
+    for (uint32_t child = tree->nodes[at].first_child; child != NONE;
+         child = tree->nodes[child].next) {
+        stack->items = cli_reserve(stack->items, stack->count, &stack->capacity,
+                                   sizeof(stack->items[0]));
+        stack->items[stack->count++] = (struct branch){
+            .node = child,
+            .depth = depth,
+            .is_last = tree->nodes[child].next == NONE,
+            .bars = bars,
+        };
+    }
+    for (size_t i = from, j = stack->count; i + 1 < j; i++) {
+        struct branch item = stack->items[i];
+        stack->items[i] = stack->items[--j];
+        stack->items[j] = item;
+    }
+}
+
+static void draw(const struct tree *tree)
+{
+    struct stack stack = {.items = NULL};
+    struct branch top = {.node = NONE};
+    uint32_t end;
+
+    if (is_only_child(tree, tree->nodes[NONE].first_child)) {
+        top.node = tree->nodes[NONE].first_child;
+        end = draw_segment(tree, &top);
+        push_children(tree, &stack, end, &top);
+    } else {
+        push_children(tree, &stack, NONE, &top);
+    }
+    while (stack.count > 0 && !cli_output_failed()) {
+        struct branch branch = stack.items[--stack.count];
+        end = draw_segment(tree, &branch);
+        push_children(tree, &stack, end, &branch);
+    }
+    free(stack.items);
+}
+
+int walcat_print_tree(const struct cli *cli, struct wal_session *session,
+                      const struct walcat_options *view)
+{
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE |
+                 (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U),
+        .stream = view->stream,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_entry_cursor *iter = NULL;
+    struct tree tree = {.store = view->store, .code = CLI_OK};
+    enum wal_status status = cli_heads_read(&tree.heads, session, &error);
+
+    if (status == WAL_OK) {
+        status = wal_entry_cursor_open(session, &options, &iter, &error);
+    }
+    if (status == WAL_OK) {
+        status = read_tree(cli, &tree, iter, &error);
+    }
+    if (status == WAL_OK) {
+        find_heads(&tree, iter, view->stream);
+        draw(&tree);
+    } else {
+        tree.code = cli_report(cli, cli->items[1], status, &error);
+    }
+    wal_entry_cursor_close(iter);
+    cli_heads_deinit(&tree.heads);
+    cli_ids_deinit(&tree.ids);
+    free(tree.head_nodes);
+    free_nodes(&tree);
+    return tree.code;
+}

@@ -1,0 +1,243 @@
+/*
+ * walcat.c - prints what a store holds: sessions, entries, branches, frames.
+ *
+ * Invariant: nothing is appended to the store. Reading keeps no lock; only
+ * --follow joins the store's processes, to see what the others append.
+ *
+ * Threads: one.
+ */
+#include "tools/walcat/walcat.h"
+
+#include "tools/cli/session.h"
+
+static const char help[] =
+    "Usage: walcat [OPTION]... STORE            the sessions, newest first\n"
+    "       walcat [OPTION]... STORE SESSION    its entries, a line each\n"
+    "       walcat --frames STORE|SEGMENT       every frame\n"
+    "\n"
+    "  --branch ENTRY|HEAD  the branch of that entry or head\n"
+    "                       instead of the live one\n"
+    "  --up-to ENTRY        the branch, ending with that entry\n"
+    "  --since-compaction   from what the last compaction kept on\n"
+    "  --all                all branches, in log order\n"
+    "  --stream N           another stream than the conversation, which is 0\n"
+    "  --type T             only entries of that type\n"
+    "  --tail N             only the last N; 0: none\n"
+    "  --deltas             with entries of type message_delta_batch\n"
+    "  --redacted           with redacted entries: by what, and why\n"
+    "  --text               a readable conversation\n"
+    "  --tree               the branches and heads, drawn\n"
+    "  --follow             go on with what is appended, until interrupted\n"
+    "\n"
+    "All of these need a SESSION; --tree goes with --all, --stream, --deltas\n"
+    "and --redacted alone.\n"
+    "\n"
+    "SESSION: an id, a unique beginning of one, @latest (of the current\n"
+    "directory), or the path of a file that was imported.\n";
+
+struct arguments {
+    struct walcat_options view;
+    const char *stream;
+    const char *tail;
+    bool frames;
+    bool tree;
+};
+
+/* A handle that only reads may see the store as it was when it was opened. */
+static int check_follow(const struct cli *cli, struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_store_get_info(store, &info, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[0], status, &error);
+    }
+    if (info.status == WAL_EREADONLY) {
+        return cli_error(cli, CLI_FAILED, cli->items[0],
+                         "cannot be followed: it may not be written to");
+    }
+    return CLI_CONTINUE;
+}
+
+/* Says so when the session lost entries: those that are left may be read
+ * without a word of it. CLI_NEGATIVE then, else CLI_OK. */
+static int report_damage(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[1], status, &error);
+    }
+    if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
+        return CLI_OK;
+    }
+    return cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                     "the session lost entries to damage (see what is damaged "
+                     "with: walcheck STORE)");
+}
+
+static int show_session(const struct cli *cli,
+                        const struct arguments *arguments)
+{
+    struct wal_session *session = NULL;
+    struct walcat_options view = arguments->view;
+    struct wal_store *store = NULL;
+    bool follow = view.follow;
+    int code = cli_open_store(cli, cli->items[0],
+                              follow ? 0 : WAL_OPEN_READ_ONLY, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = follow ? check_follow(cli, store) : CLI_CONTINUE;
+    if (code == CLI_CONTINUE) {
+        code = cli_open_session(cli, store, cli->items[1], &session);
+    }
+    if (code == CLI_CONTINUE) {
+        int told = report_damage(cli, session);
+        view.store = store;
+        code = arguments->tree ? walcat_print_tree(cli, session, &view)
+                               : walcat_print_entries(cli, session, &view);
+        code = cli_worse_code(told, code);
+        wal_session_close(session);
+    }
+    return cli_close_store(cli, cli->items[0], store, code);
+}
+
+static int show_sessions(const struct cli *cli)
+{
+    struct wal_store *store = NULL;
+    int code = cli_open_store(cli, cli->items[0], WAL_OPEN_READ_ONLY, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_print_sessions(cli, store, cli->items[0], NULL, 0, false);
+    return cli_close_store(cli, cli->items[0], store, code);
+}
+
+/* Refuses options that would say nothing where they stand. */
+static int check_context(const struct cli *cli,
+                         const struct arguments *arguments)
+{
+    const struct walcat_options *view = &arguments->view;
+    const struct {
+        const char *name;
+        bool is_given;
+        bool with_tree;
+    } options[] = {
+        {"--branch", view->branch != NULL, false},
+        {"--up-to", view->up_to != NULL, false},
+        {"--since-compaction", view->since_compaction, false},
+        {"--all", view->all, true},
+        {"--stream", arguments->stream != NULL, true},
+        {"--type", view->type != NULL, false},
+        {"--tail", arguments->tail != NULL, false},
+        {"--deltas", view->deltas, true},
+        {"--redacted", view->redacted, true},
+        {"--text", view->text, false},
+        {"--tree", arguments->tree, true},
+        {"--follow", view->follow, false},
+    };
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+        if (options[i].is_given && (arguments->frames || cli->count < 2)) {
+            return cli_error(cli, CLI_USAGE, options[i].name,
+                             "only with a SESSION");
+        }
+        if (options[i].is_given && arguments->tree && !options[i].with_tree) {
+            return cli_error(cli, CLI_USAGE, options[i].name,
+                             "not with --tree");
+        }
+    }
+    return CLI_CONTINUE;
+}
+
+/* Turns the options into a view, and refuses those that exclude another. */
+static int check_options(const struct cli *cli, struct arguments *arguments)
+{
+    struct walcat_options *view = &arguments->view;
+    uint64_t stream = 0;
+    bool is_path;
+    int code = cli_check_operands(cli, 1, arguments->frames ? 1 : 2);
+
+    if (code == CLI_CONTINUE && arguments->stream != NULL) {
+        code =
+            cli_parse_number(cli, "--stream", arguments->stream, 255, &stream);
+    }
+    if (code == CLI_CONTINUE && arguments->tail != NULL) {
+        code = cli_parse_number(cli, "--tail", arguments->tail, UINT64_MAX,
+                                &view->tail);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "--branch", view->branch);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "--up-to", view->up_to);
+    }
+    if (code == CLI_CONTINUE) {
+        code = check_context(cli, arguments);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    view->stream = (uint32_t)stream;
+    is_path = view->branch != NULL || view->up_to != NULL;
+    if (view->branch != NULL && view->up_to != NULL) {
+        return cli_error(cli, CLI_USAGE, "--up-to", "not with --branch");
+    }
+    if (view->all && (is_path || view->since_compaction)) {
+        return cli_error(cli, CLI_USAGE, "--all",
+                         "not with --branch, --up-to or --since-compaction");
+    }
+    if (view->follow && is_path) {
+        return cli_error(cli, CLI_USAGE, "--follow",
+                         "not with --branch or --up-to");
+    }
+    return CLI_CONTINUE;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct arguments arguments = {.view.tail = UINT64_MAX};
+    struct walcat_options *view = &arguments.view;
+    const struct cli_option options[] = {
+        {.name = "frames", .flag = &arguments.frames},
+        {.name = "branch", .value = &view->branch},
+        {.name = "up-to", .value = &view->up_to},
+        {.name = "since-compaction", .flag = &view->since_compaction},
+        {.name = "all", .flag = &view->all},
+        {.name = "stream", .value = &arguments.stream},
+        {.name = "type", .value = &view->type},
+        {.name = "tail", .value = &arguments.tail},
+        {.name = "deltas", .flag = &view->deltas},
+        {.name = "redacted", .flag = &view->redacted},
+        {.name = "text", .flag = &view->text},
+        {.name = "tree", .flag = &arguments.tree},
+        {.name = "follow", .flag = &view->follow},
+        {.name = NULL},
+    };
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = check_options(cli, &arguments);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (arguments.frames) {
+        return walcat_print_frames(cli, cli->items[0]);
+    }
+    return cli->count == 1 ? show_sessions(cli) : show_session(cli, &arguments);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.tool = "walcat", .help = help};
+
+    cli_ensure_std_fds();
+    return cli_finish(&cli, run(&cli, argc, argv));
+}

@@ -1,0 +1,463 @@
+/*
+ * blobs.c - all content of the blob stream: each CHUNK is decoded, with
+ * those that it is based on, and digested; each BLOB over its chunks (SPEC.md
+ * 2.18, 2.19, 5.12).
+ *
+ * Invariant: content is sound only when its SHA-256 was computed.
+ *
+ * Threads: see check_blobs_verify, which makes and joins its own; a reader
+ * belongs to one.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "tools/walcheck/pack.h"
+
+enum {
+    VERIFY_BATCH = 16, /* records that a thread takes at once */
+    DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
+};
+
+static const char missing_base[] = "the chunk that it is based on is missing";
+static const char damaged_record[] = "its record is damaged";
+
+/* --- the set -------------------------------------------------------------- */
+
+void check_blobs_add_segment(struct check_blobs *blobs,
+                             struct check_segment *segment)
+{
+    for (size_t i = 0; i < segment->blob_count; i++) {
+        blobs->items = cli_reserve(blobs->items, blobs->count, &blobs->capacity,
+                                   sizeof(*blobs->items));
+        blobs->items[blobs->count++] = segment->blobs[i];
+    }
+    free(segment->blobs);
+    segment->blobs = NULL;
+    segment->blob_count = 0;
+    segment->blob_capacity = 0;
+}
+
+void check_blobs_deinit(struct check_blobs *blobs)
+{
+    free(blobs->items);
+    free(blobs->by_position);
+    *blobs = (struct check_blobs){.items = NULL};
+}
+
+static int by_digest(const void *a, const void *b)
+{
+    const struct check_blob *x = a;
+    const struct check_blob *y = b;
+    int order = memcmp(x->digest.bytes, y->digest.bytes, WAL__DIGEST_SIZE);
+
+    if (order != 0) {
+        return order;
+    }
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const struct check_blob *x = *(struct check_blob *const *)a;
+    const struct check_blob *y = *(struct check_blob *const *)b;
+
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+static void sort_blobs(struct check_blobs *blobs)
+{
+    if (blobs->count == 0) {
+        return;
+    }
+    qsort(blobs->items, blobs->count, sizeof(*blobs->items), by_digest);
+    blobs->by_position = cli_alloc(blobs->count * sizeof(struct check_blob *));
+    for (size_t i = 0; i < blobs->count; i++) {
+        blobs->by_position[i] = &blobs->items[i];
+    }
+    qsort(blobs->by_position, blobs->count, sizeof(struct check_blob *),
+          by_position);
+}
+
+const struct check_blob *check_blobs_find(const struct check_blobs *blobs,
+                                          const struct wal__digest *digest)
+{
+    size_t low = 0;
+    size_t high = blobs->count;
+
+    /* The rank behind the last that is not above. */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (memcmp(blobs->items[middle].digest.bytes, digest->bytes,
+                   WAL__DIGEST_SIZE) <= 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > 0 && memcmp(blobs->items[low - 1].digest.bytes, digest->bytes,
+                             WAL__DIGEST_SIZE) == 0
+               ? &blobs->items[low - 1]
+               : NULL;
+}
+
+uint64_t check_blobs_find_lost(const struct check_store *store,
+                               const struct wal__digest *digest)
+{
+    uint64_t digest_hash = wal__digest_hash(digest);
+
+    for (size_t i = 0; i < store->pack.count; i++) {
+        const struct check_segment *segment = store->pack.items[i];
+
+        for (size_t k = 0; k < segment->lost_blob_count; k++) {
+            if (segment->lost_blobs[k].digest_hash == digest_hash) {
+                return segment->lost_blobs[k].position;
+            }
+        }
+    }
+    return 0;
+}
+
+struct check_segment *check_pack_segment(const struct check_store *store,
+                                         uint64_t position)
+{
+    for (size_t i = 0; i < store->pack.count; i++) {
+        struct check_segment *segment = store->pack.items[i];
+
+        if (segment->id == wal__position_segment(position) &&
+            segment->role == CHECK_LINKED) {
+            return segment;
+        }
+    }
+    return NULL;
+}
+
+void check_digest_text(const struct wal__digest *digest,
+                       char out[CHECK_DIGEST_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
+        out[2 * i] = digits[digest->bytes[i] >> 4];
+        out[2 * i + 1] = digits[digest->bytes[i] & 15];
+    }
+    out[CHECK_DIGEST_TEXT - 1] = '\0';
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* The payload of a record, in the window of one of the reader's files. */
+static bool fetch_payload(struct check_reader *reader, int rank,
+                          const struct check_blob *blob,
+                          struct wal__span *payload)
+{
+    const struct check_segment *segment =
+        check_pack_segment(reader->store, blob->position);
+    struct cli_file *file = &reader->open[rank].file;
+    uint64_t at = wal__position_offset(blob->position);
+    struct wal__frame frame;
+    const uint8_t *bytes;
+
+    if (segment != reader->open[rank].segment) {
+        if (reader->open[rank].segment != NULL) {
+            cli_file_close(file);
+        }
+        reader->open[rank].segment = NULL;
+        if (segment == NULL || cli_file_open(file, segment->path) != 0) {
+            return false;
+        }
+        reader->open[rank].segment = segment;
+    }
+    if (segment == NULL) {
+        return false;
+    }
+    bytes = cli_file_fetch(file, at, blob->span);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, blob->span, segment->header.salt, at,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != blob->type ||
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        return false;
+    }
+    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
+    return true;
+}
+
+/* A chunk and those that it is based on, down to one that stands alone. */
+struct delta_chain {
+    const struct check_blob *blobs[DELTA_CHAIN_MAX];
+    int count;
+};
+
+static const char *find_delta_chain(struct check_reader *reader,
+                                    const struct check_blob *blob,
+                                    struct delta_chain *delta_chain,
+                                    uint64_t *culprit)
+{
+    struct wal__chunk_record chunk = {.size = 0};
+    struct wal__span payload;
+
+    delta_chain->count = 0;
+    do {
+        if (blob == NULL) {
+            *culprit = check_blobs_find_lost(reader->store, &chunk.base);
+            return missing_base;
+        }
+        *culprit = blob->position;
+        if (delta_chain->count == DELTA_CHAIN_MAX) {
+            return "too many chunks lead to it";
+        }
+        if (!fetch_payload(reader, delta_chain->count > 0, blob, &payload) ||
+            wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK) {
+            return damaged_record;
+        }
+        delta_chain->blobs[delta_chain->count++] = blob;
+        blob = check_blobs_find(&reader->store->blobs, &chunk.base);
+    } while (chunk.encoding == WAL__CHUNK_DELTA);
+    return NULL;
+}
+
+/* Decodes one chunk of a delta_chain into the buffer that its base is not
+ * in. */
+static bool decode_chunk(struct check_reader *reader,
+                         const struct delta_chain *delta_chain, int rank,
+                         struct wal__span *content)
+{
+    struct wal__chunk_record chunk;
+    struct wal__span payload;
+    uint8_t **to = &reader->content[rank % 2];
+
+    if (*to == NULL) {
+        *to = cli_alloc(WAL__CHUNK_MAX);
+    }
+    if (!fetch_payload(reader, rank > 0, delta_chain->blobs[rank], &payload) ||
+        wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK ||
+        !wal__chunk_decode_content(&chunk, *content, *to)) {
+        return false;
+    }
+    *content = (struct wal__span){*to, chunk.size};
+    return true;
+}
+
+/* The content of a CHUNK, until the next one is read; null, or a fault. */
+static const char *read_chunk(struct check_reader *reader,
+                              const struct check_blob *blob,
+                              struct wal__span *content, uint64_t *culprit)
+{
+    struct wal__digest digest;
+    struct delta_chain delta_chain;
+    const char *fault = find_delta_chain(reader, blob, &delta_chain, culprit);
+
+    if (fault != NULL) {
+        return delta_chain.count > 0 && fault == damaged_record
+                   ? "the chunk that it is based on is damaged"
+                   : fault;
+    }
+    *content = (struct wal__span){NULL, 0};
+    for (int i = delta_chain.count - 1; i >= 0; i--) {
+        if (!decode_chunk(reader, &delta_chain, i, content)) {
+            *culprit = delta_chain.blobs[i]->position;
+            return i == 0 ? "its compression is not valid"
+                          : "the chunk that it is based on is damaged";
+        }
+    }
+    *culprit = blob->position;
+    if (EVP_Digest(content->data, content->size, digest.bytes, NULL,
+                   EVP_sha256(), NULL) != 1 ||
+        memcmp(digest.bytes, blob->digest.bytes, WAL__DIGEST_SIZE) != 0) {
+        return "its SHA-256 is another";
+    }
+    return NULL;
+}
+
+/* The chunks of a BLOB in their order; the list is a copy. */
+static const char *read_list(struct check_reader *reader,
+                             const struct wal__blob_record *list,
+                             check_piece_fn *piece, void *ctx,
+                             uint64_t *culprit)
+{
+    uint64_t left = list->size;
+    struct wal__digest digest;
+    struct wal__span content;
+
+    for (uint32_t i = 0; i < list->chunk_count; i++) {
+        uint64_t size = left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
+        const struct check_blob *chunk;
+
+        memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE,
+               WAL__DIGEST_SIZE);
+        chunk = check_blobs_find(&reader->store->blobs, &digest);
+        *culprit = chunk == NULL ? check_blobs_find_lost(reader->store, &digest)
+                                 : chunk->position;
+        if (chunk == NULL) {
+            return "a chunk of it is missing";
+        }
+        if (chunk->type != WAL__FRAME_CHUNK || chunk->size != size ||
+            read_chunk(reader, chunk, &content, culprit) != NULL ||
+            content.size != size) {
+            return "a chunk of it is damaged";
+        }
+        if (EVP_DigestUpdate(reader->digest, content.data, content.size) != 1) {
+            return "no memory";
+        }
+        if (piece != NULL && !piece(ctx, content)) {
+            return "the reading was ended";
+        }
+        left -= size;
+    }
+    return NULL;
+}
+
+static const char *read_blob(struct check_reader *reader,
+                             const struct check_blob *blob,
+                             check_piece_fn *piece, void *ctx,
+                             uint64_t *culprit)
+{
+    struct wal__blob_record list;
+    struct wal__span payload;
+    struct wal__digest digest;
+    const char *fault = damaged_record;
+    uint8_t *copy;
+
+    *culprit = blob->position;
+    if (!fetch_payload(reader, 0, blob, &payload)) {
+        return fault;
+    }
+    copy = cli_alloc(payload.size);
+    memcpy(copy, payload.data, payload.size);
+    payload.data = copy;
+    if (reader->digest == NULL) {
+        reader->digest = EVP_MD_CTX_new();
+    }
+    if (wal__blob_record_decode(payload, &list) == WAL__FMT_OK &&
+        reader->digest != NULL &&
+        EVP_DigestInit_ex(reader->digest, EVP_sha256(), NULL) == 1) {
+        fault = read_list(reader, &list, piece, ctx, culprit);
+    }
+    if (fault == NULL) {
+        *culprit = blob->position;
+        if (EVP_DigestFinal_ex(reader->digest, digest.bytes, NULL) != 1 ||
+            memcmp(digest.bytes, blob->digest.bytes, WAL__DIGEST_SIZE) != 0) {
+            fault = "its SHA-256 is another";
+        }
+    }
+    free(copy);
+    return fault;
+}
+
+const char *check_reader_read(struct check_reader *reader,
+                              const struct check_blob *blob,
+                              check_piece_fn *piece, void *ctx,
+                              uint64_t *culprit)
+{
+    struct wal__span content;
+    const char *fault;
+
+    if (blob->type == WAL__FRAME_BLOB) {
+        return read_blob(reader, blob, piece, ctx, culprit);
+    }
+    fault = read_chunk(reader, blob, &content, culprit);
+    if (fault == NULL && piece != NULL && !piece(ctx, content)) {
+        fault = "the reading was ended";
+    }
+    return fault;
+}
+
+void check_reader_deinit(struct check_reader *reader)
+{
+    for (int i = 0; i < 2; i++) {
+        if (reader->open[i].segment != NULL) {
+            cli_file_close(&reader->open[i].file);
+        }
+        free(reader->content[i]);
+    }
+    EVP_MD_CTX_free(reader->digest);
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+struct verify_queue {
+    struct check_store *store;
+    size_t next;
+    pthread_mutex_t mutex;
+};
+
+/* The next records to be verified; false: all are. */
+static bool next_batch(struct verify_queue *verify_queue, size_t *begin,
+                       size_t *end)
+{
+    size_t count = verify_queue->store->blobs.count;
+
+    pthread_mutex_lock(&verify_queue->mutex);
+    *begin = verify_queue->next;
+    *end = *begin + VERIFY_BATCH < count ? *begin + VERIFY_BATCH : count;
+    verify_queue->next = *end;
+    pthread_mutex_unlock(&verify_queue->mutex);
+    return *begin < *end;
+}
+
+static void *verify_worker(void *arg)
+{
+    struct verify_queue *verify_queue = arg;
+    struct check_reader reader = {.store = verify_queue->store};
+    size_t begin;
+    size_t end;
+
+    while (next_batch(verify_queue, &begin, &end)) {
+        for (; begin < end; begin++) {
+            struct check_blob *blob =
+                verify_queue->store->blobs.by_position[begin];
+
+            blob->fault =
+                check_reader_read(&reader, blob, NULL, NULL, &blob->culprit);
+        }
+    }
+    check_reader_deinit(&reader);
+    return NULL;
+}
+
+static void report_faults(struct check_store *store)
+{
+    char text[CHECK_DIGEST_TEXT];
+
+    for (size_t i = 0; i < store->blobs.count; i++) {
+        const struct check_blob *blob = store->blobs.by_position[i];
+        struct check_segment *segment =
+            check_pack_segment(store, blob->position);
+
+        if (blob->fault != NULL && segment != NULL) {
+            check_digest_text(&blob->digest, text);
+            check_damage_add(&segment->damages, segment->name,
+                             wal__position_offset(blob->position), blob->span,
+                             "the content with the SHA-256 %s cannot be read: "
+                             "%s",
+                             text, blob->fault);
+        }
+    }
+}
+
+void check_blobs_verify(struct check_store *store)
+{
+    struct verify_queue verify_queue = {.store = store};
+    pthread_t *threads = cli_alloc(store->jobs * sizeof(*threads));
+    unsigned started = 0;
+
+    sort_blobs(&store->blobs);
+    pthread_mutex_init(&verify_queue.mutex, NULL);
+    while (started + 1 < store->jobs &&
+           started * VERIFY_BATCH < store->blobs.count &&
+           pthread_create(&threads[started], NULL, verify_worker,
+                          &verify_queue) == 0) {
+        started++;
+    }
+    verify_worker(&verify_queue);
+    for (unsigned i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    pthread_mutex_destroy(&verify_queue.mutex);
+    free(threads);
+    report_faults(store);
+}

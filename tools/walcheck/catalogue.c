@@ -1,0 +1,284 @@
+/*
+ * catalogue.c - index/catalogue: its pages, its orders, and each
+ * summary against the log as it was at the catalogue's position (SPEC.md 2.13).
+ *
+ * Invariant: no section is read before the page table, and every page with it,
+ * held.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "tools/walcheck/walcheck.h"
+
+static const char name[] = "index/catalogue";
+static const char rebuilt[] = "; it is derived, and will be rebuilt";
+
+static void report_damage(struct check_store *store, uint64_t offset,
+                          uint64_t size, const char *what)
+{
+    check_damage_add_redundant(&store->damages, name, offset, size, "%s%s",
+                               what, rebuilt);
+}
+
+static bool check_pages(struct check_store *store, const uint8_t *bytes,
+                        const struct wal__catalogue_layout *layout,
+                        uint32_t table_crc)
+{
+    const uint8_t *table = bytes + layout->table;
+    uint64_t pages = layout->table / WAL__CATALOGUE_PAGE;
+    bool sound = true;
+
+    if (wal__crc32(0, table, (size_t)(layout->size - layout->table)) !=
+        table_crc) {
+        report_damage(store, layout->table, layout->size - layout->table,
+                      "the page table is damaged");
+        return false;
+    }
+    for (uint64_t i = 0; i < pages; i++) {
+        uint64_t front = i == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
+        const uint8_t *page = bytes + i * WAL__CATALOGUE_PAGE;
+
+        if (wal__crc32(0, page + front, WAL__CATALOGUE_PAGE - front) !=
+            wal__get32(table + i * sizeof(uint32_t))) {
+            report_damage(store, i * WAL__CATALOGUE_PAGE, WAL__CATALOGUE_PAGE,
+                          "a page is damaged");
+            sound = false;
+        }
+    }
+    return sound;
+}
+
+/* Takes the bytes when all their checksums hold. */
+static void store_if_valid(struct check_store *store,
+                           struct check_catalogue *catalogue)
+{
+    struct wal__span bytes = {catalogue->bytes, catalogue->size};
+    enum wal__fmt fmt = wal__catalogue_header_decode(bytes, &catalogue->header);
+
+    if (fmt == WAL__FMT_VERSION) {
+        /* For the engine it is not there. */
+    } else if (fmt != WAL__FMT_OK) {
+        report_damage(store, 0, WAL__CATALOGUE_HEADER_SIZE, wal__fmt_text(fmt));
+    } else if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) !=
+                   WAL__FMT_OK ||
+               catalogue->layout.size != catalogue->size) {
+        report_damage(store, 0, catalogue->size,
+                      "its sizes do not add up to the file");
+    } else if (store->uuid_known && memcmp(catalogue->header.uuid, store->uuid,
+                                           sizeof(store->uuid)) != 0) {
+        report_damage(store, 48, sizeof(store->uuid),
+                      "belongs to another store");
+    } else if (check_pages(store, catalogue->bytes, &catalogue->layout,
+                           catalogue->header.table_crc)) {
+        return;
+    }
+    free(catalogue->bytes);
+    catalogue->bytes = NULL;
+}
+
+void check_catalogue_load(struct check_store *store)
+{
+    struct check_catalogue *catalogue = &store->catalogue;
+    char *path = check_path(store, name);
+    struct cli_file file;
+    int error = cli_file_open(&file, path);
+
+    free(path);
+    if (error != 0) {
+        if (error != ENOENT) {
+            check_damage_add_redundant(&store->damages, name, 0, 0,
+                                       "cannot be opened: %s%s",
+                                       strerror(error), rebuilt);
+        }
+        return;
+    }
+    if (file.size == 0) {
+        report_damage(store, 0, 0, "is empty");
+    } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
+        check_damage_add_redundant(&store->damages, name, file.error_offset, 0,
+                                   "cannot be read: %s%s", strerror(file.error),
+                                   rebuilt);
+    } else {
+        catalogue->size = (size_t)file.size;
+        catalogue->bytes = cli_alloc(catalogue->size);
+        memcpy(catalogue->bytes, file.window, catalogue->size);
+        store_if_valid(store, catalogue);
+    }
+    cli_file_close(&file);
+}
+
+/* --- orders --------------------------------------------------------------- */
+
+static bool summary_at(const struct check_catalogue *catalogue, uint32_t rank,
+                       struct wal__summary *summary)
+{
+    const struct wal__span texts = {
+        catalogue->bytes + catalogue->layout.texts,
+        (size_t)catalogue->header.text_size,
+    };
+
+    return rank < catalogue->header.session_count &&
+           wal__summary_decode(catalogue->bytes + catalogue->layout.summaries +
+                                   (size_t)rank * WAL__SUMMARY_SIZE,
+                               texts, summary) == WAL__FMT_OK;
+}
+
+/* Whether a comes before b in by_id, by_recent and by_cwd. */
+typedef bool before(const struct wal__summary *a, const struct wal__summary *b,
+                    bool lower_rank);
+
+static bool before_by_id(const struct wal__summary *a,
+                         const struct wal__summary *b, bool lower_rank)
+{
+    return a->id_hash < b->id_hash || (a->id_hash == b->id_hash && lower_rank);
+}
+
+static bool before_by_recent(const struct wal__summary *a,
+                             const struct wal__summary *b, bool lower_rank)
+{
+    return a->last_sequence > b->last_sequence ||
+           (a->last_sequence == b->last_sequence && lower_rank);
+}
+
+static bool before_by_cwd(const struct wal__summary *a,
+                          const struct wal__summary *b, bool lower_rank)
+{
+    uint64_t x = wal__id_hash(a->cwd.data, a->cwd.size);
+    uint64_t y = wal__id_hash(b->cwd.data, b->cwd.size);
+
+    return x < y || (x == y && before_by_recent(a, b, lower_rank));
+}
+
+/* Strictly ascending ranks that are all in range are a permutation. */
+static bool check_order(const struct check_catalogue *catalogue, uint64_t at,
+                        before *is_before)
+{
+    struct wal__summary last = {0};
+    uint32_t last_rank = 0;
+
+    for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
+        uint32_t rank =
+            wal__get32(catalogue->bytes + at + (size_t)i * sizeof(rank));
+        struct wal__summary summary;
+
+        if (!summary_at(catalogue, rank, &summary) ||
+            (i > 0 && !is_before(&last, &summary, last_rank < rank))) {
+            return false;
+        }
+        last = summary;
+        last_rank = rank;
+    }
+    return true;
+}
+
+static void check_orders(struct check_store *store)
+{
+    const struct check_catalogue *catalogue = &store->catalogue;
+    const struct wal__catalogue_layout *layout = &catalogue->layout;
+    uint64_t size = (uint64_t)catalogue->header.session_count * 4;
+
+    if (!check_order(catalogue, layout->by_id, before_by_id)) {
+        report_damage(store, layout->by_id, size, "the order by id is wrong");
+    }
+    if (!check_order(catalogue, layout->by_recent, before_by_recent)) {
+        report_damage(store, layout->by_recent, size,
+                      "the order by age is wrong");
+    }
+    if (!check_order(catalogue, layout->by_cwd, before_by_cwd)) {
+        report_damage(store, layout->by_cwd, size,
+                      "the order by directory is wrong");
+    }
+}
+
+/* --- against the log ------------------------------------------------------ */
+
+static void check_summaries(struct check_store *store)
+{
+    const struct check_catalogue *catalogue = &store->catalogue;
+    size_t hidden = store->model.session_count -
+                    check_model_count_sessions(&store->model, false);
+    uint32_t last = 0;
+
+    if (catalogue->header.session_count != store->model.session_count) {
+        report_damage(store, 12, 4,
+                      "it holds more or fewer sessions than the log");
+        return;
+    }
+    if (catalogue->header.hidden_count != hidden) {
+        report_damage(store, 68, 4,
+                      "it hides more or fewer sessions than the log");
+        return;
+    }
+    for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
+        uint64_t at = catalogue->layout.summaries + i * WAL__SUMMARY_SIZE;
+        const struct check_session *session;
+        struct wal__summary summary;
+        const char *field = "number";
+
+        if (!summary_at(catalogue, i, &summary) || summary.number <= last) {
+            report_damage(store, at, WAL__SUMMARY_SIZE,
+                          "a summary is not valid");
+            return;
+        }
+        last = summary.number;
+        session = check_model_find(&store->model, summary.number);
+        if (session != NULL) {
+            field = check_summary(session, &summary);
+        }
+        if (field != NULL) {
+            check_damage_add_redundant(
+                &store->damages, name, at, WAL__SUMMARY_SIZE,
+                "the %s of session %" PRIu32 " differs from the log%s", field,
+                summary.number, rebuilt);
+            return;
+        }
+    }
+}
+
+void check_catalogue_compare(struct check_store *store,
+                             const struct check_segment *segment)
+{
+    struct check_catalogue *catalogue = &store->catalogue;
+    const struct wal__catalogue_header *header = &catalogue->header;
+    uint64_t seen = store->model.seen_count;
+
+    if (catalogue->bytes == NULL || catalogue->compared ||
+        wal__position_segment(header->position) != segment->id) {
+        return;
+    }
+    catalogue->compared = true;
+    if (wal__position_offset(header->position) > segment->facts->end) {
+        report_damage(store, 24, 8, "its position lies beyond the log's end");
+        return;
+    }
+    check_orders(store);
+    /* The log may have gone on; then its sessions have too. */
+    if (store->records_lost || seen == 0 ||
+        store->model.seen[seen - 1].sequence != header->last_sequence) {
+        return;
+    }
+    if (wal__position_offset(header->position) == segment->facts->end &&
+        header->chain != segment->facts->chain) {
+        report_damage(store, 40, 4, "its chain is not the log's");
+        return;
+    }
+    check_summaries(store);
+}
+
+void check_catalogue_finish(struct check_store *store)
+{
+    struct check_catalogue *catalogue = &store->catalogue;
+
+    if (catalogue->bytes != NULL && !catalogue->compared &&
+        !store->records_lost) {
+        report_damage(store, 24, 8, "its position is in no segment of the log");
+    }
+    free(catalogue->bytes);
+    catalogue->bytes = NULL;
+}

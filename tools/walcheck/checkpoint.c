@@ -1,0 +1,161 @@
+/*
+ * checkpoint.c - the documents of checkpoints and the lists of files
+ * that they name (SPEC.md 2.21, 5.13).
+ *
+ * Threads: any, with a reader each.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+#include "tools/walcheck/pack.h"
+
+static const char prefix[] = "\0checkpoint/";
+
+enum {
+    PREFIX_SIZE = sizeof(prefix) - 1
+};
+
+bool check_key_is_reserved(struct wal__span key)
+{
+    return key.size > 0 && key.data[0] == 0;
+}
+
+bool check_key_is_checkpoint(struct wal__span key)
+{
+    return key.size > PREFIX_SIZE && memcmp(key.data, prefix, PREFIX_SIZE) == 0;
+}
+
+char *check_checkpoint_name(struct wal__span key)
+{
+    return cli_copy_text(key.data + PREFIX_SIZE, key.size - PREFIX_SIZE);
+}
+
+static int digit(uint8_t letter)
+{
+    if (letter >= '0' && letter <= '9') {
+        return letter - '0';
+    }
+    return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
+/* Hexadecimal text between quotes; false when it is none, or too long. */
+static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity,
+                     size_t *size)
+{
+    if (text.size % 2 != 0 || text.size / 2 - 1 > capacity) {
+        return false;
+    }
+    *size = text.size / 2 - 1;
+    for (size_t i = 0; i < *size; i++) {
+        int high = digit(text.data[1 + 2 * i]);
+        int low = digit(text.data[2 + 2 * i]);
+
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+static bool find(const struct wal__doc_record *doc, const char *key,
+                 enum wal__json_kind kind, struct wal__json_token *token)
+{
+    return wal__json_find(doc->value.data, doc->value.size, key, token) ==
+               WAL__JSON_OK &&
+           token->kind == kind;
+}
+
+bool check_checkpoint_list(const struct wal__doc_record *doc,
+                           struct wal__digest *list)
+{
+    struct wal__json_token token;
+    size_t size;
+
+    return find(doc, "list", WAL__JSON_STRING, &token) &&
+           read_hex(token.span, list->bytes, sizeof(list->bytes), &size) &&
+           size == sizeof(list->bytes);
+}
+
+static bool read_root(const struct wal__doc_record *doc,
+                      struct check_checkpoint *checkpoint)
+{
+    struct wal__json_token token;
+
+    if (find(doc, "root", WAL__JSON_STRING, &token)) {
+        return wal__json_unescape(token.span, checkpoint->root,
+                                  sizeof(checkpoint->root),
+                                  &checkpoint->root_size, NULL) == WAL__JSON_OK;
+    }
+    return find(doc, "rootHex", WAL__JSON_STRING, &token) &&
+           read_hex(token.span, checkpoint->root, sizeof(checkpoint->root),
+                    &checkpoint->root_size);
+}
+
+static int64_t read_number(struct wal__json_span text)
+{
+    int64_t value = 0;
+
+    for (size_t i = 0; i < text.size && i < 18; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return 0;
+        }
+        value = value * 10 + (text.data[i] - '0');
+    }
+    return value;
+}
+
+bool check_checkpoint_decode(const struct wal__doc_record *doc,
+                             struct check_checkpoint *checkpoint)
+{
+    struct wal__json_token token;
+
+    if (!check_key_is_checkpoint(doc->key) ||
+        !check_checkpoint_list(doc, &checkpoint->list) ||
+        !read_root(doc, checkpoint)) {
+        return false;
+    }
+    checkpoint->id.data = doc->key.data + PREFIX_SIZE;
+    checkpoint->id.size = doc->key.size - PREFIX_SIZE;
+    checkpoint->created_ms = find(doc, "created", WAL__JSON_NUMBER, &token)
+                                 ? read_number(token.span)
+                                 : 0;
+    return true;
+}
+
+/* --- lists ---------------------------------------------------------------- */
+
+static bool add_piece(void *ctx, struct wal__span piece)
+{
+    struct check_list *list = ctx;
+
+    while (list->capacity - list->size < piece.size) {
+        list->capacity = list->capacity * 2 + WAL__CHUNK_MAX;
+        list->bytes = cli_realloc(list->bytes, list->capacity);
+    }
+    if (piece.size > 0) {
+        memcpy(list->bytes + list->size, piece.data, piece.size);
+    }
+    list->size += piece.size;
+    return true;
+}
+
+const char *check_list_read(struct check_reader *reader,
+                            const struct wal__digest *digest,
+                            struct check_list *list)
+{
+    const struct check_blob *blob =
+        check_blobs_find(&reader->store->blobs, digest);
+    uint64_t culprit;
+
+    list->size = 0;
+    if (blob == NULL) {
+        return "it is not there";
+    }
+    if (blob->fault != NULL) {
+        return blob->fault;
+    }
+    return check_reader_read(reader, blob, add_piece, list, &culprit);
+}

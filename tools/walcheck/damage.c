@@ -1,0 +1,174 @@
+/*
+ * damage.c - lists of damage.
+ *
+ * Invariant: a list owns its texts.
+ *
+ * Threads: a list belongs to one thread.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/walcheck/walcheck.h"
+
+enum {
+    REASON_SIZE = 400
+};
+
+static struct check_damage *add(struct check_damages *damages, const char *file,
+                                uint64_t offset, uint64_t length,
+                                const char *reason, va_list arguments)
+{
+    char text[REASON_SIZE];
+    struct check_damage *damage;
+
+    vsnprintf(text, sizeof(text), reason, arguments);
+    damages->items = cli_reserve(damages->items, damages->count,
+                                 &damages->capacity, sizeof(*damages->items));
+    damage = &damages->items[damages->count++];
+    *damage = (struct check_damage){
+        .file = cli_copy_text(file, strlen(file)),
+        .offset = offset,
+        .length = length,
+        .reason = cli_copy_text(text, strlen(text)),
+    };
+    return damage;
+}
+
+struct check_damage *check_damage_add(struct check_damages *damages,
+                                      const char *file, uint64_t offset,
+                                      uint64_t length, const char *reason, ...)
+{
+    struct check_damage *damage;
+    va_list arguments;
+
+    va_start(arguments, reason);
+    damage = add(damages, file, offset, length, reason, arguments);
+    va_end(arguments);
+    return damage;
+}
+
+/* One of the same place and reason, or null. */
+static struct check_damage *find_same(const struct check_damages *damages,
+                                      const struct check_damage *damage)
+{
+    for (size_t i = 0; i < damages->count; i++) {
+        struct check_damage *other = &damages->items[i];
+
+        if (other != damage && other->offset == damage->offset &&
+            strcmp(other->file, damage->file) == 0 &&
+            strcmp(other->reason, damage->reason) == 0) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void deinit(struct check_damage *damage)
+{
+    free(damage->file);
+    free(damage->reason);
+    free(damage->sessions);
+}
+
+struct check_damage *check_damage_add_once(struct check_damages *damages,
+                                           const char *file, uint64_t offset,
+                                           uint64_t length, const char *reason,
+                                           ...)
+{
+    struct check_damage *damage;
+    struct check_damage *same;
+    va_list arguments;
+
+    va_start(arguments, reason);
+    damage = add(damages, file, offset, length, reason, arguments);
+    va_end(arguments);
+    same = find_same(damages, damage);
+    if (same == NULL) {
+        return damage;
+    }
+    deinit(damage);
+    damages->count--;
+    return same;
+}
+
+void check_damage_add_redundant(struct check_damages *damages, const char *file,
+                                uint64_t offset, uint64_t length,
+                                const char *reason, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, reason);
+    add(damages, file, offset, length, reason, arguments)->is_redundant = true;
+    va_end(arguments);
+}
+
+void check_damage_session(struct check_damage *damage, uint32_t session)
+{
+    if (session == 0) {
+        return;
+    }
+    for (size_t i = 0; i < damage->session_count; i++) {
+        if (damage->sessions[i] == session) {
+            return;
+        }
+    }
+    damage->sessions =
+        cli_reserve(damage->sessions, damage->session_count,
+                    &damage->session_capacity, sizeof(*damage->sessions));
+    damage->sessions[damage->session_count++] = session;
+}
+
+void check_damages_move(struct check_damages *to, struct check_damages *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        to->items = cli_reserve(to->items, to->count, &to->capacity,
+                                sizeof(*to->items));
+        to->items[to->count++] = from->items[i];
+    }
+    from->count = 0;
+    check_damages_deinit(from);
+}
+
+void check_damages_sort(struct check_damages *damages)
+{
+    struct check_damage *sorted =
+        cli_alloc((damages->count + 1) * sizeof(*sorted));
+    size_t count = 0;
+
+    for (int spare = 0; spare < 2; spare++) {
+        for (size_t i = 0; i < damages->count; i++) {
+            if (damages->items[i].is_redundant == (spare != 0)) {
+                sorted[count++] = damages->items[i];
+            }
+        }
+    }
+    free(damages->items);
+    damages->items = sorted;
+    damages->capacity = damages->count + 1;
+}
+
+void check_damages_intersect(struct check_damages *damages,
+                             const struct check_damages *other)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < damages->count; i++) {
+        if (find_same(other, &damages->items[i]) != NULL) {
+            damages->items[kept++] = damages->items[i];
+        } else {
+            deinit(&damages->items[i]);
+        }
+    }
+    damages->count = kept;
+}
+
+void check_damages_deinit(struct check_damages *damages)
+{
+    for (size_t i = 0; i < damages->count; i++) {
+        deinit(&damages->items[i]);
+    }
+    free(damages->items);
+    *damages = (struct check_damages){.items = NULL};
+}

@@ -1,0 +1,616 @@
+/*
+ * index.c - INDEX, SEAL and trailer of a segment, and its file in
+ * index/, against what the log says (SPEC.md 2.10, 2.12).
+ *
+ * All of it is derived: damage in it loses nothing, and says so. Where the log
+ * lost records, an index that holds tells which. One of another index version
+ * is what it is for the engine: not there.
+ *
+ * Invariant: called once for a segment, when everything up to its end and
+ * nothing behind it was replayed.
+ *
+ * Threads: one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/walcheck/pack.h"
+#include "tools/walcheck/walcheck.h"
+
+static const char rebuilt[] = "; it is derived, and will be rebuilt";
+
+struct index_check {
+    struct check_store *store;
+    struct check_segment *segment;
+    struct wal__index index;
+    const char *file;
+    uint64_t offset;
+    uint64_t size;
+};
+
+static void report_damage(const struct index_check *index_check,
+                          const char *what)
+{
+    check_damage_add_redundant(&index_check->store->damages, index_check->file,
+                               index_check->offset, index_check->size, "%s%s",
+                               what, rebuilt);
+}
+
+/* --- postings ------------------------------------------------------------- */
+
+static const struct check_record *
+find_record(const struct check_segment *segment, uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = segment->record_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (segment->records[middle].posting.sequence < sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < segment->record_count &&
+                   segment->records[low].posting.sequence == sequence
+               ? &segment->records[low]
+               : NULL;
+}
+
+/* A posting without its record: the record was lost. */
+static void report_lost_record(const struct index_check *index_check,
+                               const struct wal__posting *posting,
+                               uint32_t session)
+{
+    struct check_segment *segment = index_check->segment;
+
+    for (size_t i = 0; i < segment->damages.count; i++) {
+        struct check_damage *damage = &segment->damages.items[i];
+
+        if (posting->sequence >= damage->first_sequence &&
+            posting->sequence <= damage->last_sequence) {
+            check_damage_session(damage, session);
+            break;
+        }
+    }
+    segment->lost =
+        cli_reserve(segment->lost, segment->lost_count, &segment->lost_capacity,
+                    sizeof(*segment->lost));
+    segment->lost[segment->lost_count++] =
+        (struct check_lost_record){posting->sequence, posting->parent, session};
+}
+
+static bool posting_matches(const struct check_record *record,
+                            const struct wal__posting *posting,
+                            uint32_t session)
+{
+    const struct wal__posting *own = &record->posting;
+
+    return record->session == session && own->offset == posting->offset &&
+           own->type == posting->type && own->flags == posting->flags &&
+           own->stream == posting->stream && own->kind == posting->kind &&
+           own->parent == posting->parent && own->id_hash == posting->id_hash;
+}
+
+static bool check_postings(const struct index_check *index_check,
+                           const struct wal__summary *summary)
+{
+    const struct check_segment *segment = index_check->segment;
+
+    for (uint32_t i = 0; i < summary->posting_count; i++) {
+        const struct check_record *record;
+        struct wal__posting posting;
+
+        wal__posting_decode(index_check->index.postings +
+                                ((size_t)summary->first_posting + i) *
+                                    WAL__POSTING_SIZE,
+                            &posting);
+        record = find_record(segment, posting.sequence);
+        if (record == NULL && segment->has_lost_records) {
+            report_lost_record(index_check, &posting, summary->number);
+        } else if (record == NULL ||
+                   !posting_matches(record, &posting, summary->number)) {
+            report_damage(index_check, "a posting differs from its frame");
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_summaries(const struct index_check *index_check)
+{
+    const struct wal__index_header *header = &index_check->index.header;
+    uint64_t postings = 0;
+
+    for (uint32_t i = 0; i < header->session_count; i++) {
+        const struct check_session *session;
+        struct wal__summary summary;
+        const char *field = NULL;
+
+        if (wal__index_summary(&index_check->index, i, &summary) !=
+            WAL__FMT_OK) {
+            report_damage(index_check, "a summary is not valid");
+            return;
+        }
+        if (!check_postings(index_check, &summary)) {
+            return;
+        }
+        postings += summary.posting_count;
+        session = check_model_find(&index_check->store->model, summary.number);
+        if (index_check->store->records_lost ||
+            (session != NULL && session->damaged)) {
+            if (session == NULL || !session->has_record ||
+                ((summary.flags & WAL__SUMMARY_DELETED) != 0 &&
+                 !check_session_is_deleted(session))) {
+                check_model_add_from_index(&index_check->store->model,
+                                           &summary);
+            }
+            continue;
+        }
+        field = session == NULL ? "number" : check_summary(session, &summary);
+        if (field != NULL) {
+            check_damage_add_redundant(
+                &index_check->store->damages, index_check->file,
+                index_check->offset, index_check->size,
+                "the %s of session %" PRIu32 " differs from the log%s", field,
+                summary.number, rebuilt);
+            return;
+        }
+    }
+    if (postings < index_check->segment->record_count) {
+        report_damage(index_check, "records of the log have no posting");
+    }
+}
+
+/* Whether the index is of this segment, as it ended. */
+static bool index_is_of_segment(const struct index_check *index_check,
+                                const struct wal__index_header *header)
+{
+    const struct check_segment *segment = index_check->segment;
+    const struct wal__scan_result *facts = segment->facts;
+
+    if (memcmp(header->uuid, index_check->store->uuid, sizeof(header->uuid)) !=
+            0 ||
+        header->id != segment->id) {
+        report_damage(index_check, "the index is of another segment or store");
+        return false;
+    }
+    if (!segment->has_lost_records &&
+        (header->end != facts->end ||
+         header->last_sequence != facts->last_sequence ||
+         /* Rebuilt indexes of older segments name no COMMIT. */
+         (header->commit_offset != 0 &&
+          (header->chain != facts->chain ||
+           header->commit_offset != facts->commit_offset ||
+           header->epoch != facts->epoch)))) {
+        if (header->end < facts->end) {
+            report_damage(index_check,
+                          "the index is from before the log's end");
+        } else if (!check_segment_has_grown(segment)) {
+            report_damage(index_check, "the index ends where the log does not");
+        }
+        return false;
+    }
+    return true;
+}
+
+/* Decodes an index, and compares one that is valid. */
+static enum wal__fmt check_bytes(struct index_check *index_check,
+                                 struct wal__span bytes)
+{
+    struct wal__pack_index pack;
+    const char *fault;
+    enum wal__fmt fmt;
+
+    if (!index_check->segment->is_pack) {
+        fmt = wal__index_decode(bytes, &index_check->index);
+        if (fmt == WAL__FMT_OK &&
+            index_is_of_segment(index_check, &index_check->index.header)) {
+            check_summaries(index_check);
+        }
+        return fmt;
+    }
+    fmt = wal__pack_index_decode(bytes, &pack);
+    if (fmt == WAL__FMT_OK && index_is_of_segment(index_check, &pack.header)) {
+        fault = check_pack_index(index_check->segment, &pack);
+        if (fault != NULL) {
+            report_damage(index_check, fault);
+        }
+    }
+    return fmt;
+}
+
+/* --- INDEX, SEAL, trailer ------------------------------------------------- */
+
+/* The frame at an offset, if it is whole and of that type; its payload holds
+ * until the next fetch. */
+static bool read_frame(struct index_check *index_check, struct cli_file *file,
+                       uint64_t at, uint8_t type, struct wal__span *payload)
+{
+    const struct check_segment *segment = index_check->segment;
+    struct wal__frame frame;
+    const uint8_t *bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+
+    index_check->offset = at;
+    index_check->size = WAL__FRAME_SIZE;
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != type) {
+        return false;
+    }
+    index_check->size = wal__frame_total_size(frame.stored_size);
+    bytes = cli_file_fetch(file, at, index_check->size);
+    if (bytes == NULL ||
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+        return false;
+    }
+    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
+    return true;
+}
+
+/* Answers where SEAL should stand, 0 when INDEX does not tell. */
+static uint64_t check_index_frame(struct index_check *index_check,
+                                  struct cli_file *file)
+{
+    uint64_t at = index_check->segment->known_end;
+    struct wal__span payload;
+    enum wal__fmt fmt;
+
+    if (!read_frame(index_check, file, at, WAL__FRAME_INDEX, &payload)) {
+        report_damage(index_check, "the INDEX frame is damaged");
+        return index_check->segment->has_trailer
+                   ? index_check->segment->trailer.seal_offset
+                   : 0;
+    }
+    fmt = check_bytes(index_check, payload);
+    if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
+        report_damage(index_check, "the INDEX frame's payload is not valid");
+    }
+    return index_check->offset + index_check->size;
+}
+
+static void check_seal_frame(struct index_check *index_check,
+                             struct cli_file *file, uint64_t at)
+{
+    const struct check_segment *segment = index_check->segment;
+    struct wal__span payload;
+    struct wal__seal_record seal;
+
+    if (at == 0 || at + WAL__FRAME_SIZE > file->size) {
+        return;
+    }
+    if (!read_frame(index_check, file, at, WAL__FRAME_SEAL, &payload) ||
+        wal__seal_record_decode(payload, &seal) != WAL__FMT_OK) {
+        report_damage(index_check, "the SEAL frame is damaged");
+        return;
+    }
+    if (seal.end != segment->known_end || seal.index_offset != seal.end ||
+        (!segment->has_lost_records &&
+         (seal.last_sequence != segment->facts->last_sequence ||
+          seal.chain != segment->facts->chain))) {
+        report_damage(index_check,
+                      "the SEAL frame does not agree with the log");
+    }
+}
+
+static void check_trailer(struct index_check *index_check,
+                          struct cli_file *file)
+{
+    const struct check_segment *segment = index_check->segment;
+    const struct wal__trailer *trailer = &segment->trailer;
+
+    if (segment->size < segment->header.capacity) {
+        return; /* cut: that is told */
+    }
+    index_check->offset = segment->header.capacity - WAL__TRAILER_SIZE;
+    index_check->size = WAL__TRAILER_SIZE;
+    if (!segment->has_trailer) {
+        static const uint8_t zeros[WAL__TRAILER_SIZE];
+        const uint8_t *bytes =
+            cli_file_fetch(file, index_check->offset, index_check->size);
+
+        /* A crash may come between SEAL and trailer of a tail. */
+        if (segment->next != NULL || bytes == NULL ||
+            memcmp(bytes, zeros, sizeof(zeros)) != 0) {
+            report_damage(index_check, "the trailer is damaged");
+        }
+        return;
+    }
+    if (trailer->end != segment->known_end ||
+        (!segment->has_lost_records &&
+         (trailer->last_sequence != segment->facts->last_sequence ||
+          trailer->chain != segment->facts->chain))) {
+        report_damage(index_check, "the trailer does not agree with the log");
+    }
+}
+
+/* Between SEAL and trailer nothing was ever written. */
+static void check_gap(struct index_check *index_check, struct cli_file *file)
+{
+    const struct check_segment *segment = index_check->segment;
+    uint64_t at =
+        segment->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
+    uint64_t end = segment->header.capacity - WAL__TRAILER_SIZE;
+
+    if (!segment->has_trailer || end > file->size) {
+        return;
+    }
+    for (; at + 8 <= end; at += 8) {
+        static const uint8_t zeros[8];
+        const uint8_t *bytes = cli_file_fetch(file, at, sizeof(zeros));
+
+        if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
+            check_damage_add_redundant(
+                &index_check->store->damages, index_check->file, at, 8,
+                bytes == NULL ? "cannot be read; no record lies there"
+                              : "bytes that were never written are not "
+                                "zero; no record lies there");
+            return;
+        }
+    }
+}
+
+static bool is_seal(struct check_segment *segment, struct cli_file *file)
+{
+    uint64_t at = segment->facts->end;
+    const uint8_t *bytes;
+    struct wal__frame frame;
+
+    if (segment->has_trailer || segment->index != NULL ||
+        segment->facts->sealed_end != 0 || segment->facts->index_offset != 0) {
+        return true;
+    }
+    if (segment->known_end == 0 || at + WAL__FRAME_SIZE > file->size) {
+        return false;
+    }
+    bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+    return bytes != NULL &&
+           wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
+                             &frame) == WAL__FMT_OK &&
+           frame.type == WAL__FRAME_INDEX;
+}
+
+static void check_sealed(struct index_check *index_check)
+{
+    struct check_segment *segment = index_check->segment;
+    struct cli_file file;
+    uint64_t seal;
+
+    index_check->file = segment->name;
+    if (cli_file_open(&file, segment->path) != 0) {
+        return; /* the scan has said so */
+    }
+    if (segment->known_end != 0 && is_seal(segment, &file) &&
+        segment->known_end + WAL__FRAME_SIZE <= file.size) {
+        /* An INDEX without SEAL and trailer is a crash while sealing. */
+        if (segment->next == NULL && !segment->has_trailer &&
+            segment->facts->sealed_end == 0) {
+            cli_file_close(&file);
+            return;
+        }
+        seal = check_index_frame(index_check, &file);
+        check_seal_frame(index_check, &file, seal);
+        check_trailer(index_check, &file);
+        check_gap(index_check, &file);
+    }
+    cli_file_close(&file);
+}
+
+/* --- index/ID.idx --------------------------------------------------------- */
+
+/* All bytes of a file, to be freed; null when there is none. */
+static uint8_t *read_file(const struct check_store *store, const char *name,
+                          uint64_t *size, int *error)
+{
+    char *path = check_path(store, name);
+    struct cli_file file;
+    uint8_t *bytes = NULL;
+
+    *error = cli_file_open(&file, path);
+    free(path);
+    if (*error != 0) {
+        return NULL;
+    }
+    if (file.size == 0) {
+        bytes = cli_alloc(1);
+    } else if (cli_file_fetch(&file, 0, file.size) != NULL) {
+        bytes = cli_alloc((size_t)file.size);
+        memcpy(bytes, file.window, (size_t)file.size);
+    } else {
+        *error = file.error;
+    }
+    *size = file.size;
+    cli_file_close(&file);
+    return bytes;
+}
+
+static void index_file_name(uint64_t id, bool is_pack, char out[40])
+{
+    snprintf(out, 40, "index/%s%016" PRIx64 ".idx", is_pack ? "pack-" : "", id);
+}
+
+/* The header of a whole index that holds. */
+static bool read_header(struct wal__span bytes, bool is_pack,
+                        struct wal__index_header *header)
+{
+    struct wal__pack_index pack = {.header = {0}};
+    struct wal__index index = {.header = {0}};
+    bool valid;
+
+    if (is_pack) {
+        valid = wal__pack_index_decode(bytes, &pack) == WAL__FMT_OK;
+        *header = pack.header;
+    } else {
+        valid = wal__index_decode(bytes, &index) == WAL__FMT_OK;
+        *header = index.header;
+    }
+    return valid;
+}
+
+uint64_t check_index_end(const struct check_store *store, uint64_t id,
+                         bool is_pack)
+{
+    struct wal__index_header header;
+    char name[40];
+    uint64_t size = 0;
+    uint64_t end = 0;
+    uint8_t *bytes;
+    int error;
+
+    index_file_name(id, is_pack, name);
+    bytes = read_file(store, name, &size, &error);
+    if (bytes != NULL &&
+        read_header((struct wal__span){bytes, (size_t)size}, is_pack,
+                    &header) &&
+        header.id == id && store->uuid_known &&
+        memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        end = header.end;
+    }
+    free(bytes);
+    return end;
+}
+
+static void check_index_file(struct index_check *index_check)
+{
+    uint64_t size = 0;
+    char name[40];
+    uint8_t *bytes;
+    enum wal__fmt fmt;
+    int error;
+
+    index_file_name(index_check->segment->id, index_check->segment->is_pack,
+                    name);
+    index_check->file = name;
+    index_check->offset = 0;
+    bytes = read_file(index_check->store, name, &size, &error);
+    index_check->size = size;
+    if (bytes == NULL && error != ENOENT) {
+        check_damage_add_redundant(&index_check->store->damages, name, 0, size,
+                                   "cannot be read: %s%s", strerror(error),
+                                   rebuilt);
+    } else if (bytes != NULL) {
+        fmt = check_bytes(index_check, (struct wal__span){bytes, (size_t)size});
+        if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
+            report_damage(index_check, wal__fmt_text(fmt));
+        }
+    }
+    free(bytes);
+}
+
+void check_indexes(struct check_store *store, struct check_segment *segment)
+{
+    struct index_check index_check = {.store = store, .segment = segment};
+
+    check_sealed(&index_check);
+    check_index_file(&index_check);
+}
+
+/* The newest segment is gone, and its index tells what was in it. */
+static void report_missing_segment(struct check_store *store, uint64_t id,
+                                   const struct wal__index *index)
+{
+    struct check_damage *damage;
+    struct wal__summary summary;
+    char name[40];
+
+    snprintf(name, sizeof(name), "log/%016" PRIx64 ".seg", id);
+    damage = check_damage_add(&store->damages, name, 0, index->header.end,
+                              "the segment is missing");
+    damage->first_sequence = index->header.first_sequence;
+    damage->last_sequence = index->header.last_sequence;
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        if (wal__index_summary(index, i, &summary) == WAL__FMT_OK) {
+            check_damage_session(damage, summary.number);
+            check_model_add_from_index(&store->model, &summary);
+        }
+    }
+    store->records_lost = true;
+}
+
+/* Whether a segment's file is there now. */
+static bool is_there(const struct check_store *store, uint64_t id, bool is_pack)
+{
+    char name[40];
+    char *path;
+    bool there;
+
+    snprintf(name, sizeof(name), "%s/%016" PRIx64 ".seg",
+             is_pack ? "pack" : "log", id);
+    path = check_path(store, name);
+    there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
+{
+    const struct check_segments *segments =
+        is_pack ? &store->pack : &store->log;
+    struct wal__index index;
+    uint64_t size = 0;
+    bool misnamed = false;
+    char name[40];
+    int error;
+    uint8_t *bytes;
+
+    for (size_t i = 0; i < segments->count; i++) {
+        if (segments->items[i]->id == id) {
+            return;
+        }
+        misnamed = misnamed || segments->items[i]->misnamed;
+    }
+    index_file_name(id, is_pack, name);
+    bytes = read_file(store, name, &size, &error);
+    if (bytes == NULL && error == ENOENT) {
+        return;
+    }
+    if (!misnamed && is_there(store, id, is_pack)) {
+        free(bytes); /* both came after the folder was listed */
+        return;
+    }
+    if (!is_pack && bytes != NULL &&
+        (store->log.tail == NULL || id > store->log.tail->id) &&
+        wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
+            WAL__FMT_OK &&
+        memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        report_missing_segment(store, id, &index);
+    } else {
+        check_damage_add_redundant(
+            &store->damages, name, 0, size,
+            "is the index of a segment that is not there");
+    }
+    free(bytes);
+}
+
+void check_index_orphans(struct check_store *store)
+{
+    char *path = check_path(store, "index");
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+
+    free(path);
+    if (directory == NULL) {
+        return; /* disposable */
+    }
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        bool is_pack = strncmp(entry->d_name, "pack-", 5) == 0;
+        const char *text = entry->d_name + (is_pack ? 5 : 0);
+        char *end = NULL;
+        uint64_t id = strtoull(text, &end, 16);
+
+        if (strlen(text) == 20 && end == text + 16 &&
+            strcmp(end, ".idx") == 0) {
+            check_orphan(store, id, is_pack);
+        }
+    }
+    closedir(directory);
+}

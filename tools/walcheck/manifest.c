@@ -1,0 +1,200 @@
+/*
+ * manifest.c - MANIFEST and its two slots (SPEC.md 2.1).
+ *
+ * Invariant: a slot that is lost is damage as long as another says what the
+ * store is; a path without any sign of a store is refused.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/walcheck/walcheck.h"
+
+static const char name[] = "MANIFEST";
+
+char *check_path(const struct check_store *store, const char *file)
+{
+    size_t size = strlen(store->path) + strlen(file) + 2;
+    char *path = cli_alloc(size);
+
+    snprintf(path, size, "%s/%s", store->path, file);
+    return path;
+}
+
+static bool has_log(const struct check_store *store)
+{
+    char *path = check_path(store, "log");
+    struct stat status;
+    bool answer = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+
+    free(path);
+    return answer;
+}
+
+/* Whether a slot's bytes from `from` on are zero. */
+static bool is_zero_from(const uint8_t *slot, size_t from)
+{
+    for (size_t i = from; i < WAL__MANIFEST_SLOT_SIZE; i++) {
+        if (slot[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum {
+    SLOT_USED = 64
+};
+
+struct slot {
+    enum wal__fmt fmt;
+    bool zero;
+    struct wal__manifest manifest;
+};
+
+static void check_slot(struct check_store *store, const uint8_t *bytes,
+                       unsigned number, const struct slot *slot,
+                       const struct slot *other)
+{
+    uint64_t offset = (uint64_t)number * WAL__MANIFEST_SLOT_SIZE;
+
+    if (slot->fmt == WAL__FMT_OK) {
+        if (!is_zero_from(bytes, SLOT_USED)) {
+            check_damage_add_redundant(
+                &store->damages, name, offset + SLOT_USED,
+                WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
+                "bytes behind the slot are not zero; nothing "
+                "reads them");
+        }
+        return;
+    }
+    /* The second slot is first written with the second generation. */
+    if (slot->zero && other->fmt == WAL__FMT_OK &&
+        other->manifest.generation == 1 && number == 1) {
+        return;
+    }
+    if (other->fmt == WAL__FMT_OK) {
+        check_damage_add_redundant(
+            &store->damages, name, offset, WAL__MANIFEST_SLOT_SIZE,
+            "slot %u is not valid: %s; the other slot serves, "
+            "and nothing is lost",
+            number, wal__fmt_text(slot->fmt));
+    }
+}
+
+static int report_version(const struct check_store *store,
+                          const struct slot *slot)
+{
+    return cli_error(store->cli, CLI_FAILED, store->path,
+                     "the store has format version %" PRIu32
+                     " and features %#" PRIx32
+                     "; this walcheck knows version %d and features %#x",
+                     slot->manifest.version, slot->manifest.features.incompat,
+                     (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
+}
+
+static int select_slot(struct check_store *store, const uint8_t *bytes)
+{
+    struct slot slots[2] = {{0}};
+    const struct slot *best;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const uint8_t *at = bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE;
+
+        slots[i].fmt = wal__manifest_decode(at, &slots[i].manifest);
+        slots[i].zero = is_zero_from(at, 0);
+        if (slots[i].fmt == WAL__FMT_VERSION ||
+            slots[i].fmt == WAL__FMT_FEATURES) {
+            return report_version(store, &slots[i]);
+        }
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        check_slot(store, bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE, i,
+                   &slots[i], &slots[1 - i]);
+    }
+    best = &slots[0];
+    if (slots[1].fmt == WAL__FMT_OK &&
+        (slots[0].fmt != WAL__FMT_OK ||
+         slots[1].manifest.generation > slots[0].manifest.generation)) {
+        best = &slots[1];
+    }
+    if (best->fmt != WAL__FMT_OK) {
+        if (!has_log(store)) {
+            return cli_error(store->cli, CLI_FAILED, store->path,
+                             "is not a store: no slot of MANIFEST is valid, "
+                             "and there is no folder log/");
+        }
+        check_damage_add(&store->damages, name, 0, WAL__MANIFEST_SIZE,
+                         "neither slot is valid: %s; the segments say which "
+                         "store this is",
+                         wal__fmt_text(slots[0].fmt));
+        return CLI_CONTINUE;
+    }
+    store->uuid_known = true;
+    memcpy(store->uuid, best->manifest.uuid, sizeof(store->uuid));
+    store->format_version = best->manifest.version;
+    store->group_align = best->manifest.group_align;
+    return CLI_CONTINUE;
+}
+
+static int read_manifest(struct check_store *store, struct cli_file *file)
+{
+    uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    uint64_t size = file->size < sizeof(bytes) ? file->size : sizeof(bytes);
+    const uint8_t *at = cli_file_fetch(file, 0, size);
+
+    if (at == NULL) {
+        check_damage_add(&store->damages, name, file->error_offset, 0,
+                         "cannot be read: %s", strerror(file->error));
+        return CLI_CONTINUE;
+    }
+    if (size > 0) {
+        memcpy(bytes, at, (size_t)size);
+    }
+    if (file->size != sizeof(bytes)) {
+        check_damage_add_redundant(&store->damages, name, size,
+                                   file->size < size ? 0 : file->size - size,
+                                   "has %" PRIu64 " bytes, not %d", file->size,
+                                   (int)WAL__MANIFEST_SIZE);
+    }
+    return select_slot(store, bytes);
+}
+
+int check_manifest(struct check_store *store)
+{
+    char *path = check_path(store, name);
+    struct cli_file file;
+    struct stat status;
+    int code;
+    int error;
+
+    if (stat(store->path, &status) != 0) {
+        error = errno;
+        free(path);
+        return cli_error(store->cli, CLI_FAILED, store->path, "%s",
+                         strerror(error));
+    }
+    error = cli_file_open(&file, path);
+    free(path);
+    if (error == 0) {
+        code = read_manifest(store, &file);
+        cli_file_close(&file);
+        return code;
+    }
+    if (error != ENOENT && error != EISDIR && error != EINVAL) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "MANIFEST cannot be opened: %s", strerror(error));
+    }
+    if (!has_log(store)) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "is not a store: it has no MANIFEST");
+    }
+    check_damage_add(&store->damages, name, 0, 0,
+                     "is missing; the segments say which store this is");
+    return CLI_CONTINUE;
+}

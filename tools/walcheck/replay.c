@@ -1,0 +1,545 @@
+/*
+ * replay.c - what the records of the log come to, session by session,
+ * and whether they fit together (SPEC.md 2.5 to 2.8, 2.14 to 2.16).
+ *
+ * Invariant: records are taken once, ascending by sequence; a session that
+ * lost something is not held against anything afterwards.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/bytes/crc32.h"
+#include "format/model/first_text.h"
+#include "tools/walcheck/walcheck.h"
+
+enum {
+    FIRST_ENTRIES = 64 /* of a session: among these its first text is */
+};
+
+static const struct wal__span main_head = {(const uint8_t *)"main", 4};
+
+struct replay {
+    struct check_store *store;
+    struct check_segment *segment;
+    const struct check_record *record;
+    struct check_session *session;
+    struct cli_file file; /* of the segment, */
+    bool opened;          /* once an entry had to be read again */
+};
+
+static void report_damage(const struct replay *replay, const char *what)
+{
+    const struct check_record *record = replay->record;
+    struct check_damage *damage = check_damage_add(
+        &replay->segment->damages, replay->segment->name,
+        record->posting.offset, wal__frame_total_size(record->stored_size),
+        "the %s of sequence %" PRIu64 " %s",
+        wal__frame_type_name(record->posting.type), record->posting.sequence,
+        what);
+
+    check_damage_session(damage, record->session);
+    replay->session->damaged = true;
+}
+
+/* Whether lost records may explain what does not fit. */
+static bool may_be_lost(const struct replay *replay)
+{
+    return replay->store->records_lost || replay->segment->has_lost_records ||
+           replay->session->damaged;
+}
+
+/* Whether the number that an id has is of another session that is there. Where
+ * that one's deletion may be what was lost, the id is free. */
+static bool is_id_in_use(const struct replay *replay, uint32_t number)
+{
+    const struct check_session *holder;
+
+    if (number == 0 || number == replay->session->number) {
+        return false;
+    }
+    holder = check_model_find(&replay->store->model, number);
+    return holder != NULL && !holder->damaged && !may_be_lost(replay);
+}
+
+static void replay_session(const struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+    struct check_session *session = replay->session;
+    struct wal__session_record decoded;
+    struct wal__span payload = {record->payload, record->stored_size};
+    struct wal_slice id;
+    uint32_t *number;
+
+    if (check_session_decode(replay->segment, payload, &decoded) !=
+            WAL__FMT_OK ||
+        wal__id_hash(decoded.id.data, decoded.id.size) !=
+            record->posting.id_hash) {
+        report_damage(replay, "is not well-formed");
+        return;
+    }
+    id = (struct wal_slice){decoded.id.data, decoded.id.size};
+    number = cli_ids_get_or_add(&replay->store->model.ids, id);
+    if (is_id_in_use(replay, *number) ||
+        (session->has_record &&
+         (session->record.id.size != decoded.id.size ||
+          memcmp(session->record.id.data, decoded.id.data, decoded.id.size) !=
+              0))) {
+        report_damage(replay, "names a session that has another number or id");
+        return;
+    }
+    *number = session->number;
+    free(session->payload);
+    session->payload = cli_alloc(record->stored_size);
+    memcpy(session->payload, record->payload, record->stored_size);
+    payload.data = session->payload;
+    session->has_record = check_session_decode(replay->segment, payload,
+                                               &session->record) == WAL__FMT_OK;
+    session->state.id_hash = record->posting.id_hash;
+    session->state.created_ms = decoded.created_ms;
+    session->state.schema_version = decoded.schema_version;
+    session->state.session_position =
+        wal__position(replay->segment->id, record->posting.offset);
+    session->state.flags &= ~(uint32_t)WAL__SUMMARY_FORK;
+    if ((decoded.flags & WAL__SESSION_RECORD_FORK) != 0) {
+        session->state.flags |= WAL__SUMMARY_FORK;
+    }
+}
+
+static uint64_t hash_of(struct wal__span id)
+{
+    return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
+}
+
+/* Whether the record points at one that is there and that its session sees. */
+static bool is_valid_target(const struct replay *replay, uint64_t target,
+                            uint8_t stream)
+{
+    const struct check_model *model = &replay->store->model;
+    const struct check_replayed *seen =
+        check_model_find_replayed(model, target);
+
+    return seen != NULL && seen->type == WAL__FRAME_ENTRY &&
+           seen->stream == stream &&
+           check_model_can_see(model, replay->session->number, seen);
+}
+
+/* Whether the entry of that sequence has that id. */
+static bool entry_has_id(const struct replay *replay, uint64_t sequence,
+                         struct wal__span id)
+{
+    const struct check_replayed *seen =
+        check_model_find_replayed(&replay->store->model, sequence);
+
+    return seen == NULL ? sequence == 0 && id.size == 0
+                        : seen->id_hash == hash_of(id);
+}
+
+/* The session of that number, if another one than the record's, that is there
+ * and has that id. */
+static const struct check_session *
+other_session(const struct replay *replay, uint32_t number, struct wal__span id)
+{
+    const struct check_session *other =
+        check_model_find(&replay->store->model, number);
+
+    return other != NULL && other != replay->session && other->has_record &&
+                   number != WAL__STORE_NUMBER &&
+                   other->state.id_hash == hash_of(id)
+               ? other
+               : NULL;
+}
+
+/* What the log says of the source is the fork's too, up to the fork point. */
+static void copy_first_text(struct wal__summary *state,
+                            const struct wal__summary *source)
+{
+    if (source->first_sequence != 0 &&
+        source->first_sequence <= state->fork_sequence) {
+        state->first_sequence = source->first_sequence;
+        state->first_owner = source->first_owner;
+    }
+}
+
+static void replay_fork(const struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+    struct check_session *session = replay->session;
+    struct wal__summary *state = &session->state;
+    const struct check_session *source;
+    const struct check_session *owner;
+    const struct check_replayed *seen;
+    struct wal__fork_record fork;
+
+    if (wal__fork_record_decode(
+            (struct wal__span){record->payload, record->stored_size}, &fork) !=
+        WAL__FMT_OK) {
+        report_damage(replay, "is not well-formed");
+        return;
+    }
+    state->flags |= WAL__SUMMARY_FORK;
+    state->fork_sequence = record->posting.parent;
+    state->fork_record = record->posting.sequence;
+    state->fork_source = fork.source;
+    state->fork_owner = fork.owner;
+    state->inherited = fork.inherited;
+    state->depth = fork.depth;
+    if (fork.stream == 0) {
+        state->head_sequence = record->posting.parent;
+        session->head_hash = hash_of(fork.entry_id);
+    }
+    source = other_session(replay, fork.source, fork.source_id);
+    owner = other_session(replay, fork.owner, fork.owner_id);
+    if (source == NULL || owner == NULL) {
+        if (!may_be_lost(replay)) {
+            report_damage(replay, "names a source that is not there");
+        }
+        return;
+    }
+    if (fork.stream == 0) {
+        copy_first_text(state, &source->state);
+    }
+    seen = check_model_find_replayed(&replay->store->model,
+                                     record->posting.parent);
+    if (record->posting.parent != 0 && !may_be_lost(replay) &&
+        (seen == NULL || seen->type != WAL__FRAME_ENTRY ||
+         seen->session != fork.owner || seen->stream != fork.stream ||
+         seen->id_hash != hash_of(fork.entry_id) ||
+         !check_model_can_see(&replay->store->model, fork.source, seen))) {
+        report_damage(replay, "names a fork point that is not there");
+    }
+}
+
+/* --- entries -------------------------------------------------------------- */
+
+/* The payload of the record at hand, read again; null when it cannot be. */
+static const uint8_t *reread_payload(struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+
+    if (!replay->opened) {
+        if (cli_file_open(&replay->file, replay->segment->path) != 0) {
+            return NULL;
+        }
+        replay->opened = true;
+    }
+    return cli_file_fetch(&replay->file,
+                          (uint64_t)record->posting.offset + WAL__FRAME_SIZE,
+                          record->stored_size);
+}
+
+/* Takes the text of the first message of a user. */
+static void replay_first_text(struct replay *replay)
+{
+    struct check_session *session = replay->session;
+    struct wal__entry_record entry;
+    uint8_t text[WAL__FIRST_TEXT_MAX];
+    size_t size;
+    const uint8_t *payload;
+
+    if (session->state.first_sequence != 0 ||
+        session->state.entries >= FIRST_ENTRIES) {
+        return;
+    }
+    payload = reread_payload(replay);
+    if (payload == NULL ||
+        wal__entry_record_decode(
+            (struct wal__span){payload, replay->record->stored_size}, &entry) !=
+            WAL__FMT_OK ||
+        !wal__first_text(entry.payload, text, &size)) {
+        return;
+    }
+    session->state.first_sequence = replay->record->posting.sequence;
+    session->state.first_owner = session->number;
+    free(session->first_text);
+    session->first_text = cli_copy_text(text, size);
+    session->first_size = size;
+}
+
+static void replay_entry(struct replay *replay)
+{
+    const struct wal__posting *posting = &replay->record->posting;
+    struct wal__summary *state = &replay->session->state;
+
+    if (posting->parent != 0 && !may_be_lost(replay) &&
+        !is_valid_target(replay, posting->parent, posting->stream)) {
+        report_damage(replay, "names a parent that is not in its lineage");
+    }
+    if (posting->stream != 0) {
+        return;
+    }
+    replay_first_text(replay);
+    state->entries++;
+    if ((posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        state->head_sequence = posting->sequence;
+        replay->session->head_hash = posting->id_hash;
+    }
+}
+
+static void replay_head(const struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+    struct wal__head_record head;
+
+    if (wal__head_record_decode(
+            (struct wal__span){record->payload, record->stored_size}, &head) !=
+            WAL__FMT_OK ||
+        wal__id_hash(head.name.data, head.name.size) !=
+            record->posting.id_hash) {
+        report_damage(replay, "is not well-formed");
+        return;
+    }
+    if (!may_be_lost(replay) &&
+        (!entry_has_id(replay, record->posting.parent, head.entry_id) ||
+         (record->posting.parent != 0 &&
+          !is_valid_target(replay, record->posting.parent,
+                           record->posting.stream)))) {
+        report_damage(replay, "names a target that is not in its lineage");
+    }
+    if (record->posting.stream == 0 && head.name.size == main_head.size &&
+        memcmp(head.name.data, main_head.data, main_head.size) == 0) {
+        replay->session->state.head_sequence = record->posting.parent;
+        replay->session->head_hash = hash_of(head.entry_id);
+    }
+}
+
+/* --- documents, redactions, deletions ------------------------------------- */
+
+static void replay_doc(const struct replay *replay)
+{
+    const struct wal__posting *posting = &replay->record->posting;
+    struct check_session *session = replay->session;
+    struct check_model *model = &replay->store->model;
+    uint64_t before = check_model_doc(model, session->number, posting->id_hash);
+
+    if (posting->parent != before && !may_be_lost(replay)) {
+        report_damage(replay, "does not name the version before it");
+    }
+    check_model_add_doc(model, session->number, posting->id_hash,
+                        posting->sequence);
+    session->state.documents++;
+}
+
+static void replay_redact(const struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+    const struct check_model *model = &replay->store->model;
+    struct check_session *session = replay->session;
+    const struct check_replayed *seen =
+        check_model_find_replayed(model, record->posting.parent);
+    struct wal__redact_record redact;
+
+    if (wal__redact_record_decode(
+            (struct wal__span){record->payload, record->stored_size},
+            &redact) != WAL__FMT_OK ||
+        hash_of(redact.entry_id) != record->posting.id_hash) {
+        report_damage(replay, "is not well-formed");
+        return;
+    }
+    if (!may_be_lost(replay) &&
+        (!entry_has_id(replay, record->posting.parent, redact.target_id) ||
+         seen == NULL || seen->type != WAL__FRAME_ENTRY ||
+         seen->session != session->number ||
+         seen->stream != record->posting.stream ||
+         !check_model_can_see(model, redact.session, seen))) {
+        report_damage(replay, "names a target that is not there");
+    }
+    if (session->state.first_owner == session->number &&
+        session->state.first_sequence == record->posting.parent) {
+        free(session->first_text);
+        session->first_text = NULL;
+        session->first_size = 0;
+    }
+}
+
+static void replay_tombstone(const struct replay *replay)
+{
+    struct check_session *session = replay->session;
+    const struct wal_slice id = {session->record.id.data,
+                                 session->record.id.size};
+    uint32_t *number = cli_ids_find(&replay->store->model.ids, id);
+
+    session->state.flags |= WAL__SUMMARY_DELETED;
+    if (number != NULL && *number == session->number) {
+        *number = 0;
+    }
+}
+
+/* Whether a session may have a record of that type as it is. */
+static bool is_type_allowed(const struct replay *replay)
+{
+    const struct check_session *session = replay->session;
+    uint8_t type = replay->record->posting.type;
+
+    if (session->number == WAL__STORE_NUMBER) {
+        return type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE ||
+               type == WAL__FRAME_ACCEPT;
+    }
+    return !check_session_is_deleted(session) || type == WAL__FRAME_REDACT;
+}
+
+static void replay_by_type(struct replay *replay)
+{
+    switch (replay->record->posting.type) {
+    case WAL__FRAME_SESSION:
+        replay_session(replay);
+        break;
+    case WAL__FRAME_FORK:
+        replay_fork(replay);
+        break;
+    case WAL__FRAME_ENTRY:
+        replay_entry(replay);
+        break;
+    case WAL__FRAME_HEAD:
+        replay_head(replay);
+        break;
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        replay_doc(replay);
+        break;
+    case WAL__FRAME_REDACT:
+        replay_redact(replay);
+        break;
+    case WAL__FRAME_TOMBSTONE:
+        replay_tombstone(replay);
+        break;
+    default:
+        break;
+    }
+}
+
+static void apply_record(struct replay *replay)
+{
+    const struct check_record *record = replay->record;
+    struct check_session *session = replay->session;
+
+    if (record->posting.type != WAL__FRAME_SESSION && !session->has_record &&
+        !may_be_lost(replay)) {
+        report_damage(replay, "is of a session that was never made");
+    } else if (!is_type_allowed(replay) && !may_be_lost(replay)) {
+        report_damage(replay, session->number == WAL__STORE_NUMBER
+                                  ? "is of the store, and of no session"
+                                  : "is of a session that was deleted before");
+    }
+    if (session->number == WAL__STORE_NUMBER &&
+        session->state.last_sequence == 0) {
+        session->state.created_ms = record->clock_ms;
+    }
+    if ((record->posting.flags & WAL__FRAME_LZ4) != 0) {
+        session->damaged = true; /* not decoded here */
+    } else {
+        replay_by_type(replay);
+    }
+    session->state.updated_ms = record->clock_ms;
+    session->state.last_sequence = record->posting.sequence;
+    session->state.bytes += wal__frame_total_size(record->stored_size);
+}
+
+static void add_replayed(struct check_store *store,
+                         const struct check_segment *segment,
+                         const struct check_record *record)
+{
+    struct check_model *model = &store->model;
+
+    model->seen = cli_reserve(model->seen, model->seen_count,
+                              &model->seen_capacity, sizeof(*model->seen));
+    model->seen[model->seen_count++] = (struct check_replayed){
+        .sequence = record->posting.sequence,
+        .position = wal__position(segment->id, record->posting.offset),
+        .id_hash = record->posting.id_hash,
+        .session = record->session,
+        .type = record->posting.type,
+        .stream = record->posting.stream,
+    };
+}
+
+/* Whether a segment goes on where the one before it ended. */
+static void check_continuity(struct check_segment *segment)
+{
+    const struct check_segment *previous = segment->previous;
+    const struct wal__open_record *open = &segment->open;
+
+    if (!segment->linked) {
+        return;
+    }
+    if (open->previous_id == 0) {
+        if (open->last_sequence != 0 || open->chain != 0) {
+            check_damage_add(&segment->damages, segment->name,
+                             WAL__SEGMENT_HEADER_SIZE, 0,
+                             "the first segment goes on after sequence "
+                             "%" PRIu64,
+                             open->last_sequence);
+        }
+        return;
+    }
+    if (previous == NULL || previous->id != open->previous_id ||
+        previous->has_lost_records) {
+        return;
+    }
+    if (open->last_sequence != previous->facts->last_sequence ||
+        open->chain != previous->facts->chain) {
+        check_damage_add(&segment->damages, segment->name,
+                         WAL__SEGMENT_HEADER_SIZE, 0,
+                         "does not follow the segment before it, which ends "
+                         "with sequence %" PRIu64 " and not %" PRIu64
+                         ", or with another chain",
+                         previous->facts->last_sequence, open->last_sequence);
+    }
+}
+
+/* Sessions that damage in this segment took something from. */
+static void mark_damaged_sessions(struct check_store *store,
+                                  const struct check_segment *segment)
+{
+    for (size_t i = 0; i < segment->damages.count; i++) {
+        const struct check_damage *damage = &segment->damages.items[i];
+
+        for (size_t k = 0; k < damage->session_count; k++) {
+            check_model_get_or_add(&store->model, damage->sessions[k])
+                ->damaged = true;
+        }
+    }
+    store->records_lost = store->records_lost || segment->has_lost_records;
+}
+
+/* Takes the record at hand; false when the log cannot be followed further. */
+static bool replay_record(struct replay *replay)
+{
+    struct check_model *model = &replay->store->model;
+    const struct check_record *record = replay->record;
+
+    if (model->seen_count > 0 && model->seen[model->seen_count - 1].sequence >=
+                                     record->posting.sequence) {
+        check_damage_add(&replay->segment->damages, replay->segment->name,
+                         record->posting.offset, 0,
+                         "sequence %" PRIu64 " was there before",
+                         record->posting.sequence);
+        replay->store->records_lost = true;
+        return false;
+    }
+    if (record->session != 0) {
+        replay->session = check_model_get_or_add(model, record->session);
+        apply_record(replay);
+    }
+    add_replayed(replay->store, replay->segment, record);
+    return true;
+}
+
+void check_replay(struct check_store *store, struct check_segment *segment)
+{
+    struct replay replay = {.store = store, .segment = segment};
+
+    check_continuity(segment);
+    mark_damaged_sessions(store, segment);
+    for (size_t i = 0; i < segment->record_count; i++) {
+        replay.record = &segment->records[i];
+        if (!replay_record(&replay)) {
+            break;
+        }
+    }
+    if (replay.opened) {
+        cli_file_close(&replay.file);
+    }
+}

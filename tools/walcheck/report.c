@@ -1,0 +1,192 @@
+/*
+ * report.c - what was found, for people and as JSON.
+ *
+ * Threads: one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/cli/json.h"
+#include "tools/walcheck/walcheck.h"
+
+/* A session's id, its number where its id is lost, or that it is the store. */
+static struct wal_slice session_name(const struct check_model *model,
+                                     uint32_t number, char *buffer, size_t size)
+{
+    const struct check_session *session = check_model_find(model, number);
+
+    if (number == WAL__STORE_NUMBER) {
+        return cli_slice("#store");
+    }
+    if (session != NULL && session->has_record) {
+        return (struct wal_slice){session->record.id.data,
+                                  session->record.id.size};
+    }
+    snprintf(buffer, size, "#%" PRIu32, number);
+    return cli_slice(buffer);
+}
+
+void check_report_damage(struct cli_json *json, const struct check_model *model,
+                         const struct check_damage *damage)
+{
+    char buffer[16];
+
+    cli_json_open(json, '{');
+    cli_json_key(json, "file");
+    cli_json_text(json, cli_slice(damage->file));
+    cli_json_key(json, "offset");
+    cli_json_number(json, damage->offset);
+    cli_json_key(json, "length");
+    cli_json_number(json, damage->length);
+    cli_json_key(json, "firstSequence");
+    cli_json_number(json, damage->first_sequence);
+    cli_json_key(json, "lastSequence");
+    cli_json_number(json, damage->last_sequence);
+    cli_json_key(json, "sessions");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < damage->session_count; i++) {
+        cli_json_text(json, session_name(model, damage->sessions[i], buffer,
+                                         sizeof(buffer)));
+    }
+    cli_json_close(json, ']');
+    cli_json_key(json, "redundant");
+    cli_json_bool(json, damage->is_redundant);
+    cli_json_key(json, "reason");
+    cli_json_text(json, cli_slice(damage->reason));
+    cli_json_close(json, '}');
+}
+
+static const char *tail_name(enum wal__verdict verdict)
+{
+    switch (verdict) {
+    case WAL__VERDICT_CLEAN:
+        return "clean";
+    case WAL__VERDICT_TORN:
+        return "torn";
+    case WAL__VERDICT_AMBIGUOUS:
+        return "ambiguous";
+    case WAL__VERDICT_DAMAGED:
+    case WAL__VERDICT_READ_ERROR:
+    case WAL__VERDICT_NEWER:
+    case WAL__VERDICT_STOPPED:
+        break;
+    }
+    return "damaged";
+}
+
+static void put_tail(struct cli_json *json, const struct check_tail *tail)
+{
+    cli_json_open(json, '{');
+    cli_json_key(json, "state");
+    cli_json_text(json, cli_slice(tail_name(tail->verdict)));
+    cli_json_key(json, "file");
+    cli_json_text_or_null(json, cli_slice(tail->file));
+    cli_json_key(json, "offset");
+    cli_json_number(json, tail->offset);
+    cli_json_key(json, "length");
+    cli_json_number(json, tail->length);
+    cli_json_close(json, '}');
+}
+
+static void report_json(const struct check_store *store, bool sound)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sound");
+    cli_json_bool(&json, sound);
+    cli_json_key(&json, "tailAmbiguous");
+    cli_json_bool(&json, store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
+    cli_json_key(&json, "tail");
+    put_tail(&json, &store->tail);
+    cli_json_key(&json, "packTail");
+    put_tail(&json, &store->pack_tail);
+    cli_json_key(&json, "formatVersion");
+    cli_json_number(&json, store->format_version);
+    cli_json_key(&json, "sessionCount");
+    cli_json_number(&json, check_model_count_sessions(&store->model, false));
+    cli_json_key(&json, "deletedCount");
+    cli_json_number(&json, check_model_count_sessions(&store->model, true));
+    cli_json_key(&json, "recordCount");
+    cli_json_number(&json, store->model.seen_count);
+    cli_json_key(&json, "damage");
+    cli_json_open(&json, '[');
+    for (size_t i = 0; i < store->damages.count; i++) {
+        check_report_damage(&json, &store->model, &store->damages.items[i]);
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_damage(const struct check_store *store,
+                         const struct check_damage *damage)
+{
+    char buffer[16];
+
+    printf("%s: %" PRIu64 ", %" PRIu64 " %s: ", damage->file, damage->offset,
+           damage->length, cli_plural(damage->length, "byte", "bytes"));
+    cli_print_text(stdout, cli_slice(damage->reason), 0, false);
+    if (damage->last_sequence != 0) {
+        printf("; sequence %" PRIu64 " to %" PRIu64, damage->first_sequence,
+               damage->last_sequence);
+    }
+    for (size_t i = 0; i < damage->session_count; i++) {
+        fputs(i > 0 ? ", "
+                    : cli_plural(damage->session_count, "; session ",
+                                 "; sessions "),
+              stdout);
+        cli_print_name(stdout, session_name(&store->model, damage->sessions[i],
+                                            buffer, sizeof(buffer)));
+    }
+    putchar('\n');
+}
+
+static void print_tail(const struct check_tail *tail)
+{
+    if (tail->verdict == WAL__VERDICT_TORN ||
+        tail->verdict == WAL__VERDICT_AMBIGUOUS) {
+        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", tail->file,
+               tail->offset, tail->length,
+               cli_plural(tail->length, "byte", "bytes"),
+               wal__verdict_text(tail->verdict));
+    }
+}
+
+static void report_text(const struct check_store *store, bool sound)
+{
+    size_t sessions, records, segments;
+
+    for (size_t i = 0; i < store->damages.count; i++) {
+        print_damage(store, &store->damages.items[i]);
+    }
+    print_tail(&store->tail);
+    print_tail(&store->pack_tail);
+    sessions = check_model_count_sessions(&store->model, false);
+    records = store->model.seen_count;
+    segments = store->log.count + store->pack.count;
+    printf("%s: %zu %s, %zu %s, %zu %s\n", sound ? "sound" : "damaged",
+           sessions, cli_plural(sessions, "session", "sessions"), records,
+           cli_plural(records, "record", "records"), segments,
+           cli_plural(segments, "segment", "segments"));
+}
+
+int check_report(const struct check_store *store)
+{
+    bool sound = store->damages.count == 0;
+    int code = sound ? CLI_OK : CLI_NEGATIVE;
+
+    if (store->cli->json) {
+        report_json(store, sound);
+    } else {
+        report_text(store, sound);
+    }
+    if (store->newer) {
+        code = cli_error(store->cli, CLI_FAILED, store->path,
+                         "holds what a newer format has; this walcheck knows "
+                         "format version %d",
+                         (int)WAL__FORMAT_VERSION);
+    }
+    return code;
+}

@@ -1,0 +1,384 @@
+/*
+ * salvage_blobs.c - content of the blob stream in a salvage: copied as a
+ * whole, given to the entries whose payload it is, and named by checkpoints
+ * that are made again (SPEC.md 5.12, 5.13, 5.16).
+ *
+ * Invariant: what is given to OUT was digested just then, and is what it was
+ * kept as. Memory is bounded by a few MiB and the longest list of files:
+ * payloads stand in a file of OUT that has no name, and are mapped.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/walcheck/salvage.h"
+
+static const char switched[] = "\0checkpointing";
+static const char rewinding[] = "\0rewind";
+
+static const char *why(enum wal_status status, const struct wal_error *error)
+{
+    return error->text[0] != '\0' ? error->text : wal_status_text(status);
+}
+
+static void fail(struct salvage *salvage, int number)
+{
+    bool full = number == ENOSPC || number == EFBIG || number == EDQUOT;
+    enum wal_status status = full ? WAL_ENOSPACE : WAL_EIO;
+    struct wal_error error = CLI_ERROR_INIT;
+
+    error.status = status;
+    error.sys_errno = number;
+    (void)salvage_is_fatal(salvage, status, &error);
+}
+
+/* --- all content ---------------------------------------------------------- */
+
+struct blob_copy {
+    struct wal_blob_writer *writer;
+    enum wal_status status;
+    struct wal_error error;
+};
+
+static bool write_piece(void *ctx, struct wal__span piece)
+{
+    struct blob_copy *blob_copy = ctx;
+
+    if (blob_copy->status == WAL_OK && piece.size > 0) {
+        blob_copy->status = wal_blob_write(
+            blob_copy->writer, (struct wal_slice){piece.data, piece.size},
+            &blob_copy->error);
+    }
+    return blob_copy->status == WAL_OK;
+}
+
+static void copy_blob(struct salvage *salvage, const struct check_blob *blob)
+{
+    struct blob_copy blob_copy = {.error = CLI_ERROR_INIT};
+    char text[CHECK_DIGEST_TEXT];
+    uint8_t digest[WAL_DIGEST_SIZE];
+    const char *fault = NULL;
+    uint64_t culprit;
+
+    blob_copy.status =
+        wal_blob_create(salvage->out, &blob_copy.writer, &blob_copy.error);
+    if (blob_copy.status == WAL_OK) {
+        fault = check_reader_read(&salvage->reader, blob, write_piece,
+                                  &blob_copy, &culprit);
+    }
+    if (blob_copy.status == WAL_OK && fault == NULL) {
+        blob_copy.status =
+            wal_blob_finish(blob_copy.writer, digest, NULL, &blob_copy.error);
+    }
+    wal_blob_discard(blob_copy.writer);
+    if (blob_copy.status == WAL_OK && fault == NULL) {
+        salvage->blobs_written++;
+        return;
+    }
+    if (blob_copy.status != WAL_OK &&
+        salvage_is_fatal(salvage, blob_copy.status, &blob_copy.error)) {
+        return;
+    }
+    check_digest_text(&blob->digest, text);
+    salvage_note(salvage, "", "",
+                 "the content with the SHA-256 %s cannot be kept: %s", text,
+                 blob_copy.status != WAL_OK
+                     ? why(blob_copy.status, &blob_copy.error)
+                     : fault);
+}
+
+/* Larger content first: its chunks are then content that is there. */
+void salvage_blobs(struct salvage *salvage)
+{
+    static const uint8_t types[] = {WAL__FRAME_BLOB, WAL__FRAME_CHUNK};
+    const struct check_blobs *blobs = &salvage->store->blobs;
+
+    for (size_t turn = 0; turn < sizeof(types); turn++) {
+        for (size_t i = 0; i < blobs->count && salvage->failed == WAL_OK; i++) {
+            const struct check_blob *blob = blobs->by_position[i];
+
+            if (blob->type == types[turn] && blob->fault == NULL &&
+                check_blobs_find(blobs, &blob->digest) == blob) {
+                copy_blob(salvage, blob);
+            }
+        }
+    }
+}
+
+/* --- payloads ------------------------------------------------------------- */
+
+struct file_write {
+    int fd;
+    int error;
+};
+
+static bool write_file_piece(void *ctx, struct wal__span piece)
+{
+    struct file_write *file_write = ctx;
+
+    while (piece.size > 0) {
+        ssize_t got = write(file_write->fd, piece.data, piece.size);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            file_write->error = got < 0 ? errno : ENOSPC;
+            return false;
+        }
+        piece.data += got;
+        piece.size -= (size_t)got;
+    }
+    return true;
+}
+
+/* A file in OUT that goes with its descriptor. */
+static int make_unlinked_file(const struct salvage *salvage)
+{
+    static const char name[] = "/payload.tmp";
+    size_t size = strlen(salvage->path);
+    char *path = cli_alloc(size + sizeof(name));
+    int fd;
+
+    memcpy(path, salvage->path, size);
+    memcpy(path + size, name, sizeof(name));
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 && unlink(path) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    free(path);
+    return fd;
+}
+
+void *salvage_map_payload(struct salvage *salvage,
+                          const struct wal__entry_record *record,
+                          const char **reason)
+{
+    struct file_write file_write = {.fd = -1};
+    struct check_blob_fault fault;
+    struct wal__digest digest;
+    void *map = MAP_FAILED;
+    uint64_t culprit;
+
+    memcpy(digest.bytes, record->digest, WAL__DIGEST_SIZE);
+    fault =
+        check_blob_find_fault(salvage->store, &digest, record->payload_size);
+    if (fault.why != NULL) {
+        *reason = fault.why;
+        return NULL;
+    }
+    file_write.fd = make_unlinked_file(salvage);
+    if (file_write.fd < 0) {
+        fail(salvage, errno);
+        return NULL;
+    }
+    *reason = check_reader_read(
+        &salvage->reader, check_blobs_find(&salvage->store->blobs, &digest),
+        write_file_piece, &file_write, &culprit);
+    if (*reason == NULL) {
+        map = mmap(NULL, (size_t)record->payload_size, PROT_READ, MAP_PRIVATE,
+                   file_write.fd, 0);
+        file_write.error = map == MAP_FAILED ? errno : 0;
+    }
+    if (file_write.error != 0) {
+        fail(salvage, file_write.error);
+    }
+    close(file_write.fd);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+void salvage_unmap_payload(void *map, uint64_t size)
+{
+    if (map != NULL) {
+        (void)munmap(map, (size_t)size);
+    }
+}
+
+/* --- checkpoints ---------------------------------------------------------- */
+
+/* The files of a list that are left; *lost counts the others, *first is the
+ * path of the first of them. Null: the list is not valid. */
+static struct wal_file *read_files(struct salvage *salvage, uint64_t *count,
+                                   uint64_t *lost, struct wal__span *first)
+{
+    struct wal__file_record record;
+    struct wal__file_list list;
+    struct wal_file *files;
+
+    *count = 0;
+    *lost = 0;
+    if (wal__file_list_decode(
+            (struct wal__span){salvage->list.bytes, salvage->list.size},
+            &list) != WAL__FMT_OK) {
+        return NULL;
+    }
+    files = cli_alloc(((size_t)list.count + 1) * sizeof(*files));
+    while (list.remaining > 0) {
+        if (wal__file_list_next(&list, &record) != WAL__FMT_OK) {
+            free(files);
+            return NULL;
+        }
+        if (record.kind != WAL__FILE_ABSENT &&
+            check_blob_find_fault(salvage->store, &record.digest, record.size)
+                    .why != NULL) {
+            *first = (*lost)++ == 0 ? record.path : *first;
+            continue;
+        }
+        files[*count] = (struct wal_file){
+            .struct_size = sizeof(*files),
+            .kind = record.kind,
+            .mode = record.mode,
+            .path = {record.path.data, record.path.size},
+            .size = record.size,
+            .mtime_ns = record.mtime_ns,
+        };
+        memcpy(files[(*count)++].digest, record.digest.bytes, WAL__DIGEST_SIZE);
+    }
+    return files;
+}
+
+static void make_checkpoint(struct salvage *salvage,
+                            struct salvage_session *session,
+                            const struct check_checkpoint *checkpoint,
+                            const char *id)
+{
+    const struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options),
+        .id = {checkpoint->id.data, checkpoint->id.size},
+        .root = {checkpoint->root, checkpoint->root_size},
+        .created_ms = checkpoint->created_ms,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal__span first = {NULL, 0};
+    enum wal_status status;
+    uint64_t count;
+    uint64_t lost;
+    struct wal_file *files = read_files(salvage, &count, &lost, &first);
+
+    if (files == NULL) {
+        salvage_note(salvage, session->id, "",
+                     "the checkpoint %s is lost: its list of files is not "
+                     "valid",
+                     id);
+        return;
+    }
+    status = wal_checkpoint_import(session->handle, files, count, &options,
+                                   NULL, &error);
+    free(files);
+    if (status == WAL_OK) {
+        salvage->documents_written++;
+    } else if (!salvage_is_fatal(salvage, status, &error)) {
+        salvage_note(salvage, session->id, "",
+                     "the checkpoint %s cannot be made: %s", id,
+                     why(status, &error));
+    }
+    if (lost > 0) {
+        salvage_note(salvage, session->id, "",
+                     "%" PRIu64 " %s of the checkpoint %s, the first of them "
+                     "%.*s",
+                     lost, cli_plural(lost, "file is lost", "files are lost"),
+                     id, (int)(first.size < 180 ? first.size : 180),
+                     (const char *)first.data);
+    }
+}
+
+static void put_checkpoint(struct salvage *salvage,
+                           struct salvage_session *session,
+                           const struct wal__doc_record *record, const char *id)
+{
+    struct check_checkpoint *checkpoint = cli_alloc(sizeof(*checkpoint));
+    const char *fault = "its document is not well-formed";
+
+    if (check_checkpoint_decode(record, checkpoint)) {
+        fault = check_list_read(&salvage->reader, &checkpoint->list,
+                                &salvage->list);
+    }
+    if (fault == NULL) {
+        make_checkpoint(salvage, session, checkpoint, id);
+    } else {
+        salvage_note(salvage, session->id, "",
+                     "the checkpoint %s is lost: its list of files: %s", id,
+                     fault);
+    }
+    free(checkpoint);
+}
+
+static void delete_checkpoint(struct salvage *salvage,
+                              struct salvage_session *session, const char *id)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_checkpoint_delete(session->handle, cli_slice(id), &error);
+
+    if (status == WAL_OK) {
+        salvage->documents_written++;
+    } else if (status != WAL_ENOTFOUND &&
+               !salvage_is_fatal(salvage, status, &error)) {
+        salvage_note(salvage, session->id, "",
+                     "the checkpoint %s cannot be deleted: %s", id,
+                     why(status, &error));
+    }
+}
+
+static bool is_key(struct wal__span key, const char *name, size_t size)
+{
+    return key.size == size - 1 && memcmp(key.data, name, size - 1) == 0;
+}
+
+static void set_checkpointing(struct salvage *salvage,
+                              struct salvage_session *session, bool on)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_session_set_checkpointing(session->handle, on, &error);
+
+    if (status == WAL_OK) {
+        salvage->documents_written++;
+    } else if (!salvage_is_fatal(salvage, status, &error)) {
+        salvage_note(salvage, session->id, "",
+                     "checkpoints cannot be switched: %s", why(status, &error));
+    }
+}
+
+void salvage_reserved_doc(struct salvage *salvage,
+                          struct salvage_session *session,
+                          const struct wal__frame *frame,
+                          const struct wal__doc_record *record)
+{
+    static const char off[] = "false";
+    const struct wal__span value = record->value;
+    bool is_put = frame->type == WAL__FRAME_DOC;
+    char *id;
+
+    if (is_key(record->key, switched, sizeof(switched))) {
+        set_checkpointing(salvage, session,
+                          !is_put || value.size != strlen(off) ||
+                              memcmp(value.data, off, value.size) != 0);
+    } else if (check_key_is_checkpoint(record->key)) {
+        id = check_checkpoint_name(record->key);
+        if (is_put) {
+            put_checkpoint(salvage, session, record, id);
+        } else {
+            delete_checkpoint(salvage, session, id);
+        }
+        free(id);
+    } else if (is_put && is_key(record->key, rewinding, sizeof(rewinding)) &&
+               check_model_doc(&salvage->store->model, frame->session,
+                               frame->id_hash) == frame->sequence) {
+        salvage_note(salvage, session->id, "",
+                     "a rewind was under way: it is not finished here");
+    }
+}
+
+void salvage_contents_deinit(struct salvage *salvage)
+{
+    check_reader_deinit(&salvage->reader);
+    free(salvage->list.bytes);
+}

@@ -1,0 +1,507 @@
+/*
+ * segment.c - everything in one segment (SPEC.md 2.3, 3.1 to 3.4).
+ *
+ * Invariant: a scan touches its own segment alone, so that scans of several
+ * may run at once.
+ *
+ * Threads: check_segment_scan any, one for a segment; else the main thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/convert/copy/copy.h"
+#include "format/bytes/crc32.h"
+#include "tools/walcheck/pack.h"
+#include "tools/walcheck/walcheck.h"
+
+struct scan {
+    struct check_segment *segment;
+    struct check_damages found; /* in the order of facts->damage */
+};
+
+static bool is_entry(struct wal__span payload, const struct wal__frame *frame)
+{
+    struct wal__entry_record entry;
+
+    return wal__entry_record_decode(payload, &entry) == WAL__FMT_OK &&
+           wal__id_hash(entry.id.data, entry.id.size) == frame->id_hash;
+}
+
+/* What tells lines of a copy can be read. */
+static bool is_sound_copy(struct wal__span payload,
+                          const struct wal__frame *frame)
+{
+    struct wal__entry_record entry;
+
+    return frame->stream != WAL__COPY_STREAM ||
+           wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
+           entry.type.size != strlen(WAL__COPY_TYPE) ||
+           memcmp(entry.type.data, WAL__COPY_TYPE, entry.type.size) != 0 ||
+           wal__copy_chunk_is_valid(
+               (struct wal_slice){entry.payload.data, entry.payload.size});
+}
+
+static bool is_document(struct wal__span payload,
+                        const struct wal__frame *frame)
+{
+    struct wal__doc_record doc;
+
+    return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK &&
+           wal__id_hash(doc.key.data, doc.key.size) == frame->id_hash &&
+           (doc.value.size > 0) == (frame->type == WAL__FRAME_DOC);
+}
+
+static void add_reference(struct check_segment *segment,
+                          const struct wal__frame *frame, uint64_t offset,
+                          struct wal__span payload)
+{
+    struct check_reference reference = {
+        .sequence = frame->sequence,
+        .segment = segment,
+        .offset = (uint32_t)offset,
+        .stored_size = frame->stored_size,
+        .session = frame->session,
+        .type = frame->type,
+    };
+
+    if (!check_reference_decode(payload, &reference)) {
+        return;
+    }
+    segment->references =
+        cli_reserve(segment->references, segment->reference_count,
+                    &segment->reference_capacity, sizeof(*segment->references));
+    segment->references[segment->reference_count++] = reference;
+}
+
+/* Large payloads are looked at here, the others kept for the replay. */
+static void copy_payload(struct check_segment *segment,
+                         const struct wal__frame *frame, uint64_t offset,
+                         const uint8_t *bytes, struct check_record *record)
+{
+    const struct wal__span payload = {bytes, frame->stored_size};
+    bool entry = frame->type == WAL__FRAME_ENTRY;
+
+    if (!entry && frame->type != WAL__FRAME_DOC &&
+        frame->type != WAL__FRAME_DOC_DELETE) {
+        if (payload.size > 0) {
+            record->payload = cli_alloc(payload.size);
+            memcpy(record->payload, payload.data, payload.size);
+        }
+        return;
+    }
+    if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
+        !(entry ? is_entry(payload, frame) : is_document(payload, frame))) {
+        struct check_damage *damage = check_damage_add(
+            &segment->damages, segment->name, offset,
+            wal__frame_total_size(frame->stored_size),
+            "the %s of sequence %" PRIu64 " is not well-formed",
+            entry ? "entry" : "document", frame->sequence);
+
+        check_damage_session(damage, frame->session);
+    } else if ((frame->flags & WAL__FRAME_LZ4) == 0) {
+        add_reference(segment, frame, offset, payload);
+        if (entry && !is_sound_copy(payload, frame)) {
+            struct check_damage *damage =
+                check_damage_add(&segment->damages, segment->name, offset,
+                                 wal__frame_total_size(frame->stored_size),
+                                 "the lines of a copy that sequence %" PRIu64
+                                 " tells cannot be read",
+                                 frame->sequence);
+
+            check_damage_session(damage, frame->session);
+        }
+    }
+}
+
+static void add_record(struct check_segment *segment,
+                       const struct wal__frame *frame, uint64_t offset,
+                       const uint8_t *payload, int64_t clock_ms)
+{
+    struct check_record *record;
+
+    segment->records =
+        cli_reserve(segment->records, segment->record_count,
+                    &segment->record_capacity, sizeof(*segment->records));
+    record = &segment->records[segment->record_count++];
+    *record = (struct check_record){
+        .posting = {.offset = (uint32_t)offset,
+                    .type = frame->type,
+                    .flags = frame->flags,
+                    .stream = frame->stream,
+                    .kind = frame->kind,
+                    .sequence = frame->sequence,
+                    .parent = frame->parent,
+                    .id_hash = frame->id_hash},
+        .session = frame->session,
+        .stored_size = frame->stored_size,
+        .clock_ms = clock_ms,
+    };
+    copy_payload(segment, frame, offset, payload, record);
+}
+
+static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
+{
+    struct scan *scan = ctx;
+    struct check_segment *segment = scan->segment;
+    int64_t clock_ms = piece->commit != NULL ? piece->commit->clock_ms
+                                             : segment->facts->clock_ms;
+    uint64_t at = 0;
+
+    while (at < piece->size) {
+        struct wal__frame frame;
+
+        if (wal__frame_decode(piece->bytes + at, piece->size - at,
+                              segment->header.salt, piece->offset + at,
+                              &frame) != WAL__FMT_OK) {
+            return false; /* the scan hands over valid frames */
+        }
+        if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
+            check_pack_add_record(segment, &frame, piece->offset + at,
+                                  piece->bytes + at + WAL__FRAME_SIZE);
+        } else if (wal__frame_is_sequenced(frame.type)) {
+            add_record(segment, &frame, piece->offset + at,
+                       piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    return true;
+}
+
+/* Damage that was found up to now, as far as it is not in the list yet. */
+static void add_scan_damage(struct scan *scan)
+{
+    const struct wal__scan_result *facts = scan->segment->facts;
+    uint32_t count = facts->damage_count < WAL__DAMAGE_MAX
+                         ? facts->damage_count
+                         : (uint32_t)WAL__DAMAGE_MAX;
+
+    for (size_t i = scan->found.count; i < count; i++) {
+        const struct wal__damage *damage = &facts->damage[i];
+        struct check_damage *added = check_damage_add(
+            &scan->found, scan->segment->name, damage->offset, damage->size,
+            damage->size == 0
+                ? "records are missing here: their frames are not in the log"
+                : "acknowledged bytes are damaged");
+
+        added->first_sequence = damage->first_sequence;
+        added->last_sequence = damage->last_sequence;
+    }
+}
+
+static bool scan_lost_session(void *ctx, uint32_t session)
+{
+    struct scan *scan = ctx;
+
+    add_scan_damage(scan);
+    if (scan->found.count > 0) {
+        check_damage_session(&scan->found.items[scan->found.count - 1],
+                             session);
+    }
+    return true;
+}
+
+static void add_lost(struct check_segment *segment,
+                     const struct wal__frame *frame)
+{
+    segment->lost =
+        cli_reserve(segment->lost, segment->lost_count, &segment->lost_capacity,
+                    sizeof(*segment->lost));
+    segment->lost[segment->lost_count++] = (struct check_lost_record){
+        frame->sequence, frame->parent, frame->session};
+}
+
+/* Frames in a damaged range whose header holds: they tell which session lost
+ * what, and under what it stood. */
+static void read_lost(struct check_segment *segment, struct cli_file *file,
+                      struct check_damage *damage, uint64_t limit)
+{
+    uint64_t at = damage->offset;
+    uint64_t end = damage->offset + damage->length;
+
+    while (at < end && at + WAL__FRAME_SIZE <= limit) {
+        const uint8_t *bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+        struct wal__frame frame;
+
+        if (bytes == NULL) {
+            return;
+        }
+        if (wal__frame_decode(bytes, limit - at, segment->header.salt, at,
+                              &frame) != WAL__FMT_OK) {
+            at += WAL__FRAME_ALIGN;
+            continue;
+        }
+        if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
+            check_pack_add_lost(segment, frame.id_hash, at);
+        } else if (wal__frame_is_sequenced(frame.type)) {
+            add_lost(segment, &frame);
+            check_damage_session(damage, frame.session);
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+}
+
+static void start_of(const struct check_segment *segment,
+                     struct wal__scan_start *start)
+{
+    const struct check_segment *previous = segment->previous;
+
+    *start = (struct wal__scan_start){
+        .salt = segment->header.salt,
+        .capacity = segment->header.capacity,
+        .group_align = segment->header.group_align,
+        .offset = WAL__SEGMENT_HEADER_SIZE,
+        .last_sequence = segment->open.last_sequence,
+        .chain = segment->open.chain,
+        .known_end = segment->known_end,
+    };
+    /* Without OPEN: what the segment before it says of its end. */
+    if (!segment->linked && previous != NULL && previous->has_trailer) {
+        start->last_sequence = previous->trailer.last_sequence;
+        start->chain = previous->trailer.chain;
+    } else if (!segment->linked && previous != NULL &&
+               previous->facts != NULL) {
+        start->last_sequence = previous->facts->last_sequence;
+        start->chain = previous->facts->chain;
+    }
+    /* What stands behind the end of a segment that has a successor was never
+     * kept: it is looked at apart. */
+    if (segment->known_end != 0 &&
+        (segment->next != NULL || segment->has_trailer)) {
+        start->capacity = segment->known_end;
+    }
+    if (start->capacity > segment->size) {
+        start->capacity = segment->size;
+    }
+}
+
+bool check_segment_is_uninitialised(const struct check_segment *segment)
+{
+    struct wal__scan_result *facts = cli_alloc(sizeof(*facts));
+    const struct wal__scan_sink sink = {NULL, NULL, NULL};
+    struct wal__scan_start start;
+    struct cli_file file;
+    bool unbegun = false;
+
+    if (cli_file_open(&file, segment->path) == 0) {
+        const struct wal__scan_source source = {&file, cli_file_fetch};
+
+        start_of(segment, &start);
+        wal__scan(&source, &sink, &start, facts);
+        unbegun = facts->commit_offset == 0 &&
+                  (facts->verdict == WAL__VERDICT_CLEAN ||
+                   facts->verdict == WAL__VERDICT_TORN ||
+                   facts->verdict == WAL__VERDICT_AMBIGUOUS);
+        cli_file_close(&file);
+    }
+    free(facts);
+    return unbegun;
+}
+
+bool check_segment_rescan(const struct check_segment *segment,
+                          const struct wal__scan_sink *sink, bool all)
+{
+    struct wal__scan_result *facts = cli_alloc(sizeof(*facts));
+    struct wal__scan_start start;
+    struct cli_file file;
+    bool opened = cli_file_open(&file, segment->path) == 0;
+
+    if (opened) {
+        const struct wal__scan_source source = {&file, cli_file_fetch};
+
+        start_of(segment, &start);
+        if (all && segment->facts->verdict == WAL__VERDICT_AMBIGUOUS) {
+            start.known_end = segment->facts->dirty_end;
+        }
+        wal__scan(&source, sink, &start, facts);
+        cli_file_close(&file);
+    }
+    free(facts);
+    return opened;
+}
+
+/* The first and last sequence numbers that damage at the end cost. */
+static void bound_final_damage(const struct check_segment *segment,
+                               struct check_damages *found)
+{
+    const struct check_segment *next = segment->next;
+    uint64_t last = 0;
+
+    if (next != NULL && next->linked) {
+        last = next->open.last_sequence;
+    } else if (segment->has_trailer) {
+        last = segment->trailer.last_sequence;
+    }
+    if (found->count > 0) {
+        struct check_damage *damage = &found->items[found->count - 1];
+
+        if (damage->last_sequence == 0 && last >= damage->first_sequence &&
+            segment->facts->last_sequence < damage->first_sequence) {
+            damage->last_sequence = last;
+        }
+    }
+    for (size_t i = 0; i < found->count; i++) {
+        if (found->items[i].last_sequence == 0) {
+            found->items[i].first_sequence = 0;
+        }
+    }
+}
+
+static void report_verdict(struct check_segment *segment, struct cli_file *file,
+                           const struct wal__scan_start *start)
+{
+    const struct wal__scan_result *facts = segment->facts;
+
+    if (facts->verdict == WAL__VERDICT_NEWER) {
+        check_damage_add(&segment->damages, segment->name, facts->error_offset,
+                         WAL__FRAME_SIZE,
+                         "a frame of a newer format: nothing behind it was "
+                         "checked");
+        segment->has_lost_records = true;
+    } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
+        check_damage_add(&segment->damages, segment->name, file->error_offset,
+                         0, "cannot be read: %s", strerror(file->error));
+        segment->has_lost_records = true;
+    } else if (start->capacity == segment->known_end &&
+               facts->end != segment->known_end &&
+               facts->verdict != WAL__VERDICT_DAMAGED) {
+        check_damage_add(&segment->damages, segment->name, facts->end,
+                         segment->known_end - facts->end,
+                         "the log is known to reach further here");
+        segment->has_lost_records = true;
+    }
+}
+
+static void read_index_header(struct check_segment *segment,
+                              struct cli_file *file)
+{
+    uint64_t at = segment->known_end;
+    struct wal__frame frame;
+    struct wal__index index;
+    const uint8_t *bytes;
+
+    if (at == 0 || at + WAL__FRAME_SIZE > segment->size) {
+        return;
+    }
+    bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, segment->size - at, segment->header.salt, at,
+                          &frame) != WAL__FMT_OK ||
+        frame.type != WAL__FRAME_INDEX) {
+        return;
+    }
+    bytes = cli_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
+    if (bytes != NULL &&
+        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
+        wal__index_decode(
+            (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
+            &index) == WAL__FMT_OK) {
+        segment->index = cli_alloc(sizeof(*segment->index));
+        *segment->index = index.header;
+    }
+}
+
+/* A tail that carries INDEX or SEAL ends before them. */
+static void apply_seal(struct check_segment *segment)
+{
+    const struct wal__scan_result *facts = segment->facts;
+
+    if (facts->sealed_end != 0) {
+        segment->known_end = facts->sealed_end;
+    } else if (facts->index_offset != 0) {
+        segment->known_end = facts->index_offset;
+    }
+}
+
+void check_segment_scan(const struct check_store *store,
+                        struct check_segment *segment)
+{
+    struct scan scan = {.segment = segment};
+    const struct wal__scan_sink sink = {&scan, scan_piece, scan_lost_session};
+    struct wal__scan_start start;
+    struct cli_file file;
+    int error = cli_file_open(&file, segment->path);
+
+    (void)store;
+    segment->facts = cli_alloc(sizeof(*segment->facts));
+    if (error != 0) {
+        *segment->facts = (struct wal__scan_result){0};
+        segment->facts->verdict = WAL__VERDICT_READ_ERROR;
+        segment->has_lost_records = true;
+        check_damage_add(&segment->damages, segment->name, 0, 0,
+                         "cannot be opened: %s", strerror(error));
+        return;
+    }
+    const struct wal__scan_source source = {&file, cli_file_fetch};
+
+    start_of(segment, &start);
+    wal__scan(&source, &sink, &start, segment->facts);
+    add_scan_damage(&scan);
+    bound_final_damage(segment, &scan.found);
+    for (size_t i = 0; i < scan.found.count; i++) {
+        read_lost(segment, &file, &scan.found.items[i], start.capacity);
+    }
+    segment->has_lost_records = scan.found.count > 0;
+    check_damages_move(&segment->damages, &scan.found);
+    report_verdict(segment, &file, &start);
+    apply_seal(segment);
+    read_index_header(segment, &file);
+    if (file.bad_end != 0) {
+        check_damage_add(&segment->damages, segment->name, file.bad_offset,
+                         file.bad_end - file.bad_offset, "cannot be read: %s",
+                         strerror(file.error));
+        segment->has_lost_records = true;
+    }
+    cli_file_close(&file);
+}
+
+enum wal__fmt check_session_decode(const struct check_segment *segment,
+                                   struct wal__span payload,
+                                   struct wal__session_record *record)
+{
+    uint32_t version = segment->header.version;
+    enum wal__fmt fmt = wal__session_record_decode(payload, version, record);
+
+    /* The version is lost with the header; the layouts tell themselves. */
+    if (fmt != WAL__FMT_OK && segment->salt_found) {
+        fmt = wal__session_record_decode(payload, version == 0 ? 1 : 0, record);
+    }
+    return fmt;
+}
+
+void check_segment_deinit(struct check_segment *segment)
+{
+    for (size_t i = 0; i < segment->record_count; i++) {
+        free(segment->records[i].payload);
+    }
+    free(segment->records);
+    free(segment->lost);
+    free(segment->facts);
+    free(segment->index);
+    free(segment->references);
+    free(segment->blobs);
+    free(segment->lost_blobs);
+    free(segment->path);
+    check_damages_deinit(&segment->damages);
+    free(segment);
+}
+
+bool check_segment_has_grown(const struct check_segment *segment)
+{
+    const uint8_t *bytes = NULL;
+    struct wal__frame frame;
+    struct cli_file file;
+    bool went_on;
+
+    if (cli_file_open(&file, segment->path) != 0) {
+        return false;
+    }
+    bytes = cli_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
+    went_on = bytes != NULL &&
+              wal__frame_decode(bytes, file.size - segment->facts->end,
+                                segment->header.salt, segment->facts->end,
+                                &frame) == WAL__FMT_OK;
+    cli_file_close(&file);
+    return went_on;
+}

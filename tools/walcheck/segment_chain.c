@@ -1,0 +1,411 @@
+/*
+ * segment_chain.c - the segments of a folder and the chain they form (SPEC.md
+ * 3.5).
+ *
+ * The chain runs from the newest segment that was begun to the first, each
+ * naming the one before it in its OPEN. One whose OPEN is damaged is taken to
+ * follow the next one below it.
+ *
+ * Invariant: every file that is named as a segment gets a role, and what is
+ * neither in the chain nor empty is damage.
+ *
+ * Threads: one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/walcheck/walcheck.h"
+
+static bool parse_name(const char *name, uint64_t *id)
+{
+    char *end = NULL;
+
+    if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0 ||
+        strspn(name, "0123456789abcdef") != 16) {
+        return false;
+    }
+    *id = strtoull(name, &end, 16);
+    return *id != 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct check_segment *x = *(struct check_segment *const *)a;
+    const struct check_segment *y = *(struct check_segment *const *)b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static struct check_segment *add_segment(struct check_store *store,
+                                         struct check_segments *segments,
+                                         const char *folder, uint64_t id)
+{
+    struct check_segment *segment = cli_alloc(sizeof(*segment));
+
+    *segment = (struct check_segment){
+        .id = id,
+        .is_pack = segments == &store->pack,
+    };
+    snprintf(segment->name, sizeof(segment->name), "%s/%016" PRIx64 ".seg",
+             folder, id);
+    segment->path = check_path(store, segment->name);
+    segments->items =
+        cli_reserve(segments->items, segments->count, &segments->capacity,
+                    sizeof(*segments->items));
+    segments->items[segments->count++] = segment;
+    return segment;
+}
+
+static void list(struct check_store *store, struct check_segments *segments,
+                 const char *folder)
+{
+    char *path = check_path(store, folder);
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+    uint64_t id;
+
+    if (directory == NULL) {
+        if (errno != ENOENT || strcmp(folder, "log") == 0) {
+            check_damage_add(&store->damages, folder, 0, 0,
+                             "the folder cannot be read: %s", strerror(errno));
+        }
+        free(path);
+        return;
+    }
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        if (parse_name(entry->d_name, &id)) {
+            add_segment(store, segments, folder, id);
+        }
+    }
+    closedir(directory);
+    free(path);
+    if (segments->count > 0) {
+        qsort(segments->items, segments->count, sizeof(*segments->items),
+              by_id);
+    }
+}
+
+static struct check_segment *find(const struct check_segments *segments,
+                                  uint64_t id)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        if (segments->items[i - 1]->id == id) {
+            return segments->items[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* Without MANIFEST the first segment that is valid says whose store it is. */
+static void set_uuid_from_segment(struct check_store *store,
+                                  const struct check_segment *segment)
+{
+    if (!store->uuid_known && segment->header_fmt == WAL__FMT_OK) {
+        store->uuid_known = true;
+        memcpy(store->uuid, segment->header.uuid, sizeof(store->uuid));
+        store->format_version = segment->header.version;
+        store->group_align = segment->header.group_align;
+    }
+}
+
+static void read_heads(struct check_store *store,
+                       struct check_segments *segments, uint32_t class)
+{
+    bool misnamed = false;
+
+    for (size_t i = 0; i < segments->count; i++) {
+        check_segment_read_head(store, segments->items[i], class);
+        set_uuid_from_segment(store, segments->items[i]);
+        misnamed = misnamed || segments->items[i]->misnamed;
+    }
+    if (!misnamed) {
+        return;
+    }
+    /* A file that changed its name is read as what it is, unless that is
+     * there already. */
+    qsort(segments->items, segments->count, sizeof(*segments->items), by_id);
+    for (size_t i = 0; i < segments->count; i++) {
+        struct check_segment *segment = segments->items[i];
+
+        if (segment->misnamed &&
+            ((i > 0 && segments->items[i - 1]->id == segment->id &&
+              segments->items[i - 1]->role == CHECK_LINKED) ||
+             (i + 1 < segments->count &&
+              segments->items[i + 1]->id == segment->id &&
+              !segments->items[i + 1]->misnamed))) {
+            segment->role = CHECK_UNREADABLE_SEGMENT;
+        }
+    }
+}
+
+/* Whether something beside the log says that a segment held records. */
+static bool is_indexed(const struct check_store *store,
+                       const struct check_segment *segment)
+{
+    return check_index_end(store, segment->id, segment->is_pack) != 0 ||
+           (!segment->is_pack && store->catalogue.bytes != NULL &&
+            wal__position_segment(store->catalogue.header.position) ==
+                segment->id);
+}
+
+/* Says what a file is that lost its header. */
+static void report_headerless(struct check_store *store,
+                              struct check_segment *segment, bool named)
+{
+    bool zeroed = segment->header_fmt == WAL__FMT_ZERO;
+    bool empty = segment->damages.count == 0 && check_segment_is_empty(segment);
+
+    if (segment->damages.count > 0) {
+        return; /* the reason is told */
+    }
+    if (empty && !named && !is_indexed(store, segment)) {
+        segment->role = CHECK_PREALLOCATED;
+        return;
+    }
+    if (empty && zeroed) {
+        check_damage_add(&segment->damages, segment->name, 0, segment->size,
+                         "was zeroed");
+    } else {
+        check_damage_add(&segment->damages, segment->name, 0, segment->size,
+                         "both copies of the header are damaged: %s; without "
+                         "them no frame can be told from garbage",
+                         wal__fmt_text(segment->header_fmt));
+    }
+    segment->has_lost_records = true;
+    store->records_lost = store->records_lost || !segment->is_pack;
+}
+
+/* The newest segment that was begun. Those above it are spares, or the rest
+ * of a beginning that a crash cut short. */
+static struct check_segment *find_newest(struct check_store *store,
+                                         struct check_segments *segments)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        struct check_segment *segment = segments->items[i - 1];
+
+        if (segment->role != CHECK_LINKED) {
+            continue;
+        }
+        if (segment->linked) {
+            return segment;
+        }
+        if (!check_segment_is_uninitialised(segment) ||
+            is_indexed(store, segment)) {
+            return segment;
+        }
+        segment->role = CHECK_PREALLOCATED;
+    }
+    return NULL;
+}
+
+/* The next one below that may belong to the chain. */
+static struct check_segment *
+next_candidate(const struct check_segments *segments, uint64_t id)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        struct check_segment *segment = segments->items[i - 1];
+
+        if (segment->id < id && segment->role == CHECK_UNLINKED) {
+            return segment;
+        }
+    }
+    return NULL;
+}
+
+void check_chain_report_gap(struct check_store *store,
+                            struct check_segments *segments,
+                            const struct check_segment *above)
+{
+    uint64_t id = above->open.previous_id;
+    const struct check_segment *below = above->previous;
+    struct check_segment *bad = find(segments, id);
+    struct check_damage *damage = NULL;
+    char name[40];
+
+    if (!above->linked || id == 0 || (below != NULL && below->id == id)) {
+        return;
+    }
+    if (bad == NULL) {
+        const char *slash = strchr(above->name, '/');
+
+        snprintf(name, sizeof(name), "%.*s/%016" PRIx64 ".seg",
+                 (int)(slash - above->name), above->name, id);
+        damage =
+            check_damage_add(&store->damages, name, 0, above->open.previous_end,
+                             "the segment is missing");
+    } else if (bad->damages.count > 0) {
+        damage = &bad->damages.items[bad->damages.count - 1];
+    }
+    if (damage != NULL && damage->last_sequence == 0) {
+        damage->first_sequence =
+            below == NULL ? 1 : below->facts->last_sequence + 1;
+        damage->last_sequence = above->open.last_sequence;
+    }
+    store->records_lost = store->records_lost || !above->is_pack;
+}
+
+/* Puts `below` before `above`. */
+static void link_previous(struct check_segment *above,
+                          struct check_segment *below)
+{
+    above->previous = below;
+    below->next = above;
+    below->role = CHECK_LINKED;
+    if (above->linked && above->open.previous_id == below->id) {
+        below->known_end = above->open.previous_end;
+    } else if (below->has_trailer) {
+        below->known_end = below->trailer.end;
+    }
+}
+
+/* The segment before this one, as far as it is there. */
+static struct check_segment *
+find_previous(struct check_store *store, const struct check_segments *segments,
+              const struct check_segment *segment)
+{
+    struct check_segment *below =
+        segment->linked ? find(segments, segment->open.previous_id) : NULL;
+
+    if (below != NULL && below->role == CHECK_UNLINKED) {
+        return below;
+    }
+    if (below != NULL) {
+        report_headerless(store, below, true);
+    }
+    return next_candidate(segments, segment->id);
+}
+
+static void walk_chain(struct check_store *store,
+                       struct check_segments *segments)
+{
+    struct check_segment *segment = segments->tail;
+
+    segment->role = CHECK_LINKED;
+    while (!segment->linked || segment->open.previous_id != 0) {
+        struct check_segment *below = find_previous(store, segments, segment);
+
+        if (below == NULL) {
+            return;
+        }
+        link_previous(segment, below);
+        segment = below;
+    }
+}
+
+/* A tail ends at least where an index or the catalogue says. */
+static void set_recorded_end(struct check_store *store,
+                             struct check_segment *tail)
+{
+    uint64_t position = store->catalogue.header.position;
+
+    if (tail->has_trailer) {
+        tail->known_end = tail->trailer.end;
+        return;
+    }
+    tail->known_end = check_index_end(store, tail->id, tail->is_pack);
+    if (!tail->is_pack && store->catalogue.bytes != NULL &&
+        wal__position_segment(position) == tail->id &&
+        wal__position_offset(position) > tail->known_end) {
+        tail->known_end = wal__position_offset(position);
+    }
+    if (tail->known_end > tail->header.capacity) {
+        tail->known_end = 0;
+    }
+}
+
+/* Files that are in no chain. */
+static void report_unlinked(struct check_store *store,
+                            struct check_segments *segments)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        struct check_segment *segment = segments->items[i];
+
+        if (segment->role == CHECK_UNREADABLE_SEGMENT) {
+            report_headerless(store, segment, false);
+            continue;
+        }
+        if (segment->role != CHECK_UNLINKED || segment->next != NULL) {
+            continue;
+        }
+        if (check_segment_is_uninitialised(segment)) {
+            segment->role = CHECK_PREALLOCATED;
+            continue;
+        }
+        check_damage_add(&segment->damages, segment->name, 0, segment->size,
+                         "holds records, and no later segment names it as the "
+                         "one before");
+    }
+}
+
+static void mark_unlinked(struct check_segments *segments)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        struct check_segment *segment = segments->items[i];
+
+        if (segment->role == CHECK_LINKED && segment != segments->tail) {
+            segment->role = CHECK_UNLINKED;
+        }
+    }
+}
+
+void check_chain(struct check_store *store, struct check_segments *segments,
+                 const char *folder, uint32_t class)
+{
+    list(store, segments, folder);
+    read_heads(store, segments, class);
+    segments->tail = find_newest(store, segments);
+    mark_unlinked(segments);
+    if (segments->tail != NULL) {
+        walk_chain(store, segments);
+        set_recorded_end(store, segments->tail);
+    }
+    report_unlinked(store, segments);
+}
+
+static bool is_named_as_previous(const struct check_segments *segments,
+                                 uint64_t id)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        if (segments->items[i]->linked &&
+            segments->items[i]->open.previous_id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void check_chain_pack_end(struct check_store *store)
+{
+    uint64_t id = wal__position_segment(store->pack_durable);
+    uint64_t end = wal__position_offset(store->pack_durable);
+    struct check_segment *segment = find(&store->pack, id);
+    char name[40];
+
+    if (store->pack_durable == 0) {
+        return;
+    }
+    if (segment == NULL) {
+        if (!is_named_as_previous(&store->pack, id)) {
+            snprintf(name, sizeof(name), "pack/%016" PRIx64 ".seg", id);
+            check_damage_add(&store->damages, name, 0, end,
+                             "the segment is missing, and the log relies on "
+                             "what was in it");
+        }
+    } else if (segment->role == CHECK_PREALLOCATED) {
+        check_damage_add(&segment->damages, segment->name, 0, end,
+                         "is empty, and the log relies on what was in it");
+    } else if (segment->role == CHECK_LINKED && end > segment->known_end) {
+        if (segment->next != NULL || segment->has_trailer) {
+            check_damage_add(&segment->damages, segment->name,
+                             segment->known_end, end - segment->known_end,
+                             "ends before what the log relies on");
+        } else if (end <= segment->header.capacity) {
+            segment->known_end = end;
+        }
+    }
+}

@@ -1,0 +1,504 @@
+/*
+ * export.c - gives imported files back, and writes sessions as other
+ * clients have them.
+ *
+ * A source lies at its path below the output directory. Where several have
+ * one path, each lies below a folder named by a number, in the order in which
+ * they came into the store.
+ *
+ * Invariant: a file that holds other content than the session's is left as it
+ * is and reported; so is one that goes on behind it.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/cli/ids.h"
+#include "tools/cli/imported_lines.h"
+#include "tools/cli/json.h"
+#include "tools/walconv/export_dir.h"
+#include "tools/walconv/export_source.h"
+#include "tools/walconv/import_dir/session_dir.h"
+#include "tools/walconv/view.h"
+#include "tools/walconv/walconv.h"
+
+struct item {
+    char *id;
+    uint32_t number; /* of the session */
+    char *path;      /* below the output directory; null: no source */
+    bool is_shared;  /* another source has this path */
+    const struct wal__dialect *tree; /* that it is one of, or null */
+};
+
+struct export
+{
+    const struct cli *cli;
+    struct wal_store *store;
+    const char *store_path;
+    const char *root;                   /* null: standard output */
+    const struct wal__dialect *dialect; /* null: the source */
+    struct item *items;
+    size_t count;
+    size_t capacity;
+    struct progress progress;
+    uint64_t done;
+};
+
+static int compare_path(const void *a, const void *b)
+{
+    const struct item *one = a;
+    const struct item *two = b;
+    int order = 0;
+
+    if (one->path != NULL && two->path != NULL) {
+        order = strcmp(one->path, two->path);
+    } else if (one->path != two->path) {
+        order = one->path == NULL ? 1 : -1;
+    }
+    if (order == 0) {
+        order = one->number < two->number ? -1 : one->number > two->number;
+    }
+    return order;
+}
+
+static int list_items(struct export *export)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+    struct cli_source source;
+
+    status = wal_session_cursor_open(export->store, NULL, &list, &error);
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        struct item *item;
+        export->items = cli_reserve(export->items, export->count,
+                                    &export->capacity, sizeof(*item));
+        item = &export->items[export->count++];
+        *item = (struct item){.number = info.number};
+        item->id = cli_copy_text(info.id.data, (size_t)info.id.size);
+        if (cli_source_parse(info.source, &source)) {
+            item->path = source.path;
+            item->tree = walconv_dir_root_end(source.path) != NULL
+                             ? wal__dialect_find(source.dialect)
+                             : NULL;
+        }
+    }
+    wal_session_cursor_close(list);
+    return status == WAL_END
+               ? CLI_CONTINUE
+               : cli_report(export->cli, export->store_path, status, &error);
+}
+
+/* Moves sources of one path apart; paths that stand alone stay as they are. */
+static void make_paths_unique(struct export *export)
+{
+    struct cli_ids taken = {.items = NULL};
+    struct item *items = export->items;
+
+    if (items == NULL) {
+        return;
+    }
+    qsort(items, export->count, sizeof(items[0]), compare_path);
+    for (size_t i = 0; i < export->count && items[i].path != NULL; i++) {
+        bool above = i > 0 && strcmp(items[i].path, items[i - 1].path) == 0;
+        bool below = i + 1 < export->count && items[i + 1].path != NULL &&
+                     strcmp(items[i].path, items[i + 1].path) == 0;
+        items[i].is_shared = above || below;
+        if (!items[i].is_shared) {
+            cli_ids_get_or_add(&taken, cli_slice(items[i].path));
+        }
+    }
+    for (size_t i = 0; i < export->count; i++) {
+        char *moved;
+        unsigned n = 0;
+        if (!items[i].is_shared) {
+            continue;
+        }
+        moved = cli_alloc(strlen(items[i].path) + 16);
+        do {
+            sprintf(moved, "%u/%s", n++, items[i].path);
+        } while (cli_ids_find(&taken, cli_slice(moved)) != NULL);
+        cli_ids_get_or_add(&taken, cli_slice(moved));
+        free(items[i].path);
+        items[i].path = moved;
+    }
+    cli_ids_deinit(&taken);
+}
+
+static const struct item *find_item(const struct export *export,
+                                    struct wal_slice id)
+{
+    for (size_t i = 0; i < export->count; i++) {
+        if (cli_slice_equal(cli_slice(export->items[i].id), id)) {
+            return &export->items[i];
+        }
+    }
+    return NULL;
+}
+
+static void free_items(struct export *export)
+{
+    for (size_t i = 0; i < export->count; i++) {
+        free(export->items[i].id);
+        free(export->items[i].path);
+    }
+    free(export->items);
+}
+
+static void write_json(const struct export *export, const struct item *item,
+                       const char *path, const struct walconv_outcome *outcome)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, export->root != NULL ? stdout : stderr);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, cli_slice(item->id));
+    cli_json_key(&json, "dialect");
+    cli_json_text(&json, cli_slice("source"));
+    cli_json_key(&json, "path");
+    cli_json_text_or_null(&json, cli_slice(path));
+    cli_json_key(&json, "added");
+    cli_json_number(&json, outcome->added);
+    cli_json_key(&json, "losses");
+    cli_json_open(&json, '[');
+    walconv_write_loss(&json, "session that was not imported",
+                       item->path == NULL);
+    walconv_write_loss(&json, "entries that are no lines of the file",
+                       outcome->native_count);
+    walconv_write_loss(&json, "entries that cannot be read", outcome->damaged);
+    cli_json_close(&json, ']');
+    cli_json_key(&json, "sharedPath");
+    cli_json_bool(&json, item->is_shared);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_added(const char *path, const char *id, uint64_t added)
+{
+    cli_print_name(stdout, cli_slice(path));
+    printf(": session ");
+    cli_print_name(stdout, cli_slice(id));
+    printf(", %" PRIu64 " %s added\n", added,
+           cli_plural(added, "line", "lines"));
+}
+
+static void print_result(const struct export *export, const struct item *item,
+                         const char *path,
+                         const struct walconv_outcome *outcome)
+{
+    const struct cli *cli = export->cli;
+
+    if (cli->json) {
+        write_json(export, item, path, outcome);
+        return;
+    }
+    if (item->path == NULL) {
+        cli_error(cli, CLI_OK, item->id,
+                  "was not imported, so it has no source; left out");
+        return;
+    }
+    if (export->root != NULL) {
+        print_added(path, item->id, outcome->added);
+    }
+    if (item->is_shared) {
+        cli_error(cli, CLI_OK, path, "several sources have this path");
+    }
+    if (outcome->native_count > 0) {
+        cli_error(cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; left out",
+                  outcome->native_count,
+                  cli_plural(outcome->native_count, "entry is no line",
+                             "entries are no lines"));
+    }
+}
+
+static int export_view(const struct export *export, const struct item *item)
+{
+    const struct walconv_view view = {.cli = export->cli,
+                                      .store = export->store,
+                                      .store_path = export->store_path,
+                                      .dialect = export->dialect->name,
+                                      .root = export->root};
+
+    return walconv_view_export(&view, item->id);
+}
+
+static char *join_path(const char *root, const char *path)
+{
+    char *text = cli_alloc(strlen(root) + strlen(path) + 2);
+    size_t size = strlen(root);
+
+    sprintf(text, "%s%s%s", root, size > 0 && root[size - 1] == '/' ? "" : "/",
+            path);
+    return text;
+}
+
+/* Where a session's file lies below the output directory; to be freed. */
+static char *relative_path(const struct item *item, uint32_t stream)
+{
+    return item->tree != NULL
+               ? walconv_dir_file_path(item->path, item->tree, stream)
+               : cli_copy_text(item->path, strlen(item->path));
+}
+
+static int write_source(const struct walconv_source *source,
+                        const struct item *item,
+                        struct walconv_outcome *outcome)
+{
+    if (source->root == NULL) {
+        return item->tree == NULL || item->tree->read_ops->stream != NULL
+                   ? walconv_source_print(source, outcome)
+                   : cli_error(source->cli, CLI_NEGATIVE, item->id,
+                               "is a tree of files; it needs a directory");
+    }
+    return item->tree != NULL ? walconv_dir_export(source, item->tree, outcome)
+                              : walconv_source_write(source, outcome);
+}
+
+static int export_source(struct export *export, const struct item *item)
+{
+    struct walconv_source source = {.cli = export->cli,
+                                    .store = export->store,
+                                    .root = export->root,
+                                    .path = item->path};
+    struct walconv_outcome outcome = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    char *path = NULL;
+    int code = CLI_OK;
+
+    if (item->path != NULL) {
+        status = wal_session_open(export->store, cli_slice(item->id),
+                                  &source.session, &error);
+        if (status != WAL_OK) {
+            return cli_report(export->cli, item->id, status, &error);
+        }
+        char *below_root = relative_path(item, 0);
+        path = join_path(export->root != NULL ? export->root : "", below_root);
+        source.name = export->root != NULL ? path : item->path;
+        code = write_source(&source, item, &outcome);
+        free(below_root);
+        wal_session_close(source.session);
+    }
+    progress_clear(&export->progress);
+    if (code < CLI_USAGE && !outcome.is_rejected) {
+        print_result(export, item, path, &outcome);
+    }
+    free(path);
+    return code;
+}
+
+static int export_item(struct export *export, const struct item *item)
+{
+    int code;
+
+    if (export->dialect != NULL) {
+        progress_clear(&export->progress);
+        code = export_view(export, item);
+    } else {
+        code = export_source(export, item);
+    }
+    progress_update(&export->progress, "export", ++export->done, export->count,
+                    "sessions");
+    return code;
+}
+
+static int export_named(struct export *export, const struct cli_values *names)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = NULL;
+    const struct item *item;
+    int code = CLI_OK;
+
+    for (size_t i = 0; i < names->count; i++) {
+        int found = cli_open_session(export->cli, export->store,
+                                     names->items[i], &session);
+        if (found != CLI_CONTINUE) {
+            code = cli_worse_code(code, found);
+            continue;
+        }
+        item = wal_session_get_info(session, &info, NULL) == WAL_OK
+                   ? find_item(export, info.id)
+                   : NULL;
+        wal_session_close(session);
+        if (item != NULL) {
+            code = cli_worse_code(code, export_item(export, item));
+        }
+    }
+    return code;
+}
+
+static int export_all(struct export *export)
+{
+    int code = CLI_OK;
+
+    for (size_t i = 0; i < export->count && !cli_output_failed(); i++) {
+        code = cli_worse_code(code, export_item(export, &export->items[i]));
+    }
+    return code;
+}
+
+/* Finds what is to be written; null: the source. */
+static int check_dialect(const struct cli *cli, const char *name,
+                         const struct wal__dialect **dialect)
+{
+    if (name == NULL) {
+        return cli_error(cli, CLI_USAGE, "--dialect", "is needed");
+    }
+    if (strcmp(name, "source") == 0) {
+        return CLI_CONTINUE;
+    }
+    *dialect = wal__dialect_find(name);
+    if (*dialect == NULL || (*dialect)->write_ops == NULL) {
+        return cli_error(cli, CLI_USAGE, "--dialect",
+                         "'%s' cannot be written (see: walconv dialects)",
+                         name);
+    }
+    return CLI_CONTINUE;
+}
+
+int walconv_check_root(const struct cli *cli, const char *root)
+{
+    struct stat status;
+    int number = root == NULL || stat(root, &status) == 0 ? 0 : errno;
+
+    if (root == NULL || number == ENOENT || /* it is made when written to */
+        (number == 0 && S_ISDIR(status.st_mode))) {
+        return CLI_CONTINUE;
+    }
+    return cli_error(cli, CLI_FAILED, root, "%s",
+                     number == 0 ? "is not a directory" : strerror(number));
+}
+
+/* Opens the store and lists what is in it. */
+static int begin(struct export *export)
+{
+    int code = cli_open_store(export->cli, export->store_path,
+                              WAL_OPEN_READ_ONLY, &export->store);
+
+    if (code == CLI_CONTINUE) {
+        code = list_items(export);
+        if (code != CLI_CONTINUE) {
+            code = cli_close_store(export->cli, export->store_path,
+                                   export->store, code);
+        }
+    }
+    if (code == CLI_CONTINUE) {
+        make_paths_unique(export);
+    }
+    return code;
+}
+
+int walconv_export(struct cli *cli, int argc, char **argv)
+{
+    struct cli_values sessions = {.items = NULL};
+    const char *dialect = NULL;
+    bool to_stdout = false;
+    const struct cli_option options[] = {
+        {.name = "dialect", .value = &dialect},
+        {.name = "session", .values = &sessions},
+        {.name = "stdout", .flag = &to_stdout},
+        {.name = NULL},
+    };
+    struct export export = {.cli = cli};
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = check_dialect(cli, dialect, &export.dialect);
+    }
+    if (code == CLI_CONTINUE && to_stdout && sessions.count != 1) {
+        code = cli_error(cli, CLI_USAGE, "--stdout", "goes with one --session");
+    }
+    if (code == CLI_CONTINUE) {
+        export.store_path = cli->items[1];
+        export.root = to_stdout ? NULL : cli->items[2];
+        code = walconv_check_root(cli, export.root);
+    }
+    if (code == CLI_CONTINUE) {
+        code = begin(&export);
+    }
+    if (code == CLI_CONTINUE) {
+        progress_init(&export.progress, !cli->no_progress && !to_stdout);
+        code = sessions.count > 0 ? export_named(&export, &sessions)
+                                  : export_all(&export);
+        progress_clear(&export.progress);
+        code = cli_close_store(cli, export.store_path, export.store, code);
+    }
+    free_items(&export);
+    free(sessions.items);
+    return code;
+}
+
+int walconv_path(struct cli *cli, int argc, char **argv)
+{
+    const char *dialect = NULL;
+    const char *stream = NULL;
+    const struct cli_option options[] = {
+        {.name = "dialect", .value = &dialect},
+        {.name = "stream", .value = &stream},
+        {.name = NULL},
+    };
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = NULL;
+    struct export export = {.cli = cli};
+    const struct item *item = NULL;
+    uint64_t number = 0;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code == CLI_CONTINUE && stream != NULL) {
+        code = cli_parse_number(cli, "--stream", stream, 255, &number);
+    }
+    if (code == CLI_CONTINUE) {
+        code = check_dialect(cli, dialect, &export.dialect);
+    }
+    if (code == CLI_CONTINUE) {
+        export.store_path = cli->items[1];
+        code = begin(&export);
+    }
+    if (code != CLI_CONTINUE) {
+        free_items(&export);
+        return code;
+    }
+    code = cli_open_session(cli, export.store, cli->items[3], &session);
+    if (code == CLI_CONTINUE && export.dialect != NULL) {
+        const struct walconv_view view = {.cli = cli,
+                                          .store = export.store,
+                                          .store_path = export.store_path,
+                                          .dialect = dialect,
+                                          .root = cli->items[2]};
+        code = walconv_view_print_path(&view, session, cli->items[3],
+                                       (uint32_t)number);
+        wal_session_close(session);
+    } else if (code == CLI_CONTINUE) {
+        if (wal_session_get_info(session, &info, NULL) == WAL_OK) {
+            item = find_item(&export, info.id);
+        }
+        if (item != NULL && item->path != NULL) {
+            char *below_root = relative_path(item, (uint32_t)number);
+            char *path = join_path(cli->items[2], below_root);
+            printf("%s\n", path);
+            free(below_root);
+            free(path);
+            code = CLI_OK;
+        } else {
+            code =
+                cli_error(cli, CLI_NEGATIVE, cli->items[3], "was not imported");
+        }
+        wal_session_close(session);
+    }
+    code = cli_close_store(cli, export.store_path, export.store, code);
+    free_items(&export);
+    return code;
+}

@@ -1,0 +1,350 @@
+/*
+ * export_dir.c - writes documents, other files and streams of a tree.
+ *
+ * Threads: one.
+ */
+#include "tools/walconv/export_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/imported_lines.h"
+#include "tools/walconv/import_dir/session_dir.h"
+#include "tools/walconv/import_dir/session_dir_files.h"
+#include "tools/walconv/output_file.h"
+
+struct dir_export {
+    const struct walconv_source *source;
+    const struct wal__dialect *dialect;
+    struct walconv_dir_files files;
+    struct walconv_outcome *outcome;
+    char *root; /* below the output directory, with its slash, or empty */
+};
+
+/* What is there under the name of a file. */
+struct there {
+    char *bytes;
+    size_t size;
+    bool is_file;
+    bool is_none;
+};
+
+char *walconv_dir_file_path(const char *path,
+                            const struct wal__dialect *dialect, uint32_t stream)
+{
+    const char *end = walconv_dir_root_end(path);
+    const char *name = walconv_dir_stream_path(dialect, stream);
+    size_t size = end != NULL ? (size_t)(end - path) : 0;
+    char *file_path;
+
+    if (end == NULL) {
+        return NULL;
+    }
+    /* The root "." is the output directory, or one that is a number. */
+    if (size >= 1 && path[size - 1] == '.' &&
+        (size == 1 || path[size - 2] == '/')) {
+        size--;
+    } else {
+        size++;
+    }
+    file_path = cli_alloc(size + (name != NULL ? strlen(name) : 0) + 1);
+    sprintf(file_path, "%.*s%s", (int)size, path, name != NULL ? name : "");
+    return file_path;
+}
+
+static char *root_of(const char *path)
+{
+    return walconv_dir_file_path(path, &wal__dialect_opencode, 0);
+}
+
+static char *join_path(const char *root, const char *path)
+{
+    char *text = cli_alloc(strlen(root) + strlen(path) + 2);
+
+    sprintf(text, "%s%s", root, path);
+    return text;
+}
+
+static int fail(const struct dir_export *dir_export, const char *path)
+{
+    return cli_error(dir_export->source->cli, CLI_FAILED, path, "%s",
+                     errno == ELOOP || errno == ENOTDIR
+                         ? "a part of the path is no directory"
+                         : strerror(errno));
+}
+
+static void read_existing(const char *root, const char *path,
+                          struct there *there)
+{
+    const char *name = NULL;
+    int directory = walconv_open_parent(root, path, true, &name);
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = directory < 0 ? -1 : openat(directory, name, flags);
+    struct stat stat;
+
+    *there = (struct there){.is_none = fd < 0 && errno == ENOENT};
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+        size_t done = 0;
+        ssize_t got = 1;
+        there->size = (size_t)stat.st_size;
+        there->bytes = cli_alloc(there->size + 1);
+        while (done < there->size && got > 0) {
+            got = read(fd, there->bytes + done, there->size - done);
+            done += got > 0 ? (size_t)got : 0;
+        }
+        there->is_file = done == there->size;
+    }
+    close(fd);
+}
+
+static bool has_content(const struct there *there, struct wal_slice bytes)
+{
+    struct wal_slice found = {there->bytes, there->size};
+
+    return there->is_file && cli_slice_equal(found, bytes);
+}
+
+/* Whether what is there was the file once. */
+static bool is_older_version(struct dir_export *dir_export,
+                             struct wal_slice key, const struct there *there)
+{
+    bool is_one = false;
+
+    for (size_t i = 0; !is_one && i < dir_export->files.count; i++) {
+        const struct walconv_dir_version *version =
+            &dir_export->files.versions[i];
+        struct wal_slice bytes;
+        char *memory = NULL;
+        if (cli_slice_equal(version->path, key) &&
+            walconv_dir_files_get(&dir_export->files, version, &bytes, &memory,
+                                  NULL) == WAL_OK) {
+            is_one = has_content(there, bytes);
+        }
+        free(memory);
+    }
+    return is_one;
+}
+
+static bool is_older(struct dir_export *dir_export, struct wal_slice key,
+                     const struct there *there)
+{
+    struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_DOC_CURSOR_HISTORY,
+                                             .prefix = key};
+    struct wal_doc_cursor *docs = NULL;
+    bool is_one = false;
+    struct wal_doc doc;
+    enum wal_status status;
+
+    status =
+        wal_doc_cursor_open(dir_export->source->store,
+                            dir_export->source->session, &options, &docs, NULL);
+    while (status == WAL_OK && !is_one) {
+        doc = (struct wal_doc){.struct_size = sizeof(doc)};
+        status = wal_doc_cursor_next(docs, &doc, NULL);
+        is_one = status == WAL_OK && (doc.flags & WAL_DOC_DELETE) == 0 &&
+                 cli_slice_equal(doc.key, key) && has_content(there, doc.value);
+    }
+    wal_doc_cursor_close(docs);
+    return is_one || is_older_version(dir_export, key, there);
+}
+
+static int replace(struct dir_export *dir_export, const char *path,
+                   struct wal_slice bytes)
+{
+    struct walconv_output_file file = {.stream = NULL};
+    const char *name = NULL;
+    int directory =
+        walconv_open_parent(dir_export->source->root, path, false, &name);
+
+    if (directory < 0 ||
+        walconv_output_file_begin(&file, directory, name) != 0) {
+        return fail(dir_export, path);
+    }
+    fwrite(bytes.data, 1, (size_t)bytes.size, file.stream);
+    dir_export->outcome->added++;
+    return walconv_output_file_commit(&file) == 0 ? CLI_OK
+                                                  : fail(dir_export, path);
+}
+
+static int export_file(struct dir_export *dir_export, struct wal_slice key,
+                       struct wal_slice bytes)
+{
+    char *below = cli_source_unescape(key);
+    char *path = below != NULL ? join_path(dir_export->root, below) : NULL;
+    struct there there = {.bytes = NULL};
+    int code = CLI_OK;
+
+    if (path == NULL || !walconv_path_is_beneath(path)) {
+        code = cli_error(dir_export->source->cli, CLI_NEGATIVE,
+                         path != NULL ? path : dir_export->source->path,
+                         "leads out of the output directory; not written");
+        free(below);
+        free(path);
+        return code;
+    }
+    read_existing(dir_export->source->root, path, &there);
+    if (there.is_none) {
+        code = replace(dir_export, path, bytes);
+    } else if (!has_content(&there, bytes)) {
+        code = there.is_file && is_older(dir_export, key, &there)
+                   ? replace(dir_export, path, bytes)
+                   : cli_error(dir_export->source->cli, CLI_NEGATIVE, path,
+                               "is there with other content; not touched");
+    }
+    free(there.bytes);
+    free(below);
+    free(path);
+    return code;
+}
+
+static int export_docs(struct dir_export *dir_export)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_doc doc;
+    enum wal_status status;
+    int code = CLI_OK;
+
+    for (;;) {
+        doc = (struct wal_doc){.struct_size = sizeof(doc)};
+        status = wal_doc_cursor_next(dir_export->files.docs, &doc, &error);
+        if (status == WAL_END) {
+            return code;
+        }
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            dir_export->outcome->damaged++;
+            code = cli_worse_code(code, CLI_NEGATIVE);
+        } else if (status != WAL_OK) {
+            return cli_report(dir_export->source->cli, dir_export->source->name,
+                              status, &error);
+        } else {
+            code = cli_worse_code(code,
+                                  export_file(dir_export, doc.key, doc.value));
+        }
+    }
+}
+
+/* Puts the stream's file, unless it has no lines. */
+static int export_stream(struct dir_export *dir_export, uint32_t stream,
+                         bool *is_written)
+{
+    struct walconv_source source = *dir_export->source;
+    struct walconv_outcome outcome = {.added = 0};
+    struct cli_lines lines;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    char *file_path =
+        walconv_dir_file_path(source.path, dir_export->dialect, stream);
+    int code = CLI_OK;
+
+    *is_written =
+        cli_lines_open(&lines, source.session, stream, NULL) == WAL_OK;
+    if (*is_written) {
+        *is_written = cli_lines_next(&lines, &entry, NULL) != WAL_END;
+        cli_lines_close(&lines);
+    }
+    if (*is_written) {
+        source.path = file_path;
+        source.name = file_path;
+        source.stream = stream;
+        code = walconv_source_write(&source, &outcome);
+        dir_export->outcome->added += outcome.added;
+        dir_export->outcome->native_count = outcome.native_count;
+        dir_export->outcome->damaged += outcome.damaged;
+    }
+    free(file_path);
+    return code;
+}
+
+/* Whether the file is a stream that has lines: then it was empty once. */
+static bool is_stream(const struct dir_export *dir_export,
+                      struct wal_slice path, const bool *has_lines)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *name = walconv_dir_stream_path(dir_export->dialect, i);
+        if (has_lines[i] && name != NULL &&
+            cli_slice_equal(cli_slice(name), path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int export_versions(struct dir_export *dir_export, const bool *has_lines)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    int code = CLI_OK;
+
+    for (size_t i = 0; i < dir_export->files.count; i++) {
+        const struct walconv_dir_version *version =
+            &dir_export->files.versions[i];
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        struct wal_slice bytes;
+        enum wal_status status;
+        char *memory = NULL;
+        if (!version->is_last ||
+            is_stream(dir_export, version->path, has_lines) ||
+            wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc,
+                               NULL) == WAL_OK) {
+            continue;
+        }
+        status = walconv_dir_files_get(&dir_export->files, version, &bytes,
+                                       &memory, &error);
+        if (status == WAL_OK) {
+            code = cli_worse_code(
+                code, export_file(dir_export, version->path, bytes));
+        } else if (status == WAL_EREDACTED) {
+            code = cli_worse_code(code, CLI_OK);
+        } else {
+            dir_export->outcome->damaged++;
+            code = cli_worse_code(code, CLI_NEGATIVE);
+        }
+        free(memory);
+    }
+    return code;
+}
+
+int walconv_dir_export(const struct walconv_source *source,
+                       const struct wal__dialect *dialect,
+                       struct walconv_outcome *outcome)
+{
+    struct dir_export dir_export = {
+        .source = source, .dialect = dialect, .outcome = outcome};
+    struct wal_error error = CLI_ERROR_INIT;
+    bool has_lines[2] = {false, false};
+    enum wal_status status;
+    int code = CLI_OK;
+
+    *outcome = (struct walconv_outcome){.added = 0};
+    dir_export.root = root_of(source->path);
+    status = walconv_dir_files_open(&dir_export.files, source->store,
+                                    source->session, &error);
+    if (status != WAL_OK) {
+        code = cli_report(source->cli, source->name, status, &error);
+    }
+    for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
+        if (walconv_dir_stream_path(dialect, i) != NULL) {
+            code = cli_worse_code(code,
+                                  export_stream(&dir_export, i, &has_lines[i]));
+        }
+    }
+    if (code <= CLI_NEGATIVE) {
+        code = cli_worse_code(code, export_docs(&dir_export));
+    }
+    if (code <= CLI_NEGATIVE) {
+        code = cli_worse_code(code, export_versions(&dir_export, has_lines));
+    }
+    walconv_dir_files_deinit(&dir_export.files);
+    free(dir_export.root);
+    return code;
+}

@@ -1,0 +1,226 @@
+/*
+ * export_source.c - compares a file with its session, and writes it.
+ *
+ * Threads: one.
+ */
+#include "tools/walconv/export_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/compare.h"
+#include "tools/cli/imported_lines.h"
+#include "tools/walconv/output_file.h"
+
+enum state {
+    STATE_NONE,   /* there is no file */
+    STATE_PREFIX, /* it is the session's beginning */
+    STATE_SAME,   /* it has all of the session, and may go on */
+    STATE_OTHER   /* it holds something else, or is none */
+};
+
+struct sink {
+    FILE *stream;              /* to write to; or */
+    struct cli_compare window; /* to compare with: a file */
+    uint64_t size;             /* of this size */
+    uint64_t at;               /* bytes that went in */
+    uint64_t old_size;         /* entries that end behind are new */
+    bool is_open;              /* what went in last has no newline */
+    bool is_other;             /* the file differs */
+};
+
+/* Writes bytes, or compares those that the file is long enough for. */
+static bool sink_write(void *ctx, const void *data, size_t size)
+{
+    struct sink *sink = ctx;
+    uint64_t common = size;
+
+    if (sink->stream != NULL) {
+        fwrite(data, 1, size, sink->stream);
+    } else if (sink->at < sink->size) {
+        if (common > sink->size - sink->at) {
+            common = sink->size - sink->at;
+        }
+        sink->is_other =
+            !cli_compare_bytes(&sink->window, sink->at, data, (size_t)common);
+    }
+    sink->at += size;
+    return !sink->is_other;
+}
+
+/* Passes a line. One that cannot be read whole is left out whole. */
+static enum wal_status write_line(const struct walconv_source *source,
+                                  struct cli_lines *lines, struct sink *sink,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        cli_lines_check(lines, source->store, entry, error);
+    char before[CLI_LINE_PREFIX_SIZE];
+    size_t size = cli_line_prefix(entry, sink->is_open, before);
+
+    if (status == WAL_OK && (size == 0 || sink_write(sink, before, size))) {
+        status = cli_lines_read_payload(lines, source->store, entry, sink_write,
+                                        sink, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    sink->is_open = !cli_line_has_newline(entry) && !cli_line_is_opaque(entry);
+    if (cli_line_has_newline(entry) && !sink->is_other) {
+        (void)sink_write(sink, "\n", 1);
+    }
+    return WAL_OK;
+}
+
+/* Passes all lines of the session into a sink. */
+static int write_lines(const struct walconv_source *source, struct sink *sink,
+                       struct walconv_outcome *outcome)
+{
+    struct walconv_outcome counts = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_lines lines;
+    struct wal_entry entry;
+    enum wal_status status =
+        cli_lines_open(&lines, source->session, source->stream, &error);
+    int code = CLI_OK;
+
+    if (status != WAL_OK) {
+        return cli_report(source->cli, source->name, status, &error);
+    }
+    while (!sink->is_other &&
+           (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
+        if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
+            status = write_line(source, &lines, sink, &entry, &error);
+            counts.added +=
+                status == WAL_OK && sink->at > sink->old_size ? 1 : 0;
+        }
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            counts.damaged++;
+            code = CLI_NEGATIVE;
+            continue;
+        }
+        if (status != WAL_OK) {
+            code = cli_report(source->cli, source->name, status, &error);
+            break;
+        }
+    }
+    /* What tells the rest of a copy is lost. */
+    if (status == WAL_END && lines.is_copy && !lines.copy.is_complete) {
+        counts.damaged++;
+        code = CLI_NEGATIVE;
+    }
+    counts.native_count = lines.native_count;
+    cli_lines_close(&lines);
+    *outcome = counts;
+    return code;
+}
+
+/* Tells how the file that is there compares with the session. */
+static int compare_file(const struct walconv_source *source, enum state *state,
+                        uint64_t *size, struct walconv_outcome *outcome)
+{
+    struct sink sink = {.stream = NULL};
+    const char *name = NULL;
+    struct stat stat;
+    int directory =
+        walconv_open_parent(source->root, source->path, true, &name);
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int code = CLI_OK;
+    int fd;
+
+    *size = 0;
+    fd = directory < 0 ? -1 : openat(directory, name, flags);
+    *state = errno == ENOENT && fd < 0 ? STATE_NONE : STATE_OTHER;
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (fd < 0) {
+        return CLI_OK;
+    }
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+        sink.size = (uint64_t)stat.st_size;
+        sink.old_size = sink.size;
+        cli_compare_init(&sink.window, fd);
+        code = write_lines(source, &sink, outcome);
+        cli_compare_deinit(&sink.window);
+        if (!sink.is_other) {
+            *state = sink.at > sink.size ? STATE_PREFIX : STATE_SAME;
+        }
+        *size = sink.size;
+    }
+    close(fd);
+    return code;
+}
+
+static int fail_errno(const struct walconv_source *source)
+{
+    return cli_error(source->cli, CLI_FAILED, source->name, "%s",
+                     errno == ELOOP || errno == ENOTDIR
+                         ? "a part of the path is no directory"
+                         : strerror(errno));
+}
+
+static int replace(const struct walconv_source *source, uint64_t old_size,
+                   bool is_new, struct walconv_outcome *outcome)
+{
+    struct walconv_output_file file = {.stream = NULL};
+    struct sink sink = {.old_size = old_size};
+    const char *name = NULL;
+    int directory =
+        walconv_open_parent(source->root, source->path, false, &name);
+    int code;
+
+    if (directory < 0 ||
+        walconv_output_file_begin(&file, directory, name) != 0) {
+        return fail_errno(source);
+    }
+    sink.stream = file.stream;
+    code = write_lines(source, &sink, outcome);
+    /* With damage: what can be read, unless more of it is there already. */
+    if (code > CLI_NEGATIVE || (code == CLI_NEGATIVE && !is_new)) {
+        walconv_output_file_abort(&file);
+        return code;
+    }
+    return walconv_output_file_commit(&file) == 0 ? code : fail_errno(source);
+}
+
+int walconv_source_write(const struct walconv_source *source,
+                         struct walconv_outcome *outcome)
+{
+    enum state state;
+    uint64_t size;
+    int code;
+
+    outcome->is_rejected = true;
+    if (!walconv_path_is_beneath(source->path)) {
+        return cli_error(source->cli, CLI_NEGATIVE, source->name,
+                         "leads out of the output directory; not written");
+    }
+    code = compare_file(source, &state, &size, outcome);
+    if (code > CLI_NEGATIVE) {
+        return code;
+    }
+    if (state == STATE_OTHER) {
+        outcome->is_rejected = true;
+        return cli_error(source->cli, CLI_NEGATIVE, source->name,
+                         "is there with other content; not touched");
+    }
+    outcome->is_rejected = false;
+    if (state == STATE_SAME) {
+        return code;
+    }
+    return replace(source, size, state == STATE_NONE, outcome);
+}
+
+int walconv_source_print(const struct walconv_source *source,
+                         struct walconv_outcome *outcome)
+{
+    struct sink sink = {.stream = stdout};
+
+    return write_lines(source, &sink, outcome);
+}

@@ -1,0 +1,322 @@
+/*
+ * follow_views.c - the views of many sessions, a few of them open.
+ *
+ * Threads: one.
+ */
+#include "tools/walconv/follow_views.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define IDLE_SECONDS 60
+
+/* A session whose view is open. */
+struct walconv_open_view {
+    uint32_t number; /* of the session; 0: the place is free */
+    struct wal_session *session;
+    struct wal_view *view;
+    /* when it was brought up last: orders those open_view */
+    uint64_t update_number;
+    time_t time;          /* the same */
+    uint64_t checkpoints; /* the version of those that lie beside the view */
+};
+
+/* What is known of a session, whether its view is open or not. */
+struct walconv_session_state {
+    int32_t status; /* that was told last, or WAL_OK */
+    bool is_known;
+    uint64_t redacted;      /* entries of it */
+    uint64_t update_number; /* when it was brought up last */
+};
+
+/* ---------------------------------------------------------------- open_view
+ * --- */
+
+void walconv_views_init(struct walconv_views *views)
+{
+    views->open_views =
+        cli_alloc(WALCONV_OPEN_VIEWS_MAX * sizeof(views->open_views[0]));
+    memset(views->open_views, 0,
+           WALCONV_OPEN_VIEWS_MAX * sizeof(views->open_views[0]));
+}
+
+static void close_view(struct walconv_open_view *open_view)
+{
+    wal_view_close(open_view->view);
+    wal_session_close(open_view->session);
+    *open_view = (struct walconv_open_view){.number = 0};
+}
+
+void walconv_views_close(struct walconv_views *views)
+{
+    for (size_t i = 0; i < WALCONV_OPEN_VIEWS_MAX; i++) {
+        close_view(&views->open_views[i]);
+    }
+}
+
+void walconv_views_deinit(struct walconv_views *views)
+{
+    walconv_views_close(views);
+    free(views->open_views);
+    free(views->sessions);
+}
+
+static time_t seconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+void walconv_views_close_idle(struct walconv_views *views)
+{
+    time_t now = seconds();
+
+    for (size_t i = 0; i < WALCONV_OPEN_VIEWS_MAX; i++) {
+        if (views->open_views[i].number != 0 &&
+            now - views->open_views[i].time > IDLE_SECONDS) {
+            close_view(&views->open_views[i]);
+        }
+    }
+}
+
+/* The session's place, or one for it: that of the view that had nothing new
+ * for the longest time, where none is free. */
+static struct walconv_open_view *find_slot(struct walconv_views *views,
+                                           uint32_t number)
+{
+    struct walconv_open_view *oldest = &views->open_views[0];
+
+    for (size_t i = 0; i < WALCONV_OPEN_VIEWS_MAX; i++) {
+        struct walconv_open_view *open_view = &views->open_views[i];
+        if (open_view->number == number) {
+            oldest = open_view;
+            break;
+        }
+        if (open_view->update_number < oldest->update_number) {
+            oldest = open_view;
+        }
+    }
+    if (oldest->number != number) {
+        close_view(oldest);
+    }
+    return oldest;
+}
+
+static enum wal_status open_if_closed(struct walconv_views *views,
+                                      struct walconv_open_view *open_view,
+                                      const struct wal_session_info *info,
+                                      struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (open_view->number != 0) {
+        return WAL_OK;
+    }
+    status =
+        wal_session_open(views->of.store, info->id, &open_view->session, error);
+    if (status == WAL_OK) {
+        status = walconv_view_open(&views->of, open_view->session,
+                                   &open_view->view, error);
+    }
+    if (status == WAL_OK) {
+        open_view->number = info->number;
+    } else {
+        close_view(open_view);
+    }
+    return status;
+}
+
+/* --------------------------------------------------------------- session_state
+ * --- */
+
+static struct walconv_session_state *
+session_state_of(struct walconv_views *views, uint32_t number)
+{
+    size_t count = views->session_count;
+
+    if (number >= count) {
+        size_t grown = number + count / 2 + 64;
+        views->sessions =
+            cli_realloc(views->sessions, grown * sizeof(views->sessions[0]));
+        memset(views->sessions + count, 0,
+               (grown - count) * sizeof(views->sessions[0]));
+        views->session_count = grown;
+    }
+    return &views->sessions[number];
+}
+
+/* What is in the way may go without the session having a new record. */
+static bool is_retryable(int32_t status)
+{
+    return status != WAL_OK && status != WAL_ECHANGED && status != WAL_EOUTSIDE;
+}
+
+bool walconv_views_is_failing(const struct walconv_views *views,
+                              uint32_t number)
+{
+    return number < views->session_count &&
+           is_retryable(views->sessions[number].status);
+}
+
+static void set_status(struct walconv_views *views,
+                       struct walconv_session_state *session_state,
+                       int32_t status)
+{
+    views->failing -= is_retryable(session_state->status) ? 1 : 0;
+    views->failing += is_retryable(status) ? 1 : 0;
+    session_state->status = status;
+}
+
+void walconv_views_clear_failing(struct walconv_views *views,
+                                 uint64_t update_count)
+{
+    for (size_t i = 0; i < views->session_count && views->failing > 0; i++) {
+        struct walconv_session_state *session_state = &views->sessions[i];
+        if (is_retryable(session_state->status) &&
+            session_state->update_number <= update_count) {
+            set_status(views, session_state, WAL_OK);
+        }
+    }
+}
+
+static void report_status(struct walconv_views *views,
+                          struct walconv_session_state *session_state,
+                          const char *id, enum wal_status status,
+                          const struct wal_error *error)
+{
+    if (status != WAL_OK && session_state->status != status) {
+        walconv_view_fail(&views->of, id, status, error);
+    }
+    set_status(views, session_state, status);
+}
+
+/* ------------------------------------------------------------- session --- */
+
+static uint64_t count_entries(struct wal_session *session, uint32_t stream,
+                              uint32_t flags)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DURABLE | flags,
+        .stream = stream};
+    struct wal_entry_cursor *iter = NULL;
+    uint64_t count = 0;
+
+    if (wal_entry_cursor_open(session, &options, &iter, NULL) == WAL_OK) {
+        count = wal_entry_cursor_remaining(iter);
+    }
+    wal_entry_cursor_close(iter);
+    return count;
+}
+
+static uint64_t count_redacted(struct wal_session *session)
+{
+    uint64_t count = 0;
+
+    for (uint32_t stream = 0; stream < 2; stream++) {
+        count += count_entries(session, stream, WAL_ENTRY_CURSOR_REDACTED) -
+                 count_entries(session, stream, 0);
+    }
+    return count;
+}
+
+/* A fork that is seen for the first time may have been redacted already. */
+static bool update_redacted(struct walconv_session_state *session_state,
+                            const struct wal_session_info *info,
+                            struct wal_session *session)
+{
+    uint64_t redacted = count_redacted(session);
+    bool is_more = session_state->is_known
+                       ? redacted > session_state->redacted
+                       : redacted > 0 && (info->flags & WAL_SESSION_FORK) != 0;
+
+    session_state->redacted = redacted;
+    session_state->is_known = true;
+    return is_more;
+}
+
+/* Those that lie beside the view of a directory. */
+static void update_checkpoints(struct walconv_views *views,
+                               struct walconv_open_view *open_view,
+                               const char *id, bool has_replaced)
+{
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_cursor *list = NULL;
+    uint64_t version = 0;
+
+    if (!walconv_view_has_checkpoints(&views->of) ||
+        wal_checkpoint_cursor_open(open_view->session, &list, NULL) != WAL_OK) {
+        return;
+    }
+    while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
+        version = info.version > version ? info.version : version;
+    }
+    wal_checkpoint_cursor_close(list);
+    if ((has_replaced || version != open_view->checkpoints) && version != 0 &&
+        walconv_view_export_checkpoints(&views->of, open_view->session,
+                                        open_view->view, id) <= CLI_NEGATIVE) {
+        open_view->checkpoints = version;
+    }
+}
+
+static bool is_deleted(struct walconv_views *views, struct wal_slice id)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(views->of.store, id, &session, NULL);
+
+    wal_session_close(session);
+    return status == WAL_ENOTFOUND;
+}
+
+/* With the view open. */
+static enum wal_status flush(struct walconv_views *views,
+                             struct walconv_open_view *open_view,
+                             const char *id, struct wal_error *error)
+{
+    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
+    enum wal_status status = wal_view_flush(open_view->view, &report, error);
+    bool has_replaced = (report.flags & WAL_VIEW_REPLACED) != 0;
+
+    if (status == WAL_OK && (report.lines > 0 || has_replaced)) {
+        walconv_view_print(&views->of, open_view->view, id, &report);
+    }
+    if (status == WAL_OK) {
+        update_checkpoints(views, open_view, id, has_replaced);
+    }
+    return status;
+}
+
+bool walconv_views_update(struct walconv_views *views,
+                          const struct wal_session_info *info)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct walconv_open_view *open_view = find_slot(views, info->number);
+    struct walconv_session_state *session_state =
+        session_state_of(views, info->number);
+    uint64_t update_number = ++views->update_count;
+    char *id = cli_copy_text(info->id.data, (size_t)info->id.size);
+    enum wal_status status = open_if_closed(views, open_view, info, &error);
+    bool has_redacted = false;
+
+    if (status == WAL_OK) {
+        status = flush(views, open_view, id, &error);
+        open_view->update_number = update_number;
+        open_view->time = seconds();
+    }
+    if (status == WAL_ENOTFOUND && is_deleted(views, info->id)) {
+        close_view(open_view);
+        status = WAL_OK;
+    }
+    session_state->update_number = update_number;
+    report_status(views, session_state, id, status, &error);
+    if (open_view->number != 0) {
+        has_redacted = update_redacted(session_state, info, open_view->session);
+    }
+    free(id);
+    return has_redacted;
+}

@@ -1,0 +1,133 @@
+/*
+ * copy_origin.c - finds the names of sessions in a file's first lines.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/walconv/import/copy_origin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/cli.h"
+#include "tools/walconv/import/file_probe.h"
+#include "tools/walconv/import/line_reader.h"
+
+enum {
+    SCAN_LINES_MAX = 16,
+    SCAN_SIZE_MAX = 1 << 20,
+    ID_MAX = 255,
+    PATH_MAX_SIZE = 4096
+};
+
+/* Members that name one: by its id, or by the path of its file. */
+static const struct wal__json_member named[] = {
+    {.parent = "forkedFrom", .key = "sessionId"},
+    {.parent = "payload", .key = "forked_from_id"},
+    {.key = "forked_from_id"},
+    {.key = "parentSession"},
+    {.parent = "payload", .key = "parentSession"},
+    {.key = "branchedFrom"},
+    {.key = "parent_session_id"},
+};
+
+enum {
+    NAMED = sizeof(named) / sizeof(named[0])
+};
+
+void walconv_origins_add(struct walconv_origins *origins, const char *text,
+                         size_t size)
+{
+    if (text == NULL || size == 0 || size > ID_MAX ||
+        origins->count == WALCONV_ORIGINS) {
+        return;
+    }
+    for (size_t i = 0; i < origins->count; i++) {
+        if (strlen(origins->ids[i]) == size &&
+            memcmp(origins->ids[i], text, size) == 0) {
+            return;
+        }
+    }
+    origins->ids[origins->count++] = cli_copy_text(text, size);
+}
+
+/* A path: its file is called ID.jsonl, or TIME_ID.jsonl. */
+static void add_path(struct walconv_origins *origins, const char *text)
+{
+    const char *slash = strrchr(text, '/');
+    const char *base = slash != NULL ? slash + 1 : text;
+    const char *dot = strrchr(base, '.');
+    size_t size = dot != NULL ? (size_t)(dot - base) : strlen(base);
+    const char *line = memrchr(base, '_', size);
+
+    if (line != NULL) {
+        walconv_origins_add(origins, line + 1,
+                            size - (size_t)(line + 1 - base));
+    }
+    walconv_origins_add(origins, base, size);
+}
+
+static void read_line(struct walconv_origins *origins,
+                      const struct walconv_piece *piece)
+{
+    struct wal__json_span text = wal__line_text(piece->data, piece->size);
+    struct wal__json_member members[NAMED];
+
+    memcpy(members, named, sizeof(members));
+    if (wal__line_members(text.data, text.size, members, NAMED, NULL) !=
+        WAL__JSON_OK) {
+        return;
+    }
+    for (size_t i = 0; i < NAMED; i++) {
+        char *name =
+            members[i].value.kind == WAL__JSON_STRING
+                ? walconv_copy_text(members[i].value.span, PATH_MAX_SIZE)
+                : NULL;
+
+        if (name != NULL && strchr(name, '/') == NULL) {
+            walconv_origins_add(origins, name, strlen(name));
+        }
+        if (name != NULL && strstr(name, ".json") != NULL) {
+            add_path(origins, name);
+        }
+        free(name);
+    }
+}
+
+int walconv_origins_read(int fd, uint64_t size, struct walconv_origins *origins)
+{
+    struct walconv_reader reader;
+    struct walconv_piece piece;
+    int got;
+
+    walconv_reader_init(&reader, fd,
+                        size < SCAN_SIZE_MAX ? size : SCAN_SIZE_MAX, false, 0);
+    while ((got = walconv_reader_next(&reader, &piece)) > 0 &&
+           reader.line <= SCAN_LINES_MAX) {
+        read_line(origins, &piece);
+    }
+    walconv_reader_deinit(&reader);
+    return got < 0 ? -1 : 0;
+}
+
+void walconv_origins_deinit(struct walconv_origins *origins)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        free(origins->ids[i]);
+    }
+    *origins = (struct walconv_origins){.count = 0};
+}
+
+bool walconv_origins_are_missing(const struct walconv_origins *origins,
+                                 struct wal_store *store)
+{
+    struct wal_session *session = NULL;
+
+    for (size_t i = 0; i < origins->count; i++) {
+        if (wal_session_open(store, cli_slice(origins->ids[i]), &session,
+                             NULL) == WAL_OK) {
+            wal_session_close(session);
+            return false;
+        }
+    }
+    return origins->count > 0;
+}

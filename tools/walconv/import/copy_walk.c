@@ -1,0 +1,219 @@
+/*
+ * copy_walk.c - finds the lines that a copy shares.
+ *
+ * A line is shared when the next lines of the original, a few of them, have one
+ * that says the same (engine/convert/copy/line_match.h) and differs in little.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/walconv/import/copy_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/cli.h"
+
+#define WINDOW_SIZE ((size_t)1 << 20)
+
+/* A line as long is not looked into. */
+#define COMPARE_SIZE_MAX ((uint64_t)256 << 10)
+
+enum wal_status walconv_walk_begin(struct walconv_walk *walk,
+                                   const struct walconv_copy *copy,
+                                   struct wal_session *origin,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+
+    memset(walk, 0, sizeof(*walk));
+    walk->copy = copy;
+    walconv_reader_init(&walk->reader, copy->fd, copy->size, false, 0);
+    walk->scratch = cli_alloc(sizeof(*walk->scratch));
+    memset(walk->scratch, 0, sizeof(*walk->scratch));
+    status = cli_lines_open(&walk->lines, origin, 0, error);
+    walk->lines.copy.return_originals = true;
+    return status;
+}
+
+static void close_base(struct walconv_walk *walk)
+{
+    wal_blob_close(walk->blob);
+    walk->blob = NULL;
+}
+
+void walconv_walk_end(struct walconv_walk *walk)
+{
+    close_base(walk);
+    cli_lines_close(&walk->lines);
+    walconv_reader_deinit(&walk->reader);
+    free(walk->scratch);
+    free(walk->window);
+}
+
+/* Brings lines of the original in until there are enough of them. What cannot
+ * be shared is left out: lines that are gone, and those that the original, a
+ * copy itself, got later than what it shares behind them. */
+static enum wal_status fill_lookahead(struct walconv_walk *walk,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    while (walk->lookahead_count < WALK_LOOKAHEAD) {
+        struct wal_entry *entry = &walk->lookahead[walk->lookahead_count];
+
+        status = cli_lines_next(&walk->lines, entry, error);
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            continue;
+        }
+        if (status != WAL_OK) {
+            break;
+        }
+        if (walk->lines.is_copy && !walk->lines.copy.has_ended &&
+            !walk->lines.is_shared) {
+            continue;
+        }
+        if ((entry->flags & WAL_ENTRY_REDACTED) == 0) {
+            walk->lookahead_count++;
+        }
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static bool fill(struct wal__delta_source *source, uint64_t offset)
+{
+    struct walconv_walk *walk =
+        (void *)((char *)source - offsetof(struct walconv_walk, source));
+    uint64_t got = 0;
+
+    if (wal_blob_read(walk->blob, offset, walk->window, WINDOW_SIZE, &got,
+                      NULL) != WAL_OK) {
+        return false;
+    }
+    source->data = walk->window;
+    source->at = offset;
+    source->size = (size_t)got;
+    return true;
+}
+
+/* Opens the original's line to be compared with. */
+static bool open_base(struct walconv_walk *walk, const struct wal_entry *base)
+{
+    close_base(walk);
+    walk->source = (struct wal__delta_source){
+        .data = base->payload.data,
+        .size = (size_t)base->payload.size,
+        .total = base->payload_size,
+    };
+    if ((base->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
+        return true;
+    }
+    if (walk->window == NULL) {
+        walk->window = cli_alloc(WINDOW_SIZE);
+    }
+    walk->source.fill = fill;
+    return wal_blob_open(walk->copy->store, base->payload_digest, &walk->blob,
+                         NULL) == WAL_OK &&
+           fill(&walk->source, 0);
+}
+
+enum wal__delta_status walconv_walk_encode(struct walconv_walk *walk,
+                                           struct wal__delta_chunk *chunk,
+                                           bool is_named)
+{
+    const struct walconv_piece *piece = &walk->piece;
+
+    return wal__delta_encode_line(chunk, (const uint8_t *)piece->data,
+                                  piece->size, &walk->source,
+                                  is_named ? walk->base.id.data : NULL,
+                                  is_named ? (size_t)walk->base.id.size : 0);
+}
+
+/* Whether the copy's line is this one of the original. */
+static bool matches_base(struct walconv_walk *walk,
+                         const struct wal_entry *base)
+{
+    const struct walconv_piece *piece = &walk->piece;
+    struct wal__delta_chunk *chunk = walk->scratch;
+    bool is_long = (base->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
+
+    if (base->sequence <= walk->sequence || cli_line_is_opaque(base) ||
+        (is_long ? piece->size < COMPARE_SIZE_MAX
+                 : !wal__line_matches((const uint8_t *)piece->data, piece->size,
+                                      base->payload.data,
+                                      (size_t)base->payload.size)) ||
+        !open_base(walk, base)) {
+        return false;
+    }
+    chunk->ops_size = 0;
+    chunk->text_size = 0;
+    chunk->uuid_count = 0;
+    chunk->line_count = 0;
+    chunk->recent.count = 0;
+    return walconv_walk_encode(walk, chunk, false) == WAL__DELTA_OK;
+}
+
+static void find_base(struct walconv_walk *walk)
+{
+    walk->is_shared = false;
+    for (size_t i = 0; i < walk->lookahead_count; i++) {
+        if (matches_base(walk, &walk->lookahead[i])) {
+            walk->base = walk->lookahead[i];
+            walk->sequence = walk->base.sequence;
+            walk->is_shared = true;
+            walk->lookahead_count -= i + 1;
+            memmove(walk->lookahead, walk->lookahead + i + 1,
+                    walk->lookahead_count * sizeof(walk->lookahead[0]));
+            return;
+        }
+    }
+}
+
+/* Whether the line names what it goes under: what the copy puts there, and
+ * what follows it, has no place among the original's. */
+static bool has_named_parent(const struct walconv_walk *walk)
+{
+    const struct walconv_piece *piece = &walk->piece;
+    struct wal__json_span text = wal__line_text(piece->data, piece->size);
+    struct wal__line_info line;
+
+    return walk->copy->probe->dialect->read(text.data, text.size, &line,
+                                            NULL) == WAL__JSON_OK &&
+           line.link == WAL__LINK_EXPLICIT;
+}
+
+/* The first line of a file that has a header says whose it is. */
+static bool is_header(const struct walconv_walk *walk)
+{
+    return walk->nonblank == 1 &&
+           walk->copy->probe->dialect != &wal__dialect_claude;
+}
+
+enum wal_status walconv_walk_next(struct walconv_walk *walk,
+                                  struct wal_error *error)
+{
+    int got = walconv_reader_next(&walk->reader, &walk->piece);
+    struct wal__json_span text;
+    enum wal_status status;
+
+    if (got < 0) {
+        return walconv_copy_errno(error);
+    }
+    if (got == 0 || !walk->piece.has_newline) {
+        return WAL_END;
+    }
+    text = wal__line_text(walk->piece.data, walk->piece.size);
+    walk->nonblank += wal__line_is_blank(text.data, text.size) ? 0 : 1;
+    status = fill_lookahead(walk, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    walk->is_shared = false;
+    if (!is_header(walk)) {
+        find_base(walk);
+    }
+    walk->own_run = walk->is_shared ? 0 : walk->own_run + 1;
+    return walk->is_shared || (walk->own_run <= WALK_OWN_RUN_MAX &&
+                               !has_named_parent(walk))
+               ? WAL_OK
+               : WAL_END;
+}

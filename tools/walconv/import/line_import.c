@@ -1,0 +1,572 @@
+/*
+ * line_import.c - judges each line and makes an entry of it.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/walconv/import/line_import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_value.h"
+#include "tools/cli/cli.h"
+#include "tools/walconv/import/json_error_text.h"
+#include "tools/walconv/import_dir/session_dir.h"
+
+#define NAME_MAX_SIZE 255 /* of ids and types */
+
+/* What is made of a line. */
+struct parsed {
+    char id[WALCONV_ID_SIZE];
+    char parent[WALCONV_ID_SIZE];
+    char type[WALCONV_ID_SIZE];
+    uint32_t flags;
+    bool has_issue;  /* something was said of it */
+    bool is_closed;  /* nothing but white space can follow in its line */
+    bool is_inexact; /* as its meta has it */
+};
+
+/* Copies an id or a type. */
+static void set(char *to, const char *from)
+{
+    size_t size = strnlen(from, WALCONV_ID_SIZE - 1);
+
+    memcpy(to, from, size);
+    to[size] = '\0';
+}
+
+static void report(struct walconv_lines *lines,
+                   const struct walconv_piece *piece, uint64_t offset,
+                   const char *reason)
+{
+    struct walconv_line_issue *issue;
+
+    lines->issues =
+        cli_reserve(lines->issues, lines->issue_count, &lines->issue_capacity,
+                    sizeof(lines->issues[0]));
+    issue = &lines->issues[lines->issue_count++];
+    issue->line = piece->line;
+    issue->offset = offset;
+    issue->reason = reason;
+}
+
+/* An entry that has an id. */
+struct id_owner {
+    uint32_t stream;
+    bool is_earlier; /* it came in before the line that is parsed */
+};
+
+static bool find_id_owner(const struct walconv_lines *lines, const char *id,
+                          struct id_owner *id_owner)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    enum wal_status status;
+
+    if (walconv_batch_contains(&lines->batch, cli_slice(id))) {
+        id_owner->stream = lines->stream;
+        id_owner->is_earlier = true;
+        return true;
+    }
+    status = wal_entry_cursor_get(lines->iter, cli_slice(id), &entry, NULL);
+    id_owner->stream = status == WAL_OK ? entry.stream : lines->stream;
+    id_owner->is_earlier = lines->sequence == 0 || status != WAL_OK ||
+                           entry.stream != lines->stream ||
+                           entry.sequence < lines->sequence;
+    /* One that cannot be read is there. */
+    return status == WAL_OK || status == WAL_ECORRUPT;
+}
+
+static bool is_id_used(const struct walconv_lines *lines, const char *id)
+{
+    struct id_owner id_owner;
+
+    return find_id_owner(lines, id, &id_owner) && id_owner.is_earlier;
+}
+
+/* Whether the id is that of an entry which a line can be under. */
+static bool is_parent(const struct walconv_lines *lines, const char *id)
+{
+    struct id_owner id_owner;
+
+    if (lines->sequence == 0 && strcmp(id, lines->previous_id) == 0) {
+        return true;
+    }
+    return find_id_owner(lines, id, &id_owner) && id_owner.is_earlier &&
+           id_owner.stream == lines->stream;
+}
+
+/* Streams of a session may tell the same in their own words. */
+static bool is_of_other_stream(const struct walconv_lines *lines,
+                               const char *id)
+{
+    struct id_owner id_owner;
+
+    return find_id_owner(lines, id, &id_owner) &&
+           id_owner.stream != lines->stream;
+}
+
+/* Makes an id that is free out of a line's own, or of its number. */
+static void make_id(const struct walconv_lines *lines, const char *own,
+                    uint64_t line, char *id)
+{
+    char base[WALCONV_ID_SIZE];
+
+    if (own[0] != '\0') {
+        set(id, own);
+        if (!is_id_used(lines, id)) {
+            return;
+        }
+    }
+    if (own[0] != '\0' && strlen(own) <= 210) {
+        snprintf(base, sizeof(base), "%.210s~%" PRIu64, own, line);
+    } else {
+        snprintf(base, sizeof(base), "line-%" PRIu64, line);
+    }
+    set(id, base);
+    for (unsigned n = 2; is_id_used(lines, id); n++) {
+        snprintf(id, WALCONV_ID_SIZE, "%.230s~%u", base, n);
+    }
+}
+
+static void set_parent(const struct walconv_lines *lines, struct parsed *parsed,
+                       enum wal__line_link link)
+{
+    if (link == WAL__LINK_PREVIOUS) {
+        set(parsed->parent, lines->previous_id);
+    } else if (link != WAL__LINK_EXPLICIT) {
+        parsed->parent[0] = '\0';
+    }
+    if (link == WAL__LINK_ROOT ||
+        (link == WAL__LINK_PREVIOUS && parsed->parent[0] == '\0')) {
+        parsed->flags |= WAL_ENTRY_ROOT;
+    }
+}
+
+/* Whether the parent is a line that is shared, and has another id there. */
+static bool is_shared_parent(struct walconv_lines *lines, struct parsed *parsed)
+{
+    const char *id =
+        lines->store == NULL
+            ? NULL
+            : walconv_copy_names_find(&lines->names, lines->store,
+                                      lines->batch.session, lines->dialect,
+                                      parsed->parent);
+
+    if (id != NULL) {
+        set(parsed->parent, id);
+    }
+    return id != NULL;
+}
+
+static enum wal__line_link find_parent(struct walconv_lines *lines,
+                                       const struct walconv_piece *piece,
+                                       const struct wal__line_info *line,
+                                       const char *own, struct parsed *parsed)
+{
+    if (line->link != WAL__LINK_EXPLICIT) {
+        return line->link;
+    }
+    if (!walconv_decode_text(line->parent, NAME_MAX_SIZE, parsed->parent)) {
+        report(lines, piece, piece->offset, "its parent's id is not usable");
+    } else if (is_parent(lines, parsed->parent) ||
+               is_shared_parent(lines, parsed)) {
+        return WAL__LINK_EXPLICIT;
+    } else if (strcmp(parsed->parent, own) == 0) {
+        report(lines, piece, piece->offset, "names itself as its parent");
+    } else {
+        report(lines, piece, piece->offset,
+               "its parent is not before it in the file");
+    }
+    return WAL__LINK_PREVIOUS;
+}
+
+static void update_time(struct walconv_lines *lines, struct wal__json_span time)
+{
+    char text[sizeof(lines->time)];
+
+    if (walconv_decode_text(time, sizeof(text) - 1, text)) {
+        memcpy(lines->time, text, sizeof(text));
+    }
+}
+
+static void update_title(struct walconv_lines *lines,
+                         struct wal__json_span title)
+{
+    char *text =
+        lines->sets_title ? walconv_copy_text(title, WALCONV_TITLE_SIZE) : NULL;
+
+    if (text != NULL) {
+        walconv_batch_set_title(&lines->batch, text);
+    }
+    free(text);
+}
+
+/* What a line has that its client did not write there. */
+static void report_anomalies(struct walconv_lines *lines,
+                             const struct walconv_piece *piece,
+                             const struct wal__line_info *line)
+{
+    enum wal__headers headers = lines->dialect->headers;
+    bool is_first = piece->line == lines->probe->first;
+
+    if (headers != WAL__HEADERS_NONE && is_first && !line->is_header) {
+        report(lines, piece, piece->offset, "no header stands before it");
+    } else if (headers == WAL__HEADERS_ONE && !is_first && line->is_header) {
+        report(lines, piece, piece->offset, "another header");
+    }
+    if (line->has_newer_version) {
+        report(lines, piece, piece->offset, "of a version that is not known");
+    }
+    if (line->has_duplicate_key) {
+        report(lines, piece, piece->offset, "a key stands there twice");
+    }
+}
+
+static void parse_object(struct walconv_lines *lines,
+                         const struct walconv_piece *piece,
+                         const struct wal__line_info *line,
+                         struct parsed *parsed)
+{
+    enum wal__line_head head = line->head;
+    char own[WALCONV_ID_SIZE];
+    enum wal__line_link link;
+
+    report_anomalies(lines, piece, line);
+    walconv_decode_text(line->id, NAME_MAX_SIZE, own);
+    link = find_parent(lines, piece, line, own, parsed);
+    make_id(lines, own, piece->line, parsed->id);
+    if (own[0] != '\0' && strcmp(own, parsed->id) != 0 &&
+        !is_of_other_stream(lines, own)) {
+        report(lines, piece, piece->offset,
+               "its id is taken; it is kept under another");
+    }
+    if (!walconv_decode_text(line->type, NAME_MAX_SIZE, parsed->type)) {
+        set(parsed->type, line->is_message ? "message" : "line");
+    }
+    /* The file of a subagent is nothing but a side chain, and some files have
+     * no conversation at all: then what there is is the live branch. */
+    if (!lines->probe->has_mainline &&
+        (line->is_sidechain || !lines->probe->has_sidechain)) {
+        head = WAL__HEAD_MOVE;
+    }
+    if (head != WAL__HEAD_EXTEND) {
+        parsed->flags |=
+            head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
+    }
+    parsed->is_inexact = own[0] != '\0'
+                             ? strcmp(own, parsed->id) != 0
+                             : line->is_in_conversation || line->id.size > 0;
+    parsed->is_inexact |= link != line->link;
+    set_parent(lines, parsed, link);
+    if (lines->sequence == 0) {
+        update_time(lines, line->time);
+        update_title(lines, line->title);
+    }
+}
+
+/* Whether the JSON that the line is ends with its last byte. */
+static bool is_closed(struct wal__json_span text)
+{
+    uint8_t last;
+
+    while (text.size > 0 && wal__line_is_blank(text.data + text.size - 1, 1)) {
+        text.size--;
+    }
+    last = text.size > 0 ? text.data[text.size - 1] : 0;
+    return last == '}' || last == ']' || last == '"';
+}
+
+static void parse_line(struct walconv_lines *lines,
+                       const struct walconv_piece *piece, struct parsed *parsed)
+{
+    struct wal__json_span text = wal__line_text(piece->data, piece->size);
+    bool is_blank = wal__line_is_blank(text.data, text.size);
+    enum wal__json_status status = WAL__JSON_OK;
+    size_t said = lines->issue_count;
+    struct wal__line_info line;
+    size_t offset = 0;
+
+    *parsed = (struct parsed){.flags = WAL_ENTRY_LINE, .is_inexact = true};
+    if (!is_blank) {
+        status = lines->dialect->read(text.data, text.size, &line, &offset);
+    }
+    if (!is_blank && status == WAL__JSON_OK) {
+        parse_object(lines, piece, &line, parsed);
+        parsed->has_issue = lines->issue_count > said;
+        parsed->is_closed = is_closed(text);
+        parsed->is_inexact |= text.size != piece->size; /* a mark before it */
+        return;
+    }
+    if (!is_blank) {
+        report(lines, piece, piece->offset + (piece->size - text.size) + offset,
+               walconv_json_error_text(text, status, offset,
+                                       piece->offset + piece->size + 1 >=
+                                           lines->file_size));
+    }
+    parsed->has_issue = !is_blank;
+    make_id(lines, "", piece->line, parsed->id);
+    set(parsed->type, "line");
+    parsed->flags |= WAL_ENTRY_HEAD_KEEP;
+    set_parent(lines, parsed, WAL__LINK_PREVIOUS);
+}
+
+void walconv_lines_repeat_issues(struct walconv_lines *lines,
+                                 const struct walconv_piece *piece,
+                                 uint64_t sequence)
+{
+    struct parsed parsed;
+
+    lines->sequence = sequence;
+    parse_line(lines, piece, &parsed);
+    lines->sequence = 0;
+}
+
+static enum wal_status add_entry(struct walconv_lines *lines,
+                                 const struct walconv_piece *piece,
+                                 const struct parsed *parsed, const char *meta,
+                                 struct wal_error *error)
+{
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = parsed->flags,
+        .stream = lines->stream,
+        .id = cli_slice(parsed->id),
+        .parent_id = cli_slice(parsed->parent),
+        .type = cli_slice(parsed->type),
+        .timestamp = cli_slice(lines->time),
+        .payload = {piece->data, piece->size},
+        .meta = cli_slice(meta),
+    };
+
+    set(lines->previous_id, parsed->id);
+    return walconv_batch_add(&lines->batch, &entry, error);
+}
+
+/* Whether the meta has to say what stands before the line. */
+static bool must_encode_rest(const struct walconv_lines *lines)
+{
+    return lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n');
+}
+
+static struct wal_slice rest_slice(const struct walconv_lines *lines)
+{
+    return (struct wal_slice){lines->rest, lines->rest_size};
+}
+
+static enum wal_status add_line(struct walconv_lines *lines,
+                                const struct walconv_piece *piece,
+                                const struct parsed *parsed,
+                                struct wal_error *error)
+{
+    enum wal_status status;
+    char more[64];
+    char meta[66] = "";
+    char *said = NULL;
+
+    snprintf(more, sizeof(more), "%s%s%s",
+             piece->has_newline ? "" : ",\"eol\":false",
+             parsed->has_issue ? ",\"odd\":true" : "",
+             parsed->is_inexact ? ",\"inexact\":true" : "");
+    if (must_encode_rest(lines)) {
+        said = walconv_json_object("before", rest_slice(lines), more);
+    } else if (more[0] != '\0') {
+        snprintf(meta, sizeof(meta), "{%s}", more + 1);
+    }
+    status = add_entry(lines, piece, parsed, said != NULL ? said : meta, error);
+    free(said);
+    lines->is_open = !piece->has_newline;
+    lines->has_rest = false;
+    lines->rest_size = 0;
+    return status;
+}
+
+/* The meta of a tail; to be freed. */
+static char *partial_line_meta(const struct walconv_lines *lines)
+{
+    size_t size = 7 * CLI_LINE_PREFIX_SIZE;
+    char *after =
+        walconv_json_object("after", cli_slice(lines->previous_id), "");
+    char *before = walconv_json_object("before", rest_slice(lines), "");
+    char *meta = cli_alloc(size);
+    int at = snprintf(meta, size, "{\"of\":%" PRIu32, lines->stream);
+
+    /* Of an object that was made, the members. */
+    if (lines->previous_id[0] != '\0') {
+        at += snprintf(meta + at, size - (size_t)at, ",%.*s",
+                       (int)strlen(after) - 2, after + 1);
+    }
+    if (lines->is_open) {
+        at += snprintf(meta + at, size - (size_t)at, ",%.*s",
+                       (int)strlen(before) - 2, before + 1);
+    }
+    snprintf(meta + at, size - (size_t)at, "}");
+    free(after);
+    free(before);
+    return meta;
+}
+
+/* Keeps what stands behind the last line, unless the session has it. */
+static enum wal_status add_partial_line(struct walconv_lines *lines,
+                                        const struct walconv_piece *piece,
+                                        struct wal_error *error)
+{
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
+        .stream = CLI_PARTIAL_STREAM,
+        .type = cli_slice(wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH)),
+        .timestamp = cli_slice(lines->time),
+        .payload = {piece->data, piece->size},
+    };
+    uint64_t known = lines->match.bytes + lines->match.partial_size;
+    char id[WALCONV_ID_SIZE];
+    char base[64];
+    enum wal_status status;
+    char *meta;
+
+    if (lines->batch.appended == 0 && lines->batch.count == 0 &&
+        lines->match.partial_size > 0 && known == lines->file_size) {
+        return WAL_OK;
+    }
+    snprintf(base, sizeof(base), "tail-%" PRIu32 "-%" PRIu64 "-%zu",
+             lines->stream, piece->line, piece->size);
+    make_id(lines, base, piece->line, id);
+    meta = partial_line_meta(lines);
+    entry.id = cli_slice(id);
+    entry.meta = cli_slice(meta);
+    status = walconv_batch_add(&lines->batch, &entry, error);
+    free(meta);
+    lines->has_partial_line = true;
+    return status;
+}
+
+bool walconv_is_rest(const struct walconv_piece *piece)
+{
+    return piece->size < CLI_LINE_PREFIX_SIZE &&
+           wal__line_is_blank(piece->data, piece->size);
+}
+
+/* The rest of a line that was an entry before it had a newline. */
+static enum wal_status set_rest(struct walconv_lines *lines,
+                                const struct walconv_piece *piece,
+                                struct wal_error *error)
+{
+    if (!piece->has_newline) {
+        return add_partial_line(lines, piece, error);
+    }
+    memcpy(lines->rest, piece->data, piece->size);
+    lines->rest[piece->size] = '\n';
+    lines->rest_size = piece->size + 1;
+    lines->has_rest = true;
+    return WAL_OK;
+}
+
+enum wal_status walconv_lines_add(struct walconv_lines *lines,
+                                  const struct walconv_piece *piece,
+                                  struct wal_error *error)
+{
+    struct parsed parsed;
+
+    if (lines->is_open && !lines->has_rest) {
+        if (walconv_is_rest(piece)) {
+            return set_rest(lines, piece, error);
+        }
+        /* It goes on otherwise: that is a line for itself. */
+        lines->has_rest = true;
+        lines->rest_size = 0;
+    }
+    parse_line(lines, piece, &parsed);
+    if (piece->has_newline || parsed.is_closed) {
+        return add_line(lines, piece, &parsed, error);
+    }
+    return add_partial_line(lines, piece, error);
+}
+
+enum wal_status walconv_lines_finish(struct walconv_lines *lines,
+                                     struct wal_error *error)
+{
+    const struct walconv_piece nothing = {.data = ""};
+
+    if (!lines->has_rest || lines->has_partial_line) {
+        return WAL_OK;
+    }
+    return add_partial_line(lines, &nothing, error);
+}
+
+void walconv_lines_check_opaque(struct walconv_lines *lines, const char *data,
+                                size_t size)
+{
+    struct walconv_piece piece = {.data = data, .size = size, .line = 1};
+    struct wal__json_span text = wal__line_text(data, size);
+    enum wal__json_status status;
+    size_t offset = 0;
+
+    if (text.size == 0 ||
+        (text.data[0] != '{' && text.data[0] != '[' && text.data[0] != 0)) {
+        return;
+    }
+    status = wal__json_validate(text.data, text.size, &offset);
+    if (status == WAL__JSON_OK) {
+        return;
+    }
+    for (size_t i = 0; i < offset; i++) {
+        piece.line += text.data[i] == '\n' ? 1 : 0;
+    }
+    report(lines, &piece, size - text.size + offset,
+           walconv_json_error_text(text, status, offset, true));
+}
+
+enum wal_status walconv_lines_add_opaque(struct walconv_lines *lines,
+                                         const struct walconv_piece *piece,
+                                         struct wal_error *error)
+{
+    struct parsed parsed = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_MOVE};
+    char base[64];
+
+    snprintf(base, sizeof(base), "piece-%" PRIu64,
+             lines->match.entries + piece->line);
+    make_id(lines, base, piece->line, parsed.id);
+    set(parsed.type, "line");
+    set_parent(lines, &parsed, WAL__LINK_PREVIOUS);
+    return add_entry(lines, piece, &parsed, "{\"eol\":false,\"whole\":true}",
+                     error);
+}
+
+enum wal_status walconv_lines_begin(struct walconv_lines *lines,
+                                    struct wal_session *session,
+                                    struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .stream = lines->stream,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+    };
+    struct wal_slice time = lines->match.timestamp;
+    struct wal_slice last = lines->match.last_id;
+
+    lines->batch.session = session;
+    lines->is_open = lines->match.entries > 0 && !lines->match.has_newline &&
+                     !lines->match.is_opaque;
+    lines->known_lines = lines->match.is_opaque
+                             ? 0
+                             : lines->match.lines + (lines->is_open ? 1 : 0);
+    snprintf(lines->previous_id, sizeof(lines->previous_id), "%.*s",
+             (int)last.size, last.size > 0 ? (const char *)last.data : "");
+    if (time.size < sizeof(lines->time) && time.size > 0) {
+        memcpy(lines->time, time.data, (size_t)time.size);
+        lines->time[time.size] = '\0';
+    }
+    return wal_entry_cursor_open(session, &options, &lines->iter, error);
+}
+
+void walconv_lines_deinit(struct walconv_lines *lines)
+{
+    wal_entry_cursor_close(lines->iter);
+    walconv_batch_deinit(&lines->batch);
+    cli_match_deinit(&lines->match);
+    walconv_copy_names_destroy(lines->names);
+    free(lines->issues);
+}

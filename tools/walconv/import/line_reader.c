@@ -1,0 +1,229 @@
+/*
+ * line_reader.c - lines out of a window; one that is longer than a window may
+ * be is given where it lies in a map of the file.
+ *
+ * Threads: a tool is one thread.
+ */
+#include "tools/walconv/import/line_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/cli/cli.h"
+
+#define WINDOW_SIZE 65536
+#define WINDOW_MAX  WALCONV_PIECE_SIZE
+
+void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,
+                         bool is_opaque, uint64_t offset)
+{
+    *reader = (struct walconv_reader){
+        .fd = fd,
+        .is_opaque = is_opaque,
+        .size = size,
+        .offset = offset,
+        .capacity = WINDOW_SIZE,
+    };
+    reader->window = cli_alloc(reader->capacity);
+}
+
+static void unmap(struct walconv_reader *reader)
+{
+    if (reader->mapped != NULL) {
+        munmap(reader->mapped, reader->mapped_size);
+        reader->mapped = NULL;
+    }
+}
+
+void walconv_reader_deinit(struct walconv_reader *reader)
+{
+    unmap(reader);
+    free(reader->window);
+    reader->window = NULL;
+}
+
+void walconv_reader_seek(struct walconv_reader *reader, uint64_t offset,
+                         uint64_t line)
+{
+    unmap(reader);
+    reader->offset = offset;
+    reader->line = line;
+    reader->begin = 0;
+    reader->end = 0;
+}
+
+static ssize_t read_at(const struct walconv_reader *reader, char *bytes,
+                       size_t size, uint64_t offset)
+{
+    ssize_t got;
+
+    if (size > reader->size - offset) {
+        size = (size_t)(reader->size - offset);
+    }
+    do {
+        got = pread(reader->fd, bytes, size, (off_t)offset);
+    } while (got < 0 && errno == EINTR);
+    if (got == 0) {
+        errno = ESTALE;
+    }
+    return got > 0 ? got : -1;
+}
+
+/* Reads more behind what the window holds. 1: there is more; 0: the file has
+ * ended; -1: it cannot be read, or is shorter than it was. */
+static int fill(struct walconv_reader *reader)
+{
+    size_t buffered = reader->end - reader->begin;
+    uint64_t at = reader->offset + buffered;
+    ssize_t got;
+
+    if (at >= reader->size) {
+        return 0;
+    }
+    memmove(reader->window, reader->window + reader->begin, buffered);
+    reader->begin = 0;
+    reader->end = buffered;
+    if (buffered == reader->capacity) {
+        reader->capacity *= 2;
+        reader->window = cli_realloc(reader->window, reader->capacity);
+    }
+    got = read_at(reader, reader->window + buffered,
+                  reader->capacity - buffered, at);
+    if (got < 0) {
+        return -1;
+    }
+    reader->end += (size_t)got;
+    return 1;
+}
+
+static void return_piece(struct walconv_reader *reader,
+                         struct walconv_piece *piece, size_t size,
+                         bool has_newline)
+{
+    reader->line++;
+    *piece = (struct walconv_piece){
+        .data = reader->window + reader->begin,
+        .size = size,
+        .offset = reader->offset,
+        .line = reader->line,
+        .has_newline = has_newline,
+    };
+    size += has_newline ? 1 : 0;
+    reader->begin += size;
+    reader->offset += size;
+}
+
+/* Where the line ends that goes on at `at`: at its newline, or with the
+ * file. */
+static int find_end(struct walconv_reader *reader, uint64_t *at,
+                    bool *has_newline)
+{
+    const char *newline = NULL;
+
+    while (newline == NULL && *at < reader->size) {
+        ssize_t got = read_at(reader, reader->window, reader->capacity, *at);
+
+        if (got < 0) {
+            return -1;
+        }
+        newline = memchr(reader->window, '\n', (size_t)got);
+        *at += newline != NULL ? (uint64_t)(newline - reader->window)
+                               : (uint64_t)got;
+    }
+    *has_newline = newline != NULL;
+    return 1;
+}
+
+/* Gives the line that begins in the window, and fills it. */
+static int return_mapped(struct walconv_reader *reader,
+                         struct walconv_piece *piece)
+{
+    uint64_t begin = reader->offset;
+    uint64_t end = begin + (reader->end - reader->begin);
+    size_t before = (size_t)(begin % (uint64_t)sysconf(_SC_PAGESIZE));
+    bool has_newline = false;
+
+    if (find_end(reader, &end, &has_newline) < 0) {
+        return -1;
+    }
+    reader->mapped_size = before + (size_t)(end - begin);
+    reader->mapped = mmap(NULL, reader->mapped_size, PROT_READ, MAP_PRIVATE,
+                          reader->fd, (off_t)(begin - before));
+    if (reader->mapped == MAP_FAILED) {
+        reader->mapped = NULL;
+        return -1;
+    }
+    reader->begin = 0;
+    reader->end = 0;
+    return_piece(reader, piece, (size_t)(end - begin), has_newline);
+    reader->begin = 0;
+    piece->data = (const char *)reader->mapped + before;
+    return 1;
+}
+
+/* The next piece of a file that is not made of lines. */
+static int next_block(struct walconv_reader *reader,
+                      struct walconv_piece *piece)
+{
+    int more = 1;
+
+    while (more > 0 && reader->end - reader->begin < WALCONV_PIECE_SIZE) {
+        more = fill(reader);
+    }
+    if (more < 0) {
+        return -1;
+    }
+    if (reader->end - reader->begin > 0) {
+        size_t buffered = reader->end - reader->begin;
+
+        return_piece(reader, piece,
+                     buffered < WALCONV_PIECE_SIZE ? buffered
+                                                   : WALCONV_PIECE_SIZE,
+                     false);
+        return 1;
+    }
+    return 0;
+}
+
+int walconv_reader_next(struct walconv_reader *reader,
+                        struct walconv_piece *piece)
+{
+    size_t scanned = 0;
+
+    unmap(reader);
+    if (reader->is_opaque) {
+        return next_block(reader, piece);
+    }
+    for (;;) {
+        const char *from = reader->window + reader->begin;
+        size_t buffered = reader->end - reader->begin;
+        const char *newline = NULL;
+        int more;
+
+        if (buffered > scanned) {
+            newline = memchr(from + scanned, '\n', buffered - scanned);
+        }
+        if (newline != NULL) {
+            return_piece(reader, piece, (size_t)(newline - from), true);
+            return 1;
+        }
+        scanned = buffered;
+        if (buffered >= WINDOW_MAX) {
+            return return_mapped(reader, piece);
+        }
+        more = fill(reader);
+        if (more < 0) {
+            return -1;
+        }
+        if (more == 0 && buffered == 0) {
+            return 0;
+        }
+        if (more == 0) {
+            return_piece(reader, piece, buffered, false);
+            return 1;
+        }
+    }
+}

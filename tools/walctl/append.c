@@ -1,0 +1,297 @@
+/*
+ * append.c - appends entries from standard input.
+ *
+ * Invariant: without --each all lines are one batch, which goes in whole or
+ * not at all; with --each a result line is printed only after its entry is as
+ * durable as was asked for.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/model/dialect.h"
+#include "tools/cli/entry.h"
+#include "tools/walctl/walctl.h"
+
+/* More input than any batch that would be taken. */
+#define INPUT_MAX ((size_t)256 << 20)
+
+struct append {
+    const struct cli *cli;
+    struct wal_session *session;
+    struct wal_append_options options;
+    uint32_t stream;
+    struct wal_entry *entries;
+    size_t count;
+    size_t capacity;
+    struct cli_texts texts;
+    size_t line;   /* number of the line at hand */
+    size_t *lines; /* of the entries */
+    size_t line_capacity;
+    char *tail; /* --each: the tail to expect next */
+};
+
+/* Reads a line into an entry more; a blank line is none. */
+static int parse_entry(struct append *append, const char *line, size_t size)
+{
+    char what[64];
+    char why[160];
+    struct wal_entry *entry;
+
+    append->line++;
+    if (wal__line_is_blank(line, size)) {
+        return CLI_CONTINUE;
+    }
+    append->entries = cli_reserve(append->entries, append->count,
+                                  &append->capacity, sizeof(*entry));
+    entry = &append->entries[append->count];
+    if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
+        snprintf(what, sizeof(what), "line %zu", append->line);
+        return cli_error(append->cli, CLI_NEGATIVE, what,
+                         "%s; nothing of it was appended", why);
+    }
+    entry->stream = append->stream;
+    append->lines = cli_reserve(append->lines, append->count,
+                                &append->line_capacity, sizeof(*append->lines));
+    append->lines[append->count] = append->line;
+    append->count++;
+    return CLI_CONTINUE;
+}
+
+/* Whether the text has the id between quotation marks. */
+static bool contains_id(const char *text, struct wal_slice id)
+{
+    char quoted[2 + CLI_ID_MAX + 1];
+
+    if (id.size == 0 || id.size > CLI_ID_MAX) {
+        return false;
+    }
+    snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)id.size,
+             (const char *)id.data);
+    return strstr(text, quoted) != NULL;
+}
+
+/* The line of the entry that was refused; 0 when that cannot be told. */
+static size_t find_refused_line(const struct append *append,
+                                enum wal_status status,
+                                const struct wal_error *error)
+{
+    size_t line = 0;
+
+    if (status != WAL_ENOPARENT && status != WAL_EEXISTS) {
+        return 0;
+    }
+    for (size_t i = 0; i < append->count; i++) {
+        const struct wal_entry *entry = &append->entries[i];
+        if (status == WAL_ENOPARENT &&
+            contains_id(error->text, entry->parent_id)) {
+            return append->lines[i]; /* the first that needs it */
+        }
+        if (status == WAL_EEXISTS && contains_id(error->text, entry->id)) {
+            if (line != 0) {
+                return 0; /* either */
+            }
+            line = append->lines[i];
+        }
+    }
+    return line;
+}
+
+static int fail_entries(const struct append *append, enum wal_status status,
+                        const struct wal_error *error)
+{
+    char what[64];
+    size_t line = append->tail != NULL
+                      ? append->line
+                      : find_refused_line(append, status, error);
+    if (line == 0) {
+        return cli_report(append->cli, append->cli->items[0], status, error);
+    }
+    snprintf(what, sizeof(what), "line %zu", line);
+    return cli_report(append->cli, what, status, error);
+}
+
+static int send_entries(struct append *append, struct wal_append_result *result)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    const uint64_t queued = append->count;
+    enum wal_status status;
+
+    *result = (struct wal_append_result){.struct_size = sizeof(*result)};
+    if (append->count > UINT32_MAX) {
+        return cli_error(append->cli, CLI_NEGATIVE, append->cli->items[0],
+                         "too many entries");
+    }
+    status =
+        wal_append(append->session, append->entries, (uint32_t)append->count,
+                   &append->options, result, &error);
+    if (status == WAL_OK) {
+        walctl_print_appended(append->session, result,
+                              append->options.durability == WAL_QUEUED ? &queued
+                                                                       : NULL);
+        return CLI_CONTINUE;
+    }
+    if (status == WAL_ECONFLICT) {
+        walctl_print_conflict(append->options.expected_tail,
+                              cli_slice(result->actual_tail));
+    }
+    return fail_entries(append, status, &error);
+}
+
+static int append_batch(struct append *append)
+{
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    const uint64_t none = 0;
+    size_t size = 0;
+    size_t at = 0;
+    char *input = walctl_read_stdin(append->cli, INPUT_MAX,
+                                    " for one batch; use --each", &size);
+    int code = input != NULL ? CLI_CONTINUE : CLI_FAILED;
+
+    while (code == CLI_CONTINUE && at < size) {
+        const char *newline = memchr(input + at, '\n', size - at);
+        size_t end = newline != NULL ? (size_t)(newline - input) : size;
+        code = parse_entry(append, input + at, end - at);
+        at = end + 1;
+    }
+    if (code == CLI_CONTINUE && append->count > 0) {
+        code = send_entries(append, &result);
+    } else if (code == CLI_CONTINUE) {
+        walctl_print_appended(append->session, &result,
+                              append->options.durability == WAL_QUEUED ? &none
+                                                                       : NULL);
+    }
+    free(input);
+    return code == CLI_CONTINUE ? CLI_OK : code;
+}
+
+/* What the tail is after an append that expected append->tail. */
+static void advance_tail(struct append *append,
+                         const struct wal_append_result *result)
+{
+    const struct wal_entry *entry = &append->entries[0];
+    struct wal_slice tail = cli_slice(append->tail);
+    bool is_root = (entry->flags & WAL_ENTRY_ROOT) != 0;
+    bool moves = is_root ? tail.size == 0
+                         : entry->parent_id.size == 0 ||
+                               cli_slice_equal(entry->parent_id, tail);
+
+    if (moves) {
+        free(append->tail);
+        append->tail = cli_copy_text(result->last_id, strlen(result->last_id));
+        append->options.expected_tail = cli_slice(append->tail);
+    }
+}
+
+static int append_each(struct append *append)
+{
+    struct wal_append_result result;
+    int code = CLI_CONTINUE;
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t got;
+
+    append->tail = cli_copy_text(append->options.expected_tail.data,
+                                 (size_t)append->options.expected_tail.size);
+    append->options.expected_tail = cli_slice(append->tail);
+    while (code == CLI_CONTINUE && !cli_output_failed() &&
+           (got = getline(&line, &capacity, stdin)) > 0) {
+        size_t size = (size_t)got - (line[got - 1] == '\n' ? 1 : 0);
+        append->count = 0;
+        code = parse_entry(append, line, size);
+        if (code == CLI_CONTINUE && append->count > 0) {
+            code = send_entries(append, &result);
+        }
+        if (code == CLI_CONTINUE && append->count > 0) {
+            advance_tail(append, &result);
+        }
+        cli_texts_deinit(&append->texts);
+    }
+    if (code == CLI_CONTINUE && ferror(stdin)) {
+        code = cli_error(append->cli, CLI_FAILED, "standard input", "%s",
+                         strerror(errno));
+    }
+    free(line);
+    return code == CLI_CONTINUE ? CLI_OK : code;
+}
+
+static int set_durability(struct append *append, const char *name)
+{
+    static const char *const names[] = {"durable", "written", "queued"};
+    static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN,
+                                                 WAL_QUEUED};
+
+    for (size_t i = 0; i < 3; i++) {
+        if (strcmp(names[i], name) == 0) {
+            append->options.durability = values[i];
+            return CLI_CONTINUE;
+        }
+    }
+    return cli_error(append->cli, CLI_USAGE, "--durability",
+                     "'%s' is none of durable, written, queued", name);
+}
+
+static int run(struct append *append, const struct cli *cli, bool each)
+{
+    struct wal_store *store = NULL;
+    int code = cli_open_store(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &append->session);
+    if (code == CLI_CONTINUE) {
+        code = each ? append_each(append) : append_batch(append);
+        wal_session_close(append->session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+int walctl_append(struct cli *cli, int argc, char **argv)
+{
+    const char *durability = "durable";
+    const char *expected = NULL;
+    const char *stream_text = "0";
+    bool each = false;
+    const struct cli_option options[] = {
+        {.name = "each", .flag = &each},
+        {.name = "durability", .value = &durability},
+        {.name = "expect-tail", .value = &expected},
+        {.name = "stream", .value = &stream_text},
+        {.name = NULL},
+    };
+    struct append append = {.cli = cli};
+    uint64_t stream = 0;
+    int code = cli_parse(cli, argc, argv, options);
+
+    append.options.struct_size = sizeof(append.options);
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = set_durability(&append, durability);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_parse_number(cli, "--stream", stream_text, 255, &stream);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "--expect-tail", expected);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    append.stream = (uint32_t)stream;
+    if (expected != NULL) {
+        append.options.flags = WAL_APPEND_EXPECT;
+        append.options.expected_tail = cli_slice(expected);
+    }
+    code = run(&append, cli, each);
+    free(append.tail);
+    free(append.entries);
+    free(append.lines);
+    cli_texts_deinit(&append.texts);
+    return code;
+}

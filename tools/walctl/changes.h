@@ -1,0 +1,33 @@
+/*
+ * changes.h - states of files and changes of them as walctl prints
+ * them.
+ *
+ * Threads: one.
+ */
+#ifndef AGENTWAL_TOOLS_WALCTL_CHANGES_H
+#define AGENTWAL_TOOLS_WALCTL_CHANGES_H
+
+#include "tools/cli/json.h"
+
+/* "file", "symlink" or "absent". */
+const char *walctl_kind_name(uint32_t kind);
+
+/* Permission bits as a string, e.g. "0644". */
+void walctl_json_mode(struct cli_json *json, uint32_t mode);
+
+/* {"path","before","after","modeBefore","modeAfter","insertions",
+ * "deletions","binary"}; modes only of files. */
+void walctl_json_change(struct cli_json *json,
+                        const struct wal_file_change *change);
+
+/* A line: insertions, deletions, path, and what else changed. */
+void walctl_print_change(const struct wal_file_change *change);
+
+/* `N files, +I -D` without a newline. */
+void walctl_print_totals(const struct wal_file_changes_info *info);
+
+/* {"additions","deletions","files"}: a session's summary. */
+void walctl_json_totals(struct cli_json *json,
+                        const struct wal_file_changes_info *info);
+
+#endif

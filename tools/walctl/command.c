@@ -1,0 +1,190 @@
+/*
+ * command.c - what the commands have in common: how they begin, what
+ * they read, and the results that several of them print.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/json.h"
+#include "tools/walctl/walctl.h"
+
+int walctl_open(struct cli *cli, int argc, char **argv,
+                const struct cli_option *options, int least, int most,
+                uint32_t flags, struct wal_store **store)
+{
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, least, most);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], flags, store);
+    }
+    return code;
+}
+
+int walctl_open_session(struct cli *cli, int argc, char **argv,
+                        const struct cli_option *options, int least, int most,
+                        uint32_t flags, struct wal_store **store,
+                        struct wal_session **session)
+{
+    int code = walctl_open(cli, argc, argv, options, least, most, flags, store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, *store, cli->items[2], session);
+    return code == CLI_CONTINUE
+               ? code
+               : cli_close_store(cli, cli->items[1], *store, code);
+}
+
+int walctl_close_session(const struct cli *cli, struct wal_store *store,
+                         struct wal_session *session, int code)
+{
+    wal_session_close(session);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+static int resolve_directory(const struct cli *cli, const char *option,
+                             const char *given, char **directory)
+{
+    char *path = given != NULL ? cli_absolute_path(given) : NULL;
+    int code = cli_check_size(cli, option, path, CLI_TEXT_MAX);
+
+    if (code == CLI_CONTINUE) {
+        *directory = path;
+    } else {
+        free(path);
+    }
+    return code;
+}
+
+int walctl_resolve_cwd(const struct cli *cli, const char *cwd, char **directory)
+{
+    return resolve_directory(cli, "--cwd", cwd, directory);
+}
+
+int walctl_resolve_root(const struct cli *cli, const char *option, char **root)
+{
+    return resolve_directory(cli, "--root", option, root);
+}
+
+int walctl_check_checkpoint_id(const struct cli *cli, const char *what,
+                               const char *id)
+{
+    if (id != NULL && id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what, "is empty");
+    }
+    return cli_check_id(cli, what, id);
+}
+
+int walctl_report_file(const struct cli *cli, const char *what,
+                       enum wal_status status, const struct wal_error *error)
+{
+    /* A damaged blob's file is one of the store. */
+    bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
+
+    return cli_report(cli, is_named ? error->file : what, status, error);
+}
+
+char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
+                        size_t *size)
+{
+    char *input = NULL;
+    size_t capacity = 0;
+    size_t got;
+
+    *size = 0;
+    do {
+        if (*size == capacity) {
+            capacity = capacity > 0 ? capacity * 2 : 65536;
+            input = cli_realloc(input, capacity);
+        }
+        got = fread(input + *size, 1, capacity - *size, stdin);
+        *size += got;
+    } while (got > 0 && *size <= most);
+    if (ferror(stdin)) {
+        cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
+    } else if (*size > most) {
+        cli_error(cli, CLI_FAILED, "standard input", "too large%s", advice);
+    } else {
+        return input;
+    }
+    free(input);
+    return NULL;
+}
+
+int walctl_print_id(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+    struct cli_json json;
+
+    if (status == WAL_OK && cli->json) {
+        cli_json_init(&json, stdout);
+        cli_json_open(&json, '{');
+        cli_json_key(&json, "sessionId");
+        cli_json_text(&json, info.id);
+        cli_json_close(&json, '}');
+        cli_json_end_line(&json);
+    } else if (status == WAL_OK) {
+        fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
+        putchar('\n');
+    }
+    wal_session_close(session);
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[0], status, &error);
+}
+
+void walctl_print_appended(struct wal_session *session,
+                           const struct wal_append_result *result,
+                           const uint64_t *queued)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct cli_json json;
+
+    if (wal_session_get_info(session, &info, NULL) != WAL_OK) {
+        info.id.size = 0;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, info.id);
+    cli_json_key(&json, "lastAppendedEntryId");
+    cli_json_text_or_null(&json, cli_slice(result->last_id));
+    cli_json_key(&json, "appendedCount");
+    cli_json_number(&json, result->appended);
+    cli_json_key(&json, "duplicateCount");
+    cli_json_number(&json, result->duplicates);
+    if (queued != NULL) {
+        cli_json_key(&json, "queued");
+        cli_json_number(&json, *queued);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    fflush(stdout);
+}
+
+void walctl_print_conflict(struct wal_slice expected, struct wal_slice actual)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "conflict");
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "expected");
+    cli_json_text(&json, expected);
+    cli_json_key(&json, "actual");
+    cli_json_text(&json, actual);
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    fflush(stdout);
+}

@@ -1,0 +1,135 @@
+/*
+ * compact.c - the commands that leave content out of what is read:
+ * compact-session and redact.
+ *
+ * Invariant: nothing in the log is destroyed; the result is printed after it
+ * is durable.
+ *
+ * Threads: one.
+ */
+#include <stdlib.h>
+
+#include "tools/walctl/walctl.h"
+
+/* More than any summary that would be taken. */
+#define SUMMARY_MAX ((size_t)16 << 20)
+
+static int compact(const struct cli *cli, struct wal_session *session,
+                   const struct wal_compact_options *options)
+{
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *fork = NULL;
+    enum wal_status status =
+        wal_session_compact(session, options, &fork, &result, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    walctl_print_appended(fork != NULL ? fork : session, &result, NULL);
+    wal_session_close(fork);
+    return CLI_OK;
+}
+
+static int check(const struct cli *cli, const char *first_kept, const char *id)
+{
+    if (first_kept == NULL) {
+        return cli_error(cli, CLI_USAGE, "--first-kept", "is needed");
+    }
+    if (cli_check_id(cli, "--first-kept", first_kept) != CLI_CONTINUE) {
+        return CLI_USAGE;
+    }
+    return cli_check_new_id(cli, "--new", id);
+}
+
+int walctl_compact_session(struct cli *cli, int argc, char **argv)
+{
+    const char *first_kept = NULL;
+    const char *id = NULL;
+    const struct cli_option options[] = {
+        {.name = "first-kept", .value = &first_kept},
+        {.name = "new", .value = &id},
+        {.name = NULL},
+    };
+    struct wal_session_options into = {.struct_size = sizeof(into)};
+    struct wal_compact_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    size_t size = 0;
+    char *summary;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = check(cli, first_kept, id);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code != CLI_CONTINUE) {
+        return cli_close_store(cli, cli->items[1], store, code);
+    }
+    summary = walctl_read_stdin(cli, SUMMARY_MAX, " for a summary", &size);
+    if (summary != NULL) {
+        /* The newline that ends the last line is the shell's. */
+        size -= size > 0 && summary[size - 1] == '\n';
+        into.id = cli_slice(id);
+        wanted.first_kept = cli_slice(first_kept);
+        wanted.summary = (struct wal_slice){summary, size};
+        wanted.into = id != NULL ? &into : NULL;
+    }
+    code = summary != NULL ? compact(cli, session, &wanted) : CLI_FAILED;
+    free(summary);
+    wal_session_close(session);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+int walctl_redact(struct cli *cli, int argc, char **argv)
+{
+    const char *reason = NULL;
+    const struct cli_option options[] = {
+        {.name = "reason", .value = &reason},
+        {.name = NULL},
+    };
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "ENTRY", cli->items[3]);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_size(cli, "--reason", reason, CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session_exact(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_redact(session, cli_slice(cli->items[3]),
+                                    cli_slice(reason), &result, &error);
+        code = status == WAL_OK
+                   ? CLI_OK
+                   : cli_report(cli, cli->items[3], status, &error);
+        if (status == WAL_OK) {
+            walctl_print_appended(session, &result, NULL);
+        }
+        wal_session_close(session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}

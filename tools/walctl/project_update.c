@@ -1,0 +1,257 @@
+/*
+ * project_update.c - bringing sessions to the project of their directory.
+ *
+ * Invariant: a session is changed only if it still is of that directory and of
+ * a former project when it is written.
+ *
+ * Threads: one.
+ */
+#include "tools/walctl/project_update.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/project.h"
+
+struct texts {
+    char **items;
+    size_t count;
+    size_t capacity;
+};
+
+static void add_text(struct texts *texts, struct wal_slice text)
+{
+    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
+                               sizeof(texts->items[0]));
+    texts->items[texts->count++] = cli_copy_text(text.data, (size_t)text.size);
+}
+
+static void texts_deinit(struct texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        free(texts->items[i]);
+    }
+    free(texts->items);
+}
+
+/* Whether a session is of a project that its directory had before. */
+static bool is_legacy_project(const struct wal_session_info *info)
+{
+    char former[CLI_PROJECT_SIZE];
+
+    if (cli_slice_equal(info->project, cli_slice(CLI_PROJECT_GLOBAL))) {
+        return true;
+    }
+    cli_project_legacy_id(info->cwd, former);
+    return cli_slice_equal(info->project, cli_slice(former));
+}
+
+/* What sessions are to be of. */
+struct project_update {
+    struct wal_slice directory;
+    struct wal_slice project;
+};
+
+static int32_t update_change(void *ctx, const struct wal_session_info *now,
+                             struct wal_session_change *change)
+{
+    const struct project_update *project_update = ctx;
+
+    if (!cli_slice_equal(now->cwd, project_update->directory) ||
+        !is_legacy_project(now)) {
+        return 1;
+    }
+    change->fields = WAL_CHANGE_PROJECT;
+    change->project = project_update->project;
+    return 0;
+}
+
+/* The reverse, which update_change takes back, whoever calls it next. */
+static int32_t release(void *ctx, const struct wal_session_info *now,
+                       struct wal_session_change *change)
+{
+    const struct project_update *project_update = ctx;
+
+    if (!cli_slice_equal(now->cwd, project_update->directory) ||
+        !cli_slice_equal(now->project, project_update->project)) {
+        return 1;
+    }
+    change->fields = WAL_CHANGE_PROJECT;
+    change->project = cli_slice(CLI_PROJECT_GLOBAL);
+    return 0;
+}
+
+/* A session that is gone or was changed meanwhile is no failure. The newest is
+ * written even if it is of the project already, since what is written last is
+ * the newest, and a change that changes nothing is not written. */
+static enum wal_status update_session(struct wal_store *store, const char *id,
+                                      struct project_update *project_update,
+                                      bool is_newest, uint64_t *count,
+                                      struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    bool is_released = false;
+    enum wal_status status =
+        wal_session_open(store, cli_slice(id), &session, error);
+
+    if (status == WAL_OK && is_newest) {
+        status = wal_session_update(session, release, project_update, error);
+        is_released = status == WAL_OK;
+        status = status == WAL_ECALLBACK ? WAL_OK : status;
+    }
+    if (status == WAL_OK) {
+        status =
+            wal_session_update(session, update_change, project_update, error);
+    }
+    *count += status == WAL_OK && !is_released;
+    wal_session_close(session);
+    return status == WAL_ENOTFOUND || status == WAL_ECALLBACK ? WAL_OK : status;
+}
+
+/* The sessions of a directory that are to be written, newest first. None but
+ * those of former projects, and the newest if there is one of them. */
+static enum wal_status find_legacy_sessions(struct wal_store *store,
+                                            struct wal_slice directory,
+                                            struct texts *ids,
+                                            struct wal_error *error)
+{
+    struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options),
+        .cwd = directory,
+    };
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    bool has_legacy_projects = false;
+    enum wal_status status =
+        wal_session_cursor_open(store, &options, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        bool is = is_legacy_project(&info);
+        if (is || ids->count == 0) {
+            add_text(ids, info.id);
+        }
+        has_legacy_projects = has_legacy_projects || is;
+    }
+    wal_session_cursor_close(list);
+    if (!has_legacy_projects) {
+        texts_deinit(ids);
+        *ids = (struct texts){.items = NULL};
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status walctl_update_project(struct wal_store *store,
+                                      const char *directory,
+                                      const char *project, uint64_t *count,
+                                      struct wal_error *error)
+{
+    struct project_update project_update = {cli_slice(directory),
+                                            cli_slice(project)};
+    struct wal_error other = CLI_ERROR_INIT;
+    struct texts ids = {.items = NULL};
+    enum wal_status status;
+    enum wal_status found;
+
+    if (strcmp(project, CLI_PROJECT_GLOBAL) == 0) {
+        return WAL_OK;
+    }
+    status = find_legacy_sessions(store, project_update.directory, &ids, error);
+    /* The newest record is the newest session's: their order stays. */
+    for (size_t i = ids.count; i > 0; i--) {
+        found = update_session(store, ids.items[i - 1], &project_update, i == 1,
+                               count, status == WAL_OK ? error : &other);
+        status = status == WAL_OK ? found : status;
+    }
+    texts_deinit(&ids);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Directories with sessions of former projects, sorted, some more than once. */
+static enum wal_status find_directories(struct wal_store *store,
+                                        struct texts *directories,
+                                        struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        if (info.cwd.size > 0 && is_legacy_project(&info)) {
+            add_text(directories, info.cwd);
+        }
+    }
+    wal_session_cursor_close(list);
+    if (directories->count > 0) {
+        qsort(directories->items, directories->count,
+              sizeof(directories->items[0]), compare);
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status walctl_update_projects(struct wal_store *store, uint64_t *count,
+                                       struct wal_error *error)
+{
+    struct wal_error other = CLI_ERROR_INIT;
+    struct texts directories = {.items = NULL};
+    enum wal_status status = find_directories(store, &directories, error);
+    enum wal_status found;
+
+    for (size_t i = 0; i < directories.count; i++) {
+        char *directory = directories.items[i];
+        char project[CLI_PROJECT_SIZE];
+        if (i > 0 && strcmp(directory, directories.items[i - 1]) == 0) {
+            continue;
+        }
+        cli_project_find(directory, project);
+        found = walctl_update_project(store, directory, project, count,
+                                      status == WAL_OK ? error : &other);
+        status = status == WAL_OK ? found : status;
+    }
+    texts_deinit(&directories);
+    return status;
+}
+
+/* Where nothing is to be done no repository is looked for. */
+static bool has_legacy_projects(struct wal_store *store, const char *directory)
+{
+    struct texts ids = {.items = NULL};
+    bool has;
+
+    has = find_legacy_sessions(store, cli_slice(directory), &ids, NULL) ==
+              WAL_OK &&
+          ids.count > 0;
+    texts_deinit(&ids);
+    return has;
+}
+
+int walctl_open_updated(const struct cli *cli, const char *directory,
+                        struct wal_store **store)
+{
+    struct wal_open_options options = cli_open_options(cli, 0);
+    struct wal_store *written = NULL;
+    char project[CLI_PROJECT_SIZE];
+    uint64_t count = 0;
+    int code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, store);
+
+    if (code != CLI_CONTINUE || directory == NULL ||
+        !has_legacy_projects(*store, directory)) {
+        return code;
+    }
+    cli_project_find(directory, project);
+    if (strcmp(project, CLI_PROJECT_GLOBAL) == 0) {
+        return code;
+    }
+    wal_close(*store, NULL);
+    if (wal_open(cli->items[1], &options, &written, NULL) == WAL_OK) {
+        walctl_update_project(written, directory, project, &count, NULL);
+        wal_close(written, NULL);
+    }
+    return cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, store);
+}

@@ -1,0 +1,198 @@
+/*
+ * rewind.c - the command rewind: files back to the state that a
+ * checkpoint holds.
+ *
+ * Invariant: whatever the rewind_result is, it is printed as one object; a no
+ * ends with 1.
+ *
+ * Threads: one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/walctl/changes.h"
+#include "tools/walctl/walctl.h"
+
+/* An rewind_result, gathered; its slices hold while that is open. */
+struct rewind_result {
+    struct wal_rewind_info info;
+    struct wal_file_change *items; /* changed, then changed elsewhere */
+    size_t count;
+    size_t capacity;
+};
+
+static enum wal_status collect_changes(struct wal_rewind_answer *rewind,
+                                       struct rewind_result *rewind_result,
+                                       struct wal_error *error)
+{
+    struct wal_file_change change = {.struct_size = sizeof(change)};
+    enum wal_status status =
+        wal_rewind_get_info(rewind, &rewind_result->info, error);
+
+    while (status == WAL_OK &&
+           (status = wal_rewind_next(rewind, &change, error)) == WAL_OK) {
+        rewind_result->items = cli_reserve(
+            rewind_result->items, rewind_result->count,
+            &rewind_result->capacity, sizeof(rewind_result->items[0]));
+        rewind_result->items[rewind_result->count++] = change;
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static void write_paths(struct cli_json *json, const char *key,
+                        const struct wal_file_change *items, size_t count)
+{
+    cli_json_key(json, key);
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        cli_json_text(json, items[i].path);
+    }
+    cli_json_close(json, ']');
+}
+
+static void write_changes(struct cli_json *json,
+                          const struct rewind_result *rewind_result)
+{
+    cli_json_key(json, "changes");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < rewind_result->info.files_changed; i++) {
+        walctl_json_change(json, &rewind_result->items[i]);
+    }
+    cli_json_close(json, ']');
+}
+
+static void print_result(const struct cli *cli,
+                         const struct rewind_result *rewind_result)
+{
+    const struct wal_rewind_info *info = &rewind_result->info;
+    size_t changed = (size_t)info->files_changed;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "canRewind");
+    cli_json_bool(&json, info->can_rewind != 0);
+    if (info->error.size > 0) {
+        cli_json_key(&json, "error");
+        cli_json_text(&json, info->error);
+    }
+    write_paths(&json, "filesChanged", rewind_result->items, changed);
+    cli_json_key(&json, "insertions");
+    cli_json_number(&json, info->insertions);
+    cli_json_key(&json, "deletions");
+    cli_json_number(&json, info->deletions);
+    if (info->undo.size > 0) {
+        cli_json_key(&json, "undoCheckpoint");
+        cli_json_text(&json, info->undo);
+    }
+    if (rewind_result->count > changed) {
+        write_paths(&json, "changedElsewhere", rewind_result->items + changed,
+                    rewind_result->count - changed);
+    }
+    if (cli->json) {
+        write_changes(&json, rewind_result);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    fflush(stdout);
+}
+
+/* A no is told on standard error too, as every other. */
+static int report_refusal(const struct cli *cli,
+                          const struct wal_rewind_info *info)
+{
+    char *why;
+    int code;
+
+    if (info->can_rewind != 0) {
+        return CLI_OK;
+    }
+    why = cli_copy_text(info->error.data, (size_t)info->error.size);
+    code = cli_error(
+        cli, CLI_NEGATIVE, cli->items[3], "%s; nothing was touched%s", why,
+        info->status == WAL_ECHANGED ? " (--force rewinds all the same)" : "");
+    free(why);
+    return code;
+}
+
+static int rewind_files(const struct cli *cli, struct wal_session *session,
+                        const struct wal_rewind_options *options)
+{
+    struct rewind_result rewind_result = {.info.struct_size =
+                                              sizeof(rewind_result.info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_rewind_answer *rewind = NULL;
+    enum wal_status status =
+        wal_rewind(session, cli_slice(cli->items[3]), options, &rewind, &error);
+    int code;
+
+    if (status == WAL_OK) {
+        status = collect_changes(rewind, &rewind_result, &error);
+    }
+    if (status == WAL_OK) {
+        print_result(cli, &rewind_result);
+        code = report_refusal(cli, &rewind_result.info);
+    } else {
+        code = walctl_report_file(cli, cli->items[3], status, &error);
+    }
+    free(rewind_result.items);
+    wal_rewind_close(rewind);
+    return code;
+}
+
+static int run(const struct cli *cli, const struct wal_rewind_options *options)
+{
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = cli_open_store(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        code = rewind_files(cli, session, options);
+    }
+    return walctl_close_session(cli, store, session, code);
+}
+
+int walctl_rewind(struct cli *cli, int argc, char **argv)
+{
+    struct wal_rewind_options wanted = {.struct_size = sizeof(wanted)};
+    const char *root = NULL;
+    const char *expected = NULL;
+    bool is_dry = false;
+    bool is_forced = false;
+    const struct cli_option options[] = {
+        {.name = "root", .value = &root},
+        {.name = "dry-run", .flag = &is_dry},
+        {.name = "expect", .value = &expected},
+        {.name = "force", .flag = &is_forced},
+        {.name = NULL},
+    };
+    char *directory = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walctl_check_checkpoint_id(cli, "CHECKPOINT", cli->items[3]);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walctl_check_checkpoint_id(cli, "--expect", expected);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walctl_resolve_root(cli, root, &directory);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    wanted.root = cli_slice(directory);
+    wanted.expected = cli_slice(expected);
+    wanted.flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) |
+                   (is_forced ? WAL_REWIND_FORCE : 0U);
+    code = run(cli, &wanted);
+    free(directory);
+    return code;
+}

@@ -1,0 +1,180 @@
+/*
+ * session.c - the commands that make sessions and do away with them:
+ * create, fork and delete.
+ *
+ * Invariant: an id is printed after the session is durable.
+ *
+ * Threads: one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/cli/project.h"
+#include "tools/walctl/project_update.h"
+#include "tools/walctl/walctl.h"
+
+static int create(const struct cli *cli, struct wal_store *store,
+                  const struct wal_session_options *options, const char *id)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    enum wal_status status;
+
+    status = wal_session_create(store, options, &session, &error);
+    if (status != WAL_OK) {
+        return cli_report(cli, id != NULL ? id : cli->items[1], status, &error);
+    }
+    return walctl_print_id(cli, session);
+}
+
+/* The project that a new session of the directory is of. What the directory has
+ * of former projects comes first, so that the new session is the newest; where
+ * that fails, it is tried again at the next access. */
+static void find_project(struct wal_store *store,
+                         struct wal_session_options *options,
+                         const char *directory, const char *project)
+{
+    uint64_t count = 0;
+
+    walctl_update_project(store, directory, project, &count, NULL);
+    options->project = cli_slice(project);
+}
+
+static int check_new_session(const struct cli *cli, const char *id,
+                             const char *title, const char *meta,
+                             const char *project)
+{
+    int code = cli_check_new_id(cli, "--id", id);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_size(cli, "--title", title, CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_size(cli, "--project", project, CLI_TEXT_MAX);
+    }
+    /* Empty metadata is none. */
+    if (code == CLI_CONTINUE && meta != NULL && meta[0] != '\0') {
+        code = cli_check_object(cli, "--meta", meta);
+    }
+    return code;
+}
+
+int walctl_create(struct cli *cli, int argc, char **argv)
+{
+    const char *id = NULL;
+    const char *cwd = ".";
+    const char *title = NULL;
+    const char *meta = NULL;
+    const char *project = NULL;
+    const struct cli_option options[] = {
+        {.name = "id", .value = &id},
+        {.name = "cwd", .value = &cwd},
+        {.name = "project", .value = &project},
+        {.name = "title", .value = &title},
+        {.name = "meta", .value = &meta},
+        {.name = NULL},
+    };
+    struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_store *store = NULL;
+    char found[CLI_PROJECT_SIZE];
+    char *directory;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 2);
+    }
+    if (code == CLI_CONTINUE) {
+        code = check_new_session(cli, id, title, meta, project);
+    }
+    if (code == CLI_CONTINUE) {
+        code = walctl_resolve_cwd(cli, cwd, &directory);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_store(cli, cli->items[1], 0, &store);
+    if (code == CLI_CONTINUE) {
+        wanted.id = cli_slice(id);
+        wanted.cwd = cli_slice(directory);
+        wanted.title = cli_slice(title);
+        wanted.metadata = cli_slice(meta);
+        wanted.project = cli_slice(project);
+        if (project == NULL) {
+            cli_project_find(directory, found);
+            find_project(store, &wanted, directory, found);
+        }
+        code = create(cli, store, &wanted, id);
+        code = cli_close_store(cli, cli->items[1], store, code);
+    }
+    free(directory);
+    return code;
+}
+
+int walctl_fork(struct cli *cli, int argc, char **argv)
+{
+    const char *at = NULL;
+    const char *id = NULL;
+    const struct cli_option options[] = {
+        {.name = "at", .value = &at},
+        {.name = "id", .value = &id},
+        {.name = NULL},
+    };
+    struct wal_session_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_session *copy = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "--at", at);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_new_id(cli, "--id", id);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        wanted.id = cli_slice(id);
+        status =
+            wal_session_fork(session, cli_slice(at), &wanted, &copy, &error);
+        code = status == WAL_OK
+                   ? walctl_print_id(cli, copy)
+                   : cli_report(cli, at != NULL ? at : cli->items[2], status,
+                                &error);
+        wal_session_close(session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+int walctl_delete(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option options[] = {{.name = NULL}};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = walctl_open(cli, argc, argv, options, 3, 3, 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session_exact(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_delete(session, &error);
+        code = status == WAL_OK
+                   ? CLI_OK
+                   : cli_report(cli, cli->items[2], status, &error);
+        wal_session_close(session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}

@@ -1,0 +1,335 @@
+/*
+ * store.c - the commands for a store as a whole: init, stats, migrate and
+ * accept-damage.
+ *
+ * Invariant: stats writes nothing; the others change nothing when they fail.
+ *
+ * Threads: one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/json.h"
+#include "tools/walctl/costs.h"
+#include "tools/walctl/project_update.h"
+#include "tools/walctl/walctl.h"
+
+#define SCHEMA_VERSION 1 /* what `migrate` brings a session to */
+
+static const struct cli_option no_options[] = {{.name = NULL}};
+
+int walctl_init(struct cli *cli, int argc, char **argv)
+{
+    struct wal_store *store = NULL;
+    int code;
+
+    cli->makes_store = true;
+    code = walctl_open(cli, argc, argv, no_options, 2, 2,
+                       WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    return cli_close_store(cli, cli->items[1], store, CLI_OK);
+}
+
+/* Whether the process may write what an append writes. */
+static bool may_write(const char *path)
+{
+    size_t size = strlen(path) + 8;
+    char *file = cli_alloc(size);
+    bool may;
+
+    snprintf(file, size, "%s/log", path);
+    may = faccessat(AT_FDCWD, file, W_OK | X_OK, AT_EACCESS) == 0;
+    snprintf(file, size, "%s/LOCK", path);
+    if (may && faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) != 0) {
+        may = errno == ENOENT &&
+              faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+    }
+    free(file);
+    return may;
+}
+
+static const char *tail_name(uint32_t tail)
+{
+    static const char *const names[] = {"clean", "torn", "ambiguous",
+                                        "damaged"};
+
+    return tail < 4 ? names[tail] : "unknown";
+}
+
+static void print_stats(const struct cli *cli,
+                        const struct wal_store_info *info,
+                        const struct walctl_costs *costs)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"formatVersion", info->format_version},
+        {"sessions", info->sessions},
+        {"lastSequence", info->last_sequence},
+        {"segments", info->segments},
+        {"logBytes", info->log_bytes},
+        {"diskBytes", info->disk_bytes},
+        {"packSegments", info->pack_segments},
+        {"packBytes", info->pack_bytes},
+        {"packDiskBytes", info->pack_disk_bytes},
+    };
+    const char *state = info->status == WAL_OK ? "It takes appends."
+                                               : wal_status_text(info->status);
+    char uuid[33];
+    struct cli_json json;
+
+    for (size_t i = 0; i < 16; i++) {
+        sprintf(uuid + 2 * i, "%02x", info->uuid[i]);
+    }
+    if (!cli->json) {
+        printf("%-14s %s\n", "uuid", uuid);
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+            printf("%-14s %" PRIu64 "\n", numbers[i].key, numbers[i].value);
+        }
+        printf("%-14s %s\n%-14s %s\n", "tail", tail_name(info->tail), "state",
+               state);
+        walctl_costs_print(costs);
+        return;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "uuid");
+    cli_json_text(&json, cli_slice(uuid));
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        cli_json_key(&json, numbers[i].key);
+        cli_json_number(&json, numbers[i].value);
+    }
+    cli_json_key(&json, "tail");
+    cli_json_text(&json, cli_slice(tail_name(info->tail)));
+    cli_json_key(&json, "takesAppends");
+    cli_json_bool(&json, info->status == WAL_OK);
+    cli_json_key(&json, "state");
+    cli_json_text(&json, cli_slice(state));
+    cli_json_key(&json, "checkpoints");
+    walctl_costs_write(costs, &json);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+int walctl_stats(struct cli *cli, int argc, char **argv)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct walctl_costs costs = {.items = NULL};
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = walctl_open(cli, argc, argv, no_options, 2, 2,
+                           WAL_OPEN_READ_ONLY, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = wal_store_get_info(store, &info, &error);
+    /* Every checkpoint has a blob. */
+    if (status == WAL_OK && info.pack_segments > 0) {
+        status = walctl_costs_read(&costs, store, &error);
+    }
+    if (status == WAL_OK) {
+        /* This handle only reads; what of another one? */
+        if (info.status == WAL_EREADONLY && may_write(cli->items[1])) {
+            info.status = WAL_OK;
+        }
+        print_stats(cli, &info, &costs);
+        code = costs.damaged == 0
+                   ? CLI_OK
+                   : cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                               "%" PRIu64 " %s left out (see walcheck)",
+                               costs.damaged,
+                               cli_plural(costs.damaged,
+                                          "checkpoint that is damaged was",
+                                          "checkpoints that are damaged were"));
+    } else {
+        code = cli_report(cli, cli->items[1], status, &error);
+    }
+    walctl_costs_deinit(&costs);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* Of a store, `moved` tells how many sessions got the project of their
+ * directory; null: not asked for. */
+static void print_migration(const struct wal_migrate_result *migration,
+                            const uint64_t *moved)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "from");
+    cli_json_number(&json, migration->from);
+    cli_json_key(&json, "to");
+    cli_json_number(&json, migration->to);
+    cli_json_key(&json, "sessions");
+    cli_json_number(&json, migration->sessions);
+    if (moved != NULL) {
+        cli_json_key(&json, "moved");
+        cli_json_number(&json, *moved);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static int migrate_store(const struct cli *cli)
+{
+    struct wal_migrate_result done = {.struct_size = sizeof(done)};
+    struct wal_open_options options = cli_open_options(cli, 0);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = NULL;
+    uint64_t moved = 0;
+    int code;
+    enum wal_status status =
+        wal_store_migrate(cli->items[1], &options, &done, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[1], status, &error);
+    }
+    code = cli_open_store(cli, cli->items[1], 0, &store);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = walctl_update_projects(store, &moved, &error);
+    print_migration(&done, &moved);
+    code = status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[1], status, &error);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+static int migrate_session(const struct cli *cli)
+{
+    struct wal_migrate_result done = {.struct_size = sizeof(done)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_open_store(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done,
+                                     &error);
+        wal_session_close(session);
+        code = status == WAL_OK
+                   ? CLI_OK
+                   : cli_report(cli, cli->items[2], status, &error);
+        if (status == WAL_OK) {
+            print_migration(&done, NULL);
+        }
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+int walctl_migrate(struct cli *cli, int argc, char **argv)
+{
+    int code = cli_parse(cli, argc, argv, no_options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 3);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    return cli->count == 2 ? migrate_store(cli) : migrate_session(cli);
+}
+
+static int accept(const struct cli *cli, const char *name,
+                  struct wal_session *session)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_accept_damage(session, &error);
+
+    wal_session_close(session);
+    return status == WAL_OK ? CLI_OK : cli_report(cli, name, status, &error);
+}
+
+static int accept_all(const struct cli *cli, struct wal_store *store)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+    int code = CLI_OK;
+
+    status = wal_session_cursor_open(store, NULL, &list, &error);
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        char *id;
+        if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
+            continue;
+        }
+        id = cli_copy_text(info.id.data, (size_t)info.id.size);
+        status = wal_session_open(store, info.id, &session, &error);
+        if (status == WAL_OK) {
+            code = cli_worse_code(code, accept(cli, id, session));
+            printf("%s\n", id);
+        }
+        free(id);
+    }
+    wal_session_cursor_close(list);
+    if (status != WAL_END) {
+        code = cli_worse_code(code,
+                              cli_report(cli, cli->items[1], status, &error));
+    }
+    return code;
+}
+
+/* Only documents that refuse to be written are accepted. The version that is
+ * expected here can never be, so this asks and changes nothing. */
+static int accept_documents(const struct cli *cli, struct wal_store *store)
+{
+    struct wal_doc doc = {
+        .struct_size = sizeof(doc),
+        .flags = WAL_DOC_EXPECT,
+        .key = cli_slice("damage"),
+        .value = cli_slice("null"),
+        .version = UINT64_MAX,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_doc_put(store, NULL, &doc, NULL, NULL);
+
+    if (status != WAL_EDAMAGED) {
+        return CLI_OK;
+    }
+    status = wal_store_accept_damage(store, &error);
+    if (status != WAL_OK) {
+        return cli_report(cli, "documents", status, &error);
+    }
+    puts("--store");
+    return CLI_OK;
+}
+
+int walctl_accept_damage(struct cli *cli, int argc, char **argv)
+{
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = walctl_open(cli, argc, argv, no_options, 2, 3, 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (cli->count == 2) {
+        code = accept_all(cli, store);
+        code = cli_worse_code(code, accept_documents(cli, store));
+    } else {
+        code = cli_open_session(cli, store, cli->items[2], &session);
+        if (code == CLI_CONTINUE) {
+            code = accept(cli, cli->items[2], session);
+        }
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}

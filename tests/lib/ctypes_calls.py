@@ -543,7 +543,7 @@ def check_resume(wal, store):
                       **{"from": wal.const["WAL_RESUME_ID"]})
     wal.call("wal_session_resume", store, by_ref(options), by_ref(session),
              status="WAL_EINVAL")
-    options.how = wal.const["WAL_RESUME_IN_PLACE"]
+    options.mode = wal.const["WAL_RESUME_IN_PLACE"]
     wal.call("wal_session_resume", store, by_ref(options), by_ref(session))
     wal.free("wal_session_close", session)
 

@@ -17,13 +17,14 @@ HEADING = "Moving from another session store"
 
 def known_tests():
     found = set()
-    for path in glob.glob(os.path.join(ROOT, "tests", "*", "*.c")):
+    for path in glob.glob(os.path.join(ROOT, "tests", "**", "*.c"), recursive=True):
         with open(path, encoding="utf-8") as file:
             found |= set(re.findall(r"^static void\s(test_\w+)\(", file.read(),
                                     flags=re.M))
     for kind in ("*.sh", "*.py"):
-        for path in glob.glob(os.path.join(ROOT, "tests", "cli", kind)):
-            found.add("tests/cli/" + os.path.basename(path))
+        for path in glob.glob(os.path.join(ROOT, "tests", "cli", "**", kind),
+                              recursive=True):
+            found.add(os.path.relpath(path, ROOT))
     return found
 
 

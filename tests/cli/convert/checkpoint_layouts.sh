@@ -2,7 +2,7 @@
 # walctl checkpoint-export and checkpoint-import: checkpoints in the layouts of
 # two other session stores, there and back.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 tree=$(realpath "$work")/tree
 out=$work/out

@@ -2,9 +2,9 @@
 # Every file under AGENTWAL_FIXTURES, when that is set, and the project's own
 # example go in and come out whole.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd -P)
 in=${AGENTWAL_FIXTURES:-$root/tools/example}
 
 walctl init "$store"

@@ -20,7 +20,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
-    os.path.dirname(HERE))
+    os.path.dirname(os.path.dirname(HERE)))
 TABLE = os.path.join(HERE, "line_diff_git.txt")
 TABLE_SEED, TABLE_PAIRS = 20240611, 300
 PAIRS, PAIRS_LONG = 500, 20000

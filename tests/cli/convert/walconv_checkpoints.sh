@@ -2,7 +2,7 @@
 # walconv: checkpoints/ of sdk and spec11 become checkpoints of their sessions,
 # and views of these dialects have them again.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 in=$work/in
 tree=$work/tree

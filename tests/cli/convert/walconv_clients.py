@@ -12,13 +12,13 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "lib"))
 sys.dont_write_bytecode = True
 import clients  # noqa: E402
 from tree_files import files_of  # noqa: E402
 
 TOOLS = os.environ["WALBIN"]
-MODEL = os.path.join(HERE, "..", "golden", "model")
+MODEL = os.path.join(HERE, "..", "..", "golden", "model")
 
 
 def run(tool, *arguments):

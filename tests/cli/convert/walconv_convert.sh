@@ -2,7 +2,7 @@
 # walconv: sessions written as other clients have them, where these look, with
 # what is lost; and back.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 made=${AGENTWAL_SOURCE:?}/tests/golden/model
 out=$work/out

@@ -12,8 +12,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODEL = os.path.join(HERE, "..", "golden", "model")
-MAKER = os.path.join(HERE, "..", "lib", "session_copy.py")
+MODEL = os.path.join(HERE, "..", "..", "golden", "model")
+MAKER = os.path.join(HERE, "..", "..", "lib", "session_copy.py")
 TOOLS = os.environ["WALBIN"]
 DIALECTS = ["claude", "codex", "pi", "entries"]
 NAMES = {"claude": b"11111111-2222-4333-8444-555555555555",

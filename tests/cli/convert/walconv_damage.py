@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "..", "lib"))
+                                "..", "..", "lib"))
 sys.dont_write_bytecode = True
 from tree_files import files_of  # noqa: E402
 

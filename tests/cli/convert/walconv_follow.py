@@ -12,7 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "..", "lib"))
+                                "..", "..", "lib"))
 sys.dont_write_bytecode = True
 from tree_files import files_of  # noqa: E402
 

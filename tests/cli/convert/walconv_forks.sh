@@ -2,9 +2,9 @@
 # A copy that a client made of a session's file is a fork of the session: it
 # costs next to nothing, and comes out as the bytes that came in.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
-maker=$(dirname "${BASH_SOURCE[0]}")/../lib/session_copy.py
+maker=$(dirname "${BASH_SOURCE[0]}")/../../lib/session_copy.py
 in=$work/in
 
 log_bytes() {

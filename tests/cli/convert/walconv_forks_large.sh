@@ -2,7 +2,7 @@
 # A copy of a session with lines of 1 and 100 MB is shared as any, in 64 MiB of
 # anonymous memory.
 # shellcheck source=tests/lib/lean.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/lean.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/lean.sh"
 
 in=$work/in
 mkdir "$in"
@@ -61,7 +61,7 @@ diff -r "$in" "$work/out"
 # Many lines.
 rm -rf "$store" "$in" "$work/out"
 mkdir "$in"
-maker=$(dirname "${BASH_SOURCE[0]}")/../lib/session_copy.py
+maker=$(dirname "${BASH_SOURCE[0]}")/../../lib/session_copy.py
 python3 "$maker" make claude 20000000 1 "$in/a.jsonl"
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 python3 "$maker" more claude 3 "$in/b.jsonl" 10

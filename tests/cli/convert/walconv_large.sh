@@ -2,7 +2,7 @@
 # Lines of 10 and 100 MB, and millions of short ones, go in and come out in
 # 64 MiB of anonymous memory, whole, and each in one entry.
 # shellcheck source=tests/lib/lean.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/lean.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/lean.sh"
 
 # One line of SIZE bytes: JSON with text that is not all alike.
 line() {

@@ -2,7 +2,7 @@
 # walconv: sessions of clients without branches: rollouts and Codex. They come
 # back byte for byte, lie where their clients look, and turn into each other.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 made=${AGENTWAL_SOURCE:?}/tests/golden/model
 out=$work/out

@@ -13,12 +13,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "..", "lib"))
+                                "..", "..", "lib"))
 sys.dont_write_bytecode = True
 from tree_files import files_of  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODEL = os.path.join(HERE, "..", "golden", "model")
+MODEL = os.path.join(HERE, "..", "..", "golden", "model")
 TOOLS = os.environ["WALBIN"]
 FILES, FILES_LONG = 60, 1500
 TREES, TREES_LONG = 6, 150

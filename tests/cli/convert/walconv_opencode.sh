@@ -3,12 +3,12 @@
 # its client's exports are sessions, and storages that are hostile or half gone
 # are told of, harm nothing else, and come out as the same bytes.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 in=$work/in
 storage=$in/storage
 part=$storage/part/msg_b7ca99458000AAAAAAAAAAAAAA
-made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/model/opencode" && pwd)
+made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../golden/model/opencode" && pwd)
 mkdir "$in"
 cp -R "$made/storage" "$in"
 chmod -R u+w "$in"

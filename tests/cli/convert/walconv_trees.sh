@@ -2,10 +2,10 @@
 # walconv: directories whose files together are sessions come in as such, and
 # every file of them goes out as the same bytes.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 in=$work/in
-made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/model" && pwd)
+made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../golden/model" && pwd)
 walctl init "$store"
 mkdir "$in"
 cp -R "$made/sdk" "$made/spec11" "$made/opencode" "$in"

@@ -2,7 +2,7 @@
 # walconv: a view that its client went on writing is taken into the session
 # that it is a view of.
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 made=${AGENTWAL_SOURCE:?}/tests/golden/model
 out=$work/out

@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/rng.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The sanitizer runtimes call it before they exit; absent without them. */
@@ -52,14 +54,9 @@ static uint64_t current_run;
 
 static uint64_t random_state;
 
-/* splitmix64 */
 static uint64_t random_u64(void)
 {
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return rng_next(&random_state);
 }
 
 /* A number below limit, which is not 0. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/json/json_scan.h"
+#include "tests/lib/rng.h"
 
 #define VALUES_MAX 512
 
@@ -46,11 +47,7 @@ static const char *const values[] = {
 
 uint64_t json_random_next(struct json_random *chance)
 {
-    uint64_t z = chance->state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return rng_next(&chance->state);
 }
 
 size_t json_random_below(struct json_random *chance, size_t limit)

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "format/bytes/assert.h"
-#include "tests/lib/xorshift.h"
+#include "tests/lib/rng.h"
 
 struct place {
     char path[PATH_MAX];
@@ -293,18 +293,13 @@ struct wal_session_info kit_info(struct wal_session *session)
 
 uint64_t kit_random(uint64_t *state)
 {
-    return xorshift_next(state);
+    return rng_next(state);
 }
 
 uint64_t kit_seed(void)
 {
-    const char *given = getenv("AGENTWAL_SEED");
     struct timespec now;
-    uint64_t seed;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    seed = given != NULL ? strtoull(given, NULL, 0)
-                         : (uint64_t)now.tv_nsec * 2 + 1;
-    print_message("AGENTWAL_SEED=%llu\n", (unsigned long long)seed);
-    return seed != 0 ? seed : 1;
+    return rng_seed((uint64_t)now.tv_nsec);
 }

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "agentwal.h"
+#include "tests/lib/rng.h"
 
 /* Every test runs in an empty directory of its own, the current one. */
 int kit_set_up(void **state);
@@ -75,7 +76,7 @@ void assert_parent(struct wal_session *session, const char *id,
                    const char *parent);
 struct wal_session_info kit_info(struct wal_session *session);
 
-/* A generator of numbers (xorshift64*); the state is not 0. */
+/* As rng_next. */
 uint64_t kit_random(uint64_t *state);
 /* AGENTWAL_SEED, or one from the clock; printed. */
 uint64_t kit_seed(void);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
+#include "tests/lib/rng.h"
 #include "tests/sim/differential/differential.h"
 
 /* A text of the operation under way. */
@@ -19,13 +20,7 @@ struct differential_text {
 
 uint32_t differential_random(struct differential *run, uint32_t sides)
 {
-    uint64_t x;
-
-    run->rng_state += 0x9e3779b97f4a7c15u;
-    x = run->rng_state;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((x ^ (x >> 31)) % sides);
+    return (uint32_t)rng_below(&run->rng_state, sides);
 }
 
 bool differential_one_in(struct differential *run, uint32_t in)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/lib/rng.h"
 #include "tests/sim/disk/internal.h"
 
 /* Room for `count` items of this size, in doubling steps; new ones are not
@@ -24,14 +25,9 @@ void *sim__grow(void *at, size_t *capacity, size_t count, size_t item_size)
 
 /* ------------------------------------------------------------ chance --- */
 
-/* splitmix64: every state, zero too, starts a full period. */
 uint64_t sim__random(uint64_t *state)
 {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return rng_next(state);
 }
 
 void sim__random_fill(uint64_t *state, void *data, size_t size)

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/rng.h"
 #include "tests/sim/disk/sim_fixture.h"
 
 enum {
@@ -17,20 +18,9 @@ enum {
     PENDING_MAX = STEPS
 };
 
-static uint64_t seed_of_run(void)
-{
-    const char *text = getenv("AGENTWAL_SEED");
-    uint64_t seed = text != NULL ? strtoull(text, NULL, 10) : 1;
-
-    print_message("seed %llu\n", (unsigned long long)seed);
-    return seed;
-}
-
 static uint32_t draw(uint64_t *random, uint32_t count)
 {
-    *random =
-        *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*random >> 33) % count;
+    return (uint32_t)rng_below(random, count);
 }
 
 /* ------------------------------------------------- durability, naive --- */
@@ -160,7 +150,7 @@ static void check_model(const struct machine *m, const struct model *model,
 static void test_sim_model__agrees_with_whole_copies(void **state)
 {
     struct machine *m = *state;
-    uint64_t seed = seed_of_run();
+    uint64_t seed = rng_seed(1);
     uint64_t random = seed;
     static struct model model;
 
@@ -317,7 +307,7 @@ static void step_both(struct side *sim, struct side *posix, uint64_t random,
 static void test_sim_model__answers_like_the_operating_system(void **state)
 {
     struct machine *m = *state;
-    uint64_t random = seed_of_run();
+    uint64_t random = rng_seed(1);
     char place[] = "model-XXXXXX";
     struct side sim = {.io = m->io};
     struct side posix = {.io = &wal__io_posix};

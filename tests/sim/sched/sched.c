@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "format/bytes/assert.h"
+#include "tests/lib/rng.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ADDRESS_SANITIZER 1
@@ -39,13 +40,7 @@ static struct sched_process *starting;
 
 uint64_t sched__random(uint64_t *state, uint64_t count)
 {
-    uint64_t x;
-
-    *state += UINT64_C(0x9e3779b97f4a7c15);
-    x = *state;
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (x ^ (x >> 31)) % count;
+    return rng_below(state, count);
 }
 
 uint64_t sched__now(const struct sched *sched)

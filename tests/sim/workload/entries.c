@@ -2,17 +2,12 @@
  * entries.c - the numbers behind a step of the script, and the entries
  * that it makes of them (workload.h).
  */
+#include "tests/lib/rng.h"
 #include "tests/sim/workload/internal.h"
 
 uint32_t workload__random(struct rng *rng, uint32_t sides)
 {
-    uint64_t x;
-
-    rng->state += 0x9e3779b97f4a7c15u;
-    x = rng->state;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((x ^ (x >> 31)) % sides);
+    return (uint32_t)rng_below(&rng->state, sides);
 }
 
 uint32_t workload__size(const struct workload *workload, struct rng *rng)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "engine/base/bitset.h"
-#include "tests/lib/xorshift.h"
+#include "tests/lib/rng.h"
 
 enum {
     RANGE = 200000,
@@ -24,7 +24,7 @@ static uint64_t seed = 20240611;
 
 static uint64_t next_random(void)
 {
-    return xorshift_next(&seed);
+    return rng_next(&seed);
 }
 
 /* A heap that has nothing to give while it fails. */
@@ -108,11 +108,6 @@ int main(void)
         cmocka_unit_test(test_bits__the_ends_of_the_range_are_held),
         cmocka_unit_test(test_bits__no_memory_changes_nothing),
     };
-    const char *given = getenv("AGENTWAL_SEED");
-
-    if (given != NULL) {
-        seed = strtoull(given, NULL, 0);
-    }
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = rng_seed(seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "engine/base/hashmap.h"
-#include "tests/lib/xorshift.h"
+#include "tests/lib/rng.h"
 
 static uint64_t seed = 20240611;
 
 static uint64_t next_random(void)
 {
-    return xorshift_next(&seed);
+    return rng_next(&seed);
 }
 
 /* A heap that fails its allocation number `fail_at`, from 1 on. */
@@ -283,12 +283,6 @@ int main(void)
         cmocka_unit_test(test_map__a_failed_allocation_changes_nothing),
         cmocka_unit_test(test_map__more_than_it_can_hold_is_no_memory),
     };
-    const char *given = getenv("AGENTWAL_SEED");
-
-    if (given != NULL) {
-        /* Zero would give zeros for ever. */
-        seed = strtoull(given, NULL, 10) | 1;
-    }
-    (void)printf("seed %llu\n", (unsigned long long)seed);
+    seed = rng_seed(seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "engine/base/heapsort.h"
+#include "tests/lib/rng.h"
 
 enum {
     COUNT_MAX = 300
@@ -20,23 +21,15 @@ enum {
 
 static uint64_t random_state;
 
-/* splitmix64 */
 static uint64_t random_u64(void)
 {
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return rng_next(&random_state);
 }
 
 static int set_up(void **state)
 {
-    const char *text = getenv("AGENTWAL_SEED");
-
     (void)state;
-    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
-    printf("seed %llu\n", (unsigned long long)random_state);
+    random_state = rng_seed(1);
     return 0;
 }
 

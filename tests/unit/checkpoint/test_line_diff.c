@@ -18,13 +18,13 @@
 #include "engine/checkpoint/line_diff.h"
 #include "engine/checkpoint/numstat.h"
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/xorshift.h"
+#include "tests/lib/rng.h"
 
 static uint64_t seed = 20240611;
 
 static uint64_t next_random(void)
 {
-    return xorshift_next(&seed);
+    return rng_next(&seed);
 }
 
 static uint32_t below(uint32_t limit)
@@ -472,7 +472,6 @@ static void test_line_diff__no_memory_changes_nothing(void **state)
 
 int main(void)
 {
-    const char *given = getenv("AGENTWAL_SEED");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line_diff__common_lines_of_random_texts),
         cmocka_unit_test(test_line_diff__common_lines_after_edits),
@@ -491,9 +490,6 @@ int main(void)
         cmocka_unit_test(test_line_diff__no_memory_changes_nothing),
     };
 
-    if (given != NULL && strtoull(given, NULL, 0) != 0) {
-        seed = strtoull(given, NULL, 0);
-    }
-    printf("seed %" PRIu64 "\n", seed);
+    seed = rng_seed(seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@
 
 #include "agentwal.h"
 #include "bench/transcript.h"
+#include "tests/lib/rng.h"
 #include "tools/cli/imported_lines.h"
 #include "tools/walconv/export_source.h"
 #include "tools/walconv/walconv.h"
@@ -308,13 +309,6 @@ static void check_random_cuts(const char *what, const struct file *file,
     free(once.data);
 }
 
-static uint64_t seed_of_today(void)
-{
-    const char *text = getenv("AGENTWAL_SEED");
-
-    return text != NULL ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-}
-
 /* --- files --------------------------------------------------------------- */
 
 #define TIME "\"timestamp\":\"2026-01-02T03:04:0"
@@ -433,7 +427,7 @@ static void test_convert_cut__every_dialect(void **state)
 {
     static const char *const names[] = {"claude", "codex", "entries", "pi",
                                         "rollouts"};
-    uint64_t seed = seed_of_today();
+    uint64_t seed = rng_seed((uint64_t)time(NULL));
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -456,7 +450,7 @@ static void test_convert_cut__long_transcript_at_random(void **state)
 {
     struct file file = {.data = malloc(LONG_SIZE + TRANSCRIPT_ROW_MAX)};
     struct transcript transcript;
-    uint64_t seed = seed_of_today();
+    uint64_t seed = rng_seed((uint64_t)time(NULL));
 
     (void)state;
     assert_non_null(file.data);
@@ -480,7 +474,7 @@ static void test_convert_cut__fixtures_at_random(void **state)
 {
     const char *directory = getenv("AGENTWAL_FIXTURES");
     bool is_long = getenv("AGENTWAL_LONG") != NULL;
-    uint64_t seed = seed_of_today();
+    uint64_t seed = rng_seed((uint64_t)time(NULL));
     char copy[4096];
     char *paths[] = {copy, NULL};
     FTSENT *entry;

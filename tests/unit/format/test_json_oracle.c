@@ -20,6 +20,7 @@
 
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
+#include "tests/lib/rng.h"
 
 enum {
     TEXT_SIZE_MAX = 1 << 16,
@@ -221,14 +222,9 @@ static bool compare(const void *text, size_t size)
     return agreed && status == WAL__JSON_OK;
 }
 
-/* splitmix64 */
 static uint64_t next_random(uint64_t *state)
 {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return rng_next(state);
 }
 
 static size_t below(uint64_t *state, size_t limit)
@@ -376,15 +372,6 @@ static void write_text(struct writer *writer)
     }
 }
 
-static uint64_t seed_of_run(void)
-{
-    const char *text = getenv("AGENTWAL_SEED");
-    uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : 1;
-
-    print_message("seed %llu\n", (unsigned long long)seed);
-    return seed;
-}
-
 static void test_json_oracle__every_one_byte_change_agrees(void **state)
 {
     char text[sizeof(sample)];
@@ -505,7 +492,7 @@ static void test_json_oracle__random_texts_agree(void **state)
     size_t accepted = 0;
 
     (void)state;
-    writer.random = seed_of_run();
+    writer.random = rng_seed(1);
     for (int i = 0; i < DOCUMENTS; i++) {
         write_text(&writer);
         assert_int_equal(wal__json_validate(writer.text, writer.size, NULL),

@@ -16,6 +16,7 @@
 #include "engine/index/tail_index.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/rng.h"
 
 enum {
     POSTINGS = 700,
@@ -25,23 +26,15 @@ enum {
 
 static uint64_t random_state;
 
-/* splitmix64 */
 static uint64_t random_u64(void)
 {
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return rng_next(&random_state);
 }
 
 static int set_up(void **state)
 {
-    const char *text = getenv("AGENTWAL_SEED");
-
     (void)state;
-    random_state = text != NULL ? strtoull(text, NULL, 0) : 1;
-    printf("seed %llu\n", (unsigned long long)random_state);
+    random_state = rng_seed(1);
     return 0;
 }
 

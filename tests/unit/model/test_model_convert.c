@@ -21,6 +21,7 @@
 
 #include "format/model/model_table.h"
 #include "tests/lib/model_kit.h"
+#include "tests/lib/rng.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -417,14 +418,9 @@ static void test_model_convert__made_files(void **state)
     assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model") >= 3);
 }
 
-/* splitmix64 */
 static uint64_t random_below(uint64_t *random, uint64_t limit)
 {
-    uint64_t z = *random += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (z ^ (z >> 31)) % limit;
+    return rng_below(random, limit);
 }
 
 /* The lines of a text in any order, some twice and some not at all, and now
@@ -463,11 +459,9 @@ static void test_model_convert__lines_in_any_order(void **state)
 {
     static const char *const names[] = {"claude", "codex", "entries", "pi",
                                         "rollouts"};
-    const char *seed = getenv("AGENTWAL_SEED");
-    uint64_t random = seed != NULL ? strtoull(seed, NULL, 0) : 1;
+    uint64_t random = rng_seed(1);
 
     (void)state;
-    printf("seed %llu\n", (unsigned long long)random);
     for (size_t i = 0; i < 500; i++) {
         const char *name = names[i % 5];
         const struct wal__dialect *to =

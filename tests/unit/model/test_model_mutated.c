@@ -20,17 +20,11 @@
 
 #include "tests/lib/json_mutate.h"
 #include "tests/lib/model_kit.h"
+#include "tests/lib/rng.h"
 
 #define ROUNDS      60
 #define ROUNDS_LONG 20000
 #define DAMAGE_MAX  6
-
-static uint64_t seed_of(void)
-{
-    const char *text = getenv("AGENTWAL_SEED");
-
-    return text != NULL && text[0] != '\0' ? strtoull(text, NULL, 10) : 1;
-}
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -295,7 +289,7 @@ static void convert_damaged(const struct wal__dialect *from, uint64_t round)
 static void test_model_mutated__every_dialect_to_every_other(void **state)
 {
     uint64_t rounds = getenv("AGENTWAL_LONG") != NULL ? ROUNDS_LONG : ROUNDS;
-    uint64_t seed = seed_of();
+    uint64_t seed = rng_seed(1);
     const struct wal__dialect *from;
 
     (void)state;

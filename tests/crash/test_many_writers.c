@@ -9,7 +9,7 @@
  * for each thread of each life of a process, since a thread goes on to the next
  * entry only when the one before is acknowledged.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "format/bytes/assert.h"
-#include "tests/lib/rewind_kit.h"
+#include "tests/lib/kit/rewind_kit.h"
 
 enum {
     FILES = 20,

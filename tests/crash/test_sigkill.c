@@ -7,7 +7,7 @@
  * The child reports what it was told through a pipe, one record at a time;
  * the parent keeps a list of them over all rounds.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <fcntl.h>
 #include <pthread.h>

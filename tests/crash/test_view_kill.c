@@ -4,7 +4,7 @@
  * redacted. The next flush makes the view what a whole one is, and leaves
  * nothing else.
  */
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 #include <sys/wait.h>
 

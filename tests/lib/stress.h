@@ -8,7 +8,7 @@
 #ifndef AGENTWAL_TESTS_LIB_STRESS_H
 #define AGENTWAL_TESTS_LIB_STRESS_H
 
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* Opens "store", waiting for others as long as it takes. */
 struct wal_store *stress_open(uint32_t flags);

@@ -2,7 +2,7 @@
  * test_control.c - tests of the lock bytes and the shared page, on the real
  * system: handles of one process lock each other out as processes do.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
 #include <time.h>

@@ -2,7 +2,7 @@
  * test_checkpoint_changes.c - tests of what differs between checkpoints, from
  * one to the disk, and over a session (SPEC.md 5.13).
  */
-#include "tests/lib/checkpoint_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
 
 #include <sys/stat.h>
 

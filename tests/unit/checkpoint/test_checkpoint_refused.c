@@ -2,7 +2,7 @@
  * test_checkpoint_refused.c - bad input of checkpoints: each has its own
  * status and names what it is about, and no checkpoint is made (SPEC.md 5.13).
  */
-#include "tests/lib/checkpoint_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
  * read, what happens to those that change or fail meanwhile, and that several
  * threads find what one does.
  */
-#include "tests/lib/checkpoint_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  */
 #include <sys/stat.h>
 
-#include "tests/lib/rewind_kit.h"
+#include "tests/lib/kit/rewind_kit.h"
 
 static struct wal_rewind_options options_of(uint32_t flags)
 {

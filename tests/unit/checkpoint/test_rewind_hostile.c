@@ -14,7 +14,7 @@
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
-#include "tests/lib/rewind_kit.h"
+#include "tests/lib/kit/rewind_kit.h"
 
 /* --- the tree's files ---------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "tests/lib/rewind_kit.h"
+#include "tests/lib/kit/rewind_kit.h"
 
 /* Checkpoint "c", after which everything was changed; the store is closed. */
 static void make_changed(void)

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "format/bytes/assert.h"
-#include "tests/lib/rewind_kit.h"
+#include "tests/lib/kit/rewind_kit.h"
 
 enum {
     THREADS = 4,

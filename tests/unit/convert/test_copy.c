@@ -7,7 +7,7 @@
 #include "engine/convert/copy/copy_chunk.c"
 
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 #define FIRST  "{\"n\":1,\"uuid\":\"11111111-2222-4333-8444-555555555555\"}"
 #define SECOND "{\"n\":2,\"uuid\":\"22222222-2222-4333-8444-555555555555\"}"

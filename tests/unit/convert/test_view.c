@@ -1,7 +1,7 @@
 /*
  * test_view.c - tests of views by the states that their files can be in.
  */
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

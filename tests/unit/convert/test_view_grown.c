@@ -3,7 +3,7 @@
  * step its views are what an export into an empty directory is: one that is
  * held open, and one that is opened anew each time.
  */
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 struct growing {
     struct wal_store *store;

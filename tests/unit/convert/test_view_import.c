@@ -1,7 +1,7 @@
 /*
  * test_view_import.c - tests of what other programs wrote behind a view.
  */
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 #include <glob.h>
 

@@ -3,7 +3,7 @@
  * next one makes the view what a whole one is.
  */
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 static struct wal_view *open_view(struct wal_store *store,
                                   struct wal_session *session,

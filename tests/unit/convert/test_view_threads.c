@@ -2,7 +2,7 @@
  * test_view_threads.c - views of one session in several threads, each with its
  * own, two of them of the same files, while another thread appends.
  */
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
  * (SPEC.md 2.18, 5.12).
  */
 #include "engine/store/session.h"
-#include "tests/lib/blob_kit.h"
+#include "tests/lib/kit/blob_kit.h"
 
 enum {
     LETTERS = 200000

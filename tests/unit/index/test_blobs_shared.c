@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "format/bytes/assert.h"
-#include "tests/lib/blob_kit.h"
+#include "tests/lib/kit/blob_kit.h"
 
 enum {
     WRITERS = 4,

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "engine/api/api_store.h"
-#include "tests/lib/blob_kit.h"
+#include "tests/lib/kit/blob_kit.h"
 
 /* A heap that knows how much was in use at most. */
 static int64_t in_use;

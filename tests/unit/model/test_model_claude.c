@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "format/json/json_value.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 #define UUID(n) "00000000-0000-4000-8000-00000000000" n
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "format/json/json_value.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 #define ID "019b2ea4-aaaa-4bbb-8ccc-58208e1f0001"
 

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "format/model/model_table.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 #include "tests/lib/rng.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)

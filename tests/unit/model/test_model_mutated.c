@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "tests/lib/json_mutate.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 #include "tests/lib/rng.h"
 
 #define ROUNDS      60

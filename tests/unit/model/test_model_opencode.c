@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "format/json/json_value.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 #define SESSION "ses_7fffffffffffAAAAAAAAAAAAAA"
 #define USER    "msg_b7ca99070000AAAAAAAAAAAAAA"

@@ -12,7 +12,7 @@
 
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 #define HEADER                                                          \
     "{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"timestamp\":" \

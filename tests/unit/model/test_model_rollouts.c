@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "format/json/json_value.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 #define HEADER                                                               \
     "{\"type\": \"session\", \"id\": \"s-1\", \"timestamp\": "               \

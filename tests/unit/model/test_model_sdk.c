@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "format/json/json_value.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 static const char messages[] =
     "{\"uuid\":\"u1\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"sys"

@@ -2,7 +2,7 @@
  * test_store_claim.c - tests of claims of sessions, between handles, stores and
  * processes.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
  * test_store_fork.c - tests of wal_session_fork and of reading through a
  * lineage.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 static enum wal_status try_fork(struct wal_session *session, const char *at,
                                 const struct wal_session_options *options,

@@ -5,7 +5,7 @@
 #include "engine/api/api_store.h"
 #include "engine/os/io.h"
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/reading_kit.h"
+#include "tests/lib/kit/reading_kit.h"
 
 /* ------------------------------------------------------------ deltas --- */
 

@@ -2,7 +2,7 @@
  * test_store_iter.c - tests of reading: branches, everything, streams, from
  * the last compaction on, up to the durable end, and single entries.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <fcntl.h>
 

@@ -2,7 +2,7 @@
  * test_store_list.c - tests of listing sessions: filters, lineage, deletion,
  * and what a list says of each.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* The ids of a list on one line, until the next call. */
 static const char *listed(struct wal_store *store,

@@ -2,7 +2,7 @@
  * test_store_list_pages.c - tests of lists that go on: behind a cursor, and
  * after the indexes were loaded anew.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <limits.h>
 

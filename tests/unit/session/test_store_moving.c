@@ -3,7 +3,7 @@
  * done with agentwal.h: whole ways through it, one for each of the designs in
  * README's tables.
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 #define METADATA                                                           \
     "{\"model\":\"m-1\",\"agentName\":\"\",\"turnCount\":5,"               \

@@ -2,7 +2,7 @@
  * test_store_resume.c - tests of finding a session and going on with it
  * (SPEC.md 5.4).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 struct bench {
     struct wal_store *store;

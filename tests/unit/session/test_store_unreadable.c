@@ -3,7 +3,7 @@
  * is not known is told as WAL_EIO, and never as something else that it might
  * be.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <errno.h>
 

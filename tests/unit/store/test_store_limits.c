@@ -2,7 +2,7 @@
  * test_store_limits.c - tests of what wal_append refuses: sizes, texts that
  * are no text, and wrong use.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 enum {
     MEBIBYTE = 1024 * 1024

@@ -3,7 +3,7 @@
  * running process, and of file systems that a store refuses: each has its own
  * status, and nothing that was acknowledged is lost.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <linux/magic.h>
 #include <signal.h>

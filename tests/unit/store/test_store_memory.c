@@ -9,7 +9,7 @@
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* A heap for those tests that look at what is left. */
 static struct faulty_heap heap;

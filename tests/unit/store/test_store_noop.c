@@ -6,7 +6,7 @@
 
 #include "engine/api/api_store.h"
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* What every test needs: a store, a session, and a heap that counts. */
 static struct faulty_heap heap;

@@ -2,7 +2,7 @@
  * test_store_open.c - tests of wal_open, wal_close and wal_store_get_info on
  * the real system.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * there, in order and byte for byte, in the process that wrote it, after
  * opening again, and without the files that are derived.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <dirent.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
  * second, one that only is slow is waited for, and one that was killed is in
  * nobody's way.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
  * test_store_threads.c - tests of many threads on one handle: writers of every
  * class on shared sessions, readers, lists and forks at the same time.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
  * test_store_append.c - tests of wal_append: ids, parents, heads, duplicates,
  * expected tails, and that a batch is there whole or not at all.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
  * test_store_batch.c - tests of batches of entries, documents, heads and
  * metadata: all of it or nothing (SPEC.md 5.2).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 struct bench {
     struct wal_store *store;

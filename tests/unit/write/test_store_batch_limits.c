@@ -2,7 +2,7 @@
  * test_store_batch_limits.c - tests of how much a batch may hold, and of
  * batches of several threads (SPEC.md 5.2, 6).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 #include <pthread.h>
 

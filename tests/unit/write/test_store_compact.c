@@ -2,7 +2,7 @@
  * test_store_compact.c - tests of compactions, and of what entries that name
  * others may name (SPEC.md 5.2, 5.6, 5.7).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 struct bench {
     struct wal_store *store;

@@ -2,7 +2,7 @@
  * test_store_documents.c - tests of documents of a session and of the store
  * (SPEC.md 5.8).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 struct bench {
     struct wal_store *store;

@@ -2,7 +2,7 @@
  * test_store_documents_kept.c - tests of documents across forks, segments,
  * processes, and damage (SPEC.md 5.8).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * test_store_head_move.c - tests of moving, making and removing heads
  * (SPEC.md 2.8, 5.5).
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 struct bench {
     struct wal_store *store;

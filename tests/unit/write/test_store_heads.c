@@ -2,7 +2,7 @@
  * test_store_heads.c - tests of reading heads: their lists, single ones, and
  * the branches that end at them.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 struct bench {
     struct wal_store *store;

@@ -4,8 +4,8 @@
  */
 #include <sys/mman.h>
 
-#include "tests/lib/large_kit.h"
-#include "tests/lib/reading_kit.h"
+#include "tests/lib/kit/large_kit.h"
+#include "tests/lib/kit/reading_kit.h"
 
 /* --- where they are ----------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "tests/lib/large_kit.h"
-#include "tests/lib/reading_kit.h"
+#include "tests/lib/kit/large_kit.h"
+#include "tests/lib/kit/reading_kit.h"
 
 /* --- damage ------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #if defined(__has_feature)
 #define HAS_FEATURE(name) __has_feature(name)

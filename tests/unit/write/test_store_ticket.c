@@ -1,7 +1,7 @@
 /*
  * test_store_ticket.c - tests of wal_submit, tickets, the queue and wal_sync.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
 #include <time.h>

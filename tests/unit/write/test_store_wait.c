@@ -2,7 +2,7 @@
  * test_store_wait.c - tests of wal_store_wait: handles of one process and of
  * several that sleep until the log has grown.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
 #include <signal.h>

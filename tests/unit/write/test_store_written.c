@@ -3,7 +3,7 @@
  * synced behind the writer, and writers who build for each other keep the lease
  * from nobody.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /*
  * model_kit.c - sessions of any dialect in memory, read, written and compared.
  */
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,10 +2,10 @@
  * large_kit.h - what the tests of payloads out of line share: payloads made
  * from a number, appended and compared. Failures are cmocka's.
  */
-#ifndef AGENTWAL_TESTS_LIB_LARGE_KIT_H
-#define AGENTWAL_TESTS_LIB_LARGE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_LARGE_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_LARGE_KIT_H
 
-#include "tests/lib/blob_kit.h"
+#include "tests/lib/kit/blob_kit.h"
 
 enum {
     LARGE_MIN = 256 * 1024 + 1 /* the smallest payload that is a blob */

@@ -19,7 +19,7 @@
 #include "format/model/model_merge.h"
 #include "format/model/model_table.h"
 #include "format/model/model_timestamp.h"
-#include "tests/lib/model_kit.h"
+#include "tests/lib/kit/model_kit.h"
 
 struct canon {
     struct wal__model_table ordinals; /* in value.size; value.data is unused */

@@ -2,10 +2,10 @@
  * checkpoint_kit.h - what the tests of checkpoints share: a work tree "work"
  * beside the store, and calls that must succeed. Failures are cmocka's.
  */
-#ifndef AGENTWAL_TESTS_LIB_CHECKPOINT_KIT_H
-#define AGENTWAL_TESTS_LIB_CHECKPOINT_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_CHECKPOINT_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_CHECKPOINT_KIT_H
 
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* A store with a session "s" whose working directory is the work tree. */
 struct kit_work {

@@ -1,7 +1,7 @@
 /*
  * reading_kit.c - see reading.h.
  */
-#include "tests/lib/reading_kit.h"
+#include "tests/lib/kit/reading_kit.h"
 
 struct reading reading_begin(void)
 {

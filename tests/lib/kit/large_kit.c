@@ -1,12 +1,12 @@
 /*
  * large_kit.c - payloads out of line, for tests (large_kit.h).
  */
-#include "tests/lib/large_kit.h"
+#include "tests/lib/kit/large_kit.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "tests/lib/reading_kit.h"
+#include "tests/lib/kit/reading_kit.h"
 
 char *large_json(uint64_t seed, size_t size)
 {

@@ -3,11 +3,11 @@
  * disk: files made, named in checkpoints, rewound and looked at, all below the
  * directory "tree" of the test's own. Failures are cmocka's.
  */
-#ifndef AGENTWAL_TESTS_LIB_REWIND_KIT_H
-#define AGENTWAL_TESTS_LIB_REWIND_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
 
 #include "engine/worktree/worktree.h"
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* Makes "tree", and a session "s" whose cwd it is. */
 struct wal_session *tree_session(struct wal_store *store);

@@ -1,7 +1,7 @@
 /*
  * store_kit.c - see store_kit.h.
  */
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 #include <fcntl.h>
 #include <ftw.h>

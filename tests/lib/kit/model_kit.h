@@ -4,8 +4,8 @@
  * Files are read as an import reads them: ids, parents and the head are those
  * that the log would have.
  */
-#ifndef AGENTWAL_TESTS_LIB_MODEL_KIT_H
-#define AGENTWAL_TESTS_LIB_MODEL_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
 
 #include "format/model/dialect.h"
 

@@ -2,11 +2,11 @@
  * view_kit.h - what the tests of views share: sessions to be written, and
  * directories to be compared.
  */
-#ifndef AGENTWAL_TESTS_LIB_VIEW_KIT_H
-#define AGENTWAL_TESTS_LIB_VIEW_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_VIEW_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_VIEW_KIT_H
 
 #include "engine/convert/view/view.h"
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* UUIDs of entries and of a session, by number; until the next call but one. */
 const char *view_kit_id(unsigned number);

@@ -1,7 +1,7 @@
 /*
  * blob_kit.c - content for the tests of blobs.
  */
-#include "tests/lib/blob_kit.h"
+#include "tests/lib/kit/blob_kit.h"
 
 struct kit_content kit_content(uint64_t seed, uint64_t size, bool compressible)
 {

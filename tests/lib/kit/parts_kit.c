@@ -1,7 +1,7 @@
 /*
  * parts_kit.c - see parts_kit.h.
  */
-#include "tests/lib/parts_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 #include <inttypes.h>
 

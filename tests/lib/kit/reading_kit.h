@@ -3,10 +3,10 @@
  * that are hidden, and an iterator that is taken step by step. Failures are
  * cmocka's.
  */
-#ifndef AGENTWAL_TESTS_LIB_READING_KIT_H
-#define AGENTWAL_TESTS_LIB_READING_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_READING_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_READING_KIT_H
 
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 struct reading {
     struct wal_store *store;

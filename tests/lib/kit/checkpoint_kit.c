@@ -1,7 +1,7 @@
 /*
  * checkpoint_kit.c - a work tree and its checkpoints, for tests.
  */
-#include "tests/lib/checkpoint_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /*
  * rewind_kit.c - see rewind_kit.h.
  */
-#include "tests/lib/rewind_kit.h"
+#include "tests/lib/kit/rewind_kit.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * Failures are cmocka's; only the thread that runs a test may fail, so that
  * others check with WAL__ASSERT.
  */
-#ifndef AGENTWAL_TESTS_LIB_STORE_KIT_H
-#define AGENTWAL_TESTS_LIB_STORE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_STORE_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_STORE_KIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>

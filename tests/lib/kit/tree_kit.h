@@ -2,8 +2,8 @@
  * tree_kit.h - a root of tree.h under test: what is to be there, and every
  * call on a path.
  */
-#ifndef AGENTWAL_TESTS_LIB_TREE_KIT_H
-#define AGENTWAL_TESTS_LIB_TREE_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_TREE_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_TREE_KIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>

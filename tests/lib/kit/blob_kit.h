@@ -2,10 +2,10 @@
  * blob_kit.h - what the tests of blobs share: content made from a number, put
  * and read back. Failures are cmocka's.
  */
-#ifndef AGENTWAL_TESTS_LIB_BLOB_KIT_H
-#define AGENTWAL_TESTS_LIB_BLOB_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_BLOB_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_BLOB_KIT_H
 
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 enum {
     KIT_MIB = 1024 * 1024

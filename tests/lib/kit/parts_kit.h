@@ -3,10 +3,10 @@
  * calls that must succeed or must be refused, and everything that a store
  * tells of a session, as one text to compare before and after.
  */
-#ifndef AGENTWAL_TESTS_LIB_PARTS_KIT_H
-#define AGENTWAL_TESTS_LIB_PARTS_KIT_H
+#ifndef AGENTWAL_TESTS_LIB_KIT_PARTS_KIT_H
+#define AGENTWAL_TESTS_LIB_KIT_PARTS_KIT_H
 
-#include "tests/lib/store_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 /* Texts are returned until the next call of the same function. */
 

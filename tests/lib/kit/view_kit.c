@@ -1,7 +1,7 @@
 /*
  * view_kit.c - what the tests of views share.
  */
-#include "tests/lib/view_kit.h"
+#include "tests/lib/kit/view_kit.h"
 
 #include <fcntl.h>
 #include <fts.h>

@@ -1,7 +1,7 @@
 /*
  * tree_kit.c - a root under test, and every call on it (tree_kit.h).
  */
-#include "tests/lib/tree_kit.h"
+#include "tests/lib/kit/tree_kit.h"
 
 #include <errno.h>
 #include <string.h>

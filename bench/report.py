@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """report.py RESULTS [--json FILE [--add]] [--markdown FILE] [--plots FOLDER]
-[--readme FILE] [--fact NAME=VALUE]...
+[--page FILE] [--fact NAME=VALUE]...
 
 Prints what the benchmarks found as a table, then the rows that have a target.
 
@@ -11,7 +11,7 @@ RESULTS     what the benchmarks wrote, an object of JSON on each line: rows of
 --add       keeps what the file of --json already has and RESULTS has not
 --markdown  writes the rows that have a target to this file
 --plots     draws the plots, as SVG, into this folder
---readme    puts those rows into this file, between its two marks
+--page      puts those rows into this file, between its two marks
 --fact      a fact about the machine or the run
 
 Exits with 1, and writes nothing, when RESULTS is not whole.
@@ -222,7 +222,7 @@ def machine(facts):
     return ", ".join(facts[name] for name in MACHINE if name in facts)
 
 
-def readme_part(found):
+def page_part(found):
     facts = found["facts"]
     made = machine(facts)
     if "sync_us" in facts:
@@ -236,7 +236,7 @@ def readme_part(found):
 def fill(text, part):
     begin, end = text.find(BEGIN), text.find(END)
     need(text.count(BEGIN) == 1 and text.count(END) == 1 and begin < end,
-         "readme", "it has not one pair of marks")
+         "page", "it has not one pair of marks")
     return text[:begin + len(BEGIN)] + "\n" + part + text[end:]
 
 
@@ -282,10 +282,10 @@ def write(path, text):
 
 
 def write_all(given, found):
-    if given.readme:
-        with open(given.readme, encoding="utf-8") as file:
-            readme = fill(file.read(), readme_part(found))
-        write(given.readme, readme)
+    if given.page:
+        with open(given.page, encoding="utf-8") as file:
+            page = fill(file.read(), page_part(found))
+        write(given.page, page)
     if given.json:
         write(given.json, as_json(found))
     if given.markdown:
@@ -300,7 +300,7 @@ def read_arguments():
     parser = argparse.ArgumentParser(
         description="Shows what the benchmarks found.")
     parser.add_argument("results")
-    for name in ("--json", "--markdown", "--plots", "--readme"):
+    for name in ("--json", "--markdown", "--plots", "--page"):
         parser.add_argument(name)
     parser.add_argument("--add", action="store_true")
     parser.add_argument("--fact", action="append", default=[])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [--quick|--long] [--filter PATTERN] [--json FILE [--add]]
-#        [--markdown FILE] [--plots FOLDER] [--readme FILE]
+#        [--markdown FILE] [--plots FOLDER] [--page FILE]
 #
 # Builds the benchmarks, runs them and prints one table: what was asked, what
 # was measured, the bare limit or the peer measured beside it, their ratio, the
@@ -14,7 +14,7 @@
 # --add      keeps the rows that the file of --json has beside those of this run
 # --markdown writes the rows that have a target to this file
 # --plots    draws the plots, as SVG, into this folder
-# --readme   puts those rows into this file, between its two marks
+# --page     puts those rows into this file, between its two marks
 #
 # Stores are made in TMPDIR, or in the folder of the build, and removed.
 # Installs what is missing (Debian 12), as root or with sudo; what it is
@@ -49,12 +49,12 @@ while [ $# -gt 0 ]; do
         [ "${size[*]:-$1}" = "$1" ] || wrong "--quick or --long, not both"
         size=("$1")
         ;;
-    --filter | --json | --markdown | --plots | --readme)
+    --filter | --json | --markdown | --plots | --page)
         [ -n "${2-}" ] || wrong "$1 needs a value"
         case $1 in
         --filter) filter=$2 ;;
         --json) json=$2 ;;&
-        --json | --markdown | --plots | --readme) report+=("$1" "$2") ;;
+        --json | --markdown | --plots | --page) report+=("$1" "$2") ;;
         esac
         shift
         ;;
@@ -87,7 +87,7 @@ check_file() {
 for ((i = 0; i + 1 < ${#report[@]}; i++)); do
     case ${report[i]} in
     --json | --markdown) check_file "${report[i + 1]}" ;;
-    --readme)
+    --page)
         [ -f "${report[i + 1]}" ] || wrong "there is no ${report[i + 1]}"
         check_file "${report[i + 1]}"
         ;;

@@ -82,12 +82,12 @@ def run(*arguments, wanted=0):
 
 
 OUT = ("--json", "out.json", "--markdown", "out.md", "--plots", "plots",
-       "--readme", "readme")
+       "--page", "page")
 
 
 def shows_what_was_found():
     write("good", lines_of(GOOD))
-    write("readme", MARKED)
+    write("page", MARKED)
     shown = run("good", *OUT, "--fact", "linux=Linux 6", "--fact",
                 "sync_us=95", "--fact", "run=quick")
     assert "1 met, 1 missed, 1 not measured" in shown, shown
@@ -96,19 +96,19 @@ def shows_what_was_found():
     assert "| how fast | 1,500 µs | 1,000 µs | 1.50 | ≤ 2.00 | 5 |" in table
     assert "**≤ 2.00, missed**" in table, table
     assert "**≤ 2.00, not measured**" in table, table
-    readme = read("readme")
-    assert readme.startswith("before\n<!--") and readme.endswith(
-        "-->\nafter\n") and "old" not in readme and table in readme, readme
-    assert "Linux 6; a small write and its sync took 95 µs" in readme, readme
+    page = read("page")
+    assert page.startswith("before\n<!--") and page.endswith(
+        "-->\nafter\n") and "old" not in page and table in page, page
+    assert "Linux 6; a small write and its sync took 95 µs" in page, page
     assert os.listdir("plots") == ["threads.svg"]
     xml.etree.ElementTree.parse("plots/threads.svg")
 
 
 def json_gives_the_same_again():
-    first = [read(path) for path in ("out.json", "out.md", "readme",
+    first = [read(path) for path in ("out.json", "out.md", "page",
                                      "plots/threads.svg")]
     run("out.json", *OUT)
-    assert first == [read(path) for path in ("out.json", "out.md", "readme",
+    assert first == [read(path) for path in ("out.json", "out.md", "page",
                                              "plots/threads.svg")]
 
 
@@ -138,7 +138,7 @@ def add_keeps_what_was_there():
 
 
 def refuses_what_is_broken():
-    before = [read(path) for path in ("out.json", "out.md", "readme")]
+    before = [read(path) for path in ("out.json", "out.md", "page")]
     for name, objects in BROKEN.items():
         write("broken", lines_of(objects))
         run("broken", *OUT, wanted=1)
@@ -146,7 +146,7 @@ def refuses_what_is_broken():
                                          "points": [], "omissions": []}))
         run("broken.json", *OUT, wanted=1)
         assert before == [read(path) for path in
-                          ("out.json", "out.md", "readme")], name
+                          ("out.json", "out.md", "page")], name
     write("cut", lines_of(GOOD)[:-1])
     assert "cut short" in run("cut", *OUT, wanted=1)
     write("cut.json", read("out.json")[:-20])
@@ -155,12 +155,12 @@ def refuses_what_is_broken():
     run("none.json", *OUT, wanted=1)
 
 
-def refuses_a_readme_without_marks():
+def refuses_a_page_without_marks():
     for text in ("", MARKED + MARKED, MARKED.replace("end", "und")):
         write("unmarked", text)
-        run("good", "--readme", "unmarked", wanted=1)
+        run("good", "--page", "unmarked", wanted=1)
         assert read("unmarked") == text
-    run("good", "--readme", "nowhere", wanted=1)
+    run("good", "--page", "nowhere", wanted=1)
     run("good", "--json", "nowhere/out.json", wanted=1)
     run("good", "--fact", "nothing", wanted=2)
 
@@ -179,5 +179,5 @@ if __name__ == "__main__":
     json_gives_the_same_again()
     add_keeps_what_was_there()
     refuses_what_is_broken()
-    refuses_a_readme_without_marks()
+    refuses_a_page_without_marks()
     draws_one_point()

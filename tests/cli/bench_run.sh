@@ -27,11 +27,11 @@ refused "--add needs --json" --add
 refused "cannot write nowhere/out.json" --json nowhere/out.json
 refused "cannot write nowhere/out.md" --markdown nowhere/out.md
 refused "cannot write ." --json .
-refused "there is no README" --readme README
+refused "there is no page" --page page
 touch file
 refused "cannot write into file" --plots file
 refused "cannot write into file/below" --plots file/below
 TMPDIR=$PWD/nowhere refused "which TMPDIR names"
 
 timeout 20 "$run" --help >out
-grep -q -- '--readme' out
+grep -q -- '--page' out

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""README's numbers and plots are what docs/bench/results.json gives.
+"""The numbers and plots of docs/benchmarks.md are what docs/bench/results.json gives.
 
 Each question that has a target is among the rows, was measured, and in five
 turns at least; the plots are small, well-formed, and what bench/plots.py draws.
@@ -100,13 +100,13 @@ def check_aims(rows):
                row["question"] + ": was not measured")
 
 
-def check_readme(found):
-    readme = read(os.path.join(ROOT, "README.md"))
-    expect(report.fill(readme, report.readme_part(found)) == readme,
-           "README.md: the table is not that of docs/bench/results.json")
+def check_page(found):
+    page = read(os.path.join(ROOT, "docs", "benchmarks.md"))
+    expect(report.fill(page, report.page_part(found)) == page,
+           "docs/benchmarks.md: the table is not that of docs/bench/results.json")
     for plot in report.PLOTS:
-        expect("docs/bench/%s.svg" % plot.name in readme,
-               "README.md does not show %s.svg" % plot.name)
+        expect("bench/%s.svg" % plot.name in page,
+               "docs/benchmarks.md does not show %s.svg" % plot.name)
 
 
 def check_plots(found):
@@ -128,7 +128,7 @@ def main():
     found = report.of_json(os.path.join(FOLDER, "results.json"))
     check_aims(found["rows"])
     check_large(found)
-    check_readme(found)
+    check_page(found)
     check_plots(found)
     for complaint in complaints:
         print(complaint, file=sys.stderr)

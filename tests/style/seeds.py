@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Every row of README's tables of session stores names a test that exists.
+"""Every row of the tables of docs/moving.md names a test that exists.
 
-The tables stand under the heading "Moving from another session store"; the
-last column of a row names tests: functions of the C tests, or scripts of
+The last column of a row names tests: functions of the C tests, or scripts of
 tests/cli, in backquotes.
 """
 import glob
@@ -12,7 +11,6 @@ import sys
 
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HEADING = "Moving from another session store"
 
 
 def known_tests():
@@ -35,9 +33,10 @@ def known_calls():
 
 
 def rows():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        part = file.read().split("## %s\n" % HEADING)[1].split("\n## ")[0]
-    for line in part.split("\n"):
+    path = os.path.join(ROOT, "docs", "moving.md")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for line in text.split("\n"):
         if line.startswith("|") and not re.match(r"\|[-| ]+\|$", line):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if cells[-1] != "test":

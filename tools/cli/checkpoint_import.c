@@ -47,9 +47,9 @@ struct item {
     struct cli_manifest manifest;
     struct wal_file *files;
     struct cli_ids stored; /* hashes whose contents are in the store */
-    uint64_t
-        previous_files; /* files that the checkpoint had before the import */
-    bool is_new;        /* no checkpoint had this id */
+    /* Files that the checkpoint had before the import. */
+    uint64_t previous_files;
+    bool is_new; /* no checkpoint had this id */
     struct wal_checkpoint_info info;
 };
 

@@ -28,7 +28,7 @@ struct cli_checkpoint_import {
     const struct cli *cli;
     struct wal_store *store;
     struct wal_session *session;
-    /* listed paths are below it; empty: the session's cwd */
+    /* Listed paths are below it; empty: the session's cwd. */
     struct wal_slice root;
     struct progress *progress;
     void (*imported)(void *ctx, const struct cli_checkpoint_imported *imported);

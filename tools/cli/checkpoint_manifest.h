@@ -38,7 +38,7 @@ struct cli_layout {
     const char *exists; /* NULL: an empty hash means that the file is absent */
     const char *hash;
     const char *size; /* NULL: sizes are not listed */
-    /* written for files that are not 0644; other readers ignore it */
+    /* Written for files that are not 0644; other readers ignore it. */
     const char *mode;
 };
 

@@ -77,8 +77,8 @@ struct cli_lines {
     struct wal_session *session;
     uint32_t stream;
     struct wal_entry_cursor *iter; /* lines */
-    struct wal_entry_cursor
-        *partial_lines;    /* NULL until the lines have ended */
+    /* NULL until the lines have ended. */
+    struct wal_entry_cursor *partial_lines;
     char last_id[256];     /* id of the last line; or empty */
     uint64_t native_count; /* entries skipped that are not lines of the file */
     struct wal__copy copy;
@@ -140,7 +140,7 @@ struct cli_match {
     uint64_t entries;      /* without the partial line */
     uint64_t lines;        /* that end with a newline */
     uint64_t native_count; /* entries that are not lines */
-    /* of the last entry; valid until the store is closed */
+    /* Of the last entry; valid until the store is closed. */
     struct wal_slice last_id;
     struct wal_slice timestamp; /* of the last entry */
     struct cli_line_issue *issues;

@@ -2,11 +2,9 @@
  * checkpoint_manifest.h - checkpoints as directories, in the layouts of two
  * other session stores:
  *
- * checkpoints/ID/manifest.json     files with the SHA-256 of their contents
- *
- * checkpoints/ID/blobs/SHA256      contents (layout sdk)
- *
- * checkpoints/ID/files/SHA256      contents (layout spec11)
+ *     checkpoints/ID/manifest.json     files with the SHA-256 of their contents
+ *     checkpoints/ID/blobs/SHA256      contents (layout sdk)
+ *     checkpoints/ID/files/SHA256      contents (layout spec11)
  *
  * Threads: the tools are single-threaded.
  */

@@ -7,29 +7,21 @@
  * written as %XX. The file consists of the session's WAL_ENTRY_LINE entries in
  * log order: each payload, then a newline. An entry's meta records exceptions:
  *
- * {"eol":false}      no newline follows
- *
- * {"before":"TEXT"}  white space before the line: the end of a line that was
- *
- * an entry before it had its newline. Without "before",
- *
- * a line after such an entry is preceded by a newline
- *
- * {"whole":true}     a piece of a file that is not made of lines
- *
- * {"odd":true}       the import reported an issue of the line
- *
- * {"inexact":true}   the line is blank or not JSON, or its id or parent
- *
- * differs from the one in the log
+ *   {"eol":false}      no newline follows
+ *   {"before":"TEXT"}  white space before the line: the end of a line that was
+ *                      an entry before it had its newline. Without "before", a
+ *                      line after such an entry is preceded by a newline
+ *   {"whole":true}     a piece of a file that is not made of lines
+ *   {"odd":true}       the import reported an issue of the line
+ *   {"inexact":true}   the line is blank or not JSON, or its id or parent
+ *                      differs from the one in the log
  *
  * A partial line, the last line while it has no newline yet, is provisional. It
  * is an entry of the stream CLI_PARTIAL_STREAM, which conversation readers
  * ignore. Its meta records where it belongs:
  *
- * {"of":STREAM,"after":"ID"}  after the entry ID, when that is the last line;
- *
- * without "after": at the start of the file
+ *   {"of":STREAM,"after":"ID"}  after the entry ID, if that is the last line;
+ *                               without "after": at the start of the file
  *
  * Invariant: the bytes returned are the bytes imported.
  *

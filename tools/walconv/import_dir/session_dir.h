@@ -22,7 +22,7 @@
 #include "format/model/dialect.h"
 #include "tools/cli/cli.h"
 
-/* stream number of files that are neither JSON nor lines */
+/* The stream number of files that are neither JSON nor lines. */
 #define WALCONV_FILES    255
 #define WALCONV_STREAMS  3
 #define WALCONV_DOC_SIZE ((size_t)16 << 20)

@@ -361,19 +361,23 @@ static int export_one(struct export *export,
 
     item.name = directory_name(info->id);
     code = open_directories(export, &item);
-    if (code == CLI_CONTINUE) {
-        code = make_manifest(export, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = write_manifest(export, &item);
+    code = make_manifest(export, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        item.exported.info = item.info;
-        item.exported.layout = export->layout->name;
-        item.exported.path = item.path;
-        export->out->exported(export->out->ctx, &item.exported);
-        code = CLI_OK;
+    code = write_manifest(export, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
+    item.exported.info = item.info;
+    item.exported.layout = export->layout->name;
+    item.exported.path = item.path;
+    export->out->exported(export->out->ctx, &item.exported);
+    code = CLI_OK;
+done:
     if (item.parent_fd >= 0) {
         close(item.parent_fd);
     }
@@ -453,12 +457,13 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
     }
     export.cwd = info.cwd;
     code = open_output(&export);
-    if (code == CLI_CONTINUE) {
-        export.buffer = cli_alloc(CLI_COPY_BUFFER_SIZE);
-        code = export_all(&export);
-        free(export.buffer);
-        close(export.directory);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    export.buffer = cli_alloc(CLI_COPY_BUFFER_SIZE);
+    code = export_all(&export);
+    free(export.buffer);
+    close(export.directory);
     return code;
 }
 

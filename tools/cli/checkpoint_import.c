@@ -341,6 +341,22 @@ static void load_existing_info(const struct import *import, struct item *item,
     }
 }
 
+/* Reports an error of wal_checkpoint_import. Returns its exit code. */
+static int report_import_error(const struct import *import,
+                               const struct item *item, enum wal_status status,
+                               const struct wal_error *error)
+{
+    if (cli_exit_code(status) == CLI_FAILED) {
+        return cli_report(import->in->cli, item->path, status, error);
+    }
+    if (error->file[0] != '\0') {
+        return skip_checkpoint(import, CLI_NEGATIVE, item->path,
+                               "\"%s\": %s; skipped", error->file, error->text);
+    }
+    return skip_checkpoint(import, CLI_NEGATIVE, item->path, "%s; skipped",
+                           error->text);
+}
+
 static int create_checkpoint(struct import *import, struct item *item,
                              const char *name)
 {
@@ -351,6 +367,8 @@ static int create_checkpoint(struct import *import, struct item *item,
         .root = import->in->root,
         .created_ms = item->manifest.created_ms,
     };
+    struct cli_checkpoint_imported imported = {.layout = item->layout,
+                                               .path = item->path};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
     enum wal_status status;
@@ -360,31 +378,26 @@ static int create_checkpoint(struct import *import, struct item *item,
     status = wal_checkpoint_import(import->in->session, item->files,
                                    item->manifest.count, &options, &checkpoint,
                                    &error);
-    item->info.struct_size = sizeof(item->info);
-    if (status == WAL_OK) {
-        status = wal_checkpoint_get_info(checkpoint, &item->info, &error);
+    if (status != WAL_OK) {
+        code = report_import_error(import, item, status, &error);
+        goto done;
     }
-    if (status == WAL_OK && (item->info.flags & WAL_CHECKPOINT_OFF) != 0) {
+    item->info.struct_size = sizeof(item->info);
+    status = wal_checkpoint_get_info(checkpoint, &item->info, &error);
+    if (status != WAL_OK) {
+        code = report_import_error(import, item, status, &error);
+        goto done;
+    }
+    if ((item->info.flags & WAL_CHECKPOINT_OFF) != 0) {
         code = skip_checkpoint(import, CLI_NEGATIVE, item->path,
                                "checkpoints are off in this session; skipped");
-    } else if (status == WAL_OK) {
-        import->in->imported(import->in->ctx, &(struct cli_checkpoint_imported){
-                                                  .info = item->info,
-                                                  .layout = item->layout,
-                                                  .path = item->path,
-                                                  .added = item->info.files -
-                                                           item->previous_files,
-                                                  .is_new = item->is_new,
-                                              });
-    } else if (cli_exit_code(status) == CLI_FAILED) {
-        code = cli_report(import->in->cli, item->path, status, &error);
-    } else if (error.file[0] != '\0') {
-        code = skip_checkpoint(import, CLI_NEGATIVE, item->path,
-                               "\"%s\": %s; skipped", error.file, error.text);
-    } else {
-        code = skip_checkpoint(import, CLI_NEGATIVE, item->path, "%s; skipped",
-                               error.text);
+        goto done;
     }
+    imported.info = item->info;
+    imported.added = item->info.files - item->previous_files;
+    imported.is_new = item->is_new;
+    import->in->imported(import->in->ctx, &imported);
+done:
     wal_file_cursor_close(checkpoint);
     return code;
 }
@@ -421,12 +434,15 @@ static int import_one(struct import *import, int parent_fd,
     }
     open_contents(&item);
     code = read_manifest(import, path, item.directory, &item.manifest);
-    if (code == CLI_CONTINUE) {
-        code = import_contents(import, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = create_checkpoint(import, &item, name);
+    code = import_contents(import, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
+    code = create_checkpoint(import, &item, name);
+done:
     if (item.contents >= 0) {
         close(item.contents);
     }

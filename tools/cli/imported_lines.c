@@ -212,22 +212,24 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_session *session, uint32_t stream,
                                struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     *lines = (struct cli_lines){.session = session, .stream = stream};
     if (stream == 0) {
         status = wal__copy_open(&lines->copy, session, NULL, 0, &lines->is_copy,
                                 error);
+        if (status != WAL_OK) {
+            goto failed;
+        }
     }
+    status = lines->is_copy ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
+                                                 &lines->iter, error)
+                            : open_stream(lines, stream, &lines->iter, error);
     if (status == WAL_OK) {
-        status = lines->is_copy
-                     ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
-                                          &lines->iter, error)
-                     : open_stream(lines, stream, &lines->iter, error);
+        return WAL_OK;
     }
-    if (status != WAL_OK) {
-        cli_lines_close(lines);
-    }
+failed:
+    cli_lines_close(lines);
     return status;
 }
 

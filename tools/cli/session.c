@@ -216,12 +216,15 @@ static int open_latest(const struct cli *cli, struct wal_store *store,
 
     options.cwd = cli_slice(directory);
     status = wal_session_cursor_open(store, &options, &list, &error);
-    if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, &error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal_session_open(store, info.id, session, &error);
+    status = wal_session_cursor_next(list, &info, &error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal_session_open(store, info.id, session, &error);
+done:
     wal_session_cursor_close(list);
     free(directory);
     if (status == WAL_END) {

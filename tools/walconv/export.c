@@ -385,22 +385,21 @@ int walconv_check_root(const struct cli *cli, const char *root)
 }
 
 /* Opens the store and lists its sessions. */
-static int begin(struct export *export)
+static int open_export(struct export *export)
 {
     int code = cli_open_store(export->cli, export->store_path,
                               WAL_OPEN_READ_ONLY, &export->store);
 
-    if (code == CLI_CONTINUE) {
-        code = list_items(export);
-        if (code != CLI_CONTINUE) {
-            code = cli_close_store(export->cli, export->store_path,
-                                   export->store, code);
-        }
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        make_paths_unique(export);
+    code = list_items(export);
+    if (code != CLI_CONTINUE) {
+        return cli_close_store(export->cli, export->store_path, export->store,
+                               code);
     }
-    return code;
+    make_paths_unique(export);
+    return CLI_CONTINUE;
 }
 
 int walconv_export(struct cli *cli, int argc, char **argv)
@@ -417,34 +416,73 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     struct export export = {.cli = cli};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.dialect);
+    code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE && to_stdout && sessions.count != 1) {
+    code = check_dialect(cli, dialect, &export.dialect);
+    if (code != CLI_CONTINUE) {
+        goto done;
+    }
+    if (to_stdout && sessions.count != 1) {
         code = cli_error(cli, CLI_USAGE, "--stdout",
                          "requires exactly one --session");
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        export.store_path = cli->items[1];
-        export.root = to_stdout ? NULL : cli->items[2];
-        code = walconv_check_root(cli, export.root);
+    export.store_path = cli->items[1];
+    export.root = to_stdout ? NULL : cli->items[2];
+    code = walconv_check_root(cli, export.root);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = begin(&export);
+    code = open_export(&export);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        progress_init(&export.progress, !cli->no_progress && !to_stdout);
-        code = sessions.count > 0 ? export_named(&export, &sessions)
-                                  : export_all(&export);
-        progress_clear(&export.progress);
-        code = cli_close_store(cli, export.store_path, export.store, code);
-    }
+    progress_init(&export.progress, !cli->no_progress && !to_stdout);
+    code = sessions.count > 0 ? export_named(&export, &sessions)
+                              : export_all(&export);
+    progress_clear(&export.progress);
+    code = cli_close_store(cli, export.store_path, export.store, code);
+done:
     free_items(&export);
     free(sessions.items);
     return code;
+}
+
+/* Prints the path of the session's file or view. Returns an exit code. */
+static int print_path(const struct export *export, struct wal_session *session,
+                      const char *name, uint32_t stream)
+{
+    const struct walconv_view view = {
+        .cli = export->cli,
+        .store = export->store,
+        .store_path = export->store_path,
+        .dialect = export->dialect != NULL ? export->dialect->name : NULL,
+        .root = export->root};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    const struct item *item = NULL;
+    char *relative;
+    char *path;
+
+    if (export->dialect != NULL) {
+        return walconv_view_print_path(&view, session, name, stream);
+    }
+    if (wal_session_get_info(session, &info, NULL) == WAL_OK) {
+        item = find_item(export, info.id);
+    }
+    if (item == NULL || item->path == NULL) {
+        return cli_error(export->cli, CLI_NEGATIVE, name, "was not imported");
+    }
+    relative = relative_path(item, stream);
+    path = join_path(export->root, relative);
+    printf("%s\n", path);
+    free(relative);
+    free(path);
+    return CLI_OK;
 }
 
 int walconv_path(struct cli *cli, int argc, char **argv)
@@ -456,55 +494,38 @@ int walconv_path(struct cli *cli, int argc, char **argv)
         {.name = "stream", .value = &stream},
         {.name = NULL},
     };
-    struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session = NULL;
     struct export export = {.cli = cli};
-    const struct item *item = NULL;
     uint64_t number = 0;
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE && stream != NULL) {
+    code = cli_check_operands(cli, 4, 4);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (stream != NULL) {
         code = cli_parse_number(cli, "--stream", stream, 255, &number);
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.dialect);
+    code = check_dialect(cli, dialect, &export.dialect);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        export.store_path = cli->items[1];
-        code = begin(&export);
-    }
+    export.store_path = cli->items[1];
+    export.root = cli->items[2];
+    code = open_export(&export);
     if (code != CLI_CONTINUE) {
         free_items(&export);
         return code;
     }
     code = cli_open_session(cli, export.store, cli->items[3], &session);
-    if (code == CLI_CONTINUE && export.dialect != NULL) {
-        const struct walconv_view view = {.cli = cli,
-                                          .store = export.store,
-                                          .store_path = export.store_path,
-                                          .dialect = dialect,
-                                          .root = cli->items[2]};
-        code = walconv_view_print_path(&view, session, cli->items[3],
-                                       (uint32_t)number);
-        wal_session_close(session);
-    } else if (code == CLI_CONTINUE) {
-        if (wal_session_get_info(session, &info, NULL) == WAL_OK) {
-            item = find_item(&export, info.id);
-        }
-        if (item != NULL && item->path != NULL) {
-            char *relative = relative_path(item, (uint32_t)number);
-            char *path = join_path(cli->items[2], relative);
-            printf("%s\n", path);
-            free(relative);
-            free(path);
-            code = CLI_OK;
-        } else {
-            code =
-                cli_error(cli, CLI_NEGATIVE, cli->items[3], "was not imported");
-        }
+    if (code == CLI_CONTINUE) {
+        code = print_path(&export, session, cli->items[3], (uint32_t)number);
         wal_session_close(session);
     }
     code = cli_close_store(cli, export.store_path, export.store, code);

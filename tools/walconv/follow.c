@@ -331,17 +331,22 @@ static enum wal_status follow_once(struct follow *follow,
 {
     enum wal_status status = wait_for_records(follow, error);
 
+    if (status != WAL_OK && status != WAL_EBUSY) {
+        return status;
+    }
     if (status == WAL_OK) {
         status = update_changed(follow, error);
-    } else if (status == WAL_EBUSY) {
-        status = WAL_OK;
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && follow->initial_scan != NULL && !must_stop()) {
+    if (follow->initial_scan != NULL && !must_stop()) {
         status = update_next(follow, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = retry_failed(follow, error);
-    }
+    status = retry_failed(follow, error);
     if (status == WAL_OK) {
         walconv_views_close_idle(&follow->views);
     }
@@ -425,15 +430,18 @@ int walconv_follow(struct cli *cli, int argc, char **argv)
     struct follow follow = {.cli = cli, .retry_delay = 1};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect);
+    code = cli_check_operands(cli, 3, 3);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = walconv_check_root(cli, cli->items[2]);
+    code = check_dialect(cli, dialect);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    code = walconv_check_root(cli, cli->items[2]);
     if (code != CLI_CONTINUE) {
         return code;
     }

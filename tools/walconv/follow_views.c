@@ -117,16 +117,17 @@ static enum wal_status open_if_closed(struct walconv_views *views,
     }
     status = wal_session_open(views->target.store, info->id,
                               &open_view->session, error);
-    if (status == WAL_OK) {
-        status = walconv_view_open(&views->target, open_view->session,
-                                   &open_view->view, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        open_view->number = info->number;
-    } else {
+    status = walconv_view_open(&views->target, open_view->session,
+                               &open_view->view, error);
+    if (status != WAL_OK) {
         close_view(open_view);
+        return status;
     }
-    return status;
+    open_view->number = info->number;
+    return WAL_OK;
 }
 
 /* ------------------------------------------------------- session state --- */
@@ -277,17 +278,18 @@ static enum wal_status flush(struct walconv_views *views,
                              struct walconv_open_view *open_view,
                              const char *id, struct wal_error *error)
 {
-    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
-    enum wal_status status = wal_view_flush(open_view->view, &report, error);
-    bool has_replaced = (report.flags & WAL_VIEW_REPLACED) != 0;
+    struct wal_view_flush_result result = {.struct_size = sizeof(result)};
+    enum wal_status status = wal_view_flush(open_view->view, &result, error);
+    bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
 
-    if (status == WAL_OK && (report.lines > 0 || has_replaced)) {
-        walconv_view_print(&views->target, open_view->view, id, &report);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        update_checkpoints(views, open_view, id, has_replaced);
+    if (result.lines > 0 || has_replaced) {
+        walconv_view_print(&views->target, open_view->view, id, &result);
     }
-    return status;
+    update_checkpoints(views, open_view, id, has_replaced);
+    return WAL_OK;
 }
 
 bool walconv_views_update(struct walconv_views *views,

@@ -270,15 +270,18 @@ int walconv_import(struct cli *cli, int argc, char **argv)
     struct stat store = {.st_ino = 0};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, argc);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = set_dialect(&import, dialect);
+    code = cli_check_operands(cli, 3, argc);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &import.store);
+    code = set_dialect(&import, dialect);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    code = cli_open_store(cli, cli->items[1], 0, &import.store);
     if (code != CLI_CONTINUE) {
         return code;
     }

@@ -112,16 +112,16 @@ static enum wal_status import_view(struct view_import *view_import,
         wal_session_open(store, cli_slice(view_import->info.session),
                          &view_import->session, error);
 
-    if (status == WAL_OK) {
-        status = wal_view_open(store, view_import->session, &options,
-                               &view_import->view, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        view_import->result.struct_size = sizeof(view_import->result);
-        status =
-            wal_view_import(view_import->view, &view_import->result, error);
+    status = wal_view_open(store, view_import->session, &options,
+                           &view_import->view, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    view_import->result.struct_size = sizeof(view_import->result);
+    return wal_view_import(view_import->view, &view_import->result, error);
 }
 
 /* Returns true if the file is the main file of a view whose dialect --dialect

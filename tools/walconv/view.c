@@ -190,17 +190,20 @@ int walconv_view_export(const struct walconv_view *target, const char *id)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_view *view = NULL;
-    int code;
     enum wal_status status =
         wal_session_open(target->store, cli_slice(id), &session, &error);
+    int code;
 
-    if (status == WAL_OK) {
-        status = walconv_view_open(target, session, &view, &error);
+    if (status != WAL_OK) {
+        return cli_report(target->cli, id, status, &error);
     }
-    code = status == WAL_OK ? flush(target, view, id)
-                            : cli_report(target->cli, id, status, &error);
-    if (code <= CLI_NEGATIVE && view != NULL &&
-        walconv_view_has_checkpoints(target)) {
+    status = walconv_view_open(target, session, &view, &error);
+    if (status != WAL_OK) {
+        wal_session_close(session);
+        return cli_report(target->cli, id, status, &error);
+    }
+    code = flush(target, view, id);
+    if (code <= CLI_NEGATIVE && walconv_view_has_checkpoints(target)) {
         code = cli_worse_code(
             code, walconv_view_export_checkpoints(target, session, view, id));
     }
@@ -216,17 +219,16 @@ int walconv_view_print_path(const struct walconv_view *target,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_view *view = NULL;
     const char *path = NULL;
-    int code = CLI_OK;
     enum wal_status status = walconv_view_open(target, session, &view, &error);
 
-    if (status == WAL_OK) {
-        status = wal_view_path(view, stream, &path, &error);
+    if (status != WAL_OK) {
+        return cli_report(target->cli, name, status, &error);
     }
+    status = wal_view_path(view, stream, &path, &error);
     if (status == WAL_OK) {
         printf("%s\n", path);
-    } else {
-        code = cli_report(target->cli, name, status, &error);
     }
     wal_view_close(view);
-    return code;
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(target->cli, name, status, &error);
 }

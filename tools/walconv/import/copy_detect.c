@@ -66,9 +66,10 @@ static enum wal_status inspect_session(struct wal_session *session,
     uint64_t begin = 0;
     enum wal_status status = walconv_is_modified(session, &is_modified, error);
 
-    if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal_session_get_info(session, &info, error);
     if (status != WAL_OK || is_modified) {
         return status;
     }
@@ -77,20 +78,23 @@ static enum wal_status inspect_session(struct wal_session *session,
         return WAL_OK;
     }
     status = wal__copy_inspect(session, &is_copy, &is_complete, error);
-    if (status != WAL_OK || !is_copy || !is_complete) {
-        *is_incomplete = status == WAL_OK && !is_complete &&
-                         (is_copy || info.entries == info.inherited);
+    if (status != WAL_OK) {
         return status;
     }
+    if (!is_copy || !is_complete) {
+        *is_incomplete =
+            !is_complete && (is_copy || info.entries == info.inherited);
+        return WAL_OK;
+    }
     status = wal__copy_open(&copy, session, NULL, 0, &is_copy, error);
-    if (status == WAL_OK) {
-        begin = copy.first_sequence;
-        wal__copy_close(&copy);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && info.metadata_version < begin) {
-        status = is_copy_only(session, is_replaceable, error);
-    }
-    return status;
+    begin = copy.first_sequence;
+    wal__copy_close(&copy);
+    return info.metadata_version < begin
+               ? is_copy_only(session, is_replaceable, error)
+               : WAL_OK;
 }
 
 enum wal_status walconv_copy_detect(struct walconv_copy *copy,
@@ -100,7 +104,7 @@ enum wal_status walconv_copy_detect(struct walconv_copy *copy,
 {
     bool is_incomplete = false;
     bool is_replaceable = false;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     *must_delete = false;
     if (copy->probe->is_opaque) {
@@ -109,10 +113,11 @@ enum wal_status walconv_copy_detect(struct walconv_copy *copy,
     if (session == NULL) {
         return walconv_copy_find(copy, NULL, error);
     }
-    if (match->bytes < copy->size) {
-        status = inspect_session(session, match, &is_incomplete,
-                                 &is_replaceable, error);
+    if (match->bytes >= copy->size) {
+        return WAL_OK;
     }
+    status =
+        inspect_session(session, match, &is_incomplete, &is_replaceable, error);
     if (status != WAL_OK || (!is_incomplete && !is_replaceable)) {
         return status;
     }

@@ -350,20 +350,23 @@ static enum wal_status write_lines(struct copy_writer *writer,
     /* Readers tell own lines from shared ones by the first chunk. */
     enum wal_status status = append_chunk(writer, false, error);
 
-    while (status == WAL_OK && writer->walk.reader.line < lines) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    while (writer->walk.reader.line < lines) {
         status = walconv_walk_next(&writer->walk, error);
-        if (status == WAL_OK) {
-            status = writer->walk.is_shared ? write_shared(writer, error)
-                                            : write_own(writer, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = writer->walk.is_shared ? write_shared(writer, error)
+                                        : write_own(writer, error);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    if (status == WAL_OK) {
-        status = append_chunk(writer, true, error);
-    }
-    if (status == WAL_OK) {
-        status = walconv_batch_flush(&writer->own.batch, error);
-    }
-    return status;
+    status = append_chunk(writer, true, error);
+    return status == WAL_OK ? walconv_batch_flush(&writer->own.batch, error)
+                            : status;
 }
 
 /* Own lines among the shared ones may have moved the head. */
@@ -396,28 +399,29 @@ static enum wal_status write_copy(struct walconv_copy *copy,
     struct copy_writer *writer = cli_alloc(sizeof(*writer));
     enum wal_status status;
 
-    memset(writer, 0, sizeof(*writer));
     writer->copy = copy;
     writer->own.dialect = copy->probe->dialect;
     writer->own.probe = copy->probe;
     writer->own.file_size = copy->size;
     writer->bytes = cli_alloc(WAL__COPY_CHUNK_MAX);
     writer->chunk = cli_alloc(sizeof(*writer->chunk));
-    memset(writer->chunk, 0, sizeof(*writer->chunk));
     status = wal_entry_cursor_open(session, &options, &writer->branch, error);
-    if (status == WAL_OK) {
-        status = walconv_lines_begin(&writer->own, session, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = walconv_walk_begin(&writer->walk, copy, copy->origin, error);
-        if (status == WAL_OK) {
-            status = write_lines(writer, error);
-        }
-        walconv_walk_end(&writer->walk);
+    status = walconv_lines_begin(&writer->own, session, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = walconv_walk_begin(&writer->walk, copy, copy->origin, error);
+    if (status == WAL_OK) {
+        status = write_lines(writer, error);
+    }
+    walconv_walk_end(&writer->walk);
     if (status == WAL_OK) {
         status = set_head(session, copy->head, error);
     }
+done:
     wal_entry_cursor_close(writer->branch);
     walconv_lines_deinit(&writer->own);
     free(writer->chunk);

@@ -226,39 +226,70 @@ static int check_opaque(struct walconv_file *file)
     return last_read < 0 ? -1 : 0;
 }
 
-static int import_lines(struct walconv_file *file)
+/* Imports an opaque file in pieces. */
+static int import_opaque(struct walconv_file *file)
 {
     struct walconv_lines *lines = &file->lines;
-    bool is_opaque = lines->match.entries > 0 ? lines->match.is_opaque
-                                              : file->probe.is_opaque;
     struct wal_error error = CLI_ERROR_INIT;
     struct walconv_reader reader;
     enum wal_status status = WAL_OK;
     int got;
 
-    walconv_reader_init(&reader, file->fd, file->size, is_opaque, 0);
-    got = is_opaque ? 0 : repeat_issues(file, &reader);
-    if (got == 0) {
-        got = import_new_lines(file, &reader, is_opaque, &status, &error);
-    }
+    walconv_reader_init(&reader, file->fd, file->size, true, 0);
+    got = import_new_lines(file, &reader, true, &status, &error);
     walconv_reader_deinit(&reader);
-    if (got == 0 && status == WAL_OK && !is_opaque) {
-        status = walconv_lines_finish(lines, &error);
-    }
-    if (got == 0 && status == WAL_OK) {
-        status = flush_batch(file, &error);
-    }
-    if (got == 0 && status == WAL_OK && is_opaque) {
-        got = walconv_count_lines(file->fd, file->size, &file->count);
-        got = got == 0 ? check_opaque(file) : got;
-    }
-    if (is_opaque && lines->batch.appended == 0) {
-        lines->known_lines = file->count;
-    }
     if (got < 0) {
         return fail_errno(file);
     }
+    if (status == WAL_OK) {
+        status = flush_batch(file, &error);
+    }
+    if (status != WAL_OK) {
+        return fail(file, status, &error);
+    }
+    if (walconv_count_lines(file->fd, file->size, &file->count) < 0 ||
+        check_opaque(file) < 0) {
+        return fail_errno(file);
+    }
+    if (lines->batch.appended == 0) {
+        lines->known_lines = file->count;
+    }
+    return CLI_OK;
+}
+
+static int import_lines(struct walconv_file *file)
+{
+    struct walconv_lines *lines = &file->lines;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct walconv_reader reader;
+    enum wal_status status = WAL_OK;
+    int got;
+
+    walconv_reader_init(&reader, file->fd, file->size, false, 0);
+    got = repeat_issues(file, &reader);
+    if (got == 0) {
+        got = import_new_lines(file, &reader, false, &status, &error);
+    }
+    walconv_reader_deinit(&reader);
+    if (got < 0) {
+        return fail_errno(file);
+    }
+    if (status == WAL_OK) {
+        status = walconv_lines_finish(lines, &error);
+    }
+    if (status == WAL_OK) {
+        status = flush_batch(file, &error);
+    }
     return status == WAL_OK ? CLI_OK : fail(file, status, &error);
+}
+
+static int import_content(struct walconv_file *file)
+{
+    const struct cli_match *match = &file->lines.match;
+    bool is_opaque =
+        match->entries > 0 ? match->is_opaque : file->probe.is_opaque;
+
+    return is_opaque ? import_opaque(file) : import_lines(file);
 }
 
 static int probe(struct walconv_file *file, const struct wal__dialect *forced)
@@ -282,7 +313,7 @@ static int import_stream(struct walconv_file *file,
         return CLI_FAILED;
     }
     status = walconv_lines_begin(&file->lines, file->session, &error);
-    return status == WAL_OK ? import_lines(file) : fail(file, status, &error);
+    return status == WAL_OK ? import_content(file) : fail(file, status, &error);
 }
 
 /* *has_other_content: the session has anything that is not from the file. */
@@ -408,6 +439,23 @@ static enum wal_status delete_outdated_session(struct walconv_file *file,
     return differs ? delete_session(file, error) : WAL_OK;
 }
 
+/* Writes the lines of a copy to its new session. If they differ from the file,
+ * replaces the session by one that is not a copy. */
+static enum wal_status write_copy(struct walconv_file *file,
+                                  struct wal_error *error)
+{
+    bool must_delete = false;
+    enum wal_status status = walconv_copy_write(
+        &file->copy, file->session, &file->lines.match, &must_delete, error);
+
+    if (status != WAL_OK || !must_delete) {
+        return status;
+    }
+    walconv_copy_deinit(&file->copy);
+    status = delete_session(file, error);
+    return status == WAL_OK ? create_session(file, error) : status;
+}
+
 /* Finds the file's session, or creates it. */
 static enum wal_status find_or_create_session(struct walconv_file *file,
                                               struct wal_error *error)
@@ -415,15 +463,19 @@ static enum wal_status find_or_create_session(struct walconv_file *file,
     bool must_delete = false;
     enum wal_status status = walconv_file_find(file, error);
 
-    if (status == WAL_OK && file->session != NULL) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (file->session != NULL) {
         status = delete_outdated_session(file, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        file->copy = walconv_copy_init(file->import->store, file->fd,
-                                       file->size, &file->probe);
-        status = walconv_copy_detect(&file->copy, file->session,
-                                     &file->lines.match, &must_delete, error);
-    }
+    file->copy = walconv_copy_init(file->import->store, file->fd, file->size,
+                                   &file->probe);
+    status = walconv_copy_detect(&file->copy, file->session, &file->lines.match,
+                                 &must_delete, error);
     if (status == WAL_OK && must_delete) {
         status = delete_session(file, error);
     }
@@ -438,22 +490,11 @@ static enum wal_status find_or_create_session(struct walconv_file *file,
                  "import the file again");
         return WAL_EBUSY;
     }
-    if (status == WAL_OK && file->copy.is_created) {
-        must_delete = false;
-        status = walconv_copy_write(&file->copy, file->session,
-                                    &file->lines.match, &must_delete, error);
-    } else {
+    if (status != WAL_OK || !file->copy.is_created) {
         walconv_copy_deinit(&file->copy);
-        must_delete = false;
+        return status;
     }
-    if (status == WAL_OK && must_delete) {
-        walconv_copy_deinit(&file->copy);
-        status = delete_session(file, error);
-        if (status == WAL_OK) {
-            status = create_session(file, error);
-        }
-    }
-    return status;
+    return write_copy(file, error);
 }
 
 static int import_file(struct walconv_file *file)
@@ -470,7 +511,7 @@ static int import_file(struct walconv_file *file)
     if (status == WAL_OK) {
         status = walconv_lines_begin(&file->lines, file->session, &error);
     }
-    return status == WAL_OK ? import_lines(file) : fail(file, status, &error);
+    return status == WAL_OK ? import_content(file) : fail(file, status, &error);
 }
 
 int walconv_import_file(const struct walconv_import *import, int fd,

@@ -25,9 +25,10 @@ enum wal_status walconv_open_source(struct wal_store *store, const char *source,
 
     options.source = cli_slice(source);
     status = wal_session_cursor_open(store, &options, &list, error);
-    if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal_session_cursor_next(list, &info, error);
     if (status == WAL_OK) {
         status = wal_session_open(store, info.id, session, error);
     }

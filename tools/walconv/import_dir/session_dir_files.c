@@ -123,13 +123,15 @@ enum wal_status walconv_dir_files_get(struct walconv_dir_files *files,
         wal_entry_cursor_get(files->iter, version->entry_id, &entry, error);
 
     *memory = NULL;
-    if (status == WAL_OK) {
-        status = cli_payload_load(files->store, &entry, memory, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *bytes = entry.payload;
+    status = cli_payload_load(files->store, &entry, memory, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *bytes = entry.payload;
+    return WAL_OK;
 }
 
 const struct walconv_dir_version *

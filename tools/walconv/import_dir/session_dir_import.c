@@ -446,21 +446,25 @@ static int import_group(struct dir_import *dir_import, const char *path)
     enum wal_status status = walconv_dir_session_open(&target, &error);
     int code;
 
-    if (status == WAL_OK) {
-        dir_import->session = target.session;
-        status = walconv_dir_files_open(&dir_import->files,
-                                        dir_import->import->store,
-                                        dir_import->session, &error);
-        code = status == WAL_OK
-                   ? import_files(dir_import)
-                   : fail(dir_import, dir_import->name, status, &error);
-        if (status == WAL_OK && code <= CLI_NEGATIVE) {
-            print_result(dir_import);
-        }
-        walconv_dir_files_deinit(&dir_import->files);
-    } else {
+    if (status != WAL_OK) {
         code = fail(dir_import, dir_import->name, status, &error);
+        goto done;
     }
+    dir_import->session = target.session;
+    status =
+        walconv_dir_files_open(&dir_import->files, dir_import->import->store,
+                               dir_import->session, &error);
+    if (status != WAL_OK) {
+        code = fail(dir_import, dir_import->name, status, &error);
+        goto close_files;
+    }
+    code = import_files(dir_import);
+    if (code <= CLI_NEGATIVE) {
+        print_result(dir_import);
+    }
+close_files:
+    walconv_dir_files_deinit(&dir_import->files);
+done:
     walconv_dir_session_close(&target);
     walconv_file_issues_deinit(&dir_import->issues);
     return code;

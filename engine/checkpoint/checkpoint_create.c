@@ -87,14 +87,16 @@ static enum wal_status load_existing(struct creation *creation,
         wal__error_set_actual(error, existing->root.data, existing->root.size);
         return WAL_EEXISTS;
     }
-    if (status == WAL_OK) {
-        status = wal__files_load(&creation->existing_files, creation->blobs,
-                                 &existing->list, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        wal__files_invalidate_fresh(&creation->existing_files,
-                                    creation->session->core->env.io);
+    status = wal__files_load(&creation->existing_files, creation->blobs,
+                             &existing->list, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    wal__files_invalidate_fresh(&creation->existing_files,
+                                creation->session->core->env.io);
     return status;
 }
 
@@ -312,12 +314,15 @@ static enum wal_status create(struct creation *creation,
     if (status == WAL_OK && request->id.size > 0) {
         status = load_existing(creation, error);
     }
-    if (status == WAL_OK) {
-        status = capture(creation, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = write_merged(creation, made, files, error);
+    status = capture(creation, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = write_merged(creation, made, files, error);
+done:
     for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ESTALE; i++) {
         wal__files_deinit(files);
         status = load_existing(creation, error);

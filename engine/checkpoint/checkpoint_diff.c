@@ -27,14 +27,15 @@ static enum wal_status diff_lists(struct diff *diff, struct wal__span id,
     enum wal_status status = wal__checkpoint_load(
         diff->session, id, &diff->checkpoint, &diff->after, error);
 
-    if (status == WAL_OK) {
-        status =
-            wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK
-               ? wal__changes_diffstat(&diff->session->core->env, changes,
-                                       &blobs, &blobs, error)
-               : status;
+    status = wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__changes_diffstat(&diff->session->core->env, changes, &blobs,
+                                 &blobs, error);
 }
 
 /* The states of the files as they are, without keeping contents. */
@@ -76,14 +77,16 @@ static enum wal_status diff_worktree(struct diff *diff,
                                   "opening the root");
     }
     status = scan_worktree(diff, &disk, error);
-    if (status == WAL_OK) {
-        status =
-            wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__changes_diffstat(&diff->session->core->env, changes,
-                                       &blobs, &disk, error);
+    status = wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__changes_diffstat(&diff->session->core->env, changes, &blobs,
+                                   &disk, error);
+done:
     disk.io->close_root(disk.io->ctx, disk.worktree);
     return status;
 }
@@ -167,13 +170,16 @@ static enum wal_status add_checkpoint(struct history *history,
     wal__files_init(&files, history->first.heap);
     wal__files_init(&absolute, history->first.heap);
     status = wal__files_load(&files, blobs, &checkpoint->list, error);
-    if (status == WAL_OK) {
-        status = wal__files_make_absolute(&absolute, &files, checkpoint->root,
-                                          error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = add_list(history, &absolute, error);
+    status =
+        wal__files_make_absolute(&absolute, &files, checkpoint->root, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = add_list(history, &absolute, error);
+done:
     wal__files_deinit(&files);
     wal__files_deinit(&absolute);
     return status;
@@ -245,15 +251,18 @@ enum wal_status wal__session_changes(struct wal_session *session,
     wal__files_init(&history.last, heap);
     wal__buf_init(&root, heap);
     status = add_checkpoints(&history, session, &root, error);
-    if (status == WAL_OK) {
-        status =
-            wal__changes_compute(&history.first, &history.last, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        strip_root(changes, &root);
-        status = wal__changes_diffstat(&session->core->env, changes, &blobs,
-                                       &blobs, error);
+    status =
+        wal__changes_compute(&history.first, &history.last, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    strip_root(changes, &root);
+    status = wal__changes_diffstat(&session->core->env, changes, &blobs, &blobs,
+                                   error);
+done:
     if (status != WAL_OK) {
         wal__changes_deinit(changes);
     }

@@ -291,13 +291,15 @@ enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
     enum wal_status status =
         content_open(&a, heap, &diffstat->before, &change->before, error);
 
-    if (status == WAL_OK) {
-        status =
-            content_open(&b, heap, &diffstat->after, &change->after, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = count_limited(diffstat, change, &a, &b, error);
+    status = content_open(&b, heap, &diffstat->after, &change->after, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = count_limited(diffstat, change, &a, &b, error);
+done:
     content_close(&a);
     content_close(&b);
     return status;

@@ -368,12 +368,15 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
     if (status == WAL_OK && from != NULL) {
         status = check_not_modified(job, from, chosen, error);
     }
-    if (status == WAL_OK) {
-        status = replace_files(&moving, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = sync_directories(job, &missing, chosen, error);
+    status = replace_files(&moving, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = sync_directories(job, &missing, chosen, error);
+done:
     wal__buf_deinit(&missing);
     return status;
 }

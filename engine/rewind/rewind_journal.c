@@ -129,15 +129,19 @@ static enum wal_status put_hex(struct wal__buf *out, const char *name,
     enum wal_status status = put_text(out, ",\"");
     uint8_t *at;
 
-    if (status == WAL_OK) {
-        status = put_text(out, name);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = put_text(out, "\":\"");
+    status = put_text(out, name);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__buf_reserve(out, 2 * size + 1, &at);
+    status = put_text(out, "\":\"");
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__buf_reserve(out, 2 * size + 1, &at);
+done:
     if (status != WAL_OK) {
         return status;
     }
@@ -160,25 +164,31 @@ enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
                    "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
                    job->session->number, job->temp_suffix);
     status = put_text(value, head);
-    if (status == WAL_OK) {
-        status = put_hex(value, "undo", job->undo.data, job->undo.size);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status =
-            put_hex(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    status = put_hex(value, "undo", job->undo.data, job->undo.size);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status =
-            put_hex(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    status = put_hex(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = put_hex(value, "root", job->root, strlen(job->root));
+    status = put_hex(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = put_hex(value, "directories", job->directories.data,
-                         job->directories.size);
+    status = put_hex(value, "root", job->root, strlen(job->root));
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK ? put_text(value, "}") : status;
+    status = put_hex(value, "directories", job->directories.data,
+                     job->directories.size);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return put_text(value, "}");
 }
 
 static int digit(uint8_t c)
@@ -294,14 +304,16 @@ static enum wal_status get_job(const struct wal__buf *value,
         job->directories.data[job->directories.size - 1] != '\0') {
         status = WAL_ECORRUPT;
     }
-    if (status == WAL_OK) {
-        status = get_bytes(value, "before", job->before_list.bytes,
-                           WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status =
-            get_bytes(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    status =
+        get_bytes(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = get_bytes(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+done:
     wal__buf_deinit(&root);
     return status;
 }

@@ -55,20 +55,23 @@ static enum wal_status load_target(struct wal__rewind_plan *plan,
     enum wal_status status =
         wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
 
-    if (status == WAL_OK) {
-        status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
-        status = wal__checkpoint_normalize_root(
-            job->session,
-            override_root.size == 0 ? plan->checkpoint.root : override_root,
-            job->root, error);
+    status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        job->after_list = plan->checkpoint.list;
-        status = wal__rewind_job_open(job, error);
+    wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
+    status = wal__checkpoint_normalize_root(
+        job->session,
+        override_root.size == 0 ? plan->checkpoint.root : override_root,
+        job->root, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    job->after_list = plan->checkpoint.list;
+    status = wal__rewind_job_open(job, error);
     return status;
 }
 
@@ -152,13 +155,16 @@ static enum wal_status scan_worktree(struct wal__rewind_plan *plan,
     status = capture.needs_read != NULL && unread.items != NULL
                  ? wal__capture(&capture, &plan->disk, error)
                  : wal__no_memory(error);
-    if (status == WAL_OK) {
-        gather_chosen(&plan->disk, capture.needs_read, &unread);
-        status = read_unread(job, &unread, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        scatter_chosen(&plan->disk, capture.needs_read, &unread);
+    gather_chosen(&plan->disk, capture.needs_read, &unread);
+    status = read_unread(job, &unread, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    scatter_chosen(&plan->disk, capture.needs_read, &unread);
+done:
     wal__heap_free(env->heap, unread.items);
     wal__heap_free(env->heap, capture.needs_read);
     return status;
@@ -230,13 +236,16 @@ static enum wal_status check_expected(struct wal__rewind_plan *plan,
     wal__checkpoint_init(&checkpoint, heap);
     wal__files_init(&expected, heap);
     status = wal__checkpoint_get(job->session, id, &checkpoint, error);
-    if (status == WAL_OK) {
-        status = load_files(&expected, &job->session->core->blobs, &checkpoint,
-                            error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = compare_expected(plan, &expected, error);
+    status =
+        load_files(&expected, &job->session->core->blobs, &checkpoint, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = compare_expected(plan, &expected, error);
+done:
     wal__files_deinit(&expected);
     wal__checkpoint_deinit(&checkpoint);
     if (status == WAL_OK && plan->elsewhere.count > 0 &&
@@ -344,13 +353,15 @@ static enum wal_status examine(void *ctx, void *state, uint32_t item,
     enum wal_status status =
         wal__rewind_verify_file(job, &job->after, item, state, error);
 
-    if (status == WAL_OK) {
-        status = check_replaceable(job, wal__file_path(&job->after.items[item]),
-                                   error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK
-               ? wal__diffstat_file(&examination->diffstat, item, error)
-               : status;
+    status =
+        check_replaceable(job, wal__file_path(&job->after.items[item]), error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__diffstat_file(&examination->diffstat, item, error);
 }
 
 static void examine_worker_end(void *ctx, void *state)
@@ -404,16 +415,20 @@ enum wal_status wal__rewind_plan_build(struct wal__rewind_plan *plan,
 {
     enum wal_status status = load_target(plan, job, id, options->root, error);
 
-    if (status == WAL_OK) {
-        status = scan_worktree(plan, job, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__changes_compute(&plan->disk, &plan->target,
-                                      &plan->changes, error);
+    status = scan_worktree(plan, job, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = check_expected(plan, job, options, error);
+    status =
+        wal__changes_compute(&plan->disk, &plan->target, &plan->changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = check_expected(plan, job, options, error);
+done:
     if (status == WAL_OK && plan->changes.count > 0) {
         status = fill_lists(plan, job, error);
     }

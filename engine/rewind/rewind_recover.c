@@ -224,16 +224,22 @@ static enum wal_status recover_journal(struct recovery *recovery,
         /* None of the files is there any more, nor anything of ours. */
         return wal__rewind_journal_delete(&recovery->job, false, error);
     }
-    if (status == WAL_OK) {
-        status = recovery_init(recovery, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = inspect_files(recovery, error);
+    status = recovery_init(recovery, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = list_foreign_changes(recovery, elsewhere, error);
+    status = inspect_files(recovery, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK ? recover_files(recovery, error) : status;
+    status = list_foreign_changes(recovery, elsewhere, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return recover_files(recovery, error);
 }
 
 enum wal_status wal__rewind_recover_locked(struct wal_session *session,

@@ -162,15 +162,19 @@ enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
 
     wal__files_init(&files, job->session->core->env.heap);
     status = generate_names(job, error);
-    if (status == WAL_OK) {
-        status = capture_files(job, &files, &result, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = write_list(job, &files, &result, error);
+    status = capture_files(job, &files, &result, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = commit(job, &files, &result, error);
+    status = write_list(job, &files, &result, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = commit(job, &files, &result, error);
+done:
     if (status == WAL_OK) {
         struct wal__files old = job->before;
 

@@ -177,15 +177,17 @@ enum wal_status wal__copy_chunk_encode(const struct wal__delta_chunk *chunk,
     *size = WAL__DELTA_HEADER_SIZE;
     status = append_deflated(chunk->ops, chunk->ops_size, bytes, size,
                              &header.ops_stored);
-    if (status == WAL_OK) {
-        status = append_deflated(chunk->text, chunk->text_size, bytes, size,
-                                 &header.text_stored);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        append_bytes(chunk->uuids, chunk->uuid_count * WAL__DELTA_UUID_SIZE,
-                     bytes, size);
-        append_bytes(chunk->checks, chunk->line_count, bytes, size);
-        wal__delta_header_encode(&header, bytes);
+    status = append_deflated(chunk->text, chunk->text_size, bytes, size,
+                             &header.text_stored);
+    if (status != WAL_OK) {
+        return status;
     }
+    append_bytes(chunk->uuids, chunk->uuid_count * WAL__DELTA_UUID_SIZE, bytes,
+                 size);
+    append_bytes(chunk->checks, chunk->line_count, bytes, size);
+    wal__delta_header_encode(&header, bytes);
     return status;
 }

@@ -181,26 +181,30 @@ enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
     }
     status = wal__session_fingerprint_read(&fingerprint, view->env.heap,
                                            view->store, view->session, error);
-    if (status == WAL_OK) {
-        below = view->dialect->write_ops->path(&fingerprint.session, stream,
-                                               &fingerprint.memory.arena);
-        if (below == NULL || fingerprint.memory.has_failed) {
-            status = fingerprint.memory.has_failed
-                         ? wal__no_memory(error)
-                         : wal__fail(error, WAL_ENOTFOUND,
-                                     "has no file of that stream in this "
-                                     "dialect");
-        }
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        wal__heap_free(view->env.heap, view->path);
-        view->path = join_path(view->env.heap,
-                               view->root != NULL ? view->root : "", below);
-        status = view->path != NULL ? WAL_OK : wal__no_memory(error);
+    below = view->dialect->write_ops->path(&fingerprint.session, stream,
+                                           &fingerprint.memory.arena);
+    if (below == NULL || fingerprint.memory.has_failed) {
+        status = fingerprint.memory.has_failed
+                     ? wal__no_memory(error)
+                     : wal__fail(error, WAL_ENOTFOUND,
+                                 "has no file of that stream in this "
+                                 "dialect");
     }
-    if (status == WAL_OK) {
-        *path = view->path;
+    if (status != WAL_OK) {
+        goto done;
     }
+    wal__heap_free(view->env.heap, view->path);
+    view->path =
+        join_path(view->env.heap, view->root != NULL ? view->root : "", below);
+    status = view->path != NULL ? WAL_OK : wal__no_memory(error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    *path = view->path;
+done:
     wal__session_fingerprint_deinit(&fingerprint);
     return status;
 }

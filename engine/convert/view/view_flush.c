@@ -97,13 +97,15 @@ static enum wal_status count_stream(struct flush_run *flush_run,
     uint64_t sequence = 0;
     enum wal_status status = count(session, stream, 0, entries, error);
 
-    if (status == WAL_OK) {
-        status = count(session, stream, WAL_ENTRY_CURSOR_DURABLE, &all, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status =
-            count(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown, error);
+    status = count(session, stream, WAL_ENTRY_CURSOR_DURABLE, &all, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = count(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown, error);
+done:
     if (status == WAL_OK && *entries > 0) {
         sequence = sequence_at(session, stream, *entries - 1);
     }
@@ -329,11 +331,15 @@ static enum wal_status convert_all(struct flush_run *flush_run,
     flush_run->fingerprint.session.updated =
         convert->fingerprint.session.updated;
     status = wal__converter_begin(convert, error);
-    if (status == WAL_OK) {
-        status = wal__converter_append(convert, &flush_run->limits,
-                                       flush_run->head, &extends, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK ? finish_conversion(flush_run, error) : status;
+    status = wal__converter_append(convert, &flush_run->limits, flush_run->head,
+                                   &extends, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return finish_conversion(flush_run, error);
 }
 
 static void restart_files(struct wal_view *view)
@@ -444,15 +450,18 @@ static enum wal_status flush_locked(struct flush_run *flush_run,
         wal__view_files_begin(&view->files, true);
         return WAL_OK;
     }
-    if (status == WAL_OK) {
-        status = write_files(flush_run, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = commit(flush_run, error);
+    status = write_files(flush_run, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        view->position = flush_run->next;
+    status = commit(flush_run, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    view->position = flush_run->next;
     return status;
 }
 

@@ -257,16 +257,20 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
         return WAL_OK;
     }
     status = check_prefix(importer, error);
-    if (status == WAL_OK) {
-        status = wal_entry_cursor_open(importer->view->session, &options,
-                                       &importer->iter, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__view_import_find_last(importer, error);
+    status = wal_entry_cursor_open(importer->view->session, &options,
+                                   &importer->iter, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = import_lines(importer, error);
+    status = wal__view_import_find_last(importer, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = import_lines(importer, error);
+done:
     return status == WAL_OK &&
                    importer->fingerprint.size > left->fingerprint.size
                ? save_state(importer, error)

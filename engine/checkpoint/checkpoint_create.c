@@ -97,7 +97,7 @@ static enum wal_status load_existing(struct creation *creation,
     }
     wal__files_invalidate_fresh(&creation->existing_files,
                                 creation->session->core->env.io);
-    return status;
+    return WAL_OK;
 }
 
 /* --- files --------------------------------------------------------------- */
@@ -314,15 +314,12 @@ static enum wal_status create(struct creation *creation,
     if (status == WAL_OK && request->id.size > 0) {
         status = load_existing(creation, error);
     }
-    if (status != WAL_OK) {
-        goto done;
+    if (status == WAL_OK) {
+        status = capture(creation, error);
     }
-    status = capture(creation, error);
-    if (status != WAL_OK) {
-        goto done;
+    if (status == WAL_OK) {
+        status = write_merged(creation, made, files, error);
     }
-    status = write_merged(creation, made, files, error);
-done:
     for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ESTALE; i++) {
         wal__files_deinit(files);
         status = load_existing(creation, error);

@@ -189,5 +189,5 @@ enum wal_status wal__copy_chunk_encode(const struct wal__delta_chunk *chunk,
                  size);
     append_bytes(chunk->checks, chunk->line_count, bytes, size);
     wal__delta_header_encode(&header, bytes);
-    return status;
+    return WAL_OK;
 }

@@ -170,8 +170,8 @@ static void init_items(struct wal__converter *convert,
     items->heap = convert->env->heap;
     items->store = convert->store;
     items->session = convert->session;
-    items->dialect = convert->fingerprint.dialect;
-    items->is_fork = convert->fingerprint.is_fork;
+    items->dialect = convert->snapshot.dialect;
+    items->is_fork = convert->snapshot.is_fork;
     items->ctx = convert;
     wal__session_items_init(items);
 }
@@ -196,7 +196,7 @@ enum wal_status wal__converter_begin(struct wal__converter *convert,
     convert->parents.arena = &convert->keep.arena;
     convert->writer = (struct wal__model_writer){
         .dialect = convert->dialect,
-        .session = &convert->fingerprint.session,
+        .session = &convert->snapshot.session,
         .output = &convert->output,
         .keep = &convert->keep.arena,
         .scratch = &convert->items.scratch.arena,
@@ -215,7 +215,7 @@ void wal__converter_deinit(struct wal__converter *convert)
         wal__heap_arena_deinit(&convert->keep);
         wal__heap_arena_deinit(&convert->trailer_arena);
     }
-    wal__session_fingerprint_deinit(&convert->fingerprint);
+    wal__session_snapshot_deinit(&convert->snapshot);
     *convert = (struct wal__converter){.has_begun = false};
 }
 
@@ -262,7 +262,7 @@ enum wal_status wal__converter_write_trailer(
     struct wal__json_span updated, uint64_t losses[WAL__FEATURE_COUNT],
     struct wal_error *error)
 {
-    struct wal__model_session session = convert->fingerprint.session;
+    struct wal__model_session session = convert->snapshot.session;
     struct wal__model_writer branch;
     bool is_written;
 

@@ -13,8 +13,8 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_RENDER_CONVERTER_H
 #define AGENTWAL_ENGINE_CONVERT_RENDER_CONVERTER_H
 
-#include "engine/convert/render/session_fingerprint.h"
 #include "engine/convert/render/session_items.h"
+#include "engine/convert/render/session_snapshot.h"
 #include "engine/convert/render/view_files.h"
 #include "format/model/model_write.h"
 
@@ -26,7 +26,7 @@ struct wal__converter {
     struct wal_session *session;
     const struct wal__dialect *dialect;
     struct wal__view_files *files;
-    struct wal__session_fingerprint fingerprint; /* taken over */
+    struct wal__session_snapshot snapshot; /* taken over */
 
     bool has_begun;
     bool must_restart; /* it cannot go on: begin another one */

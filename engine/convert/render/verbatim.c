@@ -58,13 +58,13 @@ bool wal__verbatim_is_possible(const struct wal__verbatim *verbatim)
     struct wal__heap_arena arena;
     bool is_possible;
 
-    if (to->can_copy_verbatim == NULL || verbatim->fingerprint->is_fork ||
-        verbatim->fingerprint->dialect != verbatim->dialect) {
+    if (to->can_copy_verbatim == NULL || verbatim->snapshot->is_fork ||
+        verbatim->snapshot->dialect != verbatim->dialect) {
         return false;
     }
     wal__heap_arena_init(&arena, verbatim->env->heap);
     is_possible =
-        to->can_copy_verbatim(&verbatim->fingerprint->session, &arena.arena);
+        to->can_copy_verbatim(&verbatim->snapshot->session, &arena.arena);
     wal__heap_arena_deinit(&arena);
     return is_possible && is_head_appended(verbatim->session);
 }
@@ -231,8 +231,8 @@ enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
 
     *exact = true;
     wal__heap_arena_init(&arena, verbatim->env->heap);
-    path = verbatim->dialect->write_ops->path(&verbatim->fingerprint->session,
-                                              0, &arena.arena);
+    path = verbatim->dialect->write_ops->path(&verbatim->snapshot->session, 0,
+                                              &arena.arena);
     if (path == NULL || arena.has_failed) {
         status = wal__no_memory(error);
     } else if (!writing.output.file(writing.output.ctx, path, false)) {

@@ -10,8 +10,8 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VERBATIM_H
 #define AGENTWAL_ENGINE_CONVERT_RENDER_VERBATIM_H
 
-#include "engine/convert/render/session_fingerprint.h"
 #include "engine/convert/render/session_items.h"
+#include "engine/convert/render/session_snapshot.h"
 #include "engine/convert/render/view_files.h"
 
 struct wal__verbatim {
@@ -20,7 +20,7 @@ struct wal__verbatim {
     struct wal_session *session;
     const struct wal__dialect *dialect;
     struct wal__view_files *files;
-    const struct wal__session_fingerprint *fingerprint;
+    const struct wal__session_snapshot *snapshot;
     uint64_t from; /* entries that are written */
 };
 

@@ -172,40 +172,40 @@ static char *join_path(const struct wal__heap *heap, const char *root,
 enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
                               const char **path, struct wal_error *error)
 {
-    struct wal__session_fingerprint fingerprint = {.dialect = NULL};
+    struct wal__session_snapshot snapshot = {.dialect = NULL};
     const char *below = NULL;
     enum wal_status status;
 
     if (view == NULL || path == NULL) {
         return wal__invalid(error, "no view, or no path");
     }
-    status = wal__session_fingerprint_read(&fingerprint, view->env.heap,
-                                           view->store, view->session, error);
+    status = wal__session_snapshot_read(&snapshot, view->env.heap, view->store,
+                                        view->session, error);
     if (status != WAL_OK) {
         goto done;
     }
-    below = view->dialect->write_ops->path(&fingerprint.session, stream,
-                                           &fingerprint.memory.arena);
-    if (below == NULL || fingerprint.memory.has_failed) {
-        status = fingerprint.memory.has_failed
-                     ? wal__no_memory(error)
-                     : wal__fail(error, WAL_ENOTFOUND,
-                                 "has no file of that stream in this "
-                                 "dialect");
+    below = view->dialect->write_ops->path(&snapshot.session, stream,
+                                           &snapshot.memory.arena);
+    if (snapshot.memory.has_failed) {
+        status = wal__no_memory(error);
+        goto done;
     }
-    if (status != WAL_OK) {
+    if (below == NULL) {
+        status = wal__fail(
+            error, WAL_ENOTFOUND,
+            "the session has no file of this stream in the dialect of the view");
         goto done;
     }
     wal__heap_free(view->env.heap, view->path);
     view->path =
         join_path(view->env.heap, view->root != NULL ? view->root : "", below);
-    status = view->path != NULL ? WAL_OK : wal__no_memory(error);
-    if (status != WAL_OK) {
+    if (view->path == NULL) {
+        status = wal__no_memory(error);
         goto done;
     }
     *path = view->path;
 done:
-    wal__session_fingerprint_deinit(&fingerprint);
+    wal__session_snapshot_deinit(&snapshot);
     return status;
 }
 

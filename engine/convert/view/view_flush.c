@@ -15,7 +15,7 @@
 
 struct flush_run {
     struct wal_view *view;
-    struct wal__session_fingerprint fingerprint;
+    struct wal__session_snapshot snapshot;
     struct wal__json_span head; /* of the log, if it is durable */
     struct wal__entry_limits limits;
     struct wal__view_position next;
@@ -24,9 +24,9 @@ struct flush_run {
 
 /* ---------------------------------------------------------------- log --- */
 
-static enum wal_status count(struct wal_session *session, uint32_t stream,
-                             uint32_t without, uint64_t *entries,
-                             struct wal_error *error)
+static enum wal_status count_entries(struct wal_session *session,
+                                     uint32_t stream, uint32_t without,
+                                     uint64_t *entries, struct wal_error *error)
 {
     struct wal_entry_cursor_options options =
         wal__session_items_options(stream, 0);
@@ -95,18 +95,21 @@ static enum wal_status count_stream(struct flush_run *flush_run,
     uint64_t all = 0;
     uint64_t shown = 0;
     uint64_t sequence = 0;
-    enum wal_status status = count(session, stream, 0, entries, error);
-
+    enum wal_status status = count_entries(session, stream, 0, entries, error);
     if (status != WAL_OK) {
-        goto done;
+        return status;
     }
-    status = count(session, stream, WAL_ENTRY_CURSOR_DURABLE, &all, error);
+    status =
+        count_entries(session, stream, WAL_ENTRY_CURSOR_DURABLE, &all, error);
     if (status != WAL_OK) {
-        goto done;
+        return status;
     }
-    status = count(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown, error);
-done:
-    if (status == WAL_OK && *entries > 0) {
+    status = count_entries(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown,
+                           error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (*entries > 0) {
         sequence = sequence_at(session, stream, *entries - 1);
     }
     *is_durable &= all == *entries;
@@ -114,7 +117,7 @@ done:
     next->total += *entries;
     next->entry_sequence =
         sequence > next->entry_sequence ? sequence : next->entry_sequence;
-    return status;
+    return WAL_OK;
 }
 
 /* Finds out what the log has. *is_consistent: nothing was added meanwhile. */
@@ -124,29 +127,28 @@ static enum wal_status try_snapshot_log(struct flush_run *flush_run,
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_view *view = flush_run->view;
-    struct wal__session_fingerprint *fingerprint = &flush_run->fingerprint;
+    struct wal__session_snapshot *snapshot = &flush_run->snapshot;
     bool is_durable = true;
     enum wal_status status;
 
     flush_run->next = (struct wal__view_position){.is_known = true};
-    wal__session_fingerprint_deinit(fingerprint);
-    status = wal__session_fingerprint_read(fingerprint, view->env.heap,
-                                           view->store, view->session, error);
+    wal__session_snapshot_deinit(snapshot);
+    status = wal__session_snapshot_read(snapshot, view->env.heap, view->store,
+                                        view->session, error);
     if (status == WAL_OK) {
         status = count_stream(flush_run, 0, &is_durable, error);
     }
-    if (status == WAL_OK && fingerprint->dialect->read_ops->stream != NULL) {
+    if (status == WAL_OK && snapshot->dialect->read_ops->stream != NULL) {
         status = count_stream(flush_run, 1, &is_durable, error);
     }
     if (status == WAL_OK) {
         status = wal_session_get_info(view->session, &info, error);
     }
-    *is_consistent = info.last_sequence == fingerprint->last_sequence;
-    flush_run->next.session_sequence =
-        is_durable ? fingerprint->last_sequence : 0;
-    flush_run->next.fingerprint =
-        status == WAL_OK ? wal__session_fingerprint_hash(fingerprint) : 0;
-    flush_run->next.documents = fingerprint->documents;
+    *is_consistent = info.last_sequence == snapshot->last_sequence;
+    flush_run->next.session_sequence = is_durable ? snapshot->last_sequence : 0;
+    flush_run->next.session_hash =
+        status == WAL_OK ? wal__session_snapshot_hash(snapshot) : 0;
+    flush_run->next.documents = snapshot->documents;
     return status;
 }
 
@@ -166,7 +168,7 @@ static enum wal_status snapshot_log(struct flush_run *flush_run,
         status = try_snapshot_log(flush_run, &is_consistent, error);
     }
     if (status == WAL_OK && is_head_included(flush_run)) {
-        flush_run->head = flush_run->fingerprint.head;
+        flush_run->head = flush_run->snapshot.head;
     }
     return status;
 }
@@ -208,7 +210,7 @@ static bool is_up_to_date(struct flush_run *flush_run)
     return is_unchanged(flush_run) &&
            was->session_sequence == next->session_sequence &&
            was->session_sequence != 0 && was->total == next->total &&
-           was->fingerprint == next->fingerprint &&
+           was->session_hash == next->session_hash &&
            wal__view_files_are_unchanged(&view->files,
                                          !view->convert.has_begun);
 }
@@ -219,11 +221,11 @@ static bool can_append_items(struct flush_run *flush_run)
 
     return view->convert.has_begun && !view->convert.must_restart &&
            is_unchanged(flush_run) &&
-           (flush_run->fingerprint.dialect->read_ops->documents == NULL ||
+           (flush_run->snapshot.dialect->read_ops->documents == NULL ||
             view->position.documents == flush_run->next.documents) &&
            flush_run->limits.entries[1] == 0 &&
-           wal__session_fingerprint_equal(&view->convert.fingerprint,
-                                          &flush_run->fingerprint) &&
+           wal__session_snapshot_equal(&view->convert.snapshot,
+                                       &flush_run->snapshot) &&
            wal__view_files_are_unchanged(&view->files, false);
 }
 
@@ -234,9 +236,9 @@ static enum wal_status finish_conversion(struct flush_run *flush_run,
     enum wal_status status;
 
     wal__view_files_set_stable(&flush_run->view->files);
-    status = wal__converter_write_trailer(
-        convert, flush_run->head, flush_run->fingerprint.session.updated,
-        flush_run->next.losses, error);
+    status = wal__converter_write_trailer(convert, flush_run->head,
+                                          flush_run->snapshot.session.updated,
+                                          flush_run->next.losses, error);
     flush_run->next.entries[0] = flush_run->limits.entries[0];
     flush_run->next.entries[1] = flush_run->limits.entries[1];
     flush_run->next.unreadable = convert->items.unreadable;
@@ -244,7 +246,7 @@ static enum wal_status finish_conversion(struct flush_run *flush_run,
     return status;
 }
 
-/* What is new, by what is fingerprint of what is old. *is_done is false where
+/* What is new, by what is snapshot of what is old. *is_done is false where
  * all is to be written again. */
 static enum wal_status append_items(struct flush_run *flush_run, bool *is_done,
                                     struct wal_error *error)
@@ -269,7 +271,7 @@ static struct wal__verbatim verbatim_of(struct flush_run *flush_run,
                                   .session = view->session,
                                   .dialect = view->dialect,
                                   .files = &view->files,
-                                  .fingerprint = &flush_run->fingerprint,
+                                  .snapshot = &flush_run->snapshot,
                                   .from = from};
 }
 
@@ -305,9 +307,9 @@ static bool can_append_verbatim(struct flush_run *flush_run)
         sequence_at(view->session, 0, was->total - 1) != was->entry_sequence) {
         return false;
     }
-    path = to->path(&flush_run->fingerprint.session, 0,
-                    &flush_run->fingerprint.memory.arena);
-    return path != NULL && !flush_run->fingerprint.memory.has_failed &&
+    path = to->path(&flush_run->snapshot.session, 0,
+                    &flush_run->snapshot.memory.arena);
+    return path != NULL && !flush_run->snapshot.memory.has_failed &&
            strcmp(path, view->files.items[0]->lines.path) == 0;
 }
 
@@ -325,11 +327,10 @@ static enum wal_status convert_all(struct flush_run *flush_run,
     convert->session = view->session;
     convert->dialect = view->dialect;
     convert->files = &view->files;
-    convert->fingerprint = flush_run->fingerprint;
-    flush_run->fingerprint = (struct wal__session_fingerprint){
-        .dialect = convert->fingerprint.dialect};
-    flush_run->fingerprint.session.updated =
-        convert->fingerprint.session.updated;
+    convert->snapshot = flush_run->snapshot;
+    flush_run->snapshot =
+        (struct wal__session_snapshot){.dialect = convert->snapshot.dialect};
+    flush_run->snapshot.session.updated = convert->snapshot.session.updated;
     status = wal__converter_begin(convert, error);
     if (status != WAL_OK) {
         return status;
@@ -396,7 +397,7 @@ static bool has_replacements(const struct wal__view_files *files)
     return false;
 }
 
-/* Puts files in place. What is to be fingerprint of them is on disk before one
+/* Puts files in place. What is to be snapshot of them is on disk before one
  * is replaced, and after all are as it says. */
 static enum wal_status commit(struct flush_run *flush_run,
                               struct wal_error *error)
@@ -446,12 +447,12 @@ static enum wal_status flush_locked(struct flush_run *flush_run,
     struct wal_view *view = flush_run->view;
     enum wal_status status = snapshot_log(flush_run, error);
 
-    if (status == WAL_OK && is_up_to_date(flush_run)) {
-        wal__view_files_begin(&view->files, true);
-        return WAL_OK;
-    }
     if (status != WAL_OK) {
         return status;
+    }
+    if (is_up_to_date(flush_run)) {
+        wal__view_files_begin(&view->files, true);
+        return WAL_OK;
     }
     status = write_files(flush_run, error);
     if (status != WAL_OK) {
@@ -462,7 +463,7 @@ static enum wal_status flush_locked(struct flush_run *flush_run,
         return status;
     }
     view->position = flush_run->next;
-    return status;
+    return WAL_OK;
 }
 
 static void finish_flush(struct flush_run *flush_run, enum wal_status status)
@@ -476,7 +477,7 @@ static void finish_flush(struct flush_run *flush_run, enum wal_status status)
     if (view->convert.must_restart || view->root == NULL) {
         wal__converter_deinit(&view->convert);
     }
-    wal__session_fingerprint_deinit(&flush_run->fingerprint);
+    wal__session_snapshot_deinit(&flush_run->snapshot);
     wal__view_lock_release(&flush_run->view_lock);
 }
 

@@ -142,17 +142,15 @@ static enum wal_status find_file(struct wal__view_importer *importer,
 {
     struct wal_view *view = importer->view;
     const char *path;
-    enum wal_status status = wal__session_fingerprint_read(
-        &importer->session_fingerprint, view->env.heap, view->store,
-        view->session, error);
+    enum wal_status status = wal__session_snapshot_read(
+        &importer->snapshot, view->env.heap, view->store, view->session, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    path = view->dialect->write_ops->path(
-        &importer->session_fingerprint.session, 0,
-        &importer->session_fingerprint.memory.arena);
-    if (importer->session_fingerprint.memory.has_failed) {
+    path = view->dialect->write_ops->path(&importer->snapshot.session, 0,
+                                          &importer->snapshot.memory.arena);
+    if (importer->snapshot.memory.has_failed) {
         return wal__no_memory(error);
     }
     for (uint32_t i = 0; path != NULL && i < view->files.count; i++) {
@@ -258,23 +256,24 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
     }
     status = check_prefix(importer, error);
     if (status != WAL_OK) {
-        goto done;
+        return status;
     }
     status = wal_entry_cursor_open(importer->view->session, &options,
                                    &importer->iter, error);
     if (status != WAL_OK) {
-        goto done;
+        return status;
     }
     status = wal__view_import_find_last(importer, error);
     if (status != WAL_OK) {
-        goto done;
+        return status;
     }
     status = import_lines(importer, error);
-done:
-    return status == WAL_OK &&
-                   importer->fingerprint.size > left->fingerprint.size
+    if (status != WAL_OK) {
+        return status;
+    }
+    return importer->fingerprint.size > left->fingerprint.size
                ? save_state(importer, error)
-               : status;
+               : WAL_OK;
 }
 
 static void destroy_importer(struct wal__view_importer *importer)
@@ -286,7 +285,7 @@ static void destroy_importer(struct wal__view_importer *importer)
     wal__heap_arena_deinit(&importer->import_arena);
     wal__heap_arena_deinit(&importer->scratch);
     wal__buf_deinit(&importer->buf);
-    wal__session_fingerprint_deinit(&importer->session_fingerprint);
+    wal__session_snapshot_deinit(&importer->snapshot);
     if (importer->fd >= 0) {
         close(importer->fd);
     }

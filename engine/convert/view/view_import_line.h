@@ -16,7 +16,7 @@
 struct wal__view_importer {
     struct wal_view *view;
     struct wal__view_lock view_lock;
-    struct wal__session_fingerprint session_fingerprint;
+    struct wal__session_snapshot snapshot;
     struct wal_view_import_result report;
     struct wal__view_file *file;  /* the view's main one */
     struct wal__file_stamp stamp; /* of the file as it is read */

@@ -138,7 +138,7 @@ static bool encode(const struct wal__view_identity *identity,
     put_number(&out, "seen", position->session_sequence);
     put_number(&out, "newest", position->entry_sequence);
     wal__json_out_key(&out, "known");
-    put_hex(&out, position->fingerprint);
+    put_hex(&out, position->session_hash);
     put_number(&out, "documents", position->documents);
     put_number(&out, "unreadable", position->unreadable);
     put_losses(&out, position->losses);
@@ -440,7 +440,7 @@ static enum wal_status decode(const uint8_t *data, size_t size,
         !read_number(&members[S_REDACTED].value, &read.redacted) ||
         !read_number(&members[S_SEEN].value, &read.session_sequence) ||
         !read_number(&members[S_NEWEST].value, &read.entry_sequence) ||
-        !read_hex(&members[S_KNOWN].value, &read.fingerprint) ||
+        !read_hex(&members[S_KNOWN].value, &read.session_hash) ||
         !read_number(&members[S_DOCUMENTS].value, &read.documents) ||
         !read_number(&members[S_UNREADABLE].value, &read.unreadable) ||
         !read_losses(members[S_LOSSES].value.span, read.losses)) {

@@ -23,7 +23,7 @@ struct wal__view_position {
     /* the session's newest record; 0: there was one that was not durable */
     uint64_t session_sequence;
     uint64_t entry_sequence; /* sequence of the newest entry */
-    uint64_t fingerprint;    /* hash of what the session is known by */
+    uint64_t session_hash;   /* wal__session_snapshot_hash */
     uint64_t documents;      /* records of documents */
     uint64_t unreadable;     /* entries */
     uint64_t losses[WAL__FEATURE_COUNT];

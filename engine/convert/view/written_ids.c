@@ -71,7 +71,7 @@ static enum wal_status replay_session(struct view_replay *view_replay,
     const struct wal__entry_limits limits = {
         {view->position.entries[0], view->position.entries[1]}};
     const struct wal__model_id_listener listener = {view_replay, record_id};
-    struct wal__json_span head = convert->fingerprint.head;
+    struct wal__json_span head = convert->snapshot.head;
     struct wal__written_ids *written_ids = view_replay->written_ids;
     uint64_t losses[WAL__FEATURE_COUNT];
     bool extends = true;
@@ -92,7 +92,7 @@ static enum wal_status replay_session(struct view_replay *view_replay,
     view_replay->of =
         (struct wal__model_table){.arena = &written_ids->memory.arena};
     status = wal__converter_write_trailer(
-        convert, head, convert->fingerprint.session.updated, losses, error);
+        convert, head, convert->snapshot.session.updated, losses, error);
     if (status == WAL_OK && wal__fingerprint_equal(&view_replay->fingerprint,
                                                    &saved->fingerprint)) {
         written_ids->provisional = view_replay->of;
@@ -120,8 +120,8 @@ enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
     written_ids->parts.arena = &written_ids->memory.arena;
     view_replay.of.arena = &written_ids->memory.arena;
     wal__view_files_init(&files, &view->env);
-    status = wal__session_fingerprint_read(&convert.fingerprint, view->env.heap,
-                                           view->store, view->session, error);
+    status = wal__session_snapshot_read(&convert.snapshot, view->env.heap,
+                                        view->store, view->session, error);
     if (status == WAL_OK) {
         status = replay_session(&view_replay, &convert, view, saved, error);
     }

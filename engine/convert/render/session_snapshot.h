@@ -1,0 +1,40 @@
+/*
+ * session_snapshot.h - what a session is snapshot by.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef AGENTWAL_ENGINE_CONVERT_RENDER_SESSION_SNAPSHOT_H
+#define AGENTWAL_ENGINE_CONVERT_RENDER_SESSION_SNAPSHOT_H
+
+#include "engine/convert/render/session_items.h"
+
+struct wal__session_snapshot {
+    struct wal__heap_arena memory;
+    struct wal__model_session session;
+    struct wal__json_span head;         /* entry that the session goes on
+                                         * behind, or empty */
+    const struct wal__dialect *dialect; /* of its lines */
+    uint64_t last_sequence;             /* of its newest record */
+    uint64_t metadata_version;
+    uint64_t documents;
+    bool is_fork;
+};
+
+/* The owner zeroes it; deinit in any case. Reads what the store says, and the
+ * first lines. */
+enum wal_status
+wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
+                           const struct wal__heap *heap,
+                           struct wal_store *store, struct wal_session *session,
+                           struct wal_error *error) WAL_MUST_USE;
+void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot);
+
+/* Whether both say the same, but for when the session was last changed. */
+bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
+                                 const struct wal__session_snapshot *two);
+
+/* A hash of what equality is told by. */
+uint64_t
+wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot);
+
+#endif

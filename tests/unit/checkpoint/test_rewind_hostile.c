@@ -379,7 +379,7 @@ test_rewind_hostile__file_changes_while_others_are_made(void **state)
     before.act = change_a;
     before.writes = 2;
     answer = kit_rewind(session, "c");
-    assert_rewind_refused(&answer, WAL_ECHANGED, "changed by somebody else");
+    assert_rewind_refused(&answer, WAL_ECHANGED, "another program changed");
     tree_assert_content("a", "somebody's\n");
     tree_assert_content("d/b", "b2\n");
     tree_assert_content("d/c", "c2\n");

@@ -203,10 +203,9 @@ static uint32_t open_word_count(uint32_t word_count)
  * a new length. */
 struct bits {
     uint64_t *row;
-    uint64_t *open;  /* a bit per word of the row: set if it has a clear bit */
-    uint64_t *masks; /* word_count words per dense line */
-    uint32_t
-        *starts; /* per number: index in `positions`; one more at the end */
+    uint64_t *open;   /* a bit per word of the row: set if it has a clear bit */
+    uint64_t *masks;  /* word_count words per dense line */
+    uint32_t *starts; /* per number, and one more: index in positions */
     uint32_t *positions; /* lines of the longer text, sorted by number */
     uint32_t *dense;     /* per number: index of its mask + 1; 0: not dense */
     uint32_t word_count;

@@ -35,8 +35,7 @@ struct wal__rewind_job {
     struct wal__digest after_list;  /* digest of a list that contains `after` */
     struct wal__files before;       /* states before the rewind */
     struct wal__files after;        /* states to restore */
-    struct wal__buf
-        directories; /* to create: parents first, each path followed by a NUL */
+    struct wal__buf directories; /* to create: parents first, NUL-terminated */
 };
 
 void wal__rewind_job_init(struct wal__rewind_job *job,

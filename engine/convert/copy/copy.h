@@ -37,9 +37,8 @@ struct wal__copy {
     uint64_t first_sequence;
     uint32_t chunk_count;
     struct wal__copy_chunk chunk;
-    struct wal__delta_reader
-        line;      /* at the operations of the last returned line */
-    uint8_t *text; /* of the last returned line */
+    struct wal__delta_reader line; /* of the last returned line */
+    uint8_t *text;                 /* of the last returned line */
     size_t capacity;
 };
 

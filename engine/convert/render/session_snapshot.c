@@ -1,5 +1,6 @@
 /*
- * session_snapshot.c - what a session is snapshot by (SPEC.md 10.2).
+ * session_snapshot.c - reads the fields of a session (session_snapshot.h,
+ * SPEC.md 10.2).
  *
  * Threads: one thread at a time.
  */
@@ -12,10 +13,10 @@
 #include "format/model/model_table.h"
 #include "format/model/model_timestamp.h"
 
-#define SCAN_ENTRIES_MAX 64 /* so many are looked at for what a session says, */
-#define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* but none that is so long */
+#define SCAN_ENTRIES_MAX 64 /* entries that are scanned for fields */
+#define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* larger payloads are skipped */
 
-/* The years 0 to 9999, in milliseconds. */
+/* The years 0 to 9999, in milliseconds of Unix time. */
 #define TIME_FIRST INT64_C(-62167219200000)
 #define TIME_LAST  INT64_C(253402300799999)
 
@@ -86,7 +87,7 @@ static void set_created(const struct wal_session_info *info,
     snapshot->time = time_text(keep, info->created_ms);
 }
 
-/* The dialect that an import source names, or null. */
+/* The dialect that an import source names, or NULL. */
 static const struct wal__dialect *dialect_of_source(struct wal_slice source)
 {
     const struct wal__dialect *dialect;
@@ -103,7 +104,7 @@ static const struct wal__dialect *dialect_of_source(struct wal_slice source)
     return NULL;
 }
 
-/* Lines of a fork are those of the session that was imported. */
+/* The lines of a fork have the dialect of the imported session. */
 static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
                                                      struct wal_slice id)
 {
@@ -125,11 +126,11 @@ static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
     return dialect;
 }
 
-static enum wal_status field_scan(struct wal__session_snapshot *snapshot,
-                                  const struct wal__heap *heap,
-                                  struct wal_store *store,
-                                  struct wal_session *session,
-                                  struct wal_error *error)
+static enum wal_status scan_fields(struct wal__session_snapshot *snapshot,
+                                   const struct wal__heap *heap,
+                                   struct wal_store *store,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
 {
     const struct wal__entry_limits limits = {
         {SCAN_ENTRIES_MAX,
@@ -200,7 +201,7 @@ wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
     if (snapshot->dialect == NULL) {
         snapshot->dialect = &wal__dialect_entries;
     }
-    return field_scan(snapshot, heap, store, session, error);
+    return scan_fields(snapshot, heap, store, session, error);
 }
 
 void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot)

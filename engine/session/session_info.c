@@ -193,8 +193,8 @@ static enum wal_status read_info(struct wal_session *session,
         }
     }
     if (status == WAL_OK) {
-        status =
-            describe(core, &summary, record.metadata, &session->info, info);
+        status = describe(core, &summary, record.metadata, &session->info_texts,
+                          info);
     }
     if (status != WAL_OK) {
         return wal__fail(error, status, "the catalogue: %s",
@@ -236,7 +236,7 @@ struct wal_session *wal__session_alloc(struct wal__core *core)
     if (handle != NULL) {
         handle->core = core;
         pthread_mutex_init(&handle->info_mutex, NULL);
-        wal__buf_init(&handle->info, core->env.heap);
+        wal__buf_init(&handle->info_texts, core->env.heap);
     }
     return handle;
 }
@@ -280,6 +280,6 @@ void wal__session_free(struct wal_session *session)
         wal__session_release_claim(session);
     }
     pthread_mutex_destroy(&session->info_mutex);
-    wal__buf_deinit(&session->info);
+    wal__buf_deinit(&session->info_texts);
     wal__heap_free(session->core->env.heap, session);
 }

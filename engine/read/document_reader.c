@@ -61,8 +61,9 @@ static enum wal_status read_key(struct wal_doc_cursor *docs,
 }
 
 /* Reads the key of a document unless it is cached. An unreadable key is left
- * empty: the document sorts first, and reading it reports the damage. The first
- * WAL_ECORRUPT is returned, since an index may be at fault. */
+ * empty: the document sorts first, and reading it reports the damage.
+ * WAL_ECORRUPT is returned unless the indexes were rebuilt from the log
+ * already, since an index may be at fault. */
 static enum wal_status load_key(struct wal_doc_cursor *docs,
                                 struct wal__documents *documents,
                                 struct wal__document *document,

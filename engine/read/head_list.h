@@ -1,7 +1,7 @@
 /*
- * head_list.h - reading the named heads of a session (SPEC.md 5.5). A list is a
- * copy: it belongs to one thread at a time and follows nothing. The other
- * functions say which lock they need.
+ * head_list.h - reading the named heads of a session (SPEC.md 5.5). A cursor is
+ * a copy of the list: it is used by one thread at a time and does not follow
+ * later changes. The other functions name the lock that they need.
  */
 #ifndef AGENTWAL_ENGINE_READ_HEAD_LIST_H
 #define AGENTWAL_ENGINE_READ_HEAD_LIST_H

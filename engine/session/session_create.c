@@ -60,7 +60,6 @@ enum wal_status wal__new_session_resolve(struct wal__core *core,
                          "the store has no free session number");
     }
     *number = core->catalogue.last_session + 1;
-    WAL__ASSERT(*number > 0 && *number < WAL__STORE_NUMBER);
     for (uint32_t i = 0; i < op->frame_count; i++) {
         op->frames[i].frame.session = *number;
     }
@@ -106,7 +105,7 @@ wal__new_session_init_record(const struct wal_session_options *options,
     if (options->id.size > WAL__ID_MAX) {
         return wal__invalid(error,
                             "the session's id has %" PRIu64
-                            " bytes; the limit is 1 to %d",
+                            " bytes; the limits are 1 and %d",
                             options->id.size, WAL__ID_MAX);
     }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -128,17 +127,17 @@ wal__new_session_init_record(const struct wal_session_options *options,
     return status;
 }
 
-static enum wal_status reject_schema(uint32_t given, uint32_t written,
+static enum wal_status reject_schema(uint32_t requested, uint32_t required,
                                      struct wal_error *error)
 {
     char actual[16];
-    int size = snprintf(actual, sizeof(actual), "%" PRIu32, given);
+    int size = snprintf(actual, sizeof(actual), "%" PRIu32, requested);
 
     WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
     wal__fail(error, WAL_ESCHEMA,
               "the session would have schema version %s; this store was "
               "opened for version %" PRIu32,
-              actual, written);
+              actual, required);
     wal__error_set_actual(error, actual, (size_t)size);
     return WAL_ESCHEMA;
 }
@@ -207,7 +206,6 @@ wal__new_session_commit(struct wal__core *core, struct wal__op *op,
         wal__session_free(handle);
         return status;
     }
-    WAL__ASSERT(new_session->number > 0);
     handle->number = new_session->number;
     handle->text_size = op->reservation.texts;
     handle->depth = new_session->depth;

@@ -125,17 +125,18 @@ static enum wal_status resolve_compaction(struct wal__new_session *new_session,
 {
     struct wal__frame *frame = &op->frames[COMPACTION_FRAME].frame;
     struct wal__entry_location kept = {0};
-    bool on = false;
+    bool on_path = false;
     enum wal_status status =
         wal__core_find_id(new_session->core, new_session->source,
                           new_session->first_kept, &kept, &op->error);
 
     WAL__ASSERT(op->frame_count > COMPACTION_FRAME);
     if (status == WAL_OK) {
-        status = wal__core_is_on_path(new_session->core, new_session->source, 0,
-                                      point, kept.sequence, &on, &op->error);
+        status =
+            wal__core_is_on_path(new_session->core, new_session->source, 0,
+                                 point, kept.sequence, &on_path, &op->error);
     }
-    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on)) {
+    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on_path)) {
         return wal__fail(&op->error, WAL_ENOTFOUND,
                          "the entry \"%.*s\" is not on the branch of the "
                          "head",
@@ -232,7 +233,7 @@ static void copy_source_texts(struct wal__session_record *record,
     record->parent_id.size = (size_t)source->id.size;
 }
 
-/* Creates the operation of SESSION and FORK; FORK has space for the size_max
+/* Creates the operation of SESSION and FORK; FORK has space for the longest
  * texts. */
 static enum wal_status create_fork_op(struct wal__core *core,
                                       const struct wal__session_record *record,

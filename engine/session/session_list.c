@@ -1,10 +1,11 @@
 /*
- * session_list.c - walking the catalogue, or the ancestors of a session
- * (SPEC.md 5.4).
+ * session_list.c - session cursors: the sessions of the catalogue, or the
+ * ancestors of a session (SPEC.md 5.4).
  *
- * Invariant: a session is in `seen` once it was given, and `key` is that of
- * the one given last among those that had no record since the opening: a list
- * goes on there when the indexes are loaded anew. A list belongs to one thread.
+ * Invariant: `seen` contains every session that was returned, and `key` is that
+ * of the last one returned among those without a record since the open: after
+ * the indexes are reloaded the cursor continues there. One thread at a time;
+ * the state lock is taken inside.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -51,8 +51,8 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
 
     if (size == 0 || size > WAL__PATH_MAX - PATH_RESERVE) {
         return wal__invalid(error,
-                            "the path of the store has %zu bytes; the limit "
-                            "is 1 to %d",
+                            "the path of the store has %zu bytes; the limits "
+                            "are 1 and %d",
                             size, WAL__PATH_MAX - PATH_RESERVE);
     }
     while (size > 1 && path[size - 1] == '/') {
@@ -150,8 +150,9 @@ static enum wal_status check_version(struct wal__core *core, bool is_migration,
 
 /*
  * Waits until no process appends under a LOCK file that was replaced. Such a
- * process compares its file with LOCK at most every 10 ms when it takes the
- * append lock, so after this time none of them appends any more.
+ * process compares its LOCK with the file's name every 10 ms when it takes the
+ * append lock, so none appends once the groups that began before its last check
+ * are written.
  */
 static void drain_append_locks(const struct wal__core *core)
 {

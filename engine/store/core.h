@@ -5,8 +5,8 @@
  *
  * Locks: `state` is held for writing by a thread that applies records (a leader
  * that has the append lock, or a reader that catches up) or loads an index, and
- * for reading by all others. It is taken after the committer's mutex; no other
- * lock is taken while it is held, except those of the log and the allocator.
+ * for reading by all others. It is taken after the committer's mutex and is the
+ * last lock in that order.
  */
 #ifndef AGENTWAL_ENGINE_STORE_CORE_H
 #define AGENTWAL_ENGINE_STORE_CORE_H
@@ -51,7 +51,7 @@ struct wal__core {
     pthread_rwlock_t state;
     uint32_t schema_version; /* of the caller; 0: any */
     bool strict;
-    bool noop;            /* persistence off: only env is set (noop.h) */
+    bool noop;            /* persistence off: only env is set (api_noop.h) */
     bool outdated;        /* older format version: read only until migrated */
     bool log_opened;      /* log was initialised */
     bool committer_ready; /* committer was initialised */
@@ -61,7 +61,7 @@ struct wal__core {
      * indexes: what a reader knows of redactions is then stale. Written under
      * `state`. */
     _Atomic uint64_t redaction_generation;
-    /* A derived file was damaged: ignore snapshots of the catalogue. */
+    /* A derived file was damaged: load from the log, not from the snapshot. */
     bool rebuild_from_log;
     struct wal__mapped_file snapshot; /* of the catalogue */
     uint64_t snapshot_position;
@@ -72,7 +72,8 @@ struct wal__core {
     struct wal__index_slot tail_base; /* index file it was loaded from */
     uint64_t tail_text_max;           /* bound on bytes of summary texts */
     /* Sessions in use. */
-    struct wal__hashmap branch_map; /* number -> index in branches */
+    /* session number -> rank in branches */
+    struct wal__hashmap branch_map;
     struct wal__branch_slot **branches;
     uint32_t branch_count;
     uint32_t branch_capacity;
@@ -274,11 +275,11 @@ enum wal_status wal__core_find_path(struct wal__core *core, uint32_t number,
                                     struct wal__buf *out,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Sets *on when the path from the entry `from` to its root contains the entry
- * `wanted`; both are sequence numbers. State lock for writing. */
+/* Sets *on_path when the path from the entry `from` to its root contains the
+ * entry `target`; both are sequence numbers. State lock for writing. */
 enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
                                      uint32_t stream, uint64_t from,
-                                     uint64_t wanted, bool *on,
+                                     uint64_t target, bool *on_path,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* The number of ancestors of an own entry of the session, across the lineage.

@@ -107,7 +107,6 @@ enum wal_status wal__core_write_catalogue(struct wal__core *core,
         return wal__fail_at(error, status, writer.sys_errno, path, 0,
                             "cannot write the catalogue");
     }
-    WAL__ASSERT(position >= core->snapshot_position);
     core->snapshot_position = position;
     return WAL_OK;
 }

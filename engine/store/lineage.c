@@ -310,7 +310,7 @@ enum wal_status wal__core_find_path(struct wal__core *core, uint32_t number,
 
 enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
                                      uint32_t stream, uint64_t from,
-                                     uint64_t wanted, bool *on,
+                                     uint64_t target, bool *on_path,
                                      struct wal_error *error)
 {
     struct wal__buf ranges;
@@ -319,8 +319,8 @@ enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
     wal__buf_init(&ranges, core->env.heap);
     status = wal__core_find_path(core, number, stream, from, &ranges, error);
     WAL__ASSERT(ranges.size % sizeof(struct wal__path_range) == 0);
-    *on = false;
-    for (size_t at = 0; at < ranges.size && status == WAL_OK && !*on;
+    *on_path = false;
+    for (size_t at = 0; at < ranges.size && status == WAL_OK && !*on_path;
          at += sizeof(struct wal__path_range)) {
         const struct wal__stream *own_stream;
         struct wal__branch_slot *slot;
@@ -331,9 +331,10 @@ enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
         status = wal__core_get_branch(core, range.session, &slot, error);
         own_stream =
             status == WAL_OK ? wal__branch_stream(&slot->branch, stream) : NULL;
-        *on = own_stream != NULL &&
-              wal__branch_find_sequence(own_stream, wanted, &ordinal) &&
-              ordinal >= range.first && ordinal - range.first < range.count;
+        *on_path = own_stream != NULL &&
+                   wal__branch_find_sequence(own_stream, target, &ordinal) &&
+                   ordinal >= range.first &&
+                   ordinal - range.first < range.count;
     }
     wal__buf_deinit(&ranges);
     return status;

@@ -300,7 +300,6 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env,
     WAL__ASSERT(manifest->version < WAL__FORMAT_VERSION);
     upgraded.version = WAL__FORMAT_VERSION;
     upgraded.generation++;
-    WAL__ASSERT(upgraded.generation > manifest->generation);
     wal__manifest_encode(&upgraded, bytes);
     wal__manifest_encode(&upgraded, bytes + WAL__MANIFEST_SLOT_SIZE);
     status = write_manifest(env, bytes, &err);

@@ -25,7 +25,7 @@ struct wal_session_cursor {
     bool reloaded;          /* the indexes were reloaded since the open */
     uint64_t last_sequence; /* of the log at the open */
     uint32_t last_session;  /* highest session number at the open */
-    /* session to return next after WAL_ENOMEM, or 0 */
+    /* session that the last call failed to return, to be returned next, or 0 */
     uint32_t retry_session;
     struct wal__list_key key; /* of the session returned last */
     struct wal__bitset seen;  /* session numbers that were returned */

@@ -40,7 +40,6 @@ static uint64_t find_durable(const struct wal__core *core)
     }
     found = wal__tail_index_last_before(&core->tail_index,
                                         wal__position_offset(durable));
-    WAL__ASSERT(found <= log->last_sequence);
     return found != 0 ? found : log->tail_segment->open.last_sequence;
 }
 

@@ -84,13 +84,13 @@ static enum wal_status set_text(struct wal_slice slice, const char *what,
                                 struct wal__span *text, bool *differs,
                                 struct wal_error *error)
 {
-    struct wal__span given;
+    struct wal__span value;
     enum wal_status status =
-        wal__text_check(slice, WAL__TEXT_MAX, what, &given, error);
+        wal__text_check(slice, WAL__TEXT_MAX, what, &value, error);
 
     if (status == WAL_OK) {
-        *differs |= !wal__span_equal(given, *text);
-        *text = given;
+        *differs |= !wal__span_equal(value, *text);
+        *text = value;
     }
     return status;
 }
@@ -99,16 +99,16 @@ static enum wal_status set_metadata(const struct wal_session_change *change,
                                     struct wal__span *metadata, bool *differs,
                                     struct wal_error *error)
 {
-    struct wal__span given = {NULL, 0};
+    struct wal__span value = {NULL, 0};
     enum wal_status status = WAL_OK;
 
     if (change->metadata.size > 0) {
         status = wal__text_check_json(change->metadata, WAL__METADATA_MAX, true,
-                                      "metadata", &given, error);
+                                      "metadata", &value, error);
     }
     if (status == WAL_OK) {
-        *differs |= !wal__span_equal(given, *metadata);
-        *metadata = given;
+        *differs |= !wal__span_equal(value, *metadata);
+        *metadata = value;
     }
     return status;
 }

@@ -1,6 +1,7 @@
 /*
  * batch_entries.c - encodes the entries of a batch as frames of an operation
- * (SPEC.md 5.1, 5.2), in the caller's thread. Any thread; no lock is held.
+ * (SPEC.md 5.1, 5.2), in the caller's thread. Any thread; the caller holds no
+ * lock.
  */
 #include <inttypes.h>
 #include <string.h>

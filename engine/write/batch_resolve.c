@@ -380,7 +380,8 @@ static enum wal_status check_repeat_in_batch(struct wal__resolver *resolver,
     return status;
 }
 
-/* Flags the first and last frames that are written, and counts entries. */
+/* Flags the first and the last frame that are written, and counts new entries
+ * and duplicates. */
 static void set_batch_flags(struct wal__resolver *resolver)
 {
     struct wal__op *op = resolver->op;

@@ -54,7 +54,7 @@ static enum wal_status read_doc(struct wal__resolver *resolver,
 /* Resolves a put or a deletion of a document that has versions. */
 static enum wal_status
 resolve_existing_doc(struct wal__resolver *resolver, struct wal__batch_doc *doc,
-                     const struct wal__doc_record *given,
+                     const struct wal__doc_record *requested,
                      const struct wal__doc_version *newest,
                      const struct wal__doc_record *existing)
 {
@@ -62,29 +62,30 @@ resolve_existing_doc(struct wal__resolver *resolver, struct wal__batch_doc *doc,
     bool deletes = (doc->flags & WAL_DOC_DELETE) != 0;
     uint64_t current = newest->deleted ? 0 : newest->sequence;
 
-    if (!wal__span_equal(given->key, existing->key)) {
+    if (!wal__span_equal(requested->key, existing->key)) {
         return wal__invalid(
             &resolver->op->error,
             "the keys \"%.*s\" and \"%.*s\" have the same hash; choose "
             "another key",
-            (int)given->key.size, (const char *)given->key.data,
+            (int)requested->key.size, (const char *)requested->key.data,
             (int)existing->key.size, (const char *)existing->key.data);
     }
     if (!deletes && !newest->deleted &&
-        wal__span_equal(given->value, existing->value)) {
+        wal__span_equal(requested->value, existing->value)) {
         frame->skipped = true;
         doc->version = newest->sequence;
         return WAL_OK;
     }
     if ((doc->flags & WAL_DOC_EXPECT) != 0 &&
         doc->expected_version != current) {
-        return reject_version(resolver, "document", given->key,
+        return reject_version(resolver, "document", requested->key,
                               doc->expected_version, current);
     }
     if (deletes && newest->deleted) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
-                         "there is no document \"%.*s\"", (int)given->key.size,
-                         (const char *)given->key.data);
+                         "there is no document \"%.*s\"",
+                         (int)requested->key.size,
+                         (const char *)requested->key.data);
     }
     WAL__ASSERT(newest->sequence < resolver->next);
     frame->frame.parent = newest->sequence;
@@ -93,16 +94,17 @@ resolve_existing_doc(struct wal__resolver *resolver, struct wal__batch_doc *doc,
 
 static enum wal_status resolve_new_doc(struct wal__resolver *resolver,
                                        const struct wal__batch_doc *doc,
-                                       const struct wal__doc_record *given)
+                                       const struct wal__doc_record *requested)
 {
     if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->expected_version != 0) {
-        return reject_version(resolver, "document", given->key,
+        return reject_version(resolver, "document", requested->key,
                               doc->expected_version, 0);
     }
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
-                         "there is no document \"%.*s\"", (int)given->key.size,
-                         (const char *)given->key.data);
+                         "there is no document \"%.*s\"",
+                         (int)requested->key.size,
+                         (const char *)requested->key.data);
     }
     resolver->op->frames[doc->frame].frame.parent = 0;
     return WAL_OK;
@@ -131,7 +133,7 @@ static enum wal_status resolve_doc(struct wal__resolver *resolver,
     struct wal__op_frame *frame = &op->frames[doc->frame];
     const struct wal__document *document = NULL;
     const struct wal__doc_version *newest;
-    struct wal__doc_record given;
+    struct wal__doc_record requested;
     struct wal__doc_record existing;
     struct wal__branch_slot *slot;
     struct wal__buf scratch;
@@ -139,8 +141,8 @@ static enum wal_status resolve_doc(struct wal__resolver *resolver,
 
     frame->skipped = false;
     frame->frame.flags = 0;
-    if (wal__doc_record_decode(wal__batch_payload(op, doc->frame), &given) !=
-        WAL__FMT_OK) {
+    if (wal__doc_record_decode(wal__batch_payload(op, doc->frame),
+                               &requested) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
     if (doc->number == WAL__STORE_NUMBER) {
@@ -157,18 +159,18 @@ static enum wal_status resolve_doc(struct wal__resolver *resolver,
         document = wal__documents_find(&slot->documents, frame->frame.id_hash);
     }
     if (document == NULL) {
-        status = resolve_new_doc(resolver, doc, &given);
+        status = resolve_new_doc(resolver, doc, &requested);
     } else {
         newest = wal__documents_newest(&slot->documents, document);
         wal__buf_init(&scratch, op->heap);
         status = read_doc(resolver, newest, &scratch, &existing);
         if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
-            existing = (struct wal__doc_record){.key = given.key};
+            existing = (struct wal__doc_record){.key = requested.key};
             status = WAL_OK; /* a damaged version may be replaced */
         }
         if (status == WAL_OK) {
-            status =
-                resolve_existing_doc(resolver, doc, &given, newest, &existing);
+            status = resolve_existing_doc(resolver, doc, &requested, newest,
+                                          &existing);
         }
         wal__buf_deinit(&scratch);
     }
@@ -209,7 +211,7 @@ static bool is_main(const struct wal__head_record *record)
 
 static enum wal_status find_head(struct wal__resolver *resolver,
                                  const struct wal__frame *frame,
-                                 const struct wal__head_record *given,
+                                 const struct wal__head_record *requested,
                                  struct wal__buf *scratch,
                                  struct current_head *current)
 {
@@ -239,16 +241,16 @@ static enum wal_status find_head(struct wal__resolver *resolver,
         return status;
     }
     if (current->record_is_current &&
-        !wal__span_equal(current->record.name, given->name)) {
+        !wal__span_equal(current->record.name, requested->name)) {
         return wal__invalid(&resolver->op->error,
                             "the head names \"%.*s\" and \"%.*s\" have the "
                             "same hash; choose another name",
-                            (int)given->name.size,
-                            (const char *)given->name.data,
+                            (int)requested->name.size,
+                            (const char *)requested->name.data,
                             (int)current->record.name.size,
                             (const char *)current->record.name.data);
     }
-    if (is_main(given)) {
+    if (is_main(requested)) {
         current->before_batch =
             wal__branch_head(&resolver->slot->branch, frame->stream);
         current->in_batch =
@@ -264,7 +266,7 @@ static enum wal_status find_head(struct wal__resolver *resolver,
 
 static enum wal_status reject_head(struct wal__resolver *resolver,
                                    uint32_t stream,
-                                   const struct wal__head_record *given,
+                                   const struct wal__head_record *requested,
                                    uint64_t current, struct wal__span expected)
 {
     struct wal_error *error = &resolver->op->error;
@@ -277,8 +279,8 @@ static enum wal_status reject_head(struct wal__resolver *resolver,
     }
     wal__fail(error, WAL_EHEAD,
               "the head \"%.*s\" is at \"%s\", not at \"%.*s\"",
-              (int)given->name.size, (const char *)given->name.data, actual,
-              (int)expected.size, (const char *)expected.data);
+              (int)requested->name.size, (const char *)requested->name.data,
+              actual, (int)expected.size, (const char *)expected.data);
     wal__error_set_actual(error, actual, strlen(actual));
     return WAL_EHEAD;
 }
@@ -286,7 +288,7 @@ static enum wal_status reject_head(struct wal__resolver *resolver,
 /* Checks that the head pointed to the entry that the caller expects. */
 static enum wal_status check_expected(struct wal__resolver *resolver,
                                       const struct wal__batch_head *head,
-                                      const struct wal__head_record *given,
+                                      const struct wal__head_record *requested,
                                       uint64_t before)
 {
     uint32_t stream = resolver->op->frames[head->frame].frame.stream;
@@ -308,22 +310,22 @@ static enum wal_status check_expected(struct wal__resolver *resolver,
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
         return status;
     }
-    return reject_head(resolver, stream, given, before, expected);
+    return reject_head(resolver, stream, requested, before, expected);
 }
 
 /* The new target of the head; 0: none. */
 static enum wal_status find_target(struct wal__resolver *resolver,
-                                   const struct wal__head_record *given,
+                                   const struct wal__head_record *requested,
                                    uint32_t stream, uint64_t *target)
 {
     struct wal__entry_location found = {0};
     enum wal_status status;
 
     *target = 0;
-    if (given->entry_id.size == 0) {
+    if (requested->entry_id.size == 0) {
         return WAL_OK;
     }
-    status = wal__resolver_find_entry(resolver, given->entry_id,
+    status = wal__resolver_find_entry(resolver, requested->entry_id,
                                       resolver->batch->entry_count, &found);
     if (status != WAL_OK) {
         return status;
@@ -339,25 +341,25 @@ static enum wal_status find_target(struct wal__resolver *resolver,
 
 /* Whether the head already has this target and, if a note was passed, this
  * note. A removed head has no note. */
-static bool is_unchanged(const struct wal__head_record *given, uint64_t target,
-                         const struct current_head *current)
+static bool is_unchanged(const struct wal__head_record *requested,
+                         uint64_t target, const struct current_head *current)
 {
     if (current->in_batch != target) {
         return false;
     }
-    return given->note.size == 0 || (target == 0 && !is_main(given)) ||
+    return requested->note.size == 0 || (target == 0 && !is_main(requested)) ||
            (current->record_is_current &&
-            wal__span_equal(given->note, current->record.note));
+            wal__span_equal(requested->note, current->record.note));
 }
 
 /* Counts a head that is created or removed; `main` always exists. */
 static void count_head(struct wal__resolver *resolver,
-                       const struct wal__head_record *given,
+                       const struct wal__head_record *requested,
                        const struct current_head *current)
 {
-    if (!is_main(given)) {
+    if (!is_main(requested)) {
         resolver->heads_created += current->before_batch == 0;
-        resolver->heads_removed += given->entry_id.size == 0;
+        resolver->heads_removed += requested->entry_id.size == 0;
     }
 }
 
@@ -365,7 +367,7 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
                                     const struct wal__batch_head *head)
 {
     struct wal__op_frame *frame = &resolver->op->frames[head->frame];
-    struct wal__head_record given;
+    struct wal__head_record requested;
     struct current_head current;
     struct wal__buf scratch;
     enum wal_status status;
@@ -374,15 +376,15 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
     frame->skipped = false;
     frame->frame.flags = 0;
     if (wal__head_record_decode(wal__batch_payload(resolver->op, head->frame),
-                                &given) != WAL__FMT_OK) {
+                                &requested) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
     wal__buf_init(&scratch, resolver->op->heap);
-    status = find_head(resolver, &frame->frame, &given, &scratch, &current);
+    status = find_head(resolver, &frame->frame, &requested, &scratch, &current);
     if (status != WAL_OK) {
         goto done;
     }
-    status = find_target(resolver, &given, frame->frame.stream, &target);
+    status = find_target(resolver, &requested, frame->frame.stream, &target);
     if (status != WAL_OK) {
         goto done;
     }
@@ -392,18 +394,18 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
     if (status != WAL_OK) {
         goto done;
     }
-    if (is_unchanged(&given, target, &current)) {
+    if (is_unchanged(&requested, target, &current)) {
         frame->skipped = true;
         goto done;
     }
-    status = check_expected(resolver, head, &given, current.before_batch);
+    status = check_expected(resolver, head, &requested, current.before_batch);
     if (status != WAL_OK) {
         goto done;
     }
     WAL__ASSERT(target < resolver->next);
     frame->frame.parent = target;
     resolver->next++;
-    count_head(resolver, &given, &current);
+    count_head(resolver, &requested, &current);
 done:
     wal__buf_deinit(&scratch);
     return status;

@@ -28,22 +28,22 @@ static enum wal_status reject_member(struct wal__resolver *resolver,
 }
 
 /* Walks up from an entry of the batch to its first ancestor outside the batch,
- * or 0; sets *wanted_seen when `wanted` was on the way. */
+ * or 0; sets *target_seen when `target` was on the way. */
 static uint64_t find_stored_ancestor(const struct wal__resolver *resolver,
-                                     uint32_t entry, uint64_t wanted,
-                                     bool *wanted_seen)
+                                     uint32_t entry, uint64_t target,
+                                     bool *target_seen)
 {
     uint64_t sequence = resolver->op->frames[entry].frame.parent;
 
     while (entry > 0 && sequence >= resolver->op->next_sequence) {
-        *wanted_seen |= sequence == wanted;
+        *target_seen |= sequence == target;
         do {
             entry--;
         } while (entry > 0 && (resolver->sequences[entry] != sequence ||
                                resolver->op->frames[entry].skipped));
         sequence = resolver->op->frames[entry].frame.parent;
     }
-    *wanted_seen |= sequence == wanted;
+    *target_seen |= sequence == target;
     return sequence;
 }
 
@@ -57,7 +57,7 @@ static enum wal_status check_compaction(struct wal__resolver *resolver,
     struct wal__span id;
     enum wal_status status;
     uint64_t ancestor;
-    bool on = false;
+    bool on_path = false;
 
     if (!read_member(payload, "firstKeptEntryId", text, &id)) {
         return reject_member(resolver, "compaction_summary",
@@ -65,15 +65,16 @@ static enum wal_status check_compaction(struct wal__resolver *resolver,
     }
     status = wal__resolver_find_entry(resolver, id, entry, &found);
     if (status == WAL_OK) {
-        ancestor = find_stored_ancestor(resolver, entry, found.sequence, &on);
+        ancestor =
+            find_stored_ancestor(resolver, entry, found.sequence, &on_path);
         WAL__ASSERT(ancestor < resolver->op->next_sequence);
-        if (!on && ancestor != 0) {
+        if (!on_path && ancestor != 0) {
             status = wal__core_is_on_path(
                 resolver->core, resolver->batch->session, stream, ancestor,
-                found.sequence, &on, &resolver->op->error);
+                found.sequence, &on_path, &resolver->op->error);
         }
     }
-    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on)) {
+    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on_path)) {
         status = wal__fail(&resolver->op->error, WAL_ENOTFOUND,
                            "firstKeptEntryId \"%.*s\" is not on the path from "
                            "the compaction to its root",

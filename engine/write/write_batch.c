@@ -1,7 +1,7 @@
 /*
  * write_batch.c - builds an operation from the batch of a caller (SPEC.md 5.2):
  * everything is checked, encoded and checksummed in the caller's thread. Any
- * thread; no lock is held.
+ * thread; the caller holds no lock.
  */
 #include "engine/write/write_batch.h"
 
@@ -317,50 +317,51 @@ static enum wal_status check_batch(const struct wal_batch *batch,
 
 /* Allocates the arrays of documents and heads. */
 static enum wal_status alloc_records(struct wal__batch *batch,
-                                     const struct wal_batch *given,
+                                     const struct wal_batch *requested,
                                      struct wal_error *error)
 {
     const struct wal__heap *heap = batch->core->env.heap;
 
-    if (given->document_count > 0) {
-        batch->docs = wal__heap_zalloc(heap, given->document_count *
+    if (requested->document_count > 0) {
+        batch->docs = wal__heap_zalloc(heap, requested->document_count *
                                                  sizeof(batch->docs[0]));
     }
-    if (given->head_count > 0) {
-        batch->heads =
-            wal__heap_zalloc(heap, given->head_count * sizeof(batch->heads[0]));
+    if (requested->head_count > 0) {
+        batch->heads = wal__heap_zalloc(heap, requested->head_count *
+                                                  sizeof(batch->heads[0]));
         batch->previous_head[0] = '\0';
     }
-    if ((given->document_count > 0 && batch->docs == NULL) ||
-        (given->head_count > 0 && batch->heads == NULL)) {
+    if ((requested->document_count > 0 && batch->docs == NULL) ||
+        (requested->head_count > 0 && batch->heads == NULL)) {
         return wal__no_memory(error);
     }
     return WAL_OK;
 }
 
 static enum wal_status add_records(struct wal__op *op,
-                                   const struct wal_batch *given,
+                                   const struct wal_batch *requested,
                                    struct wal_error *error)
 {
-    enum wal_status status = alloc_records(op->request, given, error);
+    enum wal_status status = alloc_records(op->request, requested, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__batch_add_entries(op, given->entries, given->entry_count, error);
-    for (uint32_t i = 0; i < given->document_count && status == WAL_OK; i++) {
-        status = add_doc(op, &given->documents[i], error);
+    status = wal__batch_add_entries(op, requested->entries,
+                                    requested->entry_count, error);
+    for (uint32_t i = 0; i < requested->document_count && status == WAL_OK;
+         i++) {
+        status = add_doc(op, &requested->documents[i], error);
     }
-    for (uint32_t i = 0; i < given->head_count && status == WAL_OK; i++) {
-        status = add_head(op, &given->heads[i], error);
+    for (uint32_t i = 0; i < requested->head_count && status == WAL_OK; i++) {
+        status = add_head(op, &requested->heads[i], error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    return given->change == NULL
+    return requested->change == NULL
                ? WAL_OK
-               : wal__batch_add_change(op, given->change, error);
+               : wal__batch_add_change(op, requested->change, error);
 }
 
 /* Bounds the number of other sessions that own targets of the batch's
@@ -381,7 +382,7 @@ static enum wal_status bound_owners(const struct wal_session *session,
 }
 
 enum wal_status wal__batch_create(struct wal_session *session,
-                                  const struct wal_batch *given,
+                                  const struct wal_batch *requested,
                                   const struct wal_append_options *options,
                                   bool is_migration, struct wal__op **op,
                                   struct wal_error *error)
@@ -389,17 +390,17 @@ enum wal_status wal__batch_create(struct wal_session *session,
     struct wal__batch *batch;
     struct wal__op *created;
     uint32_t owners = 0;
-    enum wal_status status = check_batch(given, error);
+    enum wal_status status = check_batch(requested, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (given->entry_count > 0) {
-        wal__prefetch_read(given->entries[0].payload.data,
-                           given->entries[0].payload.size);
+    if (requested->entry_count > 0) {
+        wal__prefetch_read(requested->entries[0].payload.data,
+                           requested->entries[0].payload.size);
     }
-    created =
-        wal__batch_alloc_op(session->core, session->number, given->entry_count);
+    created = wal__batch_alloc_op(session->core, session->number,
+                                  requested->entry_count);
     if (created == NULL) {
         return wal__no_memory(error);
     }
@@ -409,7 +410,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
     if (status != WAL_OK) {
         goto failed;
     }
-    status = add_records(created, given, error);
+    status = add_records(created, requested, error);
     if (status != WAL_OK) {
         goto failed;
     }
@@ -421,9 +422,9 @@ enum wal_status wal__batch_create(struct wal_session *session,
     if (status != WAL_OK) {
         goto failed;
     }
-    WAL__ASSERT(batch->entry_count == given->entry_count);
-    WAL__ASSERT(batch->doc_count == given->document_count &&
-                batch->head_count == given->head_count);
+    WAL__ASSERT(batch->entry_count == requested->entry_count);
+    WAL__ASSERT(batch->doc_count == requested->document_count &&
+                batch->head_count == requested->head_count);
     wal__op_finish(created);
     created->reservation.sessions = 2 + owners;
     created->reservation.texts +=

@@ -19,7 +19,7 @@ enum {
     WAL__HEADS_MAX = 4096
 };
 
-/* What an entry needs besides its frame, which has the same rank. */
+/* What an entry needs in addition to its frame, which has the same rank. */
 struct wal__batch_entry {
     uint64_t id_hash;
     uint32_t flags;         /* enum wal_entry_flag */

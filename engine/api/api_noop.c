@@ -15,7 +15,7 @@
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
 
-/* A session's handle, and what it was given; the texts are in handle.info_texts. */
+/* A session's handle and info; the texts are in handle.info_texts. */
 struct noop_session {
     struct wal_session handle; /* first: it is freed by wal__session_free */
     struct wal_session_info known;

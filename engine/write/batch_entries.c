@@ -115,8 +115,7 @@ static enum wal_status add_parent(struct wal__batch *batch,
     }
     if (parent.size > 0 && (entry->flags & WAL_ENTRY_ROOT) != 0) {
         return wal__invalid(
-            error, "the entry has parent_id and WAL_ENTRY_ROOT; set one of "
-                   "them");
+            error, "a root entry (WAL_ENTRY_ROOT) must not have a parent_id");
     }
     WAL__ASSERT(parent.size <= UINT8_MAX);
     item->parent_offset = (uint32_t)batch->texts.size;

@@ -289,11 +289,12 @@ read_entry(struct wal_entry_cursor *iter, const struct wal__iter_item *item,
 
     if (item->redaction != 0) {
         status = wal__iter_format_redaction(iter, item->redaction, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__log_read(&iter->core->log, item->position, &iter->scratch,
-                               &frame, &payload, error);
-    }
+    status = wal__log_read(&iter->core->log, item->position, &iter->scratch,
+                           &frame, &payload, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -311,21 +312,25 @@ read_entry(struct wal_entry_cursor *iter, const struct wal__iter_item *item,
         parent.id = parent_hint->id;
     } else {
         status = find_parent(iter, &frame, &parent, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && record.digest != NULL && item->redaction == 0 &&
+    if (record.digest != NULL && item->redaction == 0 &&
         (iter->flags & WAL_ENTRY_CURSOR_OUT_OF_LINE) == 0) {
         status =
             wal__payload_load(iter->core, &record, &iter->payload_buf, error);
-    }
-    if (status == WAL_OK) {
-        fill_entry(&frame, &record, &parent, item->depth, entry);
-        if (item->redaction != 0) {
-            redact(iter, entry);
-        } else if (record.digest != NULL) {
-            set_out_of_line_payload(iter, &record, entry);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    return status;
+    fill_entry(&frame, &record, &parent, item->depth, entry);
+    if (item->redaction != 0) {
+        redact(iter, entry);
+    } else if (record.digest != NULL) {
+        set_out_of_line_payload(iter, &record, entry);
+    }
+    return WAL_OK;
 }
 
 /* Keeps the id for the next entry, whose parent this entry often is. */

@@ -93,24 +93,25 @@ static enum wal_status find_end(struct wal_entry_cursor *iter,
         }
         *sequence = wal__head_target(slot, iter->stream, request->head);
         if (*sequence == 0 && !wal__head_is_main(request->head)) {
-            status = wal__fail(error, WAL_ENOTFOUND,
-                               "stream %u has no head \"%.*s\"", iter->stream,
-                               (int)request->head.size,
-                               (const char *)request->head.data);
+            return wal__fail(error, WAL_ENOTFOUND,
+                             "stream %u has no head \"%.*s\"", iter->stream,
+                             (int)request->head.size,
+                             (const char *)request->head.data);
         }
-        return status;
+        return WAL_OK;
     }
     status = wal__core_find_id(iter->core, iter->session, request->up_to,
                                &found, error);
-    if (status == WAL_OK && found.stream != iter->stream) {
-        status =
-            wal__fail(error, WAL_ENOTFOUND, "the entry is in stream %u, not %u",
-                      found.stream, iter->stream);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *sequence = found.sequence;
+    if (found.stream != iter->stream) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "the entry is in stream %u, not %u", found.stream,
+                         iter->stream);
     }
-    return status;
+    *sequence = found.sequence;
+    return WAL_OK;
 }
 
 static enum wal_status add_path(struct wal_entry_cursor *iter,
@@ -273,16 +274,19 @@ static enum wal_status check_options(struct request *request,
     }
     status = wal__text_check(options->up_to, WAL__ID_MAX, "entry's id",
                              &request->up_to, error);
-    if (status == WAL_OK) {
-        status = wal__text_check(options->head, WAL__ID_MAX, "head's name",
-                                 &request->head, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && request->up_to.size > 0 && request->head.size > 0) {
-        status =
-            wal__invalid(error, "up_to and head exclude each other; set one of "
-                                "them");
+    status = wal__text_check(options->head, WAL__ID_MAX, "head's name",
+                             &request->head, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    if (request->up_to.size > 0 && request->head.size > 0) {
+        return wal__invalid(
+            error, "up_to and head exclude each other; set one of them");
+    }
+    return WAL_OK;
 }
 
 static struct wal_entry_cursor *

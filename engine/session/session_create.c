@@ -93,7 +93,7 @@ wal__new_session_init_record(const struct wal_session_options *options,
         {&options->parent_id, &record->parent_id, WAL__ID_MAX, "parent id"},
         {&options->source, &record->source, WAL__TEXT_MAX, "source"},
     };
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if (options->struct_size != sizeof(*options)) {
         return wal__invalid(
@@ -109,22 +109,26 @@ wal__new_session_init_record(const struct wal_session_options *options,
                             options->id.size, WAL__ID_MAX);
     }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (status == WAL_OK) {
-            status = wal__text_check(*texts[i].slice, texts[i].max,
-                                     texts[i].what, texts[i].span, error);
+        status = wal__text_check(*texts[i].slice, texts[i].max, texts[i].what,
+                                 texts[i].span, error);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    if (status == WAL_OK && options->metadata.size > 0) {
+    if (options->metadata.size > 0) {
         status =
             wal__text_check_json(options->metadata, WAL__METADATA_MAX, true,
                                  "metadata", &record->metadata, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && options->id.size == 0 && options->id.data != NULL) {
-        status = wal__invalid(error, "the session's id is empty");
+    if (options->id.size == 0 && options->id.data != NULL) {
+        return wal__invalid(error, "the session's id is empty");
     }
     record->schema_version = options->schema_version;
     record->created_ms = options->created_ms;
-    return status;
+    return WAL_OK;
 }
 
 static enum wal_status reject_schema(uint32_t requested, uint32_t required,

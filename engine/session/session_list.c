@@ -144,24 +144,28 @@ set_options(struct wal_session_cursor *list,
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
     status = set_filter(list, options, error);
-    if (status == WAL_OK) {
-        status = set_after(list, options->after, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(options->lineage_of, WAL__ID_MAX,
-                                 "session's id", of, error);
+    status = set_after(list, options->after, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && list->is_lineage != (of->size > 0)) {
-        status = wal__invalid(
+    status = wal__text_check(options->lineage_of, WAL__ID_MAX, "session's id",
+                             of, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (list->is_lineage != (of->size > 0)) {
+        return wal__invalid(
             error, "WAL_SESSION_CURSOR_LINEAGE and lineage_of must be set "
                    "together");
     }
-    if (status == WAL_OK && list->is_lineage &&
-        is_filtered(&list->catalogue_filter)) {
-        status = wal__invalid(
-            error, "a lineage cannot be filtered; unset the filters");
+    if (list->is_lineage && is_filtered(&list->catalogue_filter)) {
+        return wal__invalid(error,
+                            "a lineage cannot be filtered; unset the filters");
     }
-    return status;
+    return WAL_OK;
 }
 
 /* -------------------------------------------------------------- lineage --- */

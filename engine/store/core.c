@@ -212,16 +212,18 @@ static enum wal_status read_manifest(struct wal__core *core,
     bool read_only = false;
     enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
 
-    if (status == WAL_OK && !exists) {
-        status = wal__manifest_create(&core->env, options->group_align,
-                                      &core->manifest, error);
-    } else if (status == WAL_OK && (options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
-        status = wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
-                              "another process created a store here");
-    } else if (status == WAL_OK) {
-        status =
-            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    if (!exists) {
+        return wal__manifest_create(&core->env, options->group_align,
+                                    &core->manifest, error);
+    }
+    if ((options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
+        return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
+                            "another process created a store here");
+    }
+    status = wal__manifest_read(&core->env, &core->manifest, &read_only, error);
     core->env.read_only = core->env.read_only || read_only;
     return status;
 }

@@ -108,10 +108,14 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
         *slot = NULL;
         return WAL_OK;
     }
-    if (status == WAL_OK) {
-        status = wal__core_get_branch(core, number, &found, error);
+    if (status != WAL_OK) {
+        goto failed;
     }
-    if (status == WAL_OK && !found->documents_loaded) {
+    status = wal__core_get_branch(core, number, &found, error);
+    if (status != WAL_OK) {
+        goto failed;
+    }
+    if (!found->documents_loaded) {
         wal__buf_init(&ancestors, core->env.heap);
         status = find_ancestors(core, number, &ancestors);
         if (status == WAL_OK) {
@@ -120,14 +124,13 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
         wal__buf_deinit(&ancestors);
         if (status != WAL_OK) {
             wal__documents_deinit(&found->documents);
+            goto failed;
         }
-        found->documents_loaded = status == WAL_OK;
+        found->documents_loaded = true;
     }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, "cannot load the documents: %s",
-                         wal_status_text(status));
-    }
-    WAL__ASSERT(found->documents_loaded);
     *slot = found;
     return WAL_OK;
+failed:
+    return wal__fail(error, status, "cannot load the documents: %s",
+                     wal_status_text(status));
 }

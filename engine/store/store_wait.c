@@ -143,15 +143,16 @@ enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence,
         }
         if (wait_state.no_writer_alive && !lock_checked) {
             status = check_lock_writable(core, error);
+            if (status != WAL_OK) {
+                return status;
+            }
             lock_checked = true;
         }
-        if (status == WAL_OK && io->monotonic_ns(io->ctx) >= deadline_ns) {
+        if (io->monotonic_ns(io->ctx) >= deadline_ns) {
             return wal__fail_at(error, WAL_EBUSY, 0, core->env.root, 0,
                                 "no record was appended before the timeout");
         }
-        if (status == WAL_OK) {
-            status = sleep_once(core, &wait_state, deadline_ns, error);
-        }
+        status = sleep_once(core, &wait_state, deadline_ns, error);
         if (status != WAL_OK) {
             return status;
         }

@@ -117,23 +117,35 @@ static enum wal_status apply_change(const struct wal_session_change *change,
                                     struct wal__session_record *record,
                                     bool *differs, struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if ((change->fields & WAL_CHANGE_METADATA) != 0) {
         status = set_metadata(change, &record->metadata, differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_TITLE) != 0) {
+    if ((change->fields & WAL_CHANGE_TITLE) != 0) {
         status =
             set_text(change->title, "title", &record->title, differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_CWD) != 0) {
+    if ((change->fields & WAL_CHANGE_CWD) != 0) {
         status = set_text(change->cwd, "cwd", &record->cwd, differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_PROJECT) != 0) {
+    if ((change->fields & WAL_CHANGE_PROJECT) != 0) {
         status = set_text(change->project, "project id", &record->project,
                           differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_SCHEMA) != 0) {
+    if ((change->fields & WAL_CHANGE_SCHEMA) != 0) {
         if (change->schema_version == 0) {
             return wal__invalid(
                 error, "the schema version of a change must be 1 or higher");
@@ -141,7 +153,7 @@ static enum wal_status apply_change(const struct wal_session_change *change,
         *differs |= record->schema_version != change->schema_version;
         record->schema_version = change->schema_version;
     }
-    return status;
+    return WAL_OK;
 }
 
 static enum wal_status check_version(const struct wal_session_change *change,

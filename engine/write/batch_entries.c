@@ -31,18 +31,21 @@ check_texts(const struct wal__env *env, const struct wal_entry *entry,
     enum wal_status status = wal__text_check(entry->id, WAL__ID_MAX,
                                              "entry's id", &record->id, error);
 
-    if (status == WAL_OK) {
-        status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type",
-                                 &record->type, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(entry->timestamp, WAL__TIME_MAX,
-                                 "entry's timestamp", &record->time, error);
+    status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type",
+                             &record->type, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(entry->run_id, WAL__ID_MAX, "run id",
-                                 &record->run, error);
+    status = wal__text_check(entry->timestamp, WAL__TIME_MAX,
+                             "entry's timestamp", &record->time, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal__text_check(entry->run_id, WAL__ID_MAX, "run id", &record->run,
+                             error);
     if (status != WAL_OK) {
         return status;
     }

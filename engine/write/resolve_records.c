@@ -126,18 +126,40 @@ static enum wal_status check_store_documents(struct wal__resolver *resolver)
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
+/* Reads the newest version and resolves the document against it. */
+static enum wal_status replace_doc(struct wal__resolver *resolver,
+                                   struct wal__batch_doc *doc,
+                                   const struct wal__doc_record *requested,
+                                   const struct wal__doc_version *newest)
+{
+    struct wal__doc_record existing;
+    struct wal__buf scratch;
+    enum wal_status status;
+
+    wal__buf_init(&scratch, resolver->op->heap);
+    status = read_doc(resolver, newest, &scratch, &existing);
+    if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
+        /* A damaged version may be replaced. */
+        existing = (struct wal__doc_record){.key = requested->key};
+        status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status =
+            resolve_existing_doc(resolver, doc, requested, newest, &existing);
+    }
+    wal__buf_deinit(&scratch);
+    return status;
+}
+
 static enum wal_status resolve_doc(struct wal__resolver *resolver,
                                    struct wal__batch_doc *doc)
 {
     struct wal__op *op = resolver->op;
     struct wal__op_frame *frame = &op->frames[doc->frame];
     const struct wal__document *document = NULL;
-    const struct wal__doc_version *newest;
     struct wal__doc_record requested;
-    struct wal__doc_record existing;
     struct wal__branch_slot *slot;
-    struct wal__buf scratch;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     frame->skipped = false;
     frame->frame.flags = 0;
@@ -147,33 +169,23 @@ static enum wal_status resolve_doc(struct wal__resolver *resolver,
     }
     if (doc->number == WAL__STORE_NUMBER) {
         status = check_store_documents(resolver);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__core_load_documents(resolver->core, doc->number, &slot,
-                                          &op->error);
-    }
+    status = wal__core_load_documents(resolver->core, doc->number, &slot,
+                                      &op->error);
     if (status != WAL_OK) {
         return status;
     }
     if (slot != NULL) {
         document = wal__documents_find(&slot->documents, frame->frame.id_hash);
     }
-    if (document == NULL) {
-        status = resolve_new_doc(resolver, doc, &requested);
-    } else {
-        newest = wal__documents_newest(&slot->documents, document);
-        wal__buf_init(&scratch, op->heap);
-        status = read_doc(resolver, newest, &scratch, &existing);
-        if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
-            existing = (struct wal__doc_record){.key = requested.key};
-            status = WAL_OK; /* a damaged version may be replaced */
-        }
-        if (status == WAL_OK) {
-            status = resolve_existing_doc(resolver, doc, &requested, newest,
-                                          &existing);
-        }
-        wal__buf_deinit(&scratch);
-    }
+    status =
+        document == NULL
+            ? resolve_new_doc(resolver, doc, &requested)
+            : replace_doc(resolver, doc, &requested,
+                          wal__documents_newest(&slot->documents, document));
     if (status == WAL_OK && !frame->skipped) {
         WAL__ASSERT(resolver->next >= op->next_sequence);
         doc->version = resolver->next;
@@ -303,12 +315,12 @@ static enum wal_status check_expected(struct wal__resolver *resolver,
     if (expected.size > 0) {
         status = wal__core_find_id(resolver->core, resolver->batch->session,
                                    expected, &found, &resolver->op->error);
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
+        }
     }
     if (status == WAL_OK && found.sequence == before) {
         return WAL_OK;
-    }
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
     }
     return reject_head(resolver, stream, requested, before, expected);
 }

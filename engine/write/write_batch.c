@@ -91,14 +91,17 @@ static enum wal_status check_doc(const struct wal_doc *doc,
     }
     status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key",
                              &record->key, error);
-    if (status == WAL_OK && record->key.size == 0) {
-        status = wal__invalid(error, "a document needs a key");
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && (doc->flags & WAL_DOC_DELETE) == 0) {
-        status = wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false,
-                                      "document", &record->value, error);
+    if (record->key.size == 0) {
+        return wal__invalid(error, "a document needs a key");
     }
-    return status;
+    if ((doc->flags & WAL_DOC_DELETE) != 0) {
+        return WAL_OK;
+    }
+    return wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false, "document",
+                                &record->value, error);
 }
 
 /* Adds the key of the document added last; each key may occur once. */
@@ -191,18 +194,19 @@ static enum wal_status check_head(const struct wal_head *head,
     }
     status = wal__text_check(head->name, WAL__ID_MAX, "head's name",
                              &record->name, error);
-    if (status == WAL_OK) {
-        status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id",
-                                 &record->entry_id, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__text_check(head->note, WAL__TEXT_MAX, "head's note",
-                                 &record->note, error);
+    if (status != WAL_OK) {
+        return status;
     }
     if (record->name.size == 0) {
         record->name = main_name;
     }
-    return status;
+    status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id",
+                             &record->entry_id, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__text_check(head->note, WAL__TEXT_MAX, "head's note",
+                           &record->note, error);
 }
 
 static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,

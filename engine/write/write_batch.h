@@ -95,9 +95,8 @@ struct wal__resolver {
     uint64_t next;          /* sequence of the next frame that is not skipped */
     uint32_t heads_created; /* without `main` */
     uint32_t heads_removed;
-    uint64_t
-        /* a bit per stream: heads[] is valid */
-        heads_loaded[WAL__BATCH_STREAMS / 64];
+    /* a bit per stream: heads[] is valid */
+    uint64_t heads_loaded[WAL__BATCH_STREAMS / 64];
     uint64_t heads[WAL__BATCH_STREAMS]; /* `main` within the batch */
 };
 
@@ -133,8 +132,8 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 
 /* Checks that the caller may write to the session: WAL_ENOTFOUND when it was
- * deleted, WAL_EDAMAGED, WAL_ESCHEMA. *summary is set except on WAL_ENOTFOUND.
- * State lock for reading. */
+ * deleted, WAL_EDAMAGED, WAL_ESCHEMA. *summary is set on success and for the
+ * last two. State lock for reading. */
 enum wal_status
 wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "engine/log/group.h"
 
 enum {
     GROUP_SIZE = 4 * 1024 * 1024
@@ -127,7 +128,7 @@ static enum wal_status write_group(struct wal__blob_store *blobs,
         log->needs_reload = true;
         wal__fail(error, status, "no memory");
     } else {
-        status = wal__log_write(log, &group, error);
+        status = wal__group_write(&group, log, error);
     }
     if (status == WAL_OK) {
         for (uint32_t i = first; i < end; i++) {

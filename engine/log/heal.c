@@ -319,10 +319,9 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
             "a write or sync of the store failed, and the groups written since "
             "are not all readable: close the store in every process and open "
             "it again");
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__prealloc_lock(log, error);
-    }
+    status = wal__prealloc_lock(log, error);
     if (status != WAL_OK) {
         goto done;
     }

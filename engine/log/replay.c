@@ -147,18 +147,21 @@ enum wal_status wal__log_rebuild_index(struct wal__log *log,
     }
     wal__buf_init(&bytes, log->env->heap);
     status = replay(log, segment, facts, error);
-    if (status == WAL_OK) {
-        if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
-            /* The successor's OPEN, which names the end, was lost. */
-            atomic_store(&segment->end, facts->end);
-        }
-        fill_index_header(log, segment, facts, &header);
-        wal__log_raise_pack_durable(log, facts->pack_durable);
-        status = client->encode_index(client->ctx, &header, &bytes);
+    if (status != WAL_OK) {
+        goto done;
     }
+    if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
+        /* The successor's OPEN, which names the end, was lost. */
+        atomic_store(&segment->end, facts->end);
+    }
+    fill_index_header(log, segment, facts, &header);
+    wal__log_raise_pack_durable(log, facts->pack_durable);
+    status = client->encode_index(client->ctx, &header, &bytes);
     if (status == WAL_OK) {
         status = client->on_segment_end(client->ctx, segment, &bytes);
     }
+
+done:
     wal__buf_deinit(&bytes);
     wal__heap_free(log->env->heap, facts);
     return status;

@@ -258,10 +258,11 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
            atomic_load(&log->shared->closed_segment_id) != ended->id;
     wal__buf_init(&index, log->env->heap);
     status = wal__prealloc_obtain(log, needed, &id, error);
-    if (status == WAL_OK) {
-        status = wal__segment_open(log->env, log->directory, id, log->uuid,
-                                   log->class, &segment, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__segment_open(log->env, log->directory, id, log->uuid,
+                               log->class, &segment, error);
     if (status == WAL_OK && ended != NULL && !ended->sealed) {
         status = finish_tail(log, &seal, &index, error);
     }

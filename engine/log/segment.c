@@ -417,16 +417,20 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
         return status;
     }
     status = io->allocate(io->ctx, file, header->capacity, err);
-    if (status == WAL_OK) {
-        status = write_body(env, file, body, err);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        wal__segment_header_encode(header, bytes);
-        status = wal__io_write_full(io, file, &iov, 1, 0, err);
+    status = write_body(env, file, body, err);
+    if (status != WAL_OK) {
+        goto done;
     }
+    wal__segment_header_encode(header, bytes);
+    status = wal__io_write_full(io, file, &iov, 1, 0, err);
     if (status == WAL_OK) {
         status = io->sync(io->ctx, file, err);
     }
+
+done:
     io->close(io->ctx, file);
     return status;
 }

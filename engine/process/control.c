@@ -182,20 +182,24 @@ static enum wal_status join_store(struct wal__control *control,
 {
     enum wal_status status = wal__control_identify(control, err);
 
-    if (status == WAL_OK) {
-        status = wal__open_lock_acquire(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal__open_lock_acquire(control, lock_wait, err);
     if (status == WAL_OK && control->file_page == NULL) {
         status = make_page(control, err);
     }
-    if (status == WAL_OK) {
-        wal__open_lock_publish_owner(control);
-        status = wal__participant_lock_acquire_shared(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        control->page = control->file_page;
+    wal__open_lock_publish_owner(control);
+    status = wal__participant_lock_acquire_shared(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    WAL__ASSERT(control->file_page != NULL);
+    control->page = control->file_page;
+    return WAL_OK;
 }
 
 /* Joins the store. The first opener resets the page and keeps the open lock
@@ -208,9 +212,10 @@ static enum wal_status open_page(struct wal__control *control,
         io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
                  &control->file, err);
 
-    if (status == WAL_OK) {
-        status = join_store(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = join_store(control, lock_wait, err);
     if (status != WAL_OK) {
         return status;
     }

@@ -1,7 +1,7 @@
 /*
- * report.c - what was found, for people and as JSON.
+ * report.c - prints the result as text or as JSON.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "tools/cli/json.h"
 #include "tools/walcheck/walcheck.h"
 
-/* A session's id, its number where its id is lost, or that it is the store. */
+/* A session's id; "#number" if its id is lost; "#store" for the store
+ * itself. */
 static struct wal_slice session_name(const struct check_model *model,
                                      uint32_t number, char *buffer, size_t size)
 {
@@ -183,10 +184,11 @@ int check_report(const struct check_store *store)
         report_text(store, sound);
     }
     if (store->newer) {
-        code = cli_error(store->cli, CLI_FAILED, store->path,
-                         "holds what a newer format has; this walcheck knows "
-                         "format version %d",
-                         (int)WAL__FORMAT_VERSION);
+        code = cli_error(
+            store->cli, CLI_FAILED, store->path,
+            "has structures of a newer format; this walcheck knows format "
+            "version %d",
+            (int)WAL__FORMAT_VERSION);
     }
     return code;
 }

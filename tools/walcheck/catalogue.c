@@ -218,7 +218,7 @@ static void check_summaries(struct check_store *store)
     }
     if (catalogue->header.hidden_count != hidden) {
         report_damage(store, 68, 4,
-                      "it hides more or fewer sessions than the log");
+                      "it has more or fewer hidden sessions than the log");
         return;
     }
     for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
@@ -252,7 +252,7 @@ void check_catalogue_compare(struct check_store *store,
 {
     struct check_catalogue *catalogue = &store->catalogue;
     const struct wal__catalogue_header *header = &catalogue->header;
-    uint64_t seen = store->model.seen_count;
+    uint64_t replayed = store->model.replayed_count;
 
     if (catalogue->bytes == NULL || catalogue->compared ||
         wal__position_segment(header->position) != segment->id) {
@@ -266,8 +266,8 @@ void check_catalogue_compare(struct check_store *store,
     check_orders(store);
     /* If the log continues after the catalogue's position, the model is newer
      * than the catalogue and cannot be compared. */
-    if (store->records_lost || seen == 0 ||
-        store->model.seen[seen - 1].sequence != header->last_sequence) {
+    if (store->records_lost || replayed == 0 ||
+        store->model.replayed[replayed - 1].sequence != header->last_sequence) {
         return;
     }
     if (wal__position_offset(header->position) == segment->facts->end &&

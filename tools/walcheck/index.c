@@ -177,7 +177,8 @@ static bool index_is_of_segment(const struct index_check *index_check,
     if (memcmp(header->uuid, index_check->store->uuid, sizeof(header->uuid)) !=
             0 ||
         header->id != segment->id) {
-        report_damage(index_check, "the index is of another segment or store");
+        report_damage(index_check,
+                      "the index belongs to another segment or store");
         return false;
     }
     if (!segment->has_lost_records &&

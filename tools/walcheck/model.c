@@ -95,34 +95,35 @@ const struct check_replayed *
 check_model_find_replayed(const struct check_model *model, uint64_t sequence)
 {
     size_t low = 0;
-    size_t high = model->seen_count;
+    size_t high = model->replayed_count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (model->seen[middle].sequence < sequence) {
+        if (model->replayed[middle].sequence < sequence) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < model->seen_count && model->seen[low].sequence == sequence
-               ? &model->seen[low]
+    return low < model->replayed_count &&
+                   model->replayed[low].sequence == sequence
+               ? &model->replayed[low]
                : NULL;
 }
 
 bool check_model_can_see(const struct check_model *model, uint32_t number,
-                         const struct check_replayed *seen)
+                         const struct check_replayed *replayed)
 {
     uint64_t highest = UINT64_MAX;
 
     for (unsigned depth = 0; depth <= WAL__LINEAGE_MAX; depth++) {
         const struct check_session *session = check_model_find(model, number);
 
-        if (session == NULL || seen->sequence > highest) {
+        if (session == NULL || replayed->sequence > highest) {
             return false;
         }
-        if (seen->session == number) {
+        if (replayed->session == number) {
             return true;
         }
         if ((session->state.flags & WAL__SUMMARY_FORK) == 0) {
@@ -252,7 +253,7 @@ void check_model_deinit(struct check_model *model)
         free(model->sessions[i]);
     }
     free(model->sessions);
-    free(model->seen);
+    free(model->replayed);
     free(model->docs);
     cli_ids_deinit(&model->ids);
     cli_ids_deinit(&model->doc_names);

@@ -118,23 +118,23 @@ static bool is_valid_target(const struct replay *replay, uint64_t target,
                             uint8_t stream)
 {
     const struct check_model *model = &replay->store->model;
-    const struct check_replayed *seen =
+    const struct check_replayed *replayed =
         check_model_find_replayed(model, target);
 
-    return seen != NULL && seen->type == WAL__FRAME_ENTRY &&
-           seen->stream == stream &&
-           check_model_can_see(model, replay->session->number, seen);
+    return replayed != NULL && replayed->type == WAL__FRAME_ENTRY &&
+           replayed->stream == stream &&
+           check_model_can_see(model, replay->session->number, replayed);
 }
 
 /* Whether the entry of that sequence has that id; sequence 0 has no id. */
 static bool entry_has_id(const struct replay *replay, uint64_t sequence,
                          struct wal__span id)
 {
-    const struct check_replayed *seen =
+    const struct check_replayed *replayed =
         check_model_find_replayed(&replay->store->model, sequence);
 
-    return seen == NULL ? sequence == 0 && id.size == 0
-                        : seen->id_hash == hash_of(id);
+    return replayed == NULL ? sequence == 0 && id.size == 0
+                            : replayed->id_hash == hash_of(id);
 }
 
 /* The session with that number and id; null if it is missing or the record's
@@ -171,7 +171,7 @@ static void replay_fork(const struct replay *replay)
     struct wal__summary *state = &session->state;
     const struct check_session *source;
     const struct check_session *owner;
-    const struct check_replayed *seen;
+    const struct check_replayed *replayed;
     struct wal__fork_record fork;
 
     if (wal__fork_record_decode(
@@ -202,13 +202,13 @@ static void replay_fork(const struct replay *replay)
     if (fork.stream == 0) {
         copy_first_text(state, &source->state);
     }
-    seen = check_model_find_replayed(&replay->store->model,
-                                     record->posting.parent);
+    replayed = check_model_find_replayed(&replay->store->model,
+                                         record->posting.parent);
     if (record->posting.parent != 0 && !may_be_lost(replay) &&
-        (seen == NULL || seen->type != WAL__FRAME_ENTRY ||
-         seen->session != fork.owner || seen->stream != fork.stream ||
-         seen->id_hash != hash_of(fork.entry_id) ||
-         !check_model_can_see(&replay->store->model, fork.source, seen))) {
+        (replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
+         replayed->session != fork.owner || replayed->stream != fork.stream ||
+         replayed->id_hash != hash_of(fork.entry_id) ||
+         !check_model_can_see(&replay->store->model, fork.source, replayed))) {
         report_damage(replay, "names a fork point that does not exist");
     }
 }
@@ -329,7 +329,7 @@ static void replay_redact(const struct replay *replay)
     const struct check_record *record = replay->record;
     const struct check_model *model = &replay->store->model;
     struct check_session *session = replay->session;
-    const struct check_replayed *seen =
+    const struct check_replayed *replayed =
         check_model_find_replayed(model, record->posting.parent);
     struct wal__redact_record redact;
 
@@ -342,10 +342,10 @@ static void replay_redact(const struct replay *replay)
     }
     if (!may_be_lost(replay) &&
         (!entry_has_id(replay, record->posting.parent, redact.target_id) ||
-         seen == NULL || seen->type != WAL__FRAME_ENTRY ||
-         seen->session != session->number ||
-         seen->stream != record->posting.stream ||
-         !check_model_can_see(model, redact.session, seen))) {
+         replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
+         replayed->session != session->number ||
+         replayed->stream != record->posting.stream ||
+         !check_model_can_see(model, redact.session, replayed))) {
         report_damage(replay, "names a target that does not exist");
     }
     if (session->state.first_owner == session->number &&
@@ -446,9 +446,10 @@ static void add_replayed(struct check_store *store,
 {
     struct check_model *model = &store->model;
 
-    model->seen = cli_reserve(model->seen, model->seen_count,
-                              &model->seen_capacity, sizeof(*model->seen));
-    model->seen[model->seen_count++] = (struct check_replayed){
+    model->replayed =
+        cli_reserve(model->replayed, model->replayed_count,
+                    &model->replayed_capacity, sizeof(*model->replayed));
+    model->replayed[model->replayed_count++] = (struct check_replayed){
         .sequence = record->posting.sequence,
         .position = wal__position(segment->id, record->posting.offset),
         .id_hash = record->posting.id_hash,
@@ -513,8 +514,9 @@ static bool replay_record(struct replay *replay)
     struct check_model *model = &replay->store->model;
     const struct check_record *record = replay->record;
 
-    if (model->seen_count > 0 && model->seen[model->seen_count - 1].sequence >=
-                                     record->posting.sequence) {
+    if (model->replayed_count > 0 &&
+        model->replayed[model->replayed_count - 1].sequence >=
+            record->posting.sequence) {
         check_damage_add(&replay->segment->damages, replay->segment->name,
                          record->posting.offset, 0,
                          "sequence %" PRIu64 " is a repeat",

@@ -110,7 +110,7 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_key(&json, "deletedCount");
     cli_json_number(&json, check_model_count_sessions(&store->model, true));
     cli_json_key(&json, "recordCount");
-    cli_json_number(&json, store->model.seen_count);
+    cli_json_number(&json, store->model.replayed_count);
     cli_json_key(&json, "damage");
     cli_json_open(&json, '[');
     for (size_t i = 0; i < store->damages.count; i++) {
@@ -165,7 +165,7 @@ static void report_text(const struct check_store *store, bool sound)
     print_tail(&store->tail);
     print_tail(&store->pack_tail);
     sessions = check_model_count_sessions(&store->model, false);
-    records = store->model.seen_count;
+    records = store->model.replayed_count;
     segments = store->log.count + store->pack.count;
     printf("%s: %zu %s, %zu %s, %zu %s\n", sound ? "sound" : "damaged",
            sessions, cli_plural(sessions, "session", "sessions"), records,

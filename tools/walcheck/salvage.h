@@ -76,9 +76,9 @@ struct salvage {
     struct check_lost_record *lost; /* ascending by sequence */
     size_t lost_count;
     size_t lost_capacity;
-    struct salvage_written *seen; /* ascending by sequence */
-    size_t seen_count;
-    size_t seen_capacity;
+    struct salvage_written *written; /* ascending by sequence */
+    size_t written_count;
+    size_t written_capacity;
     struct salvage_pending *pending; /* the batch, of one session */
     size_t pending_count;
     size_t pending_capacity;

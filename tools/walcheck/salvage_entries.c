@@ -25,19 +25,20 @@ static const struct salvage_written *find_written(const struct salvage *salvage,
                                                   uint64_t sequence)
 {
     size_t low = 0;
-    size_t high = salvage->seen_count;
+    size_t high = salvage->written_count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (salvage->seen[middle].sequence < sequence) {
+        if (salvage->written[middle].sequence < sequence) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < salvage->seen_count && salvage->seen[low].sequence == sequence
-               ? &salvage->seen[low]
+    return low < salvage->written_count &&
+                   salvage->written[low].sequence == sequence
+               ? &salvage->written[low]
                : NULL;
 }
 
@@ -87,30 +88,30 @@ static void record_skipped(struct salvage *salvage,
 
 /* Reads the id of an entry again. */
 static char *read_id(struct salvage *salvage,
-                     const struct salvage_written *seen)
+                     const struct salvage_written *written)
 {
     struct wal__entry_record record;
     struct wal__frame frame;
     const uint8_t *bytes;
 
-    if (salvage->open_segment != seen->segment) {
+    if (salvage->open_segment != written->segment) {
         if (salvage->open_segment != NULL) {
             cli_file_close(&salvage->file);
         }
         salvage->open_segment = NULL;
-        if (cli_file_open(&salvage->file, seen->segment->path) != 0) {
+        if (cli_file_open(&salvage->file, written->segment->path) != 0) {
             return NULL;
         }
-        salvage->open_segment = seen->segment;
+        salvage->open_segment = written->segment;
     }
-    bytes = cli_file_fetch(&salvage->file, seen->offset, WAL__FRAME_SIZE);
+    bytes = cli_file_fetch(&salvage->file, written->offset, WAL__FRAME_SIZE);
     if (bytes == NULL ||
-        wal__frame_decode(bytes, salvage->file.size - seen->offset,
-                          seen->segment->header.salt, seen->offset,
+        wal__frame_decode(bytes, salvage->file.size - written->offset,
+                          written->segment->header.salt, written->offset,
                           &frame) != WAL__FMT_OK) {
         return NULL;
     }
-    bytes = cli_file_fetch(&salvage->file, seen->offset,
+    bytes = cli_file_fetch(&salvage->file, written->offset,
                            wal__frame_total_size(frame.stored_size));
     if (bytes == NULL ||
         wal__entry_record_decode(
@@ -126,11 +127,11 @@ char *salvage_nearest_ancestor(struct salvage *salvage, uint64_t *sequence)
     uint64_t at = *sequence;
 
     while (at != 0) {
-        const struct salvage_written *seen = find_written(salvage, at);
+        const struct salvage_written *written = find_written(salvage, at);
         const struct check_lost_record *lost;
 
-        if (seen != NULL) {
-            char *id = read_id(salvage, seen);
+        if (written != NULL) {
+            char *id = read_id(salvage, written);
 
             if (id != NULL) {
                 *sequence = at;
@@ -169,10 +170,10 @@ static void record_written(struct salvage *salvage,
 
     memcpy(id, pending->entry.id.data, pending->entry.id.size);
     id[pending->entry.id.size] = '\0';
-    salvage->seen =
-        cli_reserve(salvage->seen, salvage->seen_count, &salvage->seen_capacity,
-                    sizeof(*salvage->seen));
-    salvage->seen[salvage->seen_count++] = (struct salvage_written){
+    salvage->written =
+        cli_reserve(salvage->written, salvage->written_count,
+                    &salvage->written_capacity, sizeof(*salvage->written));
+    salvage->written[salvage->written_count++] = (struct salvage_written){
         pending->sequence, salvage->segment, pending->offset};
     free(session->last_id);
     session->last_id = cli_copy_text(id, strlen(id));
@@ -461,7 +462,7 @@ void salvage_entries_deinit(struct salvage *salvage)
 {
     discard_pending(salvage);
     free(salvage->pending);
-    free(salvage->seen);
+    free(salvage->written);
     if (salvage->open_segment != NULL) {
         cli_file_close(&salvage->file);
     }

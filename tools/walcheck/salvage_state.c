@@ -159,7 +159,7 @@ void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
     key = cli_copy_text(record.key.data, record.key.size);
     salvage_note(salvage, is_store ? "" : session->id, "",
                  "a version of the document %s, sequence %" PRIu64
-                 ", cannot be put: %s",
+                 ", cannot be written: %s",
                  key, frame->sequence, why(status, &error));
     free(key);
 }
@@ -193,13 +193,13 @@ void salvage_add_redaction(struct salvage *salvage,
 static bool is_visible(const struct salvage_session *session, const char *id)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     bool visible = false;
 
-    if (wal_entry_cursor_open(session->handle, NULL, &iter, NULL) == WAL_OK) {
+    if (wal_entry_cursor_open(session->handle, NULL, &cursor, NULL) == WAL_OK) {
         visible =
-            wal_entry_cursor_get(iter, cli_slice(id), &entry, NULL) == WAL_OK;
-        wal_entry_cursor_close(iter);
+            wal_entry_cursor_get(cursor, cli_slice(id), &entry, NULL) == WAL_OK;
+        wal_entry_cursor_close(cursor);
     }
     return visible;
 }

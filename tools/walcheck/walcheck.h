@@ -216,9 +216,9 @@ struct check_model {
     size_t session_count;
     size_t session_capacity;
     struct cli_ids ids; /* id of a session that is not deleted -> its number */
-    struct check_replayed *seen;
-    size_t seen_count;
-    size_t seen_capacity;
+    struct check_replayed *replayed;
+    size_t replayed_count;
+    size_t replayed_capacity;
     struct check_doc *docs;
     size_t doc_count;
     size_t doc_capacity;
@@ -239,7 +239,7 @@ const struct check_replayed *
 check_model_find_replayed(const struct check_model *model, uint64_t sequence);
 /* Whether a session inherits or owns that record. */
 bool check_model_can_see(const struct check_model *model, uint32_t session,
-                         const struct check_replayed *seen);
+                         const struct check_replayed *replayed);
 /* The sequence of the newest version of a document that a session sees: in the
  * session itself, or inherited as of its fork; 0: none. */
 uint64_t check_model_doc(const struct check_model *model, uint32_t session,

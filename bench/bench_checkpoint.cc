@@ -13,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "agentwal/checkpoint.h"
 #include "bench/work_tree.h"
 
 namespace

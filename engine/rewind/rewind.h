@@ -8,6 +8,7 @@
 #ifndef AGENTWAL_ENGINE_REWIND_REWIND_H
 #define AGENTWAL_ENGINE_REWIND_REWIND_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/checkpoint/file_changes.h"
 #include "engine/store/session.h"
 

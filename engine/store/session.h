@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_ENGINE_STORE_SESSION_H
 #define AGENTWAL_ENGINE_STORE_SESSION_H
 
+#include "agentwal/admin.h"
 #include "engine/base/bitset.h"
 #include "engine/os/spill.h"
 #include "engine/store/core.h"

@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 #include "agentwal.h"
+#include <agentwal/admin.h>
+#include <agentwal/blob.h>
+#include <agentwal/checkpoint.h>
+#include <agentwal/convert.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
 static enum wal_status gone = WAL_OK; /* what looking for something answers */

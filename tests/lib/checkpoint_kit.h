@@ -5,6 +5,7 @@
 #ifndef AGENTWAL_TESTS_LIB_CHECKPOINT_KIT_H
 #define AGENTWAL_TESTS_LIB_CHECKPOINT_KIT_H
 
+#include "agentwal/checkpoint.h"
 #include "tests/lib/store_kit.h"
 
 /* A store with a session "s" whose working directory is the work tree. */

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""ctypes_calls.py SOURCE LIBRARY: every function of agentwal.h from Python.
+"""ctypes_calls.py SOURCE LIBRARY: every public function from Python.
 
-The structures are read out of the header, as a binding would lay them out by
+The structures are read out of the public headers, as a binding would lay them out by
 hand; a function that is declared there and not called here is a failure.
 """
 import ctypes
+import glob
 import hashlib
 import os
 import re
@@ -20,9 +21,15 @@ SCALARS = {
 }
 
 
-def read_header(path):
-    with open(path, encoding="utf-8") as file:
-        return re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+def read_headers(source):
+    """The core header and the side headers, without comments."""
+    include = os.path.join(source, "engine", "include")
+    texts = []
+    for path in [os.path.join(include, "agentwal.h"),
+                 *sorted(glob.glob(os.path.join(include, "agentwal", "*.h")))]:
+        with open(path, encoding="utf-8") as file:
+            texts.append(file.read())
+    return re.sub(r"/\*.*?\*/", "", "".join(texts), flags=re.S)
 
 
 def constants(text):
@@ -56,8 +63,8 @@ def structures(text):
 class Library:
     """Calls by name, counted; the status must be the one expected."""
 
-    def __init__(self, path, header):
-        self.text = read_header(header)
+    def __init__(self, path, source):
+        self.text = read_headers(source)
         functions = re.sub(r"typedef [^;]*;", "", self.text)
         self.names = set(re.findall(r"\b(wal_\w+)\(", functions))
         self.const = constants(self.text)
@@ -543,7 +550,7 @@ def check_resume(wal, store):
                       **{"from": wal.const["WAL_RESUME_ID"]})
     wal.call("wal_session_resume", store, by_ref(options), by_ref(session),
              status="WAL_EINVAL")
-    options.how = wal.const["WAL_RESUME_IN_PLACE"]
+    options.mode = wal.const["WAL_RESUME_IN_PLACE"]
     wal.call("wal_session_resume", store, by_ref(options), by_ref(session))
     wal.free("wal_session_close", session)
 
@@ -626,7 +633,7 @@ def check_pages(wal, store):
 
 def main():
     source, path = sys.argv[1:]
-    wal = Library(path, os.path.join(source, "engine/include/agentwal.h"))
+    wal = Library(path, source)
     check_constants(wal)
     check_types(wal)
     with tempfile.TemporaryDirectory() as folder:

@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_TESTS_LIB_REWIND_KIT_H
 #define AGENTWAL_TESTS_LIB_REWIND_KIT_H
 
+#include "agentwal/checkpoint.h"
 #include "engine/worktree/worktree.h"
 #include "tests/lib/store_kit.h"
 

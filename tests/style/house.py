@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Checks the house rules that can be counted.
 
-Functions of at most 70 lines; files of code of at most 600, the interface
-apart; 80 columns in C,
-100 elsewhere; no tabs, no blanks at a line's end; nothing left undone; no test
-switched off; no path of the machine at hand.
+Functions of at most 70 lines; files of code of at most 600, the public headers
+excepted; 80 columns in C, 100 elsewhere; no tabs, no blanks at a line's end;
+nothing left undone; no test switched off; no path of the machine at hand.
 """
 import os
 import re
@@ -15,8 +14,8 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
 
 FUNCTION_LINES = 70
 FILE_LINES = 600
-# One header for all that callers see: most of it is what the calls promise.
-INTERFACE = "engine/include/agentwal.h"
+# The public headers: most of them is what the calls promise.
+INTERFACE = "engine/include/"
 TEXT = (".c", ".h", ".cc", ".sh", ".py", ".txt", ".in", ".map", ".md", ".1")
 # Written so that this file does not find itself.
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
@@ -92,7 +91,7 @@ def main():
         faults.extend(line_faults(path, lines, machine))
         if path.endswith((".c", ".h", ".cc")):
             faults.extend(function_faults(path, lines))
-            if (not path.startswith("tests/") and path != INTERFACE
+            if (not path.startswith("tests/") and not path.startswith(INTERFACE)
                     and len(lines) > FILE_LINES):
                 faults.append("%s: %d lines" % (path, len(lines)))
     for fault in faults:

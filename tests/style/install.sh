@@ -12,6 +12,10 @@ export LD_LIBRARY_PATH=$package/..
 
 cat >program.c <<'PROGRAM'
 #include <agentwal.h>
+#include <agentwal/admin.h>
+#include <agentwal/blob.h>
+#include <agentwal/checkpoint.h>
+#include <agentwal/convert.h>
 #include <stdio.h>
 
 int main(void)

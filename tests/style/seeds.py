@@ -17,20 +17,25 @@ HEADING = "Moving from another session store"
 
 def known_tests():
     found = set()
-    for path in glob.glob(os.path.join(ROOT, "tests", "*", "*.c")):
+    for path in glob.glob(os.path.join(ROOT, "tests", "**", "*.c"),
+                          recursive=True):
         with open(path, encoding="utf-8") as file:
             found |= set(re.findall(r"^static void\s(test_\w+)\(", file.read(),
                                     flags=re.M))
     for kind in ("*.sh", "*.py"):
-        for path in glob.glob(os.path.join(ROOT, "tests", "cli", kind)):
-            found.add("tests/cli/" + os.path.basename(path))
+        for path in glob.glob(os.path.join(ROOT, "tests", "cli", "**", kind),
+                              recursive=True):
+            found.add(os.path.relpath(path, ROOT))
     return found
 
 
 def known_calls():
-    path = os.path.join(ROOT, "engine/include/agentwal.h")
-    with open(path, encoding="utf-8") as file:
-        return set(re.findall(r"\b(?:wal|WAL)_\w+", file.read()))
+    found = set()
+    include = os.path.join(ROOT, "engine", "include")
+    for path in glob.glob(os.path.join(include, "**", "*.h"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            found |= set(re.findall(r"\b(?:wal|WAL)_\w+", file.read()))
+    return found
 
 
 def rows():

@@ -17,6 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agentwal/blob.h"
+#include "agentwal/checkpoint.h"
 #include "tools/walcheck/salvage.h"
 
 static const char switched[] = "\0checkpointing";

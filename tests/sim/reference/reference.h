@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
+#include "agentwal/admin.h"
 
 struct reference;
 

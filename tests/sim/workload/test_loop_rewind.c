@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/arena_heap.h"

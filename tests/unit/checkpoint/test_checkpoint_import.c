@@ -2,6 +2,7 @@
  * test_checkpoint_import.c - tests of checkpoints of files that are told, not
  * looked at (SPEC.md 5.13).
  */
+#include "agentwal/blob.h"
 #include "tests/lib/checkpoint_kit.h"
 
 #include <sys/stat.h>

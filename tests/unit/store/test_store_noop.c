@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 
+#include "agentwal/blob.h"
 #include "engine/api/api_store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/store_kit.h"

@@ -2,6 +2,7 @@
  * test_store_process.c - tests of several handles of one store, in one process
  * and in several, and of handles that a fork() has copied.
  */
+#include "agentwal/admin.h"
 #include "tests/lib/store_kit.h"
 
 #include <signal.h>

@@ -2,6 +2,7 @@
  * test_store_update.c - tests of changing what a session says about itself,
  * and of its schema (SPEC.md 5.9, 7.2).
  */
+#include "agentwal/admin.h"
 #include "tests/lib/parts_kit.h"
 
 #include <inttypes.h>

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agentwal/admin.h"
 #include "tools/walconv/import/file_import.h"
 
 #define RECENT_MS   2000 /* within which who made a session works in it */

@@ -113,7 +113,8 @@ static bool should_retry(enum wal_status status, const struct wal__op *op,
 {
     const struct wal__batch *batch = op == NULL ? NULL : op->request;
 
-    return status == WAL_ESTALE && batch != NULL && batch->stale_read &&
+    return status == WAL_ECONFLICT && batch != NULL && batch->stale_read &&
+           op->error.expectation == WAL_EXPECTATION_METADATA &&
            !batch->conditional && attempt < ATTEMPTS_MAX;
 }
 
@@ -357,17 +358,16 @@ enum wal_status wal_doc_delete(struct wal_store *store,
 
 /* --- entries of the library's own ---------------------------------------- */
 
-/* A durable entry of a type with a code, under the head. */
+/* Appends a durable entry under the head. */
 static enum wal_status append_builtin(struct wal_session *session,
-                                      enum wal_entry_type type,
+                                      const char *type,
                                       const struct wal__buf *payload,
                                       struct wal_append_result *result,
                                       struct wal_error *error)
 {
-    const char *name = wal_entry_type_name(type);
     const struct wal_entry entry = {
         .struct_size = sizeof(entry),
-        .type = {name, strlen(name)},
+        .type = {type, strlen(type)},
         .payload = {payload->data, payload->size},
     };
 

@@ -10,17 +10,6 @@
 #include "engine/read/iter.h"
 #include "engine/store/input_text.h"
 
-const char *wal_entry_type_name(uint32_t type)
-{
-    struct wal__span name = {NULL, 0};
-
-    if (type <= UINT8_MAX) {
-        name = wal__kind_name((uint8_t)type);
-    }
-    /* These are constant texts, terminated. */
-    return name.size == 0 ? NULL : (const char *)name.data;
-}
-
 enum wal_status
 wal_entry_cursor_open(struct wal_session *session,
                       const struct wal_entry_cursor_options *options,

@@ -16,7 +16,7 @@
     X(WAL_EINVAL, "The call is wrong: an argument is not allowed.")            \
     X(WAL_ENOTFOUND, "There is no such session, entry, head or document.")     \
     X(WAL_EEXISTS, "The id is taken by other content.")                        \
-    X(WAL_ECONFLICT, "The expected tail is not the tail.")                     \
+    X(WAL_ECONFLICT, "The present value is not the expected one.")             \
     X(WAL_ETOOBIG, "Something is over a limit of the format.")                 \
     X(WAL_ENOSPACE, "The disk or the quota is full; nothing was written.")     \
     X(WAL_EIO, "The system refused a read or a write.")                        \
@@ -36,8 +36,6 @@
     X(WAL_EDAMAGED, "The session lost entries; accept that before appending.") \
     X(WAL_ENETWORK, "The path is on a network file system.")                   \
     X(WAL_EDEPENDENCY, "It depends on an append that was refused.")            \
-    X(WAL_EHEAD, "The head is not where it was expected.")                     \
-    X(WAL_ESTALE, "The document or metadata has another version.")             \
     X(WAL_ECALLBACK, "A function of the caller failed.")                       \
     X(WAL_ESCHEMA, "The session has a schema that the caller cannot write.")   \
     X(WAL_ECLAIMED, "Another handle claims the session.")                      \

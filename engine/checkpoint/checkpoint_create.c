@@ -248,7 +248,7 @@ static enum wal_status write_document(struct creation *creation,
     return status;
 }
 
-/* What was captured, with what is there; *made is initialised. WAL_ESTALE:
+/* What was captured, with what is there; *made is initialised. WAL_ECONFLICT:
  * somebody else was first. */
 static enum wal_status write_merged(struct creation *creation,
                                     struct wal__checkpoint *made,
@@ -318,7 +318,7 @@ static enum wal_status create(struct creation *creation,
     if (status == WAL_OK) {
         status = write_merged(creation, made, files, error);
     }
-    for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ESTALE; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX && status == WAL_ECONFLICT; i++) {
         wal__files_deinit(files);
         status = load_existing(creation, error);
         if (status == WAL_OK) {

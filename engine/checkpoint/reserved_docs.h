@@ -21,7 +21,7 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Durably. expected: the version that must be the newest, 0: none,
- * WAL__DOC_ANY_VERSION; WAL_ESTALE where it is not. version may be null. */
+ * WAL__DOC_ANY_VERSION; WAL_ECONFLICT where it is not. version may be null. */
 enum wal_status wal__reserved_doc_put(struct wal_session *session,
                                       struct wal__span key,
                                       struct wal__span value, uint64_t expected,

@@ -68,7 +68,7 @@ enum wal_status {
     WAL_EINVAL = -1,       /* misuse: correct the call */
     WAL_ENOTFOUND = -2,    /* no such session, entry, head or document */
     WAL_EEXISTS = -3,      /* the id is taken by other content */
-    WAL_ECONFLICT = -4,    /* the expected tail is not the tail */
+    WAL_ECONFLICT = -4,    /* an expectation failed: error->expectation */
     WAL_ETOOBIG = -5,      /* over a limit (SPEC.md, Limits) */
     WAL_ENOSPACE = -6,     /* disk or quota full; nothing was written */
     WAL_EIO = -7,          /* the system failed a read or a write */
@@ -88,18 +88,16 @@ enum wal_status {
     WAL_EDAMAGED = -20,    /* the session lost entries; accept that first */
     WAL_ENETWORK = -21,    /* a network file system, not permitted */
     WAL_EDEPENDENCY = -22, /* depends on an append that was refused */
-    WAL_EHEAD = -23,       /* the head is not at the expected entry */
-    WAL_ESTALE = -24,      /* document or metadata has another version */
-    WAL_ECALLBACK = -25,   /* a function of the caller failed */
-    WAL_ESCHEMA = -26,     /* a schema version that the caller cannot write */
-    WAL_EREDACTED = -27,   /* the entry's content was redacted */
-    WAL_ECLAIMED = -28,    /* another handle claims the session: holder */
-    WAL_ELIMIT = -29,      /* no room for another claim */
-    WAL_ELOCKFILE = -30,   /* LOCK was removed or replaced while in use */
-    WAL_EOUTSIDE = -31,    /* a path leaves its root, or crosses a link */
-    WAL_ECHANGED = -32,    /* another program changed the file */
-    WAL_EACCESS = -33,     /* no permission to read, write or replace a file */
-    WAL_ENOTFILE = -34     /* a directory or device where a file was named */
+    WAL_ECALLBACK = -23,   /* a function of the caller failed */
+    WAL_ESCHEMA = -24,     /* a schema version that the caller cannot write */
+    WAL_EREDACTED = -25,   /* the entry's content was redacted */
+    WAL_ECLAIMED = -26,    /* another handle claims the session: holder */
+    WAL_ELIMIT = -27,      /* no room for another claim */
+    WAL_ELOCKFILE = -28,   /* LOCK was removed or replaced while in use */
+    WAL_EOUTSIDE = -29,    /* a path leaves its root, or crosses a link */
+    WAL_ECHANGED = -30,    /* another program changed the file */
+    WAL_EACCESS = -31,     /* no permission to read, write or replace a file */
+    WAL_ENOTFILE = -32     /* a directory or device where a file was named */
 };
 
 /* Bytes or text without a terminator. */
@@ -113,18 +111,31 @@ enum {
     WAL_ID_SIZE = 256     /* bytes of an id with its terminator */
 };
 
+/* The expectation that failed with WAL_ECONFLICT. */
+enum wal_expectation {
+    WAL_EXPECTATION_NONE = 0,
+    WAL_EXPECTATION_TAIL = 1,     /* WAL_APPEND_EXPECT */
+    WAL_EXPECTATION_HEAD = 2,     /* WAL_HEAD_EXPECT */
+    WAL_EXPECTATION_DOCUMENT = 3, /* WAL_DOC_EXPECT */
+    WAL_EXPECTATION_METADATA = 4  /* WAL_CHANGE_EXPECT */
+};
+
 /* Where and why a call failed. */
 struct wal_error {
     uint32_t struct_size;
     int32_t status;    /* enum wal_status */
     int32_t sys_errno; /* errno, or 0; WAL_ECALLBACK: the function's result */
     int32_t holder;    /* process id for WAL_ELOCKED and WAL_ECLAIMED, or 0 */
-    uint64_t offset;   /* in the file, where that is known */
-    char file[512];    /* path, or empty */
-    char text[512];    /* a sentence: what failed, why, what to do */
-    char actual[WAL_ID_SIZE]; /* the present value, where another one was
-                               * expected: the tail, the head's entry, a
-                               * version, the id that is taken; or empty */
+    uint32_t expectation; /* enum wal_expectation */
+    uint32_t reserved;
+    uint64_t offset;          /* in the file, where that is known */
+    char file[512];           /* path, or empty */
+    char text[512];           /* a sentence: what failed, why, what to do */
+    char actual[WAL_ID_SIZE]; /* the present value where another one was
+                               * expected. WAL_ECONFLICT: the entry id of the
+                               * tail or head, or the version in decimal.
+                               * WAL_ESCHEMA: the version. WAL_EEXISTS: the id
+                               * that is taken. Else empty */
 };
 
 /* Returns a constant sentence for a status, never null. Threads: any. */
@@ -370,6 +381,21 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
                         struct wal_session **session, struct wal_error *error);
 
+/*
+ * Opens the session options->id, or with an empty id the latest of
+ * options->cwd; creates it if there is none.
+ *
+ * The other options are used to create it. *created, if not null, is 1 when the
+ * session was created and 0 when it existed. Two processes that call this for
+ * one id get the same session.
+ *
+ * Threads: any. Errors: those of wal_session_open_latest and
+ * wal_session_create, except WAL_ENOTFOUND and WAL_EEXISTS.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_session_open_or_create(
+    struct wal_store *store, const struct wal_session_options *options,
+    struct wal_session **session, int32_t *created, struct wal_error *error);
+
 /* Frees the handle; the session remains. session may be null. */
 WAL_API void wal_session_close(struct wal_session *session);
 
@@ -379,39 +405,6 @@ WAL_API void wal_session_close(struct wal_session *session);
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_get_info(struct wal_session *session, struct wal_session_info *info,
                      struct wal_error *error);
-
-/* The session to be resumed; 0 is none of them. */
-enum wal_resume_target {
-    WAL_RESUME_ID = 1,    /* the one with options->id */
-    WAL_RESUME_LATEST = 2 /* the newest of options->cwd */
-};
-
-/* How it continues; 0 is none of them: there is no default. */
-enum wal_resume_mode {
-    WAL_RESUME_IN_PLACE = 1, /* in the session itself */
-    WAL_RESUME_FORK = 2      /* in a fork of it */
-};
-
-struct wal_resume_options {
-    uint32_t struct_size;
-    uint32_t from; /* enum wal_resume_target */
-    uint32_t mode; /* enum wal_resume_mode */
-    uint32_t reserved;
-    struct wal_slice id;  /* WAL_RESUME_ID */
-    struct wal_slice cwd; /* WAL_RESUME_LATEST; empty: any */
-    struct wal_slice at;  /* entry to resume at, inclusive; empty: the head.
-                           * In place the head `main` moves there, and the
-                           * later entries remain (wal_head_move) */
-    const struct wal_session_options *fork; /* for the fork, or null */
-};
-
-/* Opens a session, or a fork of it, to continue it. Threads: any. Errors:
- * WAL_ENOTFOUND for the session or `at`, WAL_EINVAL without a choice of from
- * and mode, and those of wal_session_fork and wal_head_move. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_resume(struct wal_store *store,
-                   const struct wal_resume_options *options,
-                   struct wal_session **session, struct wal_error *error);
 
 /* Which fields of a session a change sets. */
 enum wal_change_field {
@@ -456,7 +449,7 @@ typedef int32_t wal_update_fn(void *ctx, const struct wal_session_info *now,
  * WAL_CHANGE_EXPECT itself.
  *
  * Threads: any. Errors, with nothing changed: WAL_ECALLBACK, WAL_EBADJSON,
- * WAL_ESTALE after 1,000 attempts, and those of wal_append.
+ * WAL_ECONFLICT after 1,000 attempts, and those of wal_append.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_update(struct wal_session *session, wal_update_fn *fn, void *ctx,
@@ -542,23 +535,18 @@ WAL_API void wal_session_cursor_close(struct wal_session_cursor *cursor);
 /* ------------------------------------------------------------ append --- */
 
 /* Entry types with a code in the log. Any other text is a type too. */
-enum wal_entry_type {
-    WAL_TYPE_MESSAGE = 1,
-    WAL_TYPE_SESSION_HEADER = 2,
-    WAL_TYPE_MESSAGE_DELTA_BATCH = 3,
-    WAL_TYPE_MODEL_CHANGE = 4,
-    WAL_TYPE_THINKING_LEVEL_CHANGE = 5,
-    WAL_TYPE_RUNTIME_INIT = 6,
-    WAL_TYPE_SYSTEM_PROMPT_OVERRIDE = 7,
-    WAL_TYPE_COMPACTION_SUMMARY = 8,
-    WAL_TYPE_BRANCH_SUMMARY = 9,
-    WAL_TYPE_REDACTION = 10,
-    WAL_TYPE_CUSTOM = 11,
-    WAL_TYPE_COMPACTION = 12
-};
-
-/* Returns the name of a type, or null for other codes. Threads: any. */
-WAL_API const char *wal_entry_type_name(uint32_t type);
+#define WAL_TYPE_MESSAGE                "message"
+#define WAL_TYPE_SESSION_HEADER         "session_header"
+#define WAL_TYPE_MESSAGE_DELTA_BATCH    "message_delta_batch"
+#define WAL_TYPE_MODEL_CHANGE           "model_change"
+#define WAL_TYPE_THINKING_LEVEL_CHANGE  "thinking_level_change"
+#define WAL_TYPE_RUNTIME_INIT           "runtime_init"
+#define WAL_TYPE_SYSTEM_PROMPT_OVERRIDE "system_prompt_override"
+#define WAL_TYPE_COMPACTION_SUMMARY     "compaction_summary"
+#define WAL_TYPE_BRANCH_SUMMARY         "branch_summary"
+#define WAL_TYPE_REDACTION              "redaction"
+#define WAL_TYPE_CUSTOM                 "custom"
+#define WAL_TYPE_COMPACTION             "compaction"
 
 enum wal_entry_flag {
     WAL_ENTRY_ROOT = 1u << 0, /* in: take no parent. out: has none */
@@ -615,9 +603,8 @@ struct wal_append_result {
     uint32_t appended;   /* entries written */
     uint32_t duplicates; /* entries that existed with the same content */
     uint32_t reserved;
-    uint64_t sequence;             /* of the last entry written, or 0 */
-    char last_id[WAL_ID_SIZE];     /* of the last entry of the call */
-    char actual_tail[WAL_ID_SIZE]; /* WAL_ECONFLICT: the present tail */
+    uint64_t sequence;         /* of the last entry written, or 0 */
+    char last_id[WAL_ID_SIZE]; /* of the last entry of the call */
 };
 
 /*
@@ -703,9 +690,9 @@ struct wal_head {
  * as it is, whatever was expected. previous may be null; it takes the entry id
  * that the head had, terminated by NUL.
  *
- * Threads: any. Errors, with nothing changed: WAL_EHEAD (error->actual is the
- * present entry id), WAL_ENOTFOUND for the entry, WAL_ETOOBIG beyond 4,096
- * heads, and those of wal_append. SPEC.md, Heads.
+ * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_ENOTFOUND for
+ * the entry, WAL_ETOOBIG beyond 4,096 heads, and those of wal_append. SPEC.md,
+ * Heads.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_head_move(struct wal_session *session,
                                                    const struct wal_head *head,
@@ -764,8 +751,8 @@ struct wal_doc {
  * WAL_DOC_EXPECT therefore put distinct values. version may be null; it takes
  * the newest version.
  *
- * Threads: any. Errors, with nothing changed: WAL_ESTALE (error->actual is the
- * present version), WAL_EBADJSON, and those of wal_append. SPEC.md, Documents.
+ * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_EBADJSON, and
+ * those of wal_append. SPEC.md, Documents.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_doc_put(struct wal_store *store,
                                                  struct wal_session *session,

@@ -23,17 +23,14 @@ static enum wal_status check_stale_read(const struct wal__op *op,
 {
     const struct wal__batch *batch = op->request;
     char actual[24];
-    int size;
 
     if (batch->expected_version == change->expected_version) {
         return WAL_OK;
     }
-    size =
-        snprintf(actual, sizeof(actual), "%" PRIu64, batch->expected_version);
-    wal__fail(error, WAL_ESTALE, "the metadata has version %s, not %" PRIu64,
-              actual, change->expected_version);
-    wal__error_set_actual(error, actual, (size_t)size);
-    return WAL_ESTALE;
+    (void)snprintf(actual, sizeof(actual), "%" PRIu64, batch->expected_version);
+    return wal__conflict(error, WAL_EXPECTATION_METADATA, actual,
+                         "the metadata has version %s, not %" PRIu64, actual,
+                         change->expected_version);
 }
 
 static enum wal_status commit_change(struct wal_session *session,
@@ -104,7 +101,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     do {
         status = try_update(reader, fn, ctx, schema_version, error);
         attempt++;
-    } while (status == WAL_ESTALE && attempt < RETRIES_MAX);
+    } while (status == WAL_ECONFLICT && attempt < RETRIES_MAX);
     wal__session_free(reader);
     return status;
 }

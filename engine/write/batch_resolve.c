@@ -273,7 +273,7 @@ static enum wal_status check_expected_head(struct wal__resolver *resolver)
     const struct wal__batch *batch = resolver->batch;
     struct wal__span expected = {batch->expected, batch->expected_size};
     struct wal_error *error = &resolver->op->error;
-    char *actual = resolver->op->result.actual_tail;
+    char actual[WAL_ID_SIZE];
     uint32_t stream =
         batch->entry_count == 0 ? 0 : resolver->op->frames[0].frame.stream;
     uint64_t sequence = 0;
@@ -300,10 +300,9 @@ static enum wal_status check_expected_head(struct wal__resolver *resolver)
     if (status != WAL_OK) {
         return status; /* an empty tail would be another answer */
     }
-    wal__fail(error, WAL_ECONFLICT, "the tail is \"%s\", not \"%.*s\"", actual,
-              (int)expected.size, (const char *)expected.data);
-    wal__error_set_actual(error, actual, strlen(actual));
-    return WAL_ECONFLICT;
+    return wal__conflict(error, WAL_EXPECTATION_TAIL, actual,
+                         "the tail is \"%s\", not \"%.*s\"", actual,
+                         (int)expected.size, (const char *)expected.data);
 }
 
 /* Gives a new item its parent, and moves the head where it must. */

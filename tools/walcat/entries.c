@@ -99,12 +99,12 @@ static void print_ring(struct printer *printer)
 static bool is_hidden(const struct walcat_options *view,
                       const struct wal_entry *entry)
 {
-    const char *deltas = wal_entry_type_name(WAL_TYPE_MESSAGE_DELTA_BATCH);
-
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0 && !view->redacted) {
         return true;
     }
-    return !view->deltas && cli_slice_equal(entry->type, cli_slice(deltas));
+    return !view->deltas &&
+           cli_slice_equal(entry->type,
+                           cli_slice(WAL_TYPE_MESSAGE_DELTA_BATCH));
 }
 
 /* Puts the entry under the nearest one above that is in view. */

@@ -212,8 +212,8 @@ wal_session_diff(struct wal_session *session,
                  struct wal_file_change_cursor **cursor,
                  struct wal_error *error);
 
-/* Fills *info with the totals over all changes of the cursor. Threads: one at a
- * time. */
+/* Fills *info with the totals over all changes of the cursor that are not
+ * flagged WAL_FILE_CHANGE_ELSEWHERE. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_file_changes_get_info(const struct wal_file_change_cursor *cursor,
                           struct wal_file_changes_info *info,
@@ -232,8 +232,6 @@ wal_file_change_cursor_close(struct wal_file_change_cursor *cursor);
 
 /* ------------------------------------------------------------ rewind --- */
 
-struct wal_rewind_answer;
-
 enum wal_rewind_flag {
     WAL_REWIND_DRY_RUN = 1u << 0, /* change nothing, return the same result */
     WAL_REWIND_FORCE = 1u << 1    /* overwrite changes of other programs */
@@ -248,19 +246,24 @@ struct wal_rewind_options {
                                 * without WAL_REWIND_FORCE. Or empty */
 };
 
-struct wal_rewind_info {
+enum {
+    WAL_REWIND_TEXT_SIZE = 1040 /* bytes of a path and a sentence, terminated */
+};
+
+/* What a rewind did; texts are terminated by NUL. The library fills it. */
+struct wal_rewind_result {
     uint32_t struct_size;
     int32_t can_rewind; /* 1, or 0: nothing was touched */
     int32_t status;     /* WAL_OK, or why not */
     uint32_t reserved;
-    struct wal_slice error; /* a sentence, or empty */
-    struct wal_slice undo;  /* checkpoint of the state before; empty: nothing
-                             * changed, or a dry run */
     uint64_t files_changed;
     uint64_t insertions; /* lines */
     uint64_t deletions;  /* lines */
     uint64_t binary;     /* files without lines among those changed */
     uint64_t changed_elsewhere;
+    char undo[WAL_ID_SIZE];           /* checkpoint of the state before; empty:
+                                       * nothing changed, or a dry run */
+    char error[WAL_REWIND_TEXT_SIZE]; /* why not, or empty */
 };
 
 /*
@@ -270,15 +273,15 @@ struct wal_rewind_info {
  * Before the first file is touched every content is read and verified, and the
  * present state is recorded as another checkpoint. If the process or the
  * machine dies meanwhile, the next wal_rewind or wal_checkpoint_create on the
- * session completes or undoes it. options may be null. Close *rewind with
- * wal_rewind_close.
+ * session completes or undoes it. options and result may be null. changes may
+ * be null; it takes a cursor over the files that were or would be changed, then
+ * those changed elsewhere, to be closed with wal_file_change_cursor_close.
  *
- * A rewind that is refused returns WAL_OK, and wal_rewind_info.status says why:
- * WAL_ENOTFOUND (no such checkpoint, or checkpoints are off), WAL_ECORRUPT
- * (content is damaged or missing), WAL_ECHANGED (files differ from
- * options->expected; they are listed with WAL_FILE_CHANGE_ELSEWHERE),
- * WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE, WAL_ETOOBIG (no room for a temporary
- * file's path), WAL_ENOSPACE or WAL_EIO.
+ * A rewind that is refused returns WAL_OK with result->can_rewind 0 and
+ * result->status WAL_ENOTFOUND (no such checkpoint, or checkpoints are off),
+ * WAL_ECORRUPT (content is damaged or missing), WAL_ECHANGED (files differ from
+ * options->expected), WAL_EOUTSIDE, WAL_EACCESS, WAL_ENOTFILE, WAL_ETOOBIG (no
+ * room for a temporary file's path), WAL_ENOSPACE or WAL_EIO.
  *
  * Threads: any. Errors: those of wal_doc_put, when files were left in both
  * states; the next call completes it.
@@ -286,21 +289,8 @@ struct wal_rewind_info {
 WAL_API WAL_MUST_USE enum wal_status
 wal_rewind(struct wal_session *session, struct wal_slice checkpoint,
            const struct wal_rewind_options *options,
-           struct wal_rewind_answer **rewind, struct wal_error *error);
-
-/* Fills *info. Slices hold until wal_rewind_close. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_rewind_get_info(const struct wal_rewind_answer *rewind,
-                    struct wal_rewind_info *info, struct wal_error *error);
-
-/* Fills *change with the next file that was or would be changed, then those
- * changed elsewhere, or returns WAL_END. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_rewind_next(struct wal_rewind_answer *rewind,
-                struct wal_file_change *change, struct wal_error *error);
-
-/* Frees the result. rewind may be null. */
-WAL_API void wal_rewind_close(struct wal_rewind_answer *rewind);
+           struct wal_rewind_result *result,
+           struct wal_file_change_cursor **changes, struct wal_error *error);
 
 #ifdef __cplusplus
 }

@@ -277,7 +277,7 @@ static void test_update__function_that_is_always_outrun_is_stale(void **state)
     script.outruns = UINT32_MAX;
     script.change.fields = WAL_CHANGE_CWD;
     script.change.cwd = kit_text("/new");
-    assert_int_equal(update(&bench, &script, &error), WAL_ESTALE);
+    assert_int_equal(update(&bench, &script, &error), WAL_ECONFLICT);
     assert_int_equal(script.calls, 1000);
     assert_true(error.actual[0] != '\0');
     assert_slice(kit_info(bench.session).cwd, "/old");

@@ -269,6 +269,20 @@ enum wal_status wal_append(struct wal_session *session,
                : status;
 }
 
+enum wal_status wal_append_one(struct wal_session *session, const char *type,
+                               struct wal_slice payload,
+                               struct wal_append_result *result,
+                               struct wal_error *error)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry), .payload = payload};
+
+    if (type == NULL) {
+        return wal__invalid(error, "the entry's type is null");
+    }
+    entry.type = (struct wal_slice){type, strlen(type)};
+    return wal_append(session, &entry, 1, NULL, result, error);
+}
+
 enum wal_status wal_submit(struct wal_session *session,
                            const struct wal_entry *entries, uint32_t count,
                            const struct wal_append_options *options,
@@ -358,22 +372,6 @@ enum wal_status wal_doc_delete(struct wal_store *store,
 
 /* --- entries of the library's own ---------------------------------------- */
 
-/* Appends a durable entry under the head. */
-static enum wal_status append_builtin(struct wal_session *session,
-                                      const char *type,
-                                      const struct wal__buf *payload,
-                                      struct wal_append_result *result,
-                                      struct wal_error *error)
-{
-    const struct wal_entry entry = {
-        .struct_size = sizeof(entry),
-        .type = {type, strlen(type)},
-        .payload = {payload->data, payload->size},
-    };
-
-    return wal_append(session, &entry, 1, NULL, result, error);
-}
-
 enum wal_status wal_session_redact(struct wal_session *session,
                                    struct wal_slice entry_id,
                                    struct wal_slice reason,
@@ -390,8 +388,9 @@ enum wal_status wal_session_redact(struct wal_session *session,
     wal__buf_init(&payload, session->core->env.heap);
     status = wal__payload_build_redaction(entry_id, reason, &payload, error);
     if (status == WAL_OK) {
-        status = append_builtin(session, WAL_TYPE_REDACTION, &payload, result,
-                                error);
+        status = wal_append_one(session, WAL_TYPE_REDACTION,
+                                (struct wal_slice){payload.data, payload.size},
+                                result, error);
     }
     wal__buf_deinit(&payload);
     return status;
@@ -410,7 +409,8 @@ compact_in_place(struct wal_session *session,
     status =
         wal__payload_build_compaction(options, &first_kept, &payload, error);
     if (status == WAL_OK) {
-        status = append_builtin(session, WAL_TYPE_COMPACTION_SUMMARY, &payload,
+        status = wal_append_one(session, WAL_TYPE_COMPACTION_SUMMARY,
+                                (struct wal_slice){payload.data, payload.size},
                                 result, error);
     }
     wal__buf_deinit(&payload);

@@ -138,7 +138,7 @@ static enum wal_status record_files(struct wal_session *session,
                : status;
 }
 
-/* Of the files that the request names or tells. */
+/* Records the files of the request, and opens the checkpoint. */
 static enum wal_status
 create_and_open(struct wal_session *session,
                 struct wal__checkpoint_request request,

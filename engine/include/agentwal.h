@@ -31,7 +31,8 @@
  *   Slices     struct wal_slice is a pointer and a size in bytes. A slice given
  *              to a call is borrowed until the call returns. A slice that a
  *              call returns holds until the next call on the same handle, or
- *              its close. Text is UTF-8 and not terminated.
+ *              its close; on a store or session, until the next call of the
+ *              same function. Text is UTF-8 and not terminated.
  *   Threads    Any number of threads may use a struct wal_store or a struct
  *              wal_session at the same time. Every other handle is used by one
  *              thread at a time.
@@ -105,6 +106,36 @@ struct wal_slice {
     const void *data;
     uint64_t size; /* bytes */
 };
+
+/*
+ * Helpers, for C11 and C++11.
+ *   WAL_INIT(wal_entry)  sets struct_size and zeroes every other byte:
+ *                        struct wal_entry entry = WAL_INIT(wal_entry);
+ *
+ *   WAL_STR("text")      the slice of a string literal
+ *   WAL_ARG(slice)       the two arguments of "%.*s" for a slice
+ */
+#ifdef __cplusplus
+} /* extern "C" */
+template <class T> struct agentwal_initial {
+    static T value()
+    {
+        T made = T();
+        made.struct_size = sizeof(T);
+        return made;
+    }
+};
+extern "C" {
+#define WAL_INIT(name)   (agentwal_initial<struct name>::value())
+#define WAL_STR(literal) (wal_slice{"" literal, sizeof(literal) - 1})
+#else
+#define WAL_INIT(name)                               \
+    {                                                \
+        .struct_size = (uint32_t)sizeof(struct name) \
+    }
+#define WAL_STR(literal) ((struct wal_slice){"" literal, sizeof(literal) - 1})
+#endif
+#define WAL_ARG(slice) (int)(slice).size, (const char *)(slice).data
 
 enum {
     WAL_DIGEST_SIZE = 32, /* bytes of a SHA-256 */
@@ -634,6 +665,14 @@ wal_append(struct wal_session *session, const struct wal_entry *entries,
            uint32_t count, const struct wal_append_options *options,
            struct wal_append_result *result, struct wal_error *error);
 
+/* Appends one entry durably under the head, with an id that is made up. type is
+ * terminated by NUL, such as WAL_TYPE_MESSAGE; payload is JSON; result may be
+ * null. Threads: any. Errors: those of wal_append. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_append_one(struct wal_session *session, const char *type,
+               struct wal_slice payload, struct wal_append_result *result,
+               struct wal_error *error);
+
 /*
  * Appends as wal_append does, without waiting: *ticket reports the outcome.
  *
@@ -768,6 +807,16 @@ WAL_API WAL_MUST_USE enum wal_status wal_doc_delete(struct wal_store *store,
                                                     uint64_t *version,
                                                     struct wal_error *error);
 
+/* Fills *doc with a document as it is now; with a version other than 0, as that
+ * version left it. session null: of the store; else store may be null. Slices
+ * hold until the next wal_doc_get on the same handle, or its close; threads
+ * that share a handle take turns with them. Threads: any. Errors: WAL_ENOTFOUND
+ * when there is none, or it was deleted; WAL_ECORRUPT. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_doc_get(struct wal_store *store, struct wal_session *session,
+            struct wal_slice key, uint64_t version, struct wal_doc *doc,
+            struct wal_error *error);
+
 enum wal_doc_cursor_flag {
     WAL_DOC_CURSOR_KEYS = 1u << 0,   /* leave values empty */
     WAL_DOC_CURSOR_HISTORY = 1u << 1 /* every version, newest first within a
@@ -795,10 +844,9 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_doc_cursor_next(struct wal_doc_cursor *cursor, struct wal_doc *doc,
                     struct wal_error *error);
 
-/* Fills *doc with one document as it is now, whatever the prefix; with a
- * version other than 0, as that version left it. Slices hold until the next
- * call on the cursor, or its close. Threads: one at a time. Errors:
- * WAL_ENOTFOUND when there is none, or it was deleted. */
+/* As wal_doc_get, whatever the prefix, for threads that share a session: slices
+ * hold until the next call on the cursor, or its close. Threads: one at a
+ * time. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_doc_cursor_get(struct wal_doc_cursor *cursor, struct wal_slice key,
                    uint64_t version, struct wal_doc *doc,
@@ -886,6 +934,16 @@ wal_session_compact(struct wal_session *session,
 
 /* ----------------------------------------------------------- reading --- */
 
+/* Fills *entry with one entry by its id, own or shared, on any branch; a
+ * payload that is a blob is read into memory. Slices hold until the next
+ * wal_entry_get on the same handle, or its close; threads that share a handle
+ * take turns with them. Threads: any. Errors: WAL_ENOTFOUND, WAL_EREDACTED,
+ * WAL_ECORRUPT. SPEC.md, Reading. */
+WAL_API WAL_MUST_USE enum wal_status wal_entry_get(struct wal_session *session,
+                                                   struct wal_slice id,
+                                                   struct wal_entry *entry,
+                                                   struct wal_error *error);
+
 enum wal_entry_cursor_mode {
     WAL_ENTRY_CURSOR_BRANCH = 0, /* the path from a root to an entry */
     WAL_ENTRY_CURSOR_ALL = 1     /* the entries that a fork shares, in branch
@@ -903,7 +961,11 @@ enum wal_entry_cursor_flag {
     WAL_ENTRY_CURSOR_REDACTED = 1u << 3,
     /* Leave payloads that are blobs out of line, flagged WAL_ENTRY_OUT_OF_LINE;
      * otherwise they are read into memory of their size. */
-    WAL_ENTRY_CURSOR_OUT_OF_LINE = 1u << 4
+    WAL_ENTRY_CURSOR_OUT_OF_LINE = 1u << 4,
+    /* Slices of entries hold until the cursor is closed, and take memory until
+     * then where they are not mapped: payloads that are blobs, and those of
+     * redacted entries. WAL_EINVAL with WAL_OPEN_PREAD. */
+    WAL_ENTRY_CURSOR_PINNED = 1u << 5
 };
 
 struct wal_entry_cursor_options {
@@ -943,10 +1005,9 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_entry_cursor_next(struct wal_entry_cursor *cursor, struct wal_entry *entry,
                       struct wal_error *error);
 
-/* Fills *entry with one entry by its id, own or shared, on any branch; the
- * cursor does not move. Slices hold until the next call on the cursor, or its
- * close. Threads: one at a time. Errors: WAL_ENOTFOUND; WAL_EREDACTED unless
- * the cursor has WAL_ENTRY_CURSOR_REDACTED. */
+/* As wal_entry_get, with the flags of the cursor, which does not move; slices
+ * hold until the next call on the cursor, or its close. Threads: one at a time.
+ * Errors: WAL_EREDACTED unless the cursor has WAL_ENTRY_CURSOR_REDACTED. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_entry_cursor_get(struct wal_entry_cursor *cursor, struct wal_slice id,
                      struct wal_entry *entry, struct wal_error *error);

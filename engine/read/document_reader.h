@@ -38,6 +38,10 @@ enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
                                const struct wal_doc_cursor_options *options,
                                struct wal_doc_cursor **docs,
                                struct wal_error *error) WAL_MUST_USE;
+/* A cursor that returns no documents, for wal__docs_get. */
+enum wal_status wal__docs_create_empty(struct wal__core *core, uint32_t number,
+                                       struct wal_doc_cursor **docs,
+                                       struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
                                struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__docs_get(struct wal_doc_cursor *docs, struct wal__span key,

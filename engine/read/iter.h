@@ -56,8 +56,10 @@ struct wal_entry_cursor {
     struct wal__buf scratch;
     struct wal__buf aux_scratch;    /* of what is read beside an entry */
     struct wal__buf redaction_json; /* payload of a redacted entry */
-    struct wal__buf payload_buf;    /* payload brought in line, until the next
-                                    * call */
+    struct wal__buf payload_buf;    /* payload brought in line */
+    struct wal__buf pinned;         /* of struct wal__buf: with
+                                     * WAL_ENTRY_CURSOR_PINNED the buffers of
+                                     * entries returned before */
 };
 
 /* iter_open.c */
@@ -65,6 +67,10 @@ enum wal_status wal__iter_open(struct wal_session *session,
                                const struct wal_entry_cursor_options *options,
                                struct wal_entry_cursor **iter,
                                struct wal_error *error) WAL_MUST_USE;
+/* A cursor that returns no entries, for wal__iter_get. */
+enum wal_status wal__iter_create_empty(const struct wal_session *session,
+                                       struct wal_entry_cursor **iter,
+                                       struct wal_error *error) WAL_MUST_USE;
 void wal__iter_close(struct wal_entry_cursor *iter);
 
 /* iter.c */

@@ -11,9 +11,17 @@
 #include "engine/os/spill.h"
 #include "engine/store/core.h"
 
+/* The buffers of the last lookup of a handle (engine/read/lookup.h). */
+struct wal__lookup {
+    pthread_mutex_t mutex;
+    struct wal_entry_cursor *entries; /* null: not used yet */
+    struct wal_doc_cursor *docs;      /* null: not used yet */
+};
+
 struct wal_store {
     struct wal__core core;
-    struct wal__io *memory; /* WAL_OPEN_MEMORY: its files; else null */
+    struct wal__lookup lookup; /* of the store's documents */
+    struct wal__io *memory;    /* WAL_OPEN_MEMORY: its files; else null */
     struct wal__spill spill;
 };
 
@@ -49,6 +57,7 @@ struct wal_session {
     uint32_t depth;     /* sessions that it descends from */
     pthread_mutex_t info_mutex;
     struct wal__buf info; /* what wal_session_get_info gave */
+    struct wal__lookup lookup;
     /* Claims, under the core's claim_mutex. */
     struct wal_session *next_claim;
     uint32_t claim_slot;

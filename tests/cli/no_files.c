@@ -74,6 +74,8 @@ static void write_entries(struct wal_session *session)
 
     EXPECT(WAL_OK, wal_append(session, entries, 2, NULL, &result, &error));
     EXPECT(WAL_OK, wal_append(session, &line, 1, NULL, NULL, &error));
+    EXPECT(WAL_OK, wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"),
+                                  NULL, &error));
     for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
          durability++) {
         const struct wal_append_options options = {
@@ -129,6 +131,8 @@ static void read_entries(struct wal_session *session)
 
     EXPECT(WAL_OK, wal_entry_cursor_open(session, &options, &iter, &error));
     EXPECT(gone, wal_entry_cursor_get(iter, text("a"), &entry, &error));
+    EXPECT(gone == WAL_OK ? WAL_EREDACTED : gone,
+           wal_entry_get(session, text("a"), &entry, &error));
     while (wal_entry_cursor_remaining(iter) > 0) {
         EXPECT(WAL_OK, wal_entry_cursor_next(iter, &entry, &error));
     }
@@ -154,6 +158,7 @@ static void use_documents(struct wal_store *store, struct wal_session *session)
     EXPECT(WAL_OK, wal_doc_put(store, session, &put, NULL, &error));
     EXPECT(WAL_OK, wal_doc_cursor_open(store, session, NULL, &docs, &error));
     EXPECT(gone, wal_doc_cursor_get(docs, text("k"), 0, &doc, &error));
+    EXPECT(gone, wal_doc_get(store, session, text("k"), 0, &doc, &error));
     do {
         status = wal_doc_cursor_next(docs, &doc, &error);
     } while (status == WAL_OK);

@@ -193,7 +193,7 @@ static enum wal_status open_iter(struct printer *printer, uint64_t skip,
         .struct_size = sizeof(options),
         .mode = view->all ? WAL_ENTRY_CURSOR_ALL : WAL_ENTRY_CURSOR_BRANCH,
         .flags =
-            WAL_ENTRY_CURSOR_OUT_OF_LINE |
+            WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED |
             (view->since_compaction ? WAL_ENTRY_CURSOR_SINCE_COMPACTION : 0U) |
             (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U) |
             (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
@@ -222,7 +222,7 @@ static enum wal_status open_all(struct printer *printer, uint64_t skip,
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
-                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED,
         .stream = printer->view->stream,
         .skip = skip,
     };

@@ -7,7 +7,7 @@
 #include "agentwal.h"
 
 #ifndef AGENTWAL_VERSION
-#define AGENTWAL_VERSION "0.1.0"
+#define AGENTWAL_VERSION "0.2.0"
 #endif
 
 #define STATUS_LIST(X)                                                         \

@@ -14,6 +14,7 @@
  *   agentwal/checkpoint.h  checkpoints of files, differences, rewind
  *   agentwal/convert.h     views: sessions as files of other programs
  *   agentwal/admin.h       migration, damage, claims
+ *   agentwal/removed.h     names of interface 0.1: what to use instead
  *
  * Conventions
  *   Errors     A call that can fail returns an enum wal_status: WAL_OK, WAL_END
@@ -1018,5 +1019,8 @@ WAL_API void wal_entry_cursor_close(struct wal_entry_cursor *cursor);
 #ifdef __cplusplus
 }
 #endif
+
+/* Interface 0.1. */
+#include "agentwal/removed.h"
 
 #endif

@@ -217,7 +217,8 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
 
 /* Whether too many bytes are unsynced; and syncs them in that case, so that a
- * later sync is short. A failure poisons the log. sync.c */
+ * later sync is short. Does nothing while another thread holds sync_mutex, and
+ * never waits for it. A failure poisons the log. sync.c */
 bool wal__log_needs_background_sync(const struct wal__log *log);
 void wal__log_background_sync(struct wal__log *log);
 

@@ -133,10 +133,39 @@ static enum wal_status sync_and_publish(struct wal__log *log,
     return status;
 }
 
+/* sync_mutex is held. As wal__log_sync. */
+static enum wal_status sync_to(struct wal__log *log, uint64_t position,
+                               struct wal_error *error)
+{
+    uint64_t lock = WAL__LOCK_SYNC + log->log_id;
+    enum wal_status status;
+
+    if (atomic_load(&log->shared->durable) >= position) {
+        return wal__log_check_poison(log, error);
+    }
+    status = wal__control_lock_unless_durable(log->control, lock, log->log_id,
+                                              position, error);
+    if (status == WAL_END) {
+        return wal__log_check_poison(log, error);
+    }
+    if (status != WAL_OK) {
+        /* The groups are written: the status must not deny that. */
+        return status == WAL_ELOCKED
+                   ? status
+                   : wal__fail_at(error, WAL_EIO, 0, log->control->path, lock,
+                                  "cannot acquire the sync lock; whether what "
+                                  "was written is durable is unknown");
+    }
+    if (atomic_load(&log->shared->durable) < position) {
+        status = sync_and_publish(log, error);
+    }
+    wal__control_unlock(log->control, lock, log->log_id);
+    return status;
+}
+
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error)
 {
-    uint64_t lock = WAL__LOCK_SYNC + log->log_id;
     enum wal_status status;
 
     if (position == UINT64_MAX) {
@@ -146,31 +175,7 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
         return wal__log_check_poison(log, error);
     }
     pthread_mutex_lock(&log->sync_mutex);
-    if (atomic_load(&log->shared->durable) >= position) {
-        status = wal__log_check_poison(log, error);
-        goto done;
-    }
-    status = wal__control_lock_unless_durable(log->control, lock, log->log_id,
-                                              position, error);
-    if (status == WAL_END) {
-        status = wal__log_check_poison(log, error);
-        goto done;
-    }
-    if (status != WAL_OK) {
-        /* The groups are written: the status must not deny that. */
-        if (status != WAL_ELOCKED) {
-            status = wal__fail_at(error, WAL_EIO, 0, log->control->path, lock,
-                                  "cannot acquire the sync lock; whether what "
-                                  "was written is durable is unknown");
-        }
-        goto done;
-    }
-    if (atomic_load(&log->shared->durable) < position) {
-        status = sync_and_publish(log, error);
-    }
-    wal__control_unlock(log->control, lock, log->log_id);
-
-done:
+    status = sync_to(log, position, error);
     pthread_mutex_unlock(&log->sync_mutex);
     return status;
 }
@@ -186,8 +191,15 @@ bool wal__log_needs_background_sync(const struct wal__log *log)
 
 void wal__log_background_sync(struct wal__log *log)
 {
-    if (wal__log_needs_background_sync(log) &&
-        wal__log_check_poison(log, NULL) == WAL_OK) {
-        (void)!wal__log_sync(log, atomic_load(&log->shared->written), NULL);
+    if (!wal__log_needs_background_sync(log) ||
+        wal__log_check_poison(log, NULL) != WAL_OK) {
+        return;
+    }
+    /* The thread that creates preallocated segments calls this with
+     * prealloc_mutex held, and healing acquires that after sync_mutex: to wait
+     * here would be a deadlock. */
+    if (pthread_mutex_trylock(&log->sync_mutex) == 0) {
+        (void)!sync_to(log, atomic_load(&log->shared->written), NULL);
+        pthread_mutex_unlock(&log->sync_mutex);
     }
 }

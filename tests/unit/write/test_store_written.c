@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "engine/store/session.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -51,6 +52,23 @@ static uint64_t count_syncs(struct wal_store *store)
     return info.syncs;
 }
 
+/* Appends until the tail segment is the fifth, which has room for more than is
+ * synced in the background. */
+static void fill_segments(struct wal_store *store, struct wal_session *session)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    char id[32];
+
+    memset(large, 'x', LARGE);
+    large[0] = '"';
+    large[LARGE - 1] = '"';
+    for (int i = 0; info.segments < 5; i++) {
+        (void)snprintf(id, sizeof(id), "first-%d", i);
+        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+        assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    }
+}
+
 /* Nothing else causes a sync of these segments: no caller asks for one, no
  * commit mark is due, and the tail segment is far from full at the end. */
 static void test_written__is_synced_in_the_background(void **state)
@@ -60,19 +78,10 @@ static void test_written__is_synced_in_the_background(void **state)
     struct wal_store *store = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_info info = {.struct_size = sizeof(info)};
-    uint64_t segments = 0;
     uint64_t syncs = 0;
     char id[32];
 
-    memset(large, 'x', LARGE);
-    large[0] = '"';
-    large[LARGE - 1] = '"';
-    for (int i = 0; segments < 5; i++) {
-        (void)snprintf(id, sizeof(id), "first-%d", i);
-        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
-        assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
-        segments = info.segments;
-    }
+    fill_segments(store, session);
     syncs = count_syncs(store);
     for (int i = 0; i < LARGE_COUNT; i++) {
         (void)snprintf(id, sizeof(id), "%d", i);
@@ -83,7 +92,7 @@ static void test_written__is_synced_in_the_background(void **state)
     }
     assert_true(count_syncs(store) > syncs);
     assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
-    assert_int_equal(info.segments, segments);
+    assert_int_equal(info.segments, 5);
     wal_session_close(session);
     kit_close(store);
 }
@@ -182,9 +191,43 @@ static void test_written__and_durable_are_all_answered(void **state)
     kit_close(store);
 }
 
+static void *sync_in_background(void *log)
+{
+    wal__log_background_sync(log);
+    return NULL;
+}
+
+/* Healing holds sync_mutex and waits for prealloc_mutex, which the background
+ * thread holds when it calls this. */
+static void test_written__background_sync_never_waits_for_a_sync(void **state)
+{
+    (void)state;
+    struct wal_store *store = open_unmarked();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal__log *log = &store->core.log;
+    struct timespec deadline;
+    pthread_t thread;
+    char id[32];
+
+    fill_segments(store, session);
+    pthread_mutex_lock(&log->sync_mutex);
+    for (int i = 0; !wal__log_needs_background_sync(log); i++) {
+        (void)snprintf(id, sizeof(id), "%d", i);
+        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, sync_in_background, log), 0);
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &deadline), 0);
+    deadline.tv_sec += 20;
+    assert_int_equal(pthread_timedjoin_np(thread, NULL, &deadline), 0);
+    pthread_mutex_unlock(&log->sync_mutex);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        KIT_TEST(test_written__background_sync_never_waits_for_a_sync),
         KIT_TEST(test_written__is_synced_in_the_background),
         KIT_TEST(test_written__lease_is_not_kept_from_others),
         KIT_TEST(test_written__and_durable_are_all_answered),

@@ -298,7 +298,8 @@ def claude_shown(path, above):
     shown = []
     for row in above.values():
         parent = above.get(row["parentUuid"])
-        is_parallel_result = parent is not None and parent["type"] == "assistant" and \
+        is_parallel_result = parent is not None and \
+            parent["type"] == "assistant" and \
             parent["message"]["id"] in answers and row["type"] == "user" and \
             row["uuid"] not in on_path and \
             all(what == "result" for what, _ in claude_blocks(row)) and \

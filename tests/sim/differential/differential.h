@@ -4,7 +4,7 @@
  * it is closed and opened again, killed, and loses power.
  *
  * An operation calls the engine first, then the reference with the same
- * arguments: the ids and times that the engine generates are passed to the reference.
+ * arguments and the ids and times that the engine generated.
  * Everything follows from the seed.
  *
  * One thread. A comparison that fails prints seed, step and operation.
@@ -32,7 +32,7 @@ struct differential_counts {
     uint64_t statuses[DIFFERENTIAL_STATUSES];
     uint64_t lost;     /* records that losses of power took */
     uint64_t deaths;   /* in the middle of a commit */
-    uint64_t survived; /* commits of these that are present */
+    uint64_t survived; /* of these commits, those that are present */
     uint64_t checks;
     uint64_t segments; /* of a store, at most */
     uint64_t records;

@@ -18,7 +18,7 @@ struct update_call {
     struct wal_session *session; /* the engine's side; null: the reference */
     struct wal_session_change change;
     uint32_t fail_at; /* this call answers no; 0: none does */
-    uint32_t nested;  /* number of calls that change the title */
+    uint32_t nested;  /* number of calls that update the session */
     uint32_t calls;
     char title[32];
     uint64_t versions[CALLS]; /* of the metadata, as passed to it */

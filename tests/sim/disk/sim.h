@@ -208,9 +208,9 @@ struct sim_fault {
     enum sim_effect effect;
     int sys_errno; /* SIM_FAIL; 0 with SIM_PWRITEV: a short write of `put`
                         * bytes that succeeds */
-    size_t put;   /* SIM_PWRITEV, failing or killed before: number of bytes that
-                        * are nevertheless written */
-    bool partial; /* SIM_SYNC, SIM_SYNC_ALL: some of the sectors had
+    size_t put;    /* SIM_PWRITEV, failing or killed before: number of bytes
+                        * that are nevertheless written */
+    bool partial;  /* SIM_SYNC, SIM_SYNC_ALL: some of the sectors had
                         * landed */
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scratch.sh COMMAND...: runs a test in an empty directory of its own, which
-# is the current one, is $TMPDIR too, and is gone afterwards.
+# scratch.sh COMMAND...: runs a test in a private empty directory, which
+# is the current one and $TMPDIR, and is removed afterwards.
 set -euo pipefail
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/agentwal-test.XXXXXX")

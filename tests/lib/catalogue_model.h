@@ -74,7 +74,7 @@ uint32_t model_random_below(uint32_t limit);
 struct wal__span model_span(const char *text);
 bool model_span_is(struct wal__span span, const char *text);
 
-/* A model and an empty catalogue after so many random steps. */
+/* Initialises a model and a catalogue, then takes `steps` random steps. */
 void model_begin(struct model *model, struct wal__catalogue *catalogue,
                  const struct wal__heap *heap, int steps);
 

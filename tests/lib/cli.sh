@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# cli.sh - for tests of the tools to source: a folder of their own, and checks
+# cli.sh - for tests of the tools to source: a private folder, and checks
 # that say what was expected.
 
 set -euo pipefail

@@ -56,7 +56,7 @@ def only(files, pattern):
 
 
 def arguments(value):
-    """Of any spelling; what is no object is told in one."""
+    """The arguments as text; unwraps what walconv put in an object."""
     if isinstance(value, dict) and set(value) == {"walconvArguments"}:
         value = value["walconvArguments"]
     return json.dumps(value, sort_keys=True)
@@ -298,12 +298,13 @@ def claude_shown(path, above):
     shown = []
     for row in above.values():
         parent = above.get(row["parentUuid"])
-        beside = parent is not None and parent["type"] == "assistant" and \
+        is_parallel_result = parent is not None and \
+            parent["type"] == "assistant" and \
             parent["message"]["id"] in answers and row["type"] == "user" and \
             row["uuid"] not in on_path and \
             all(what == "result" for what, _ in claude_blocks(row)) and \
             parent["uuid"] in on_path
-        if (row["uuid"] in on_path or beside) and \
+        if (row["uuid"] in on_path or is_parallel_result) and \
                 row["type"] in ("user", "assistant") and \
                 not row.get("isMeta") and not row.get("isCompactSummary"):
             shown += claude_blocks(row)
@@ -395,9 +396,9 @@ def codex(files):
             need(said == "" or any(kind == "agent_message" and
                      message.replace("\n", "") == said.replace("\n", "")
                      for kind, message in events), "no event says", row)
-    told = ["".join(m.split()) for k, m in events if k == "user_message"]
+    recorded = ["".join(m.split()) for k, m in events if k == "user_message"]
     return [(what, text) for what, text in shown if what != "user" or
-            any("".join(text.split()) in message for message in told)]
+            any("".join(text.split()) in message for message in recorded)]
 
 
 # ------------------------------------------------------------ rollouts -----
@@ -545,7 +546,7 @@ def opencode_tool(part):
 
 def opencode_parts(files, session, message):
     folder = "storage/part/%s/" % message["id"]
-    results = []  # behind all that is of their step
+    results = []  # yielded after the other parts of their step
     for path in sorted(p for p in files if p.startswith(folder)):
         part = json.loads(files[path])
         need(path == folder + part.get("id", "") + ".json", path, part)
@@ -617,7 +618,7 @@ CLIENTS = {"pi": pi, "claude": claude, "codex": codex, "rollouts": rollouts,
 def misses(before, after):
     """What of `before` is not in `after`, in its order; None when all is.
 
-    Another client may add what stands for something else, and join texts.
+    Another client may add placeholders, and join texts.
     """
     place, offset = 0, 0
     for what, text in before:

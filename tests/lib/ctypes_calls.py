@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ctypes_calls.py SOURCE LIBRARY: every public function from Python.
 
-The structures are read out of the public headers, as a binding would lay them out by
+The structures are read out of the public headers, as a binding would define them by
 hand; a function that is declared there and not called here is a failure.
 """
 import ctypes
@@ -486,10 +486,10 @@ def check_checkpoints(wal, session, folder):
     same((text_of(info.id), text_of(info.root)), ("c", root), "the oldest")
     wal.free("wal_checkpoint_cursor_close", reader)
     wal.call("wal_checkpoint_delete", session, wal.slice("c"))
-    told = wal.new("wal_file", kind=wal.const["WAL_FILE_REGULAR"], path="a")
-    told.digest[:] = digest
+    imported = wal.new("wal_file", kind=wal.const["WAL_FILE_REGULAR"], path="a")
+    imported.digest[:] = digest
     options = wal.new("wal_checkpoint_options", id="i", root=root)
-    wal.call("wal_checkpoint_import", session, by_ref(told),
+    wal.call("wal_checkpoint_import", session, by_ref(imported),
              ctypes.c_uint64(1), by_ref(options), None)
     wal.call("wal_checkpoint_diff", session, wal.slice("i"), wal.slice("d"),
              by_ref(reader))

@@ -205,7 +205,7 @@ static void test_io__allocate_reserves_zeros(void **state)
     io_case_check_allocate("a");
 }
 
-static void test_io__stat_tells_files_apart(void **state)
+static void test_io__stat_distinguishes_files(void **state)
 {
     (void)state;
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
@@ -436,7 +436,7 @@ static void test_io__clocks(void **state)
     int64_t now = io->now_ms(io->ctx);
 
     assert_true(now > INT64_C(1600000000000));
-    /* time() may lag behind by a tick of the kernel. */
+    /* time() may lag by one tick of the kernel. */
     assert_in_range(time(NULL) - now / 1000 + 1, 0, 3);
     assert_int_equal(usleep(2000), 0);
     assert_true(io->monotonic_ns(io->ctx) - before >= 2000000);
@@ -485,7 +485,7 @@ int io_cases_run(const char *group, CMFixtureFunction enter,
         CASE(test_io__more_pieces_than_the_system_takes),
         CASE(test_io__offsets_beyond_the_system_are_refused),
         CASE(test_io__allocate_reserves_zeros),
-        CASE(test_io__stat_tells_files_apart),
+        CASE(test_io__stat_distinguishes_files),
         CASE(test_io__a_map_sees_writes_and_outlives_the_file),
         CASE(test_io__maps_that_cannot_be),
         CASE(test_io__locks_belong_to_the_open_file),

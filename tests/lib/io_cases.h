@@ -25,7 +25,7 @@ void io_case_write(struct wal__file *file, const char *text, uint64_t offset);
 struct wal__io_stat io_case_stat(struct wal__file *file);
 enum wal_status io_case_lock(struct wal__file *file, uint64_t offset,
                              enum wal__io_lock mode);
-/* Allocating keeps what is there and puts zeros behind it. */
+/* Checks that allocating keeps the content and appends zeros. */
 void io_case_check_allocate(const char *path);
 
 /* Runs the tests, each between enter, which sets the table and an empty

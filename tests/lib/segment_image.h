@@ -42,7 +42,7 @@ uint64_t image_frame(struct image *image, uint8_t type, uint32_t session,
 uint64_t image_entry(struct image *image, uint32_t session);
 /* Closes the group; the offset of its COMMIT. */
 uint64_t image_commit(struct image *image, bool promised);
-/* A group of so many entries; the offset of its first frame. */
+/* A group of `entries` entries; the offset of its first frame. */
 uint64_t image_group(struct image *image, uint32_t session, uint32_t entries,
                      bool promised);
 /* The group that a new segment begins with. */

@@ -74,7 +74,7 @@ class Maker:
                "sessionId": self.session, "version": "2", "type": "user",
                "message": {"role": "user", "content": self.text()},
                "uuid": name, "timestamp": self.time()}
-        # Some tools are called at once: their results are beside each other.
+        # Some tools are called at once: their results share a parent.
         if self.pick.random() < 0.8:
             self.last = name
         return dump(row)

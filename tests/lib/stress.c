@@ -189,7 +189,7 @@ uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session,
     return number;
 }
 
-/* A document that tells its number and who put it: no two of them agree. */
+/* A document that contains its number and its writer, so it is unique. */
 static struct wal_doc make_doc(const char *key, uint64_t number, int by,
                                char text[TEXT])
 {

@@ -1,6 +1,6 @@
 /*
  * stress.h - what many threads or processes do to one store at once, so that
- * whoever looks can tell whether they met: counters that lose nothing, a head
+ * a check detects whether they conflicted: counters that lose nothing, a head
  * that is a lock, batches of which everything or nothing is there. Whatever is
  * not as it must be ends the process, so that threads and children of a test
  * may call it.
@@ -46,7 +46,7 @@ void stress_increment_metadata(struct wal_session *session);
 uint64_t stress_read_metadata(struct wal_session *session);
 
 /* Adds one to the counter in a document, that of the store with session null;
- * `by` tells who does so apart. Answers how often another was first. */
+ * `by` identifies the writer. Returns the number of conflicts. */
 uint64_t stress_increment_doc(struct wal_store *store,
                               struct wal_session *session, const char *key,
                               int by);
@@ -66,8 +66,8 @@ void stress_unlock(struct wal_session *session, int by);
 /* ------------------------------------------------------------- turns --- */
 
 /* Turn N is one batch: two entries, two documents of the session and one of
- * the store, two heads, and the title. Makes the turn after the last, whoever
- * made that; answers which. */
+ * the store, two heads, and the title. Makes the turn after the last
+ * one of any writer; returns its number. */
 uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session,
                            int by);
 /* Looks at all parts. Each look shows one turn, and no turn before `least` or

@@ -402,7 +402,7 @@ static void test_tree__names_and_paths_have_a_longest(void **state)
 
 /* ------------------------------------------------------------ denied --- */
 
-static void test_tree__what_is_denied_is_told(void **state)
+static void test_tree__denied_access_is_reported(void **state)
 {
     (void)state;
     int sys_errno = 0;
@@ -537,7 +537,7 @@ int tree_cases_run(const char *group, CMFixtureFunction enter,
         TEST(test_tree__a_pipe_is_no_file_and_nobody_waits),
         TEST(test_tree__names_are_any_bytes),
         TEST(test_tree__names_and_paths_have_a_longest),
-        TEST(test_tree__what_is_denied_is_told),
+        TEST(test_tree__denied_access_is_reported),
         TEST(test_tree__a_root_must_be_a_directory),
         TEST(test_tree__only_an_empty_directory_is_removed),
         TEST(test_tree__syncs_succeed),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The code is laid out as .clang-format says. To lay it out:
+# The code is formatted as .clang-format says. To format it:
 #   clang-format-14 -i FILE...
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 /*
  * checkpoint_kit.h - what the tests of checkpoints share: a work tree "work"
- * beside the store, and calls that must succeed. Failures are cmocka's.
+ * next to the store, and calls that must succeed. Failures are cmocka's.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_CHECKPOINT_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_CHECKPOINT_KIT_H

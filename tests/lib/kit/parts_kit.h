@@ -1,7 +1,7 @@
 /*
  * parts_kit.h - what the tests of batches, documents, heads and metadata share:
  * calls that must succeed or must be refused, and everything that a store
- * tells of a session, as one text to compare before and after.
+ * reports of a session, as one text to compare before and after.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_PARTS_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_PARTS_KIT_H
@@ -35,7 +35,7 @@ const char *kit_heads(struct wal_session *session);
 /* A change of the title. */
 struct wal_session_change kit_title(const char *title);
 
-/* All that can be told of the session and the store's documents, and the
+/* Everything readable of the session and the store's documents, and the
  * newest sequence number of the store. To be freed by the caller. */
 char *kit_snapshot(struct wal_store *store, struct wal_session *session);
 /* Nothing of it has changed; frees the picture. */

@@ -149,7 +149,7 @@ struct names {
     int count;
 };
 
-/* The names of one directory, which `names` has at `at`, behind the others. */
+/* Appends the names in the directory `below` to `names`. */
 static void list_directory(struct names *names, const char *below)
 {
     DIR *directory = opendir(tree_path(below));

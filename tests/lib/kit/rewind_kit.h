@@ -1,5 +1,5 @@
 /*
- * rewind_kit.h - a store beside a work tree, for tests of rewinds on the real
+ * rewind_kit.h - a store next to a work tree, for tests of rewinds on the real
  * disk: files made, named in checkpoints, rewound and looked at, all below the
  * directory "tree" of the test's own. Failures are cmocka's.
  */
@@ -27,7 +27,7 @@ void tree_assert_content(const char *path, const char *content);
 void tree_assert_link(const char *path, const char *target);
 void tree_assert_mode(const char *path, unsigned mode);
 uint64_t tree_inode(const char *path);
-/* The names below "tree", sorted, directories with a slash behind them,
+/* The names below "tree", sorted, directories with a trailing slash,
  * separated by a blank; until the next call. */
 const char *tree_names(void);
 
@@ -36,7 +36,7 @@ void tree_checkpoint(struct wal_session *session, const char *id,
                      const char *paths);
 
 /* What a rewind answered, and the changes as " PATH+INSERTIONS-DELETIONS",
- * "*" behind those that are binary, "!" behind those changed elsewhere. */
+ * followed by "*" if binary, by "!" if changed elsewhere. */
 struct kit_rewind_result {
     struct wal_rewind_result info;
     char error[WAL_REWIND_TEXT_SIZE];

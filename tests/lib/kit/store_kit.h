@@ -22,7 +22,7 @@
 #include "agentwal.h"
 #include "tests/lib/rng.h"
 
-/* Every test runs in an empty directory of its own, the current one. */
+/* Every test runs in a private empty directory, the current one. */
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
 

@@ -17,7 +17,7 @@
 /* A table, and what a test needs that is not in it. Paths are below root. */
 struct tree_backend {
     const struct wal__worktree_io *io;
-    const char *root; /* empty; beside it lies the file "outside" */
+    const char *root; /* empty; next to it is the file "outside" */
     void (*make_pipe)(const char *path);
     void (*set_mode)(const char *path, uint32_t mode); /* of a directory */
     /* Whether a process that is no superuser and owns nothing yet makes the

@@ -18,7 +18,7 @@ struct wal_session *view_kit_import(struct wal_store *store, unsigned number);
 void view_kit_row(struct wal_session *session, unsigned id, unsigned parent,
                   const char *text);
 
-/* Appends a line as it stands, with the meta. */
+/* Appends a line unchanged, with the meta. */
 void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,
                    const char *line, const char *meta);
 

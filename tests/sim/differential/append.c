@@ -125,8 +125,8 @@ void differential_append_refused(struct differential *run)
     differential_commit(run, &given);
 }
 
-/* Entries that are there: the same, or another one under the same id; behind
- * them a new one, sometimes, and a tail that is not the tail. */
+/* Appends existing entries: the same, or another one under the same id; after
+ * them, sometimes, a new one and a wrong expected tail. */
 void differential_append_repeat(struct differential *run)
 {
     struct differential_request given;

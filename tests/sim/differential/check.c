@@ -1,5 +1,5 @@
 /*
- * check.c - what the engine says beside what the reference says
+ * check.c - compares the engine's answers with those of the reference
  * (differential.h).
  */
 #include <inttypes.h>
@@ -175,7 +175,7 @@ static void check_stamp(struct differential *run, struct wal_slice engine,
                       (int)engine.size, (const char *)engine.data, text);
 }
 
-/* What stands in the place of a redacted entry's content. */
+/* Checks what replaces the content of a redacted entry. */
 static void check_redacted(struct differential *run, struct wal_slice payload,
                            const struct reference_entry *wanted)
 {
@@ -237,7 +237,7 @@ void differential_check_entry(struct differential *run,
     }
 }
 
-/* Those behind the durable end may be left out when that is asked for: the
+/* Entries after the durable end may be left out when that is asked for: the
  * engine may have made more durable than it was asked to. */
 static uint32_t durable_count(const struct differential *run,
                               const struct reference_entry *entries,

@@ -37,8 +37,8 @@ void differential_fail(const struct differential *run, const char *format, ...)
     abort();
 }
 
-/* Where `actual` is promised to be what is there. */
-static bool tells_actual(enum wal_status status)
+/* Whether `actual` is promised to contain the present value. */
+static bool reports_actual(enum wal_status status)
 {
     return status == WAL_ECONFLICT || status == WAL_ESCHEMA ||
            status == WAL_EEXISTS;
@@ -54,7 +54,7 @@ bool differential_compare_status(struct differential *run,
                           wal_status_text(reference));
     }
     run->counts->statuses[WAL_END - (int)engine]++;
-    if (tells_actual(engine) &&
+    if (reports_actual(engine) &&
         strcmp(run->error.actual, run->expected.actual) != 0) {
         differential_fail(run, "status %d: actual is \"%s\", not \"%s\"",
                           engine, run->error.actual, run->expected.actual);

@@ -4,7 +4,7 @@
  * it is closed and opened again, killed, and loses power.
  *
  * An operation calls the engine first, then the reference with the same
- * arguments: what the engine makes up, ids and times, is told to the reference.
+ * arguments and the ids and times that the engine generated.
  * Everything follows from the seed.
  *
  * One thread. A comparison that fails prints seed, step and operation.
@@ -32,7 +32,7 @@ struct differential_counts {
     uint64_t statuses[DIFFERENTIAL_STATUSES];
     uint64_t lost;     /* records that losses of power took */
     uint64_t deaths;   /* in the middle of a commit */
-    uint64_t survived; /* of these commits, so many are there */
+    uint64_t survived; /* of these commits, those that are present */
     uint64_t checks;
     uint64_t segments; /* of a store, at most */
     uint64_t records;
@@ -127,12 +127,12 @@ uint32_t differential_session(struct differential *run);
 /* differential_texts.c: what operations are given ----------------------- */
 
 uint32_t differential_random(struct differential *run, uint32_t sides);
-/* True one time in so many. */
+/* True with a probability of 1 / `in`. */
 bool differential_one_in(struct differential *run, uint32_t in);
 struct wal_slice differential_text(struct differential *run, const char *format,
                                    ...) __attribute__((format(printf, 2, 3)));
 struct wal_slice differential_slice(const char *text);
-/* So many bytes that are no text at all. */
+/* `size` bytes that are no text at all. */
 struct wal_slice differential_random_bytes(struct differential *run,
                                            uint32_t size, int byte);
 void differential_free_texts(struct differential *run);

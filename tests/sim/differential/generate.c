@@ -292,7 +292,7 @@ static void fill_content(struct differential *run, uint32_t number,
             run, "{\"summary\":\"s\",\"firstKeptEntryId\":%.*s}", SLICE(id));
         break;
     case 5:
-        entry->type = differential_slice("a type of its own");
+        entry->type = differential_slice("an arbitrary type");
         return;
     case 6:
         entry->flags |= WAL_ENTRY_LINE;

@@ -103,14 +103,14 @@ void differential_redact(struct differential *run)
 static void check_summary(struct differential *run, struct wal_slice payload,
                           struct wal_slice summary)
 {
-    struct wal_slice told;
+    struct wal_slice reported;
 
-    if (!reference_member(payload, "summary", &told)) {
+    if (!reference_member(payload, "summary", &reported)) {
         differential_fail(run, "a compaction says \"%.*s\"", (int)payload.size,
                           (const char *)payload.data);
     }
-    differential_check_slice(run, "the summary", told, summary);
-    reference_free(told);
+    differential_check_slice(run, "the summary", reported, summary);
+    reference_free(reported);
 }
 
 void differential_compact(struct differential *run)

@@ -38,7 +38,7 @@ const struct differential_operation differential_operations[] = {
     {"die", differential_crash, 4},
     {"lose power", differential_lose_power, 8},
     {"die while writing", differential_crash_writing, 8},
-    {"lose power behind appends", differential_lose_unsynced, 4},
+    {"lose power after appends", differential_lose_unsynced, 4},
     {"open to read only", differential_read_only, 3},
 };
 

@@ -6,7 +6,7 @@
 
 #include "tests/sim/differential/differential.h"
 
-/* A batch and the room behind it. */
+/* A batch and the arrays that it refers to. */
 struct differential_request {
     uint32_t number;
     struct wal_session *session;

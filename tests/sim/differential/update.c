@@ -1,7 +1,7 @@
 /*
  * update.c - operations that change what a session says about
- * itself (differential.h). The same function is called by both sides; it looks
- * at what it is told, and writes to the session that it is update_call about.
+ * itself (differential.h). The same function is called by both sides; it
+ * checks its arguments, and writes to the session that it is called for.
  */
 #include <stdio.h>
 
@@ -18,10 +18,10 @@ struct update_call {
     struct wal_session *session; /* the engine's side; null: the reference */
     struct wal_session_change change;
     uint32_t fail_at; /* this call answers no; 0: none does */
-    uint32_t nested;  /* so many calls change the title themselves */
+    uint32_t nested;  /* number of calls that update the session */
     uint32_t calls;
     char title[32];
-    uint64_t versions[CALLS]; /* of the metadata, as it was told */
+    uint64_t versions[CALLS]; /* of the metadata, as passed to it */
 };
 
 /* A title that was never there. */
@@ -76,7 +76,7 @@ static void compare(struct differential *run, const struct update_call *engine,
     differential_check_number(run, "calls of the function", engine->calls,
                               reference->calls);
     for (uint32_t i = 0; i < CALLS; i++) {
-        differential_check_number(run, "the version that it was told",
+        differential_check_number(run, "the version passed to the function",
                                   engine->versions[i], reference->versions[i]);
     }
     differential_check_number(run, "the function's error",

@@ -1,5 +1,5 @@
 /*
- * internal.h - the model behind sim_io.h, shared by the files of this
+ * internal.h - the model that implements sim.h, shared by the files of this
  * folder.
  *
  * Invariant: undoing a file's changes from the last to the first gives its
@@ -21,7 +21,7 @@ enum {
     SIM_PAGES = (int)(SIM_FILE_MAX / SIM_PAGE_SIZE)
 };
 
-/* Bytes that never change while two hold them. Null stands for zeros. */
+/* Bytes that never change while two hold them. Null means zeros. */
 struct sim_bytes {
     uint32_t refs;
     size_t size;

@@ -523,7 +523,7 @@ static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
         process->on_wait(process->on_wait_arg);
     }
     /* A dead process waits without looking, so that a loop around its calls
-     * comes to the end of its patience. */
+     * reaches its time limit. */
     if (process->is_dead || *word == expected) {
         process->disk->monotonic_ns +=
             timeout_ns < longest ? timeout_ns : longest;

@@ -43,7 +43,7 @@ static void remove_name(struct sim_disk *disk, struct sim_name *name)
     free(gone.text);
 }
 
-/* Makes the name stand for `file`, null: for nothing. */
+/* Makes the name refer to `file`; null removes the name. */
 static void set_name(struct sim_disk *disk, struct sim_file *directory,
                      const char *text, struct sim_file *file)
 {
@@ -349,7 +349,7 @@ int sim__remove_directory(struct sim_disk *disk, const char *path)
     return 0;
 }
 
-/* Whether `inner` is `outer` or lies below it. */
+/* Whether `inner` is `outer` or is below it. */
 bool sim__is_below(const struct sim_disk *disk, const struct sim_file *inner,
                    const struct sim_file *outer)
 {
@@ -446,7 +446,7 @@ static bool prune(struct sim_disk *disk)
     return found;
 }
 
-/* Drops all that lay in lost directories, at any depth. */
+/* Drops everything in lost directories, at any depth. */
 void sim__names_prune(struct sim_disk *disk)
 {
     while (prune(disk)) {

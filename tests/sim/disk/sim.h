@@ -203,13 +203,13 @@ struct sim_fault {
     enum sim_call call;
     const char *path; /* only calls on paths that contain this, or null;
                         * borrowed */
-    uint64_t after;   /* so many such calls go well first */
+    uint64_t after;   /* number of such calls that succeed first */
     bool sticky;      /* from then on; else once */
     enum sim_effect effect;
     int sys_errno; /* SIM_FAIL; 0 with SIM_PWRITEV: a short write of `put`
                         * bytes that succeeds */
-    size_t put;    /* SIM_PWRITEV, failing or killed before: so many bytes
-                        * are written all the same */
+    size_t put;    /* SIM_PWRITEV, failing or killed before: number of bytes
+                        * that are nevertheless written */
     bool partial;  /* SIM_SYNC, SIM_SYNC_ALL: some of the sectors had
                         * landed */
 };

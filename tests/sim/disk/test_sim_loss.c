@@ -281,7 +281,7 @@ static void test_sim_loss__any_is_each_of_them(void **state)
     assert_true(tally.gaps > 0 && tally.lost_early > 0 && tally.torn > 0);
 }
 
-static void test_sim_loss__garbage_lies_where_nothing_landed(void **state)
+static void test_sim_loss__unwritten_sectors_contain_garbage(void **state)
 {
     struct tally tally =
         try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE,
@@ -481,7 +481,7 @@ int main(void)
         TEST(test_sim_loss__prefix_loses_the_later_writes),
         TEST(test_sim_loss__suffix_loses_the_earlier_writes),
         TEST(test_sim_loss__any_is_each_of_them),
-        TEST(test_sim_loss__garbage_lies_where_nothing_landed),
+        TEST(test_sim_loss__unwritten_sectors_contain_garbage),
         TEST(test_sim_loss__neighbours_in_a_sector_stay),
         TEST(test_sim_loss__unsafe_overwrite_harms_the_sector),
         TEST(test_sim_loss__same_seed_gives_the_same_disk),

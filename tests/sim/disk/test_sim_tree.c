@@ -153,8 +153,8 @@ enum {
 
 static char content[big + 1]; /* of the new file */
 
-/* Writes a new "a" and "d/b" beside the old ones and puts them in their place;
- * the parts of that which are asked for. The first failure ends it. */
+/* Writes a new "a" and "d/b" next to the old ones and renames them over these;
+ * only the steps in `parts`. The first failure ends it. */
 enum part {
     DATA = 1,
     SYNC = 2,
@@ -259,7 +259,7 @@ static enum found look(struct sim_disk *disk, const char *path, const char *old)
     return found;
 }
 
-/* What a loss of power behind these parts leaves of both files, by a bit for
+/* What a loss of power after these parts leaves of both files, by a bit for
  * each pair. */
 static unsigned outcomes(struct machine *m, unsigned parts)
 {
@@ -496,7 +496,7 @@ static enum wal_status try_replace(struct machine *m, const char *path)
     return status;
 }
 
-static void test_sim_tree__limits_of_the_disk_are_told(void **state)
+static void test_sim_tree__limits_of_the_disk_are_reported(void **state)
 {
     struct machine *m = *state;
 
@@ -566,7 +566,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_sim_tree__calls_are_counted_by_kind, enter, leave),
         ALONE(test_sim_tree__a_process_dies_at_any_call),
-        ALONE(test_sim_tree__limits_of_the_disk_are_told),
+        ALONE(test_sim_tree__limits_of_the_disk_are_reported),
         ALONE(test_sim_tree__times_have_a_grain),
     };
 

@@ -68,7 +68,7 @@ static void make_parents(struct sim_disk *disk, const char *path)
     make_directories(disk, parent);
 }
 
-/* Null for what leaves no file behind. */
+/* Null for an entry that is absent. */
 static struct sim_file *make_special(struct sim_disk *disk, const char *path,
                                      const struct sim_tree_entry *entry)
 {

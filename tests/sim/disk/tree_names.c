@@ -173,7 +173,7 @@ enum wal_status sim__tree_may_replace(void *ctx, struct wal__worktree *tree,
 
 /* ----------------------------------------------------------- syncing --- */
 
-/* Of the tree alone: what else lies on the disk gains nothing by it. */
+/* Syncs the tree alone: other files of the disk stay as durable as before. */
 static void sync_tree(struct sim_disk *disk, const struct sim_file *root,
                       const struct sim_fault *fault)
 {
@@ -245,24 +245,24 @@ enum wal_status sim__tree_sync_directories(void *ctx,
                                            const char *paths, size_t size,
                                            int *sys_errno)
 {
-    enum wal_status told = WAL_OK;
-    int told_errno = 0;
+    enum wal_status result = WAL_OK;
+    int result_errno = 0;
 
     for (size_t at = 0; at < size; at += strlen(paths + at) + 1) {
         int error = 0;
         enum wal_status status = sync_directory(ctx, tree, paths + at, &error);
 
         if (status != WAL_OK) {
-            told = status;
-            told_errno = error;
+            result = status;
+            result_errno = error;
         }
         if (status != WAL_OK && status != WAL_ENOTFOUND &&
             status != WAL_ENOTFILE && status != WAL_EOUTSIDE) {
             break;
         }
     }
-    if (told != WAL_OK) {
-        *sys_errno = told_errno;
+    if (result != WAL_OK) {
+        *sys_errno = result_errno;
     }
-    return told;
+    return result;
 }

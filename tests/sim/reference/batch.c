@@ -208,7 +208,7 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
                                 struct wal_append_result *result,
                                 struct wal_error *error)
 {
-    struct wal_append_result told = {.struct_size = sizeof(told)};
+    struct wal_append_result written = {.struct_size = sizeof(written)};
     uint64_t before = ref->count;
     bool durable = options == NULL || options->durability == WAL_DURABLE;
     enum wal_status status = check_call(batch);
@@ -231,11 +231,11 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
         status = check_tail(ref, number, batch, options, error);
     }
     if (status == WAL_OK) {
-        status = write_all(ref, number, batch, &told, error);
+        status = write_all(ref, number, batch, &written, error);
     }
     status = ref_end_operation(ref, before, durable, status);
     if (status == WAL_OK && result != NULL) {
-        *result = told;
+        *result = written;
     }
     return status;
 }
@@ -273,7 +273,7 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
 {
     struct wal_batch batch = {
         .struct_size = sizeof(batch), .entry_count = 1, .entries = made};
-    struct wal_append_result told = {.struct_size = sizeof(told)};
+    struct wal_append_result written = {.struct_size = sizeof(written)};
     uint64_t before = ref->count;
     uint32_t into = number;
     enum wal_status status = WAL_OK;
@@ -292,11 +292,11 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
                      : WAL_ENOTFOUND;
     }
     if (status == WAL_OK) {
-        status = write_all(ref, into, &batch, &told, error);
+        status = write_all(ref, into, &batch, &written, error);
     }
     status = ref_end_operation(ref, before, true, status);
     if (status == WAL_OK) {
-        *result = told;
+        *result = written;
         if (options->into != NULL) {
             *fork = into;
         }

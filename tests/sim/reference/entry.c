@@ -25,7 +25,7 @@ bool ref_can_see(const struct reference *ref, uint32_t number,
         if (entry->session == number) {
             return sequence <= limit;
         }
-        /* Of the session that owns the fork point, what is not behind it. */
+        /* Of the session that owns the fork point, what is not after it. */
         limit = fork == NULL ? 0 : fork->target;
         number = limit == 0 ? 0 : ref_at(ref, limit)->session;
     }
@@ -224,9 +224,9 @@ static uint64_t own_message(const struct reference *ref, uint32_t number)
     return 0;
 }
 
-/* The first user message that is told of a session: a fork has that of the
- * session it was forked from, when it is not behind the fork point, else the
- * first of its own. */
+/* The first user message that a session reports: a fork has that of the
+ * session it was forked from, when it is not after the fork point, else the
+ * first one appended to the fork. */
 static uint64_t first_message(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *forks[REFERENCE_LINEAGE_MAX];

@@ -10,11 +10,11 @@
 
 enum ref_kind {
     REF_SESSION,  /* a session as it is from now on */
-    REF_FORK,     /* behind the first REF_SESSION of a fork */
+    REF_FORK,     /* after the first REF_SESSION of a fork */
     REF_ENTRY,    /* an entry */
     REF_HEAD,     /* a head was moved, made or removed */
     REF_DOC,      /* a document has a new version, or is deleted */
-    REF_REDACT,   /* behind the entry that redacts: of the target's session */
+    REF_REDACT,   /* after the entry that redacts: of the target's session */
     REF_TOMBSTONE /* the session is deleted */
 };
 
@@ -63,8 +63,8 @@ struct reference {
 /* A new record at the end of the list, zeroed but for these. */
 struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
                            uint32_t session);
-/* An operation is done: what it wrote stands as one. Or it is refused: what
- * it wrote, behind `before` records, goes. */
+/* Ends an operation: commits what it wrote as one unit, or, if it was refused,
+ * removes what it wrote after the first `before` records. */
 enum wal_status ref_end_operation(struct reference *ref, uint64_t before,
                                   bool durable, enum wal_status status);
 struct wal_slice ref_copy(struct wal_slice text);
@@ -101,7 +101,7 @@ const struct ref_record *ref_fork_of(const struct reference *ref,
 /* The session with this id that is not deleted; 0: none. */
 uint32_t ref_find_session(const struct reference *ref, struct wal_slice id);
 /* Whether the session takes writes: it is there, and has the schema version
- * of whoever opened the store. */
+ * that the store was opened with. */
 enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
                                    struct wal_error *error);
 /* Its newest record. */
@@ -119,7 +119,7 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
 
 /* reference_entry.c ----------------------------------------------------- */
 
-/* Whether a session sees an entry: it is its own, or lies in the lineage at or
+/* Whether a session sees an entry: it is its own, or is in the lineage at or
  * before the fork point. */
 bool ref_can_see(const struct reference *ref, uint32_t number,
                  uint64_t sequence);
@@ -128,9 +128,9 @@ uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
                         struct wal_slice id);
 struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence);
 bool ref_is_type(const struct ref_record *record, const char *type);
-/* How many entries lie above it on the way to its root. */
+/* The number of entries above it on the way to its root. */
 uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
-/* Whether `above` lies on the way from `sequence` to its root, or is it. */
+/* Whether `above` is on the way from `sequence` to its root, or is it. */
 bool ref_is_ancestor(const struct reference *ref, uint64_t above,
                      uint64_t sequence);
 /* The record that redacts an entry, or null. */

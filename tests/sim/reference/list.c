@@ -1,5 +1,5 @@
 /*
- * list.c - what is told of sessions, and lists of them
+ * list.c - the information on sessions, and lists of them
  * (reference.h).
  */
 #include <stdlib.h>
@@ -215,7 +215,7 @@ enum wal_status reference_list(const struct reference *ref,
 
     WAL__ASSERT(list != NULL);
     if (options->after.size > 0) {
-        status = WAL_EINVAL; /* `after` stands for a cursor here */
+        status = WAL_EINVAL; /* only the argument `after` is supported */
     } else if ((options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0) {
         status = list_lineage(ref, options->lineage_of, list, &found);
     } else {

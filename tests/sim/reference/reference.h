@@ -1,7 +1,7 @@
 /*
- * reference.h - what agentwal.h promises, told in the plainest way: a store is
+ * reference.h - what agentwal.h promises, in the simplest form: a store is
  * the list of all records that were ever written to it, and every answer is
- * found by looking through that list. Nothing is remembered beside it, so that
+ * found by looking through that list. No other state is kept, so that
  * a loss of power is a cut of the list.
  *
  * The functions are those of agentwal.h with the same structs. A session is
@@ -62,8 +62,8 @@ void reference_free(struct wal_slice text);
 
 /* Sessions ------------------------------------------------------------ */
 
-/* What the reference says about a session; times as they may be, and the first
- * text beside it. */
+/* What the reference says about a session; times as they may be, and a copy of
+ * the first text. */
 struct reference_info {
     struct wal_session_info info;
     char first_text[160];

@@ -54,9 +54,9 @@ const struct ref_record *ref_fork_of(const struct reference *ref,
                                      uint32_t number)
 {
     const struct ref_record *first = ref_session_first(ref, number);
-    uint64_t behind = ref_sequence(ref, first) + 1;
+    uint64_t fork_sequence = ref_sequence(ref, first) + 1;
 
-    return first->session_state->is_fork ? ref_at(ref, behind) : NULL;
+    return first->session_state->is_fork ? ref_at(ref, fork_sequence) : NULL;
 }
 
 uint32_t reference_session_count(const struct reference *ref)
@@ -102,7 +102,7 @@ uint64_t ref_last_record(const struct reference *ref, uint32_t number)
     return last;
 }
 
-/* Whether whoever opened the store writes sessions of this version. */
+/* Whether the store was opened to write sessions of this version. */
 static bool writes_schema(const struct reference *ref, uint32_t version)
 {
     return ref->schema_version == 0 || ref->schema_version == version;

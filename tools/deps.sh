@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# deps.sh - for scripts to source: the packages that a build needs, and a
-# folder to build in.
+# deps.sh - sourced by scripts: the packages that a build needs, and a build
+# directory.
 
-# PACKAGE PROBE...: the package counts as there when the probe succeeds.
+# PACKAGE PROBE...: the package is installed if the probe succeeds.
 deps_build="
 cmake           deps_cmake
 ninja-build     deps_command ninja
@@ -14,7 +14,7 @@ zlib1g-dev      deps_module zlib
 libssl-dev      deps_module libcrypto
 "
 
-# shellcheck disable=SC2034  # for those who source this
+# shellcheck disable=SC2034  # used by scripts that source this file
 deps_test="$deps_build
 g++                 deps_command g++
 clang-14            deps_command clang-14
@@ -55,7 +55,7 @@ deps_sanitizer() {
         [ -n "$(find "$dir/lib" -name 'libclang_rt.asan*.a' 2>/dev/null)" ]
 }
 
-# deps_missing LIST: prints the packages of the list that are not there.
+# deps_missing LIST: prints the packages of the list that are not installed.
 deps_missing() {
     local package probe
     while read -r package probe; do
@@ -65,7 +65,8 @@ deps_missing() {
     done <<<"$1"
 }
 
-# deps_install LIST: installs what is missing, or says what and exits with 3.
+# deps_install LIST: installs missing packages; on failure prints their names
+# and exits with 3.
 deps_install() {
     local missing=() as_root=() left=()
     mapfile -t missing < <(deps_missing "$1")
@@ -78,7 +79,7 @@ deps_install() {
         [ -t 0 ] || as_root+=(-n)
     fi
     if ! deps_command apt-get; then
-        deps_give_up "there is no apt-get to install them" "${missing[@]}"
+        deps_give_up "apt-get is not available" "${missing[@]}"
     fi
     if [ "${#as_root[@]}" -ne 0 ] &&
         ! { deps_command sudo && "${as_root[@]}" true; }; then
@@ -97,7 +98,7 @@ deps_install() {
 
     mapfile -t left < <(deps_missing "$1")
     if [ "${#left[@]}" -ne 0 ]; then
-        deps_give_up "they are installed, and still not found" "${left[@]}"
+        deps_give_up "they are installed but not found" "${left[@]}"
     fi
 }
 
@@ -110,10 +111,9 @@ deps_give_up() {
     exit 3
 }
 
-# deps_build_dir ROOT NAME: prints a folder to build in: build/NAME where that
-# is this user's to write, else one in the user's cache, else a new one in
-# the folder for temporary files. A tree configured for other sources is
-# emptied.
+# deps_build_dir ROOT NAME: prints a build directory: build/NAME if this user
+# owns it and can write to it, else one in the user's cache, else a new temporary
+# one. A directory that was configured for other sources is emptied.
 deps_build_dir() {
     local root=$1 name=$2 dir key source
     key=$(printf '%s' "$root" | cksum | cut -d ' ' -f 1)
@@ -132,7 +132,7 @@ deps_build_dir() {
     mktemp -d "${TMPDIR:-/tmp}/agentwal-build.XXXXXX"
 }
 
-# What one user has built another leaves alone, root too.
+# A directory that another user created is not used, not even by root.
 deps_usable() {
     mkdir -p "$1" 2>/dev/null && [ -O "$1" ] && [ -w "$1" ]
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # quickstart.sh [--keep] [SESSION.jsonl]
 #
-# Builds agentwal and takes a session through it once: into a new store,
-# shown as a tree, forked, appended to, a file recorded and rewound, checked, and
-# out again as the bytes that came in. Without an argument the session is
-# tools/example/session.jsonl.
+# Builds agentwal and demonstrates it with one session: imports it into a new
+# store, prints its tree, forks it, appends to the fork, records a file and
+# rewinds it, checks the store, and exports the session byte for byte. Without
+# an argument the session is tools/example/session.jsonl.
 #
-# --keep    leave the store and the exported file in place
+# --keep    keep the store and the exported file
 #
-# Installs what is missing for the build (Debian 12), as root or with sudo.
+# Installs missing build dependencies (Debian 12), as root or with sudo.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -37,8 +37,8 @@ if [ ! -r "$file" ]; then
     exit 2
 fi
 
-# show COMMAND...: says what it runs, on the script's own output also where
-# that of the command is captured, then runs it.
+# show COMMAND...: prints the command to the script's output, even if the
+# command's output is captured, and runs it.
 exec 3>&1
 show() {
     printf '\n$ %s\n' "$*" >&3
@@ -85,7 +85,7 @@ show walconv export --dialect source --session "$session" \
     "$store" "$work/export"
 show cmp "$work/export/$(basename "$file")" "$file"
 
-printf '\n%s came back byte for byte. The tools are in %s/bin.\n' \
+printf '\n%s was exported byte for byte. The tools are in %s/bin.\n' \
     "$(basename "$file")" "$build"
 if [ -n "$keep" ]; then
     printf 'The store and the exported file are in %s.\n' "$work"

@@ -107,7 +107,7 @@ walctl show --json "$store" @latest | json "rows[0]['cwd'] == '$here'"
 code 1 walctl show "$store" gamma
 walctl create "$store" --id alphabet >/dev/null
 code 1 walctl show "$store" alph
-grep -q 'fits 2 sessions' "$work/stderr" || fail "ambiguous prefix"
+grep -q 'matches 2 sessions' "$work/stderr" || fail "ambiguous prefix"
 code 0 walctl show "$store" alpha
 
 # Appending a batch.
@@ -156,7 +156,7 @@ grep -q '^walctl: line 1: the member "parent" ' "$work/stderr" ||
     fail "which member is unknown"
 code 1 walctl append "$store" alpha \
     <<<'{"type":"t","payload":1,"p\u0061yload":2}'
-grep -q 'twice' "$work/stderr" || fail "a member that stands there twice"
+grep -q 'twice' "$work/stderr" || fail "a duplicate member"
 same 2 "$(walcat "$store" alpha | wc -l)" "entries after refused members"
 code 2 walctl append "$store" alpha --durability soon </dev/null
 code 2 walctl append "$store" alpha --stream 256 </dev/null
@@ -221,7 +221,7 @@ walctl append "$store" run <<<'{"id":"r1","type":"t","payload":1}' >/dev/null
 walctl fork "$store" run --id run-fork >/dev/null
 code 0 walctl delete "$store" run
 code 1 walctl delete "$store" run
-grep -q 'a beginning of an id is not enough' "$work/stderr" ||
+grep -q 'needs the complete id' "$work/stderr" ||
     fail "why a prefix is refused"
 code 1 walctl redact "$store" run r1
 code 0 walctl show "$store" run-fork

@@ -1,35 +1,38 @@
 /*
- * atomic_file.h - files below a directory that get their names when they are
- * whole.
+ * atomic_file.h - write a file under a temporary name, rename it when complete.
  *
- * Threads: one.
+ * Invariant: a file under its final name is complete.
+ *
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_ATOMIC_FILE_H
 #define AGENTWAL_TOOLS_CLI_ATOMIC_FILE_H
 
 #include <stddef.h>
 
-/* A file without its name. */
+/* A file that still has its temporary name. */
 struct cli_atomic_file {
     int fd;
-    int directory; /* borrowed */
+    int directory; /* borrowed; must stay open until the commit */
     char temporary[64];
 };
 
-/* A directory below another one, made where it is not, never through a link;
- * -1 and errno. */
-int cli_make_directory_at(int above, const char *name);
+/* Opens the directory `name` in the directory `parent`, creates it when
+ * missing, and follows no symbolic link. Returns a descriptor, or -1 with errno
+ * set. */
+int cli_make_directory_at(int parent, const char *name);
 
-/* Makes a file; 0 or errno. */
-int cli_atomic_file_create(struct cli_atomic_file *place, int directory);
+/* Creates the temporary file. Returns 0 or an errno value. */
+int cli_atomic_file_create(struct cli_atomic_file *file, int directory);
 
-/* 0 or errno. */
-int cli_atomic_file_write(const struct cli_atomic_file *place, const void *data,
+/* Appends the bytes. Returns 0 or an errno value. */
+int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data,
                           size_t size);
 
-/* Closes the file and gives it its name, or takes it away when `number` is not
- * 0; answers that, or 0 or errno. */
-int cli_atomic_file_commit(struct cli_atomic_file *place, const char *name,
-                           int number);
+/* Closes the file. With error_number 0 renames it to `name`, else deletes it.
+ * Returns error_number, or the errno value of the close or rename that failed.
+ * Does not sync. */
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
+                           int error_number);
 
 #endif

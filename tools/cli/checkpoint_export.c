@@ -1,7 +1,9 @@
 /*
- * checkpoint_export.c - the checkpoints of a session as directories of files.
+ * checkpoint_export.c - write the checkpoints of a session as directories.
  *
- * Threads: one.
+ * Layout: checkpoint_manifest.h. Order: contents, sync, manifest, sync.
+ *
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/checkpoint_export.h"
 
@@ -17,54 +19,54 @@
 #include "tools/cli/checkpoint_manifest.h"
 #include "tools/cli/json.h"
 
-#define NAME_MAX_SIZE 255
+#define FILE_NAME_MAX 255 /* bytes of a name in a Linux file system */
 
 struct export
 {
     const struct cli_checkpoint_export *out;
     const struct cli_layout *layout;
     struct wal_slice cwd; /* of the session */
-    int directory;        /* where checkpoints lie */
-    uint8_t *piece;
+    int directory;        /* open descriptor of ROOT/checkpoints */
+    uint8_t *buffer;
 };
 
-/* A checkpoint on its way. */
+/* One checkpoint during its export. */
 struct item {
     struct wal_checkpoint_info info;
-    char *name;    /* of its directory */
-    char *path;    /* for messages */
-    int parent_fd; /* its directory */
-    int contents;  /* that of its contents */
-    char *text;    /* of the manifest */
+    char *name;    /* name of the checkpoint's directory */
+    char *path;    /* shown in messages */
+    int parent_fd; /* descriptor of the checkpoint's directory */
+    int contents;  /* descriptor of its directory of contents */
+    char *text;    /* the manifest */
     size_t text_size;
-    struct cli_checkpoint_exported done;
+    struct cli_checkpoint_exported exported;
 };
 
-/* --- files --------------------------------------------------------------- */
-
-static int fail(const struct export *export, const char *what, int number)
+static int fail(const struct export *export, const char *what, int error_number)
 {
     return cli_error(export->out->cli, CLI_FAILED, what, "%s",
-                     strerror(number));
+                     strerror(error_number));
 }
 
 /* --- contents ------------------------------------------------------------ */
 
-/* Copies content to a file; *number is errno where that fails. */
-static enum wal_status copy(struct export *export, struct wal_blob *blob,
-                            const struct cli_atomic_file *place, int *number,
-                            struct wal_error *error)
+/* Copies the blob into the file. When the write fails, *error_number is the
+ * errno value. */
+static enum wal_status copy_blob(struct export *export, struct wal_blob *blob,
+                                 const struct cli_atomic_file *file_out,
+                                 int *error_number, struct wal_error *error)
 {
     uint64_t size = wal_blob_size(blob);
     enum wal_status status = WAL_OK;
     uint64_t got = 0;
 
     for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
-        status = wal_blob_read(blob, at, export->piece, CLI_COPY_BUFFER_SIZE,
+        status = wal_blob_read(blob, at, export->buffer, CLI_COPY_BUFFER_SIZE,
                                &got, error);
         if (status == WAL_OK) {
-            *number = cli_atomic_file_write(place, export->piece, got);
-            status = *number == 0 ? WAL_OK : WAL_EIO;
+            *error_number =
+                cli_atomic_file_write(file_out, export->buffer, got);
+            status = *error_number == 0 ? WAL_OK : WAL_EIO;
         }
     }
     return status;
@@ -75,37 +77,38 @@ static int write_content(struct export *export, struct item *item,
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_blob *blob = NULL;
-    struct cli_atomic_file place;
-    int number = cli_atomic_file_create(&place, item->contents);
+    struct cli_atomic_file file_out;
+    int error_number = cli_atomic_file_create(&file_out, item->contents);
     enum wal_status status;
 
-    if (number != 0) {
-        return fail(export, item->path, number);
+    if (error_number != 0) {
+        return fail(export, item->path, error_number);
     }
     status = wal_blob_open(export->out->store, file->digest, &blob, &error);
     if (status == WAL_OK) {
-        status = copy(export, blob, &place, &number, &error);
+        status = copy_blob(export, blob, &file_out, &error_number, &error);
     }
     wal_blob_close(blob);
-    if (status != WAL_OK && number == 0) {
+    if (status != WAL_OK && error_number == 0) {
         char *path = cli_copy_text(file->path.data, (size_t)file->path.size);
 
-        cli_atomic_file_commit(&place, hash, ECANCELED);
+        cli_atomic_file_commit(&file_out, hash, ECANCELED);
         cli_report(export->out->cli, path,
                    status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
         free(path);
         return CLI_NEGATIVE;
     }
-    number = cli_atomic_file_commit(&place, hash, number);
-    if (number != 0) {
-        return fail(export, item->path, number);
+    error_number = cli_atomic_file_commit(&file_out, hash, error_number);
+    if (error_number != 0) {
+        return fail(export, item->path, error_number);
     }
-    item->done.blobs++;
-    item->done.bytes += file->size;
+    item->exported.blobs++;
+    item->exported.bytes += file->size;
     return CLI_CONTINUE;
 }
 
-/* A file that is there with its size is taken for that content. */
+/* An existing regular file of the right size is assumed to hold the content:
+ * its name is the digest. */
 static int ensure_content(struct export *export, struct item *item,
                           const struct wal_file *file)
 {
@@ -122,8 +125,9 @@ static int ensure_content(struct export *export, struct item *item,
 
 /* --- manifests ----------------------------------------------------------- */
 
-/* The path as it stands in a manifest: relative where the root is the
- * session's directory, where such programs run, else absolute. To be freed. */
+/* The path as the manifest lists it. It is relative when the checkpoint's root
+ * is the session's working directory, where programs of these layouts run, and
+ * absolute otherwise. The caller frees it. */
 static char *manifest_path(const struct export *export, const struct item *item,
                            const struct wal_file *file)
 {
@@ -170,8 +174,9 @@ static void write_file(const struct cli_layout *layout, struct cli_json *json,
     cli_json_close(json, '}');
 }
 
-/* One file: its content, and its place in the manifest. A link has none: who
- * reads the layout would write its target into what it leads to. */
+/* Exports one file: its content and its manifest record. Symlinks are skipped:
+ * a reader of these layouts would write the link's target text into the file
+ * that the link points to. */
 static int export_file(struct export *export, struct item *item,
                        struct cli_json *json, const struct wal_file *file)
 {
@@ -179,12 +184,12 @@ static int export_file(struct export *export, struct item *item,
     int code = CLI_CONTINUE;
 
     if (file->kind == WAL_FILE_SYMLINK) {
-        item->done.links++;
+        item->exported.links++;
         return CLI_CONTINUE;
     }
     path = manifest_path(export, item, file);
     if (!cli_is_utf8(cli_slice(path))) {
-        item->done.non_utf8_names++;
+        item->exported.non_utf8_names++;
         free(path);
         return CLI_CONTINUE;
     }
@@ -224,7 +229,7 @@ static int export_files(struct export *export, struct item *item,
     return code;
 }
 
-/* The manifest in memory, while the contents are put. */
+/* Builds the manifest in memory and writes the contents on the way. */
 static int make_manifest(struct export *export, struct item *item)
 {
     const struct cli_layout *layout = export->layout;
@@ -253,7 +258,7 @@ static int make_manifest(struct export *export, struct item *item)
     return code;
 }
 
-/* Whether the manifest that is there says the same. */
+/* Returns true if the existing manifest has the same bytes. */
 static bool is_manifest_current(const struct item *item)
 {
     int fd = openat(item->parent_fd, CLI_MANIFEST,
@@ -279,36 +284,39 @@ static bool is_manifest_current(const struct item *item)
 
 static int write_manifest(struct export *export, struct item *item)
 {
-    struct cli_atomic_file place;
-    int number;
+    struct cli_atomic_file file_out;
+    int error_number;
 
     if (is_manifest_current(item)) {
         return CLI_CONTINUE;
     }
-    /* The contents before the manifest that names them. */
+    /* The manifest must not become durable before the contents it names. */
     if (syncfs(item->parent_fd) != 0) {
         return fail(export, item->path, errno);
     }
-    number = cli_atomic_file_create(&place, item->parent_fd);
-    if (number != 0) {
-        return fail(export, item->path, number);
+    error_number = cli_atomic_file_create(&file_out, item->parent_fd);
+    if (error_number != 0) {
+        return fail(export, item->path, error_number);
     }
-    number = cli_atomic_file_write(&place, item->text, item->text_size);
-    if (number == 0 && fsync(place.fd) != 0) {
-        number = errno;
+    error_number =
+        cli_atomic_file_write(&file_out, item->text, item->text_size);
+    if (error_number == 0 && fsync(file_out.fd) != 0) {
+        error_number = errno;
     }
-    number = cli_atomic_file_commit(&place, CLI_MANIFEST, number);
-    if (number == 0 && fsync(item->parent_fd) != 0) {
-        number = errno;
+    error_number =
+        cli_atomic_file_commit(&file_out, CLI_MANIFEST, error_number);
+    if (error_number == 0 && fsync(item->parent_fd) != 0) {
+        error_number = errno;
     }
-    item->done.is_new = number == 0;
-    return number == 0 ? CLI_CONTINUE : fail(export, item->path, number);
+    item->exported.is_new = error_number == 0;
+    return error_number == 0 ? CLI_CONTINUE
+                             : fail(export, item->path, error_number);
 }
 
-/* --- a checkpoint -------------------------------------------------------- */
+/* --- one checkpoint ------------------------------------------------------ */
 
-/* Its id as a file's name: `/`, `%`, control characters and a dot in front as
- * %XX. To be freed. */
+/* The id as a file name: `/`, `%`, control characters and a leading dot become
+ * %XX. The caller frees it. */
 static char *directory_name(struct wal_slice id)
 {
     const uint8_t *data = id.data;
@@ -333,9 +341,9 @@ static int open_directories(struct export *export, struct item *item)
     item->path = cli_alloc(size);
     snprintf(item->path, size, "%s/" CLI_CHECKPOINTS "/%s", export->out->root,
              item->name);
-    if (strlen(item->name) > NAME_MAX_SIZE) {
+    if (strlen(item->name) > FILE_NAME_MAX) {
         return cli_error(export->out->cli, CLI_NEGATIVE, item->path,
-                         "the id is too long for a file's name; left out");
+                         "the id is too long for a file name; skipped");
     }
     item->parent_fd = cli_make_directory_at(export->directory, item->name);
     if (item->parent_fd >= 0) {
@@ -353,19 +361,23 @@ static int export_one(struct export *export,
 
     item.name = directory_name(info->id);
     code = open_directories(export, &item);
-    if (code == CLI_CONTINUE) {
-        code = make_manifest(export, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = write_manifest(export, &item);
+    code = make_manifest(export, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        item.done.info = item.info;
-        item.done.layout = export->layout->name;
-        item.done.path = item.path;
-        export->out->exported(export->out->ctx, &item.done);
-        code = CLI_OK;
+    code = write_manifest(export, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
+    item.exported.info = item.info;
+    item.exported.layout = export->layout->name;
+    item.exported.path = item.path;
+    export->out->exported(export->out->ctx, &item.exported);
+    code = CLI_OK;
+done:
     if (item.parent_fd >= 0) {
         close(item.parent_fd);
     }
@@ -378,7 +390,7 @@ static int export_one(struct export *export,
     return code;
 }
 
-/* --- all ----------------------------------------------------------------- */
+/* --- all checkpoints ----------------------------------------------------- */
 
 static int export_all(struct export *export)
 {
@@ -394,7 +406,7 @@ static int export_all(struct export *export)
         if (status == WAL_OK) {
             code = cli_worse_code(code, export_one(export, &info));
         } else if (status == WAL_ECORRUPT) {
-            /* The others can be read. */
+            /* The other checkpoints may still be readable. */
             code = cli_worse_code(code, cli_report(export->out->cli,
                                                    export->out->name, status,
                                                    &error));
@@ -423,10 +435,10 @@ static int open_output(struct export *export)
     }
     export->directory = cli_make_directory_at(root, CLI_CHECKPOINTS);
     if (export->directory < 0) {
-        int number = errno;
+        int error_number = errno;
 
         close(root);
-        return fail(export, export->out->root, number);
+        return fail(export, export->out->root, error_number);
     }
     close(root);
     return CLI_CONTINUE;
@@ -445,12 +457,13 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
     }
     export.cwd = info.cwd;
     code = open_output(&export);
-    if (code == CLI_CONTINUE) {
-        export.piece = cli_alloc(CLI_COPY_BUFFER_SIZE);
-        code = export_all(&export);
-        free(export.piece);
-        close(export.directory);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    export.buffer = cli_alloc(CLI_COPY_BUFFER_SIZE);
+    code = export_all(&export);
+    free(export.buffer);
+    close(export.directory);
     return code;
 }
 
@@ -459,13 +472,13 @@ void cli_checkpoint_export_losses(
 {
     if (exported->links > 0) {
         cli_error(cli, CLI_OK, exported->path,
-                  "left out: %" PRIu64 " %s, which the layout cannot hold",
+                  "skipped: %" PRIu64 " %s, which the layout cannot hold",
                   exported->links,
                   cli_plural(exported->links, "symlink", "symlinks"));
     }
     if (exported->non_utf8_names > 0) {
         cli_error(cli, CLI_OK, exported->path,
-                  "left out: %" PRIu64 " %s that %s not UTF-8",
+                  "skipped: %" PRIu64 " %s that %s not UTF-8",
                   exported->non_utf8_names,
                   cli_plural(exported->non_utf8_names, "name", "names"),
                   cli_plural(exported->non_utf8_names, "is", "are"));

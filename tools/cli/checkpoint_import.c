@@ -1,7 +1,9 @@
 /*
- * checkpoint_import.c - directories of files as checkpoints of a session.
+ * checkpoint_import.c - read directories of files as checkpoints of a session.
  *
- * Threads: one.
+ * Layout: checkpoint_manifest.h.
+ *
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/checkpoint_import.h"
 
@@ -19,10 +21,10 @@
 #include "tools/cli/checkpoint_manifest.h"
 #include "tools/cli/ids.h"
 
-/* Of a manifest; more than one of a million files has. */
+/* Bytes; a manifest of a million files is smaller. */
 #define MANIFEST_MAX ((off_t)256 << 20)
 
-/* A checkpoint's directory. */
+/* A directory that has a readable manifest. */
 struct candidate {
     char *name;
     int64_t created_ms;
@@ -33,24 +35,26 @@ struct import {
     struct candidate *items;
     size_t count;
     size_t capacity;
-    uint8_t *piece;
+    uint8_t *buffer;
 };
 
-/* A checkpoint on its way. */
+/* One checkpoint during its import. */
 struct item {
-    const char *path; /* for messages */
+    const char *path; /* shown in messages */
     int directory;
-    int contents;       /* directory of contents, or -1 */
-    const char *layout; /* its name */
+    int contents;       /* descriptor of the directory of contents, or -1 */
+    const char *layout; /* name of the layout */
     struct cli_manifest manifest;
     struct wal_file *files;
-    struct cli_ids put; /* hashes whose contents are in the store */
-    uint64_t before;    /* files that the checkpoint had */
-    bool is_new;        /* there was none of its id */
+    struct cli_ids stored; /* hashes whose contents are in the store */
+    /* Files that the checkpoint had before the import. */
+    uint64_t previous_files;
+    bool is_new; /* no checkpoint had this id */
     struct wal_checkpoint_info info;
 };
 
-/* Says why there is no checkpoint; the code. */
+/* Reports through on_skipped that a checkpoint is not imported, and why.
+ * Returns `code`. */
 __attribute__((format(printf, 4, 5))) static int
 skip_checkpoint(const struct import *import, int code, const char *path,
                 const char *format, ...)
@@ -71,7 +75,8 @@ skip_checkpoint(const struct import *import, int code, const char *path,
 
 /* --- manifests ----------------------------------------------------------- */
 
-/* A regular file below the directory; -1 and errno, ELOOP for what is none. */
+/* Opens a regular file in the directory. Returns -1 with errno set, ELOOP when
+ * it is not a regular file. */
 static int open_file(int directory, const char *name, struct stat *stat)
 {
     int fd =
@@ -88,19 +93,21 @@ static int open_file(int directory, const char *name, struct stat *stat)
     return fd;
 }
 
-/* What open_file failed with. */
+/* Reports a failure of open_file. */
 static int report_file_error(const struct import *import, const char *path,
-                             const char *name, int number)
+                             const char *name, int error_number)
 {
-    if (number == ELOOP) {
+    if (error_number == ELOOP) {
         return skip_checkpoint(import, CLI_NEGATIVE, path,
-                               "%s: not a regular file; left out", name);
+                               "%s: not a regular file; skipped", name);
     }
-    return skip_checkpoint(import, number == ENOENT ? CLI_NEGATIVE : CLI_FAILED,
-                           path, "%s: %s; left out", name, strerror(number));
+    return skip_checkpoint(
+        import, error_number == ENOENT ? CLI_NEGATIVE : CLI_FAILED, path,
+        "%s: %s; skipped", name, strerror(error_number));
 }
 
-/* Bytes that were read, fewer at the end alone; -1 and errno. */
+/* Reads `size` bytes, or up to the end of the file. Returns the count, or -1
+ * with errno set. */
 static ssize_t read_full(int fd, uint8_t *data, size_t size)
 {
     size_t done = 0;
@@ -134,7 +141,7 @@ static int read_manifest(const struct import *import, const char *path,
     if (stat.st_size > MANIFEST_MAX) {
         close(fd);
         return skip_checkpoint(import, CLI_NEGATIVE, path,
-                               CLI_MANIFEST " is too large; left out");
+                               CLI_MANIFEST " is too large; skipped");
     }
     data = cli_alloc((size_t)stat.st_size);
     got = read_full(fd, data, (size_t)stat.st_size);
@@ -149,7 +156,7 @@ static int read_manifest(const struct import *import, const char *path,
     return problem == NULL
                ? CLI_CONTINUE
                : skip_checkpoint(import, CLI_NEGATIVE, path,
-                                 CLI_MANIFEST " is damaged: %s; left out",
+                                 CLI_MANIFEST " is damaged: %s; skipped",
                                  problem);
 }
 
@@ -164,10 +171,11 @@ static void parse_digest(const char *hash, uint8_t digest[WAL_DIGEST_SIZE])
     }
 }
 
-/* Puts what the file holds; *number is errno where reading fails. */
+/* Stores the file's bytes as a blob. When reading fails, *error_number is the
+ * errno value. */
 static enum wal_status store_stream(struct import *import, int fd,
                                     uint8_t digest[WAL_DIGEST_SIZE],
-                                    uint64_t *size, int *number,
+                                    uint64_t *size, int *error_number,
                                     struct wal_error *error)
 {
     struct wal_blob_writer *writer = NULL;
@@ -175,15 +183,15 @@ static enum wal_status store_stream(struct import *import, int fd,
     ssize_t got = 1;
 
     while (status == WAL_OK && got > 0) {
-        struct wal_slice piece = {import->piece, 0};
+        struct wal_slice buffer = {import->buffer, 0};
 
-        got = read_full(fd, import->piece, CLI_COPY_BUFFER_SIZE);
+        got = read_full(fd, import->buffer, CLI_COPY_BUFFER_SIZE);
         if (got < 0) {
-            *number = errno;
+            *error_number = errno;
             status = WAL_EIO;
         } else if (got > 0) {
-            piece.size = (uint64_t)got;
-            status = wal_blob_write(writer, piece, error);
+            buffer.size = (uint64_t)got;
+            status = wal_blob_write(writer, buffer, error);
         }
     }
     if (status == WAL_OK) {
@@ -193,7 +201,8 @@ static enum wal_status store_stream(struct import *import, int fd,
     return status;
 }
 
-/* One content from its file, verified against the name of that. */
+/* Stores one content from its file and compares the digest with the hash that
+ * the manifest lists. */
 static int store_content(struct import *import, const struct item *item,
                          const struct cli_manifest_file *listed, int fd)
 {
@@ -202,13 +211,13 @@ static int store_content(struct import *import, const struct item *item,
     uint8_t digest[WAL_DIGEST_SIZE];
     char hash[CLI_HASH_SIZE + 1];
     uint64_t size = 0;
-    int number = 0;
+    int error_number = 0;
     enum wal_status status =
-        store_stream(import, fd, digest, &size, &number, &error);
+        store_stream(import, fd, digest, &size, &error_number, &error);
 
-    if (number != 0) {
+    if (error_number != 0) {
         return cli_error(import->in->cli, CLI_FAILED, item->path, "%s: %s",
-                         listed->hash, strerror(number));
+                         listed->hash, strerror(error_number));
     }
     if (status != WAL_OK) {
         return cli_report(import->in->cli, listed->hash, status, &error);
@@ -219,14 +228,14 @@ static int store_content(struct import *import, const struct item *item,
         return skip_checkpoint(
             import, CLI_NEGATIVE, item->path,
             "the content %s of \"%s\" is damaged: its SHA-256 is "
-            "%s; left out",
+            "%s; skipped",
             listed->hash, (const char *)listed->path.data, hash);
     }
     return CLI_CONTINUE;
 }
 
-/* Content that has no file may be in the store: stores that keep one file for
- * several checkpoints have it with the first. */
+/* A content without a file may be in the store already: stores that share one
+ * file between checkpoints keep it with the first of them. */
 static int check_store(struct import *import, const struct item *item,
                        const struct cli_manifest_file *listed, uint64_t *size)
 {
@@ -246,11 +255,11 @@ static int check_store(struct import *import, const struct item *item,
         return cli_report(import->in->cli, item->path, status, &error);
     }
     return skip_checkpoint(import, CLI_NEGATIVE, item->path,
-                           "the content %s of \"%s\" is missing; left out",
+                           "the content %s of \"%s\" is missing; skipped",
                            listed->hash, (const char *)listed->path.data);
 }
 
-/* The content of a file, in the store, with the size that is listed. */
+/* Ensures that the listed content is in the store and has the listed size. */
 static int import_content(struct import *import, struct item *item,
                           const struct cli_manifest_file *listed)
 {
@@ -270,7 +279,7 @@ static int import_content(struct import *import, struct item *item,
         code = check_store(import, item, listed, &size);
     } else {
         size = (uint64_t)stat.st_size;
-        if (cli_ids_find(&item->put, cli_slice(listed->hash)) == NULL) {
+        if (cli_ids_find(&item->stored, cli_slice(listed->hash)) == NULL) {
             code = store_content(import, item, listed, fd);
         }
         close(fd);
@@ -278,12 +287,12 @@ static int import_content(struct import *import, struct item *item,
     if (code != CLI_CONTINUE) {
         return code;
     }
-    cli_ids_get_or_add(&item->put, cli_slice(listed->hash));
+    cli_ids_get_or_add(&item->stored, cli_slice(listed->hash));
     return !listed->has_size || listed->size == size
                ? CLI_CONTINUE
                : skip_checkpoint(
                      import, CLI_NEGATIVE, item->path,
-                     "\"%s\" has %" PRIu64 " bytes, not %" PRIu64 "; left out",
+                     "\"%s\" has %" PRIu64 " bytes, not %" PRIu64 "; skipped",
                      (const char *)listed->path.data, size, listed->size);
 }
 
@@ -312,10 +321,9 @@ static int import_contents(struct import *import, struct item *item)
     return code;
 }
 
-/* --- a checkpoint -------------------------------------------------------- */
+/* --- one checkpoint ------------------------------------------------------ */
 
-/* Takes add_candidate of how many files the session's checkpoint of the id
- * has. */
+/* Reads whether the session has a checkpoint of this id, and how many files. */
 static void load_existing_info(const struct import *import, struct item *item,
                                struct wal_slice id)
 {
@@ -327,10 +335,26 @@ static void load_existing_info(const struct import *import, struct item *item,
     item->is_new = status == WAL_ENOTFOUND;
     if (status == WAL_OK) {
         if (wal_checkpoint_get_info(checkpoint, &info, NULL) == WAL_OK) {
-            item->before = info.files;
+            item->previous_files = info.files;
         }
         wal_file_cursor_close(checkpoint);
     }
+}
+
+/* Reports an error of wal_checkpoint_import. Returns its exit code. */
+static int report_import_error(const struct import *import,
+                               const struct item *item, enum wal_status status,
+                               const struct wal_error *error)
+{
+    if (cli_exit_code(status) == CLI_FAILED) {
+        return cli_report(import->in->cli, item->path, status, error);
+    }
+    if (error->file[0] != '\0') {
+        return skip_checkpoint(import, CLI_NEGATIVE, item->path,
+                               "\"%s\": %s; skipped", error->file, error->text);
+    }
+    return skip_checkpoint(import, CLI_NEGATIVE, item->path, "%s; skipped",
+                           error->text);
 }
 
 static int create_checkpoint(struct import *import, struct item *item,
@@ -343,6 +367,8 @@ static int create_checkpoint(struct import *import, struct item *item,
         .root = import->in->root,
         .created_ms = item->manifest.created_ms,
     };
+    struct cli_checkpoint_imported imported = {.layout = item->layout,
+                                               .path = item->path};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
     enum wal_status status;
@@ -352,31 +378,26 @@ static int create_checkpoint(struct import *import, struct item *item,
     status = wal_checkpoint_import(import->in->session, item->files,
                                    item->manifest.count, &options, &checkpoint,
                                    &error);
+    if (status != WAL_OK) {
+        code = report_import_error(import, item, status, &error);
+        goto done;
+    }
     item->info.struct_size = sizeof(item->info);
-    if (status == WAL_OK) {
-        status = wal_checkpoint_get_info(checkpoint, &item->info, &error);
+    status = wal_checkpoint_get_info(checkpoint, &item->info, &error);
+    if (status != WAL_OK) {
+        code = report_import_error(import, item, status, &error);
+        goto done;
     }
-    if (status == WAL_OK && (item->info.flags & WAL_CHECKPOINT_OFF) != 0) {
+    if ((item->info.flags & WAL_CHECKPOINT_OFF) != 0) {
         code = skip_checkpoint(import, CLI_NEGATIVE, item->path,
-                               "checkpoints are off in this session; left out");
-    } else if (status == WAL_OK) {
-        import->in->imported(import->in->ctx,
-                             &(struct cli_checkpoint_imported){
-                                 .info = item->info,
-                                 .layout = item->layout,
-                                 .path = item->path,
-                                 .added = item->info.files - item->before,
-                                 .is_new = item->is_new,
-                             });
-    } else if (cli_exit_code(status) == CLI_FAILED) {
-        code = cli_report(import->in->cli, item->path, status, &error);
-    } else if (error.file[0] != '\0') {
-        code = skip_checkpoint(import, CLI_NEGATIVE, item->path,
-                               "\"%s\": %s; left out", error.file, error.text);
-    } else {
-        code = skip_checkpoint(import, CLI_NEGATIVE, item->path, "%s; left out",
-                               error.text);
+                               "checkpoints are off in this session; skipped");
+        goto done;
     }
+    imported.info = item->info;
+    imported.added = item->info.files - item->previous_files;
+    imported.is_new = item->is_new;
+    import->in->imported(import->in->ctx, &imported);
+done:
     wal_file_cursor_close(checkpoint);
     return code;
 }
@@ -413,26 +434,29 @@ static int import_one(struct import *import, int parent_fd,
     }
     open_contents(&item);
     code = read_manifest(import, path, item.directory, &item.manifest);
-    if (code == CLI_CONTINUE) {
-        code = import_contents(import, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = create_checkpoint(import, &item, name);
+    code = import_contents(import, &item);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
+    code = create_checkpoint(import, &item, name);
+done:
     if (item.contents >= 0) {
         close(item.contents);
     }
     close(item.directory);
-    cli_ids_deinit(&item.put);
+    cli_ids_deinit(&item.stored);
     cli_manifest_deinit(&item.manifest);
     free(item.files);
     free(path);
     return code;
 }
 
-/* --- all ----------------------------------------------------------------- */
+/* --- all checkpoints ----------------------------------------------------- */
 
-/* Notes a directory that has a manifest, and when it says it was imported. */
+/* Adds a directory that has a readable manifest, with its creation time. */
 static int add_candidate(struct import *import, int parent_fd,
                          const char *directory, const char *name)
 {
@@ -488,7 +512,7 @@ static int find_candidates(struct import *import, int parent_fd,
     return code;
 }
 
-/* Oldest first: so the session lists them. */
+/* Oldest first: a session lists its checkpoints in creation order. */
 static int compare_created(const void *a, const void *b)
 {
     const struct candidate *one = a;
@@ -522,7 +546,7 @@ static void deinit(struct import *import)
         free(import->items[i].name);
     }
     free(import->items);
-    free(import->piece);
+    free(import->buffer);
 }
 
 int cli_checkpoint_import_one(const struct cli_checkpoint_import *in,
@@ -532,7 +556,7 @@ int cli_checkpoint_import_one(const struct cli_checkpoint_import *in,
     struct import import = {.in = in};
     int code;
 
-    import.piece = cli_alloc(CLI_COPY_BUFFER_SIZE);
+    import.buffer = cli_alloc(CLI_COPY_BUFFER_SIZE);
     code = import_one(&import, parent_fd, directory, name);
     deinit(&import);
     return code;
@@ -548,7 +572,7 @@ int cli_checkpoint_import_all(const struct cli_checkpoint_import *in,
     if (fd < 0) {
         return cli_error(in->cli, CLI_FAILED, directory, "%s", strerror(errno));
     }
-    import.piece = cli_alloc(CLI_COPY_BUFFER_SIZE);
+    import.buffer = cli_alloc(CLI_COPY_BUFFER_SIZE);
     code = import_all(&import, fd, directory);
     *is_empty = import.count == 0;
     deinit(&import);

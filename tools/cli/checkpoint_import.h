@@ -1,12 +1,13 @@
 /*
- * checkpoint_import.h - directories of files (cli_layout.h) as checkpoints of a
- * session.
+ * checkpoint_import.h - read directories of files (layout:
+ * checkpoint_manifest.h) as checkpoints of a session.
  *
- * Invariant: a checkpoint is imported when all that its manifest names is in
- * the store under the names that it gives; else nothing is imported of it. What
- * a manifest says never opens a file elsewhere.
+ * Invariant: a checkpoint is imported only when every content that its manifest
+ * names is in the store under the digest that the manifest lists; otherwise
+ * nothing of it is imported. No text of a manifest makes the import open a file
+ * outside the checkpoint's directory.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_CHECKPOINT_IMPORT_H
 #define AGENTWAL_TOOLS_CLI_CHECKPOINT_IMPORT_H
@@ -14,12 +15,12 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 
-/* A checkpoint that was imported, or had all of it already. */
+/* A checkpoint that was imported, or was complete already. */
 struct cli_checkpoint_imported {
     struct wal_checkpoint_info info;
     const char *layout;
     const char *path;
-    uint64_t added; /* files that it had not */
+    uint64_t added; /* files that the checkpoint lacked */
     bool is_new;
 };
 
@@ -27,22 +28,24 @@ struct cli_checkpoint_import {
     const struct cli *cli;
     struct wal_store *store;
     struct wal_session *session;
-    struct wal_slice root; /* that paths are below; empty: the session's cwd */
+    /* Listed paths are below it; empty: the session's cwd. */
+    struct wal_slice root;
     struct progress *progress;
     void (*imported)(void *ctx, const struct cli_checkpoint_imported *imported);
-    /* Why none was imported of that directory; `code` is the exit code for
-     * it. */
+    /* Reports a directory of which nothing was imported; `code` is the exit
+     * code. */
     void (*on_skipped)(void *ctx, int code, const char *path, const char *why);
     void *ctx;
 };
 
-/* One checkpoint; `parent_fd` is the directory that its own is in. The exit
- * code. */
+/* Imports the checkpoint `name` of the directory `parent_fd`, whose path is
+ * `directory`. Returns an exit code. */
 int cli_checkpoint_import_one(const struct cli_checkpoint_import *in,
                               int parent_fd, const char *directory,
                               const char *name);
 
-/* Those of a directory of checkpoints, the oldest first. The exit code. */
+/* Imports every checkpoint of a directory, oldest first. *is_empty: there was
+ * none. Returns an exit code. */
 int cli_checkpoint_import_all(const struct cli_checkpoint_import *in,
                               const char *directory, bool *is_empty);
 

@@ -1,12 +1,11 @@
 /*
- * checkpoint_manifest.c - manifests of checkpoints, as other session stores
- * write them.
+ * checkpoint_manifest.c - manifests of checkpoints of other session stores.
  *
- * Invariant: what is taken from a manifest is checked where it alone tells:
- * a hash is digits and nothing else, so that it can name a file. Paths are
- * checked by the engine.
+ * Invariant: values of a manifest are checked here as far as the manifest alone
+ * allows: a hash consists of hexadecimal digits only, so that it is a safe file
+ * name. The engine checks the paths.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/checkpoint_manifest.h"
 
@@ -64,11 +63,11 @@ void cli_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
 
 /* --- members ------------------------------------------------------------- */
 
-/* A member that is wanted: its names in small letters, without underscores;
- * the last one of a name counts. */
+/* A member to find. Names are compared in lower case without underscores; of
+ * members with equal names the last one counts. */
 struct member {
     const char *name;
-    const char *other; /* or null */
+    const char *alternative; /* alternative name, or NULL */
     struct wal__json_token value;
 };
 
@@ -77,7 +76,7 @@ static struct member *find_member(struct member *members, size_t count,
 {
     char name[KEY_MAX + 1];
     size_t size = 0;
-    size_t kept = 0;
+    size_t name_size = 0;
 
     if (wal__json_unescape(key, (uint8_t *)name, KEY_MAX, &size, NULL) !=
         WAL__JSON_OK) {
@@ -87,20 +86,22 @@ static struct member *find_member(struct member *members, size_t count,
         if (name[i] != '_') {
             bool is_capital = name[i] >= 'A' && name[i] <= 'Z';
 
-            name[kept++] = (char)(is_capital ? name[i] - 'A' + 'a' : name[i]);
+            name[name_size++] =
+                (char)(is_capital ? name[i] - 'A' + 'a' : name[i]);
         }
     }
-    name[kept] = '\0';
+    name[name_size] = '\0';
     for (size_t i = 0; i < count; i++) {
         if (strcmp(members[i].name, name) == 0 ||
-            (members[i].other != NULL && strcmp(members[i].other, name) == 0)) {
+            (members[i].alternative != NULL &&
+             strcmp(members[i].alternative, name) == 0)) {
             return &members[i];
         }
     }
     return NULL;
 }
 
-/* Finds members of an object; null, or what is wrong. */
+/* Finds members of an object. Returns NULL, or a description of the fault. */
 static const char *read_members(struct wal__json_span object,
                                 struct member *members, size_t count)
 {
@@ -135,7 +136,8 @@ static bool is_present(const struct member *member)
            member->value.kind != WAL__JSON_NULL;
 }
 
-/* The text of a string, to be freed with its data; false when it is none. */
+/* Reads a string; the caller frees text->data. Returns false for other
+ * values. */
 static bool read_text(const struct member *member, struct wal_slice *text)
 {
     struct wal__json_span span = member->value.span;
@@ -156,21 +158,21 @@ static bool read_text(const struct member *member, struct wal_slice *text)
     return true;
 }
 
-static bool read_number(const struct member *member, uint64_t most,
+static bool read_number(const struct member *member, uint64_t max,
                         uint64_t *number)
 {
     int64_t value;
 
     if (member->value.kind != WAL__JSON_NUMBER ||
         wal__json_integer(member->value.span, &value) != WAL__JSON_OK ||
-        value < 0 || (uint64_t)value > most) {
+        value < 0 || (uint64_t)value > max) {
         return false;
     }
     *number = (uint64_t)value;
     return true;
 }
 
-/* --- a file -------------------------------------------------------------- */
+/* --- one file ------------------------------------------------------------ */
 
 enum {
     PATH,
@@ -181,7 +183,7 @@ enum {
     FILE_MEMBERS
 };
 
-/* Digits of a SHA-256, or none. */
+/* Reads a SHA-256 in hexadecimal; a missing or empty hash is valid. */
 static bool read_hash(const struct member *member, char hash[CLI_HASH_SIZE + 1])
 {
     size_t size = 0;
@@ -200,7 +202,7 @@ static bool read_hash(const struct member *member, char hash[CLI_HASH_SIZE + 1])
             strspn(hash, "0123456789abcdefABCDEF") == CLI_HASH_SIZE);
 }
 
-/* Whether the file is absent; false when that is listed in no way. */
+/* Sets is_absent. Returns false when the file exists but has no hash. */
 static bool read_exists(const struct member *member,
                         struct cli_manifest_file *listed)
 {
@@ -223,7 +225,7 @@ static const char *read_file(struct wal__json_span object,
     struct member members[FILE_MEMBERS] = {
         [PATH] = {.name = "path"},
         [EXISTS] = {.name = "exists"},
-        [HASH] = {.name = "hash", .other = "sha256"},
+        [HASH] = {.name = "hash", .alternative = "sha256"},
         [SIZE] = {.name = "size"},
         [MODE] = {.name = "mode"},
     };
@@ -234,7 +236,7 @@ static const char *read_file(struct wal__json_span object,
         return problem;
     }
     if (!read_hash(&members[HASH], listed->hash)) {
-        return "the hash of a file is not one of SHA-256";
+        return "the hash of a file is not a SHA-256";
     }
     if (!read_exists(&members[EXISTS], listed)) {
         return "a file exists without a hash";
@@ -242,11 +244,11 @@ static const char *read_file(struct wal__json_span object,
     listed->has_size = is_present(&members[SIZE]);
     if (listed->has_size &&
         !read_number(&members[SIZE], INT64_MAX, &listed->size)) {
-        return "the size of a file is no number";
+        return "the size of a file is not a number";
     }
     if (is_present(&members[MODE]) &&
         !read_number(&members[MODE], 07777, &mode)) {
-        return "the mode of a file is more than permission bits";
+        return "the mode of a file has more than permission bits";
     }
     listed->mode = (uint32_t)mode;
     return read_text(&members[PATH], &listed->path) ? NULL
@@ -281,7 +283,7 @@ static const char *read_files(struct wal__json_span array,
     return problem;
 }
 
-/* --- a manifest ---------------------------------------------------------- */
+/* --- the manifest -------------------------------------------------------- */
 
 enum {
     ID,
@@ -294,7 +296,7 @@ const char *cli_manifest_read(struct cli_manifest *manifest, const void *data,
                               size_t size)
 {
     struct member members[MEMBERS] = {
-        [ID] = {.name = "checkpointid", .other = "usermessageuuid"},
+        [ID] = {.name = "checkpointid", .alternative = "usermessageuuid"},
         [CREATED] = {.name = "createdat"},
         [FILES] = {.name = "files"},
     };
@@ -306,7 +308,7 @@ const char *cli_manifest_read(struct cli_manifest *manifest, const void *data,
         return problem;
     }
     if (is_present(&members[ID]) && !read_text(&members[ID], &id)) {
-        return "the id is no text";
+        return "the id is not a string";
     }
     manifest->id = (char *)id.data;
     if (manifest->id != NULL && strlen(manifest->id) != id.size) {
@@ -315,12 +317,12 @@ const char *cli_manifest_read(struct cli_manifest *manifest, const void *data,
     if (is_present(&members[CREATED]) &&
         !wal__model_time_read(members[CREATED].value.span,
                               &manifest->created_ms)) {
-        return "the time of creation is none";
+        return "the creation time is not valid";
     }
     if (members[FILES].value.kind == WAL__JSON_NONE) {
-        return "it names no files";
+        return "the list of files is missing";
     }
-    /* A list without items may be written as null. */
+    /* Some writers encode an empty list as null. */
     return is_present(&members[FILES])
                ? read_files(members[FILES].value.span, manifest)
                : NULL;

@@ -1,10 +1,10 @@
 /*
  * cli.c - options, errors, exit codes and memory of the command line tools.
  *
- * Invariant: a tool that is told something wrong prints one line that says
- * what and why, and changes nothing.
+ * Invariant: a tool that rejects its command line prints one line with the
+ * argument and the reason, and changes nothing.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/cli.h"
 
@@ -24,7 +24,7 @@
 
 #define COMMON_COUNT 6
 #define OPTIONS_MAX  32
-#define FIRST_OPTION 256 /* values of options begin above any character */
+#define FIRST_OPTION 256 /* option values start above every character */
 
 static const char common_help[] =
     "\n"
@@ -32,7 +32,7 @@ static const char common_help[] =
     "  --no-progress        no progress on standard error\n"
     "  --strict             refuse what recovery cannot decide\n"
     "  --force-network-fs   accept a store on a network file system\n"
-    "  --help, --version    print that, and do nothing else\n"
+    "  --help, --version    print this help or the version, and exit\n"
     "\n"
     "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
     "found); 2 the command line is wrong; 3 could not do it.\n";
@@ -42,7 +42,7 @@ void cli_ensure_std_fds(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         int flags = fd == STDIN_FILENO ? O_RDONLY : O_WRONLY;
 
-        /* Those below are open, so that it gets this number. */
+        /* Lower descriptors are open, so open() returns this one. */
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) != fd) {
             _exit(CLI_FAILED);
         }
@@ -72,40 +72,40 @@ int cli_error(const struct cli *cli, int code, const char *what,
     return code;
 }
 
-/* What to do about a status, or null. */
+/* The advice for a status, or NULL. */
 static const char *hint(const struct cli *cli, enum wal_status status)
 {
     if (status == WAL_ENOTSTORE && !cli->makes_store) {
-        return "make one with: walctl init STORE";
+        return "create one with: walctl init STORE";
     }
     if (status == WAL_EVERSION) {
-        return "an older store takes writes after: walctl migrate STORE";
+        return "to write to an older store, run: walctl migrate STORE";
     }
     if (status == WAL_ENETWORK) {
-        return "accept it with --force-network-fs";
+        return "use --force-network-fs to accept it";
     }
     if (status == WAL_EDAMAGED) {
-        return "see walcheck, then: walctl accept-damage STORE [SESSION]";
+        return "run walcheck, then: walctl accept-damage STORE [SESSION]";
     }
     if (status == WAL_ECORRUPT) {
-        return "see what is damaged with: walcheck STORE";
+        return "to see what is damaged, run: walcheck STORE";
     }
     if (status == WAL_ETORN) {
-        return "see walcheck, or leave out --strict";
+        return "run walcheck, or omit --strict";
     }
     if (status == WAL_ELOCKED) {
-        return "wait for that process, or end it";
+        return "wait for the process that holds the lock, or end it";
     }
     if (status == WAL_EPOISONED) {
-        return "open the store again to go on";
+        return "close and open the store again";
     }
     if (status == WAL_ENOSPACE) {
-        return "no space: see df, quotas and the limit of a file's size";
+        return "check free space, quotas and the file size limit";
     }
     return NULL;
 }
 
-/* What the system said, unless the text has it. */
+/* Formats the system's error text unless `why` contains it. */
 static void print_cause(enum wal_status status, const struct wal_error *error,
                         const char *why, char *cause, size_t size)
 {
@@ -117,10 +117,10 @@ static void print_cause(enum wal_status status, const struct wal_error *error,
     }
 }
 
-/* Which file, and where in it when what it holds is at fault. */
+/* Formats the file and, for damage and I/O errors, the offset in it. */
 static void print_location(const char *what, enum wal_status status,
                            const struct wal_error *error, const char *why,
-                           char *place, size_t size)
+                           char *location, size_t size)
 {
     bool is_content = status == WAL_ECORRUPT || status == WAL_EIO;
     unsigned long long offset = error->offset;
@@ -130,9 +130,9 @@ static void print_location(const char *what, enum wal_status status,
         return;
     }
     if (is_content) {
-        snprintf(place, size, "%s, byte %llu", error->file, offset);
+        snprintf(location, size, "%s, byte %llu", error->file, offset);
     } else if (error->sys_errno != 0) {
-        snprintf(place, size, "%s", error->file);
+        snprintf(location, size, "%s", error->file);
     }
 }
 
@@ -142,29 +142,29 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
     const char *why = wal_status_text(status);
     const char *advice = hint(cli, status);
     char cause[160] = "";
-    char place[640] = "";
+    char location[640] = "";
 
     if (error != NULL && error->text[0] != '\0') {
         why = error->text;
     }
     if (error != NULL) {
         print_cause(status, error, why, cause, sizeof(cause));
-        print_location(what, status, error, why, place, sizeof(place));
+        print_location(what, status, error, why, location, sizeof(location));
     }
-    if (place[0] != '\0' && advice != NULL) {
+    if (location[0] != '\0' && advice != NULL) {
         return cli_error(cli, cli_exit_code(status), what, "%s%s (%s; %s)", why,
-                         cause, place, advice);
+                         cause, location, advice);
     }
-    if (place[0] != '\0' || advice != NULL) {
+    if (location[0] != '\0' || advice != NULL) {
         return cli_error(cli, cli_exit_code(status), what, "%s%s (%s)", why,
-                         cause, advice != NULL ? advice : place);
+                         cause, advice != NULL ? advice : location);
     }
     return cli_error(cli, cli_exit_code(status), what, "%s%s", why, cause);
 }
 
 int cli_exit_code(enum wal_status status)
 {
-    static const enum wal_status answers[] = {
+    static const enum wal_status negative_statuses[] = {
         WAL_ENOTFOUND, WAL_EEXISTS,     WAL_ECONFLICT, WAL_ETOOBIG,
         WAL_ETORN,     WAL_ECORRUPT,    WAL_ENOPARENT, WAL_EBADJSON,
         WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_EHEAD,     WAL_ESTALE,
@@ -178,8 +178,9 @@ int cli_exit_code(enum wal_status status)
     if (status == WAL_EINVAL) {
         return CLI_USAGE;
     }
-    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
-        if (status == answers[i]) {
+    for (size_t i = 0;
+         i < sizeof(negative_statuses) / sizeof(*negative_statuses); i++) {
+        if (status == negative_statuses[i]) {
             return CLI_NEGATIVE;
         }
     }
@@ -224,8 +225,8 @@ static int bad_option(const struct cli *cli, int found, char **argv)
                      why, cli->tool);
 }
 
-/* Lists common options and the table's for getopt_long; the value of one is
- * FIRST_OPTION and its place. */
+/* Builds the getopt_long list of the common options and the table's. Option
+ * number i has the value FIRST_OPTION + i. */
 static void list_options(const struct cli_option *common,
                          const struct cli_option *options, struct option *list)
 {
@@ -247,8 +248,8 @@ static void list_options(const struct cli_option *common,
     list[count] = (struct option){.name = NULL};
 }
 
-/* The short options of the table, for getopt_long. */
-static void list_letters(const struct cli_option *options, char *letters)
+/* Builds the getopt string of the table's short options. */
+static void list_short_options(const struct cli_option *options, char *letters)
 {
     size_t count = 0;
 
@@ -265,7 +266,7 @@ static void list_letters(const struct cli_option *options, char *letters)
     letters[count] = '\0';
 }
 
-/* The option of a letter, or null. */
+/* Returns the option of a letter, or NULL. */
 static const struct cli_option *find_letter(const struct cli_option *options,
                                             int letter)
 {
@@ -275,7 +276,7 @@ static const struct cli_option *find_letter(const struct cli_option *options,
     return options->name != NULL ? options : NULL;
 }
 
-/* What getopt_long found, but for -h. */
+/* Handles an option that getopt_long returned, except -h. */
 static int apply_option(struct cli *cli, int found, char **argv,
                         const struct cli_option *common,
                         const struct cli_option *options)
@@ -311,7 +312,7 @@ int cli_parse(struct cli *cli, int argc, char **argv,
 
     signal(SIGPIPE, SIG_IGN);
     list_options(common, options, list);
-    list_letters(options, letters);
+    list_short_options(options, letters);
     opterr = 0;
     while ((found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
         if (found == 'h') {
@@ -336,22 +337,22 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     return CLI_CONTINUE;
 }
 
-int cli_check_operands(const struct cli *cli, int least, int most)
+int cli_check_operands(const struct cli *cli, int min, int max)
 {
-    if (cli->count < least) {
+    if (cli->count < min) {
         return cli_error(cli, CLI_USAGE,
                          cli->count > 0 ? cli->items[0] : "command line",
                          "too few arguments (see %s --help)", cli->tool);
     }
-    if (cli->count > most) {
-        return cli_error(cli, CLI_USAGE, cli->items[most],
-                         "one argument too many (see %s --help)", cli->tool);
+    if (cli->count > max) {
+        return cli_error(cli, CLI_USAGE, cli->items[max],
+                         "too many arguments (see %s --help)", cli->tool);
     }
     return CLI_CONTINUE;
 }
 
 int cli_parse_number(const struct cli *cli, const char *option,
-                     const char *text, uint64_t most, uint64_t *number)
+                     const char *text, uint64_t max, uint64_t *number)
 {
     char *end = NULL;
     unsigned long long value;
@@ -359,24 +360,24 @@ int cli_parse_number(const struct cli *cli, const char *option,
     errno = 0;
     value = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
-        value > most) {
+        value > max) {
         return cli_error(cli, CLI_USAGE, option,
                          "'%s' is not a number from 0 to %llu", text,
-                         (unsigned long long)most);
+                         (unsigned long long)max);
     }
     *number = value;
     return CLI_CONTINUE;
 }
 
 int cli_check_size(const struct cli *cli, const char *what, const char *text,
-                   size_t most)
+                   size_t max)
 {
     size_t size = text != NULL ? strlen(text) : 0;
 
-    return size <= most
+    return size <= max
                ? CLI_CONTINUE
                : cli_error(cli, CLI_USAGE, what,
-                           "has %zu bytes; %zu are possible", size, most);
+                           "is %zu bytes long; the maximum is %zu", size, max);
 }
 
 int cli_check_id(const struct cli *cli, const char *what, const char *id)
@@ -402,7 +403,7 @@ int cli_check_new_id(const struct cli *cli, const char *what, const char *id)
         /* In UTF-8, C2 80 to C2 9F are control characters too. */
         if (*at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0)) {
             return cli_error(cli, CLI_USAGE, what,
-                             "'%s' holds a control character", id);
+                             "'%s' contains a control character", id);
         }
     }
     return cli_check_id(cli, what, id);
@@ -411,16 +412,17 @@ int cli_check_new_id(const struct cli *cli, const char *what, const char *id)
 int cli_check_object(const struct cli *cli, const char *what, const char *text)
 {
     struct wal_slice slice = cli_slice(text);
-    enum wal__json_status fault;
+    enum wal__json_status json_status;
 
     if (text == NULL) {
         return CLI_CONTINUE;
     }
-    fault = wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
-    return fault == WAL__JSON_OK
+    json_status =
+        wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
+    return json_status == WAL__JSON_OK
                ? CLI_CONTINUE
                : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
-                           wal__json_status_text(fault));
+                           wal__json_status_text(json_status));
 }
 
 const char *cli_plural(uint64_t count, const char *one, const char *many)
@@ -439,8 +441,8 @@ int cli_finish(const struct cli *cli, int code)
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return code;
     }
-    /* A write that failed earlier has lost its errno: then this one, which
-     * writes nothing, tells. */
+    /* The errno of an earlier failed write is lost: a further write fails
+     * again, without output, and sets it. */
     if (errno == 0 && fputc('\n', stdout) == '\n') {
         fflush(stdout);
     }

@@ -1,8 +1,9 @@
 /*
- * compare.c - reads a file in pieces, so that short comparisons cost no call
- * each.
+ * compare.c - compare a file with bytes, reading the file in windows.
  *
- * Threads: a tool is one thread.
+ * Short comparisons at rising offsets share one pread.
+ *
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/compare.h"
 
@@ -25,8 +26,8 @@ void cli_compare_deinit(struct cli_compare *window)
     window->bytes = NULL;
 }
 
-/* Moves the window to the offset, unless that is in it; false where the file
- * has nothing, or cannot be read. */
+/* Moves the window to the offset unless it contains it. Returns false at the
+ * end of the file and when reading fails. */
 static bool move_window(struct cli_compare *window, uint64_t offset)
 {
     ssize_t got;

@@ -1,7 +1,7 @@
 /*
- * compare.h - a file that is compared with bytes from front to back.
+ * compare.h - compare a file with bytes, from front to back.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_COMPARE_H
 #define AGENTWAL_TOOLS_CLI_COMPARE_H
@@ -13,14 +13,14 @@
 struct cli_compare {
     int fd;
     char *bytes;
-    uint64_t offset; /* of them in the file */
+    uint64_t offset; /* of the window in the file */
     size_t size;
 };
 
 void cli_compare_init(struct cli_compare *window, int fd);
 void cli_compare_deinit(struct cli_compare *window);
 
-/* Whether the file has these bytes at the offset. */
+/* Returns true if the file has these bytes at the offset. */
 bool cli_compare_bytes(struct cli_compare *window, uint64_t offset,
                        const void *data, size_t size);
 

@@ -3,7 +3,7 @@
  *
  * Invariant: reading allocates only for strings with escapes.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/entry.h"
 
@@ -71,25 +71,25 @@ struct wal_slice cli_unescape(const struct wal__json_token *token,
     return text;
 }
 
-/* What is wrong with the members of an entry, or null. */
-static const char *member_fault(const struct wal__json_member *members)
+/* Returns a description of the first faulty member, or NULL. */
+static const char *member_problem(const struct wal__json_member *members)
 {
     static const size_t strings[] = {KEY_ID, KEY_TYPE, KEY_TIME, KEY_RUN};
-    static const char *const faults[] = {
+    static const char *const problems[] = {
         "\"id\" is not a string", "\"type\" is not a string",
         "\"timestamp\" is not a string", "\"runId\" is not a string"};
 
     for (size_t i = 0; i < 4; i++) {
         enum wal__json_kind kind = members[strings[i]].value.kind;
         if (kind != WAL__JSON_STRING && kind != WAL__JSON_NONE) {
-            return faults[i];
+            return problems[i];
         }
     }
     if (members[KEY_TYPE].value.kind == WAL__JSON_NONE) {
-        return "there is no \"type\"";
+        return "\"type\" is missing";
     }
     if (members[KEY_PAYLOAD].value.kind == WAL__JSON_NONE) {
-        return "there is no \"payload\"";
+        return "\"payload\" is missing";
     }
     if (members[KEY_ID].value.kind == WAL__JSON_STRING &&
         members[KEY_ID].value.span.size == 2) {
@@ -108,7 +108,7 @@ static const char *member_fault(const struct wal__json_member *members)
     return NULL;
 }
 
-static struct wal_slice raw(const struct wal__json_member *member)
+static struct wal_slice value_slice(const struct wal__json_member *member)
 {
     struct wal_slice slice = {NULL, 0};
 
@@ -119,7 +119,7 @@ static struct wal_slice raw(const struct wal__json_member *member)
     return slice;
 }
 
-/* Which of the keys it is; KEY_COUNT: none. */
+/* Returns KEY_COUNT for an unknown key. */
 static size_t find_key(struct wal__json_span name)
 {
     size_t key = 0;
@@ -130,8 +130,8 @@ static size_t find_key(struct wal__json_span name)
     return key;
 }
 
-/* Whether each member of the object, which is valid JSON, is one of the keys,
- * and stands there once; else says which is not. */
+/* Returns true if every member of the object is a known key and occurs once;
+ * otherwise `why` names the member. The object must be valid JSON. */
 static bool check_members(const void *line, size_t size, char *why,
                           size_t why_size)
 {
@@ -151,8 +151,8 @@ static bool check_members(const void *line, size_t size, char *why,
             snprintf(why, why_size, "the member %.*s %s",
                      token.span.size < 80 ? (int)token.span.size : 80,
                      (const char *)token.span.data,
-                     key == KEY_COUNT ? "is none of an entry"
-                                      : "stands there twice");
+                     key == KEY_COUNT ? "is not a member of an entry"
+                                      : "occurs twice");
             return false;
         }
         seen[key] = true;
@@ -165,7 +165,7 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
 {
     struct wal__json_member members[KEY_COUNT];
     enum wal__json_status status;
-    const char *fault;
+    const char *problem;
     size_t offset = 0;
 
     for (size_t i = 0; i < KEY_COUNT; i++) {
@@ -184,9 +184,9 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
     if (!check_members(line, size, why, why_size)) {
         return false;
     }
-    fault = member_fault(members);
-    if (fault != NULL) {
-        snprintf(why, why_size, "%s", fault);
+    problem = member_problem(members);
+    if (problem != NULL) {
+        snprintf(why, why_size, "%s", problem);
         return false;
     }
     *entry = (struct wal_entry){
@@ -196,8 +196,8 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
         .type = cli_unescape(&members[KEY_TYPE].value, texts),
         .timestamp = cli_unescape(&members[KEY_TIME].value, texts),
         .run_id = cli_unescape(&members[KEY_RUN].value, texts),
-        .payload = raw(&members[KEY_PAYLOAD]),
-        .meta = raw(&members[KEY_META]),
+        .payload = value_slice(&members[KEY_PAYLOAD]),
+        .meta = value_slice(&members[KEY_META]),
     };
     if (members[KEY_PARENT].value.kind == WAL__JSON_NULL) {
         entry->flags = WAL_ENTRY_ROOT;
@@ -249,7 +249,7 @@ static void write_meta(struct cli_json *json, struct wal_slice meta,
         return;
     }
     cli_json_open(json, '{');
-    /* The members between the braces, whatever white space is around. */
+    /* Copies the members between the braces; white space may surround them. */
     while (size > 0 && data[size - 1] != '}') {
         size--;
     }
@@ -336,15 +336,15 @@ enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
                                 const struct wal_entry *entry,
                                 struct wal_error *error)
 {
-    struct wal_entry given = *entry;
+    struct wal_entry loaded = *entry;
     enum wal_status status;
     char *memory = NULL;
 
     status = (entry->flags & WAL_ENTRY_LINE) != 0
-                 ? cli_payload_load(store, &given, &memory, error)
+                 ? cli_payload_load(store, &loaded, &memory, error)
                  : cli_payload_verify(store, entry, error);
     if (status == WAL_OK) {
-        status = write_entry(json, store, &given, error);
+        status = write_entry(json, store, &loaded, error);
     }
     free(memory);
     return status;

@@ -1,9 +1,9 @@
 /*
- * git.c - running git.
+ * git.c - run git.
  *
- * Invariant: a child that was started has ended when the call returns.
+ * Invariant: the child process has ended when the call returns.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/git.h"
 
@@ -25,15 +25,15 @@
 enum {
     SHA1_DIGITS = 40,
     SHA256_DIGITS = 64,
-    LIMIT_MS = 20000
+    TIME_LIMIT_MS = 20000 /* of one run of git */
 };
 
-/* What is read from git: a commit a line. */
+/* The output of `git rev-list`: one commit a line. */
 struct roots {
     char line[CLI_COMMIT_SIZE];
-    size_t size; /* of line so far */
-    char least[CLI_COMMIT_SIZE];
-    bool is_wrong; /* a line that is no commit */
+    size_t size; /* bytes of the current line */
+    char smallest[CLI_COMMIT_SIZE];
+    bool is_invalid; /* a line is not a commit */
 };
 
 bool cli_git_is_commit(const char *text, unsigned digits)
@@ -49,8 +49,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Variables that name another repository, or make git do more than it is
- * asked for, go; those that say where git and its configuration are stay. */
+/* Returns false for variables that select another repository or change what git
+ * does; those that locate git and its configuration are kept. */
 static bool keep_variable(const char *variable)
 {
     static const char *const kept[] = {
@@ -71,31 +71,32 @@ static bool keep_variable(const char *variable)
     return false;
 }
 
-/* To be freed; only the array is the caller's. */
-static char **clean_environment(char *ceiling)
+/* The caller frees the array, not its strings. */
+static char **make_environment(char *ceiling)
 {
     static char no_fetch[] = "GIT_NO_LAZY_FETCH=1";
     static char no_prompt[] = "GIT_TERMINAL_PROMPT=0";
     size_t count = 0;
     size_t kept = 0;
-    char **clean;
+    char **environment;
 
     while (environ[count] != NULL) {
         count++;
     }
-    clean = cli_alloc((count + 4) * sizeof(*clean));
+    environment = cli_alloc((count + 4) * sizeof(*environment));
     for (size_t i = 0; i < count; i++) {
         if (keep_variable(environ[i])) {
-            clean[kept++] = environ[i];
+            environment[kept++] = environ[i];
         }
     }
-    clean[kept++] = no_fetch;
-    clean[kept++] = no_prompt;
-    clean[kept++] = ceiling;
-    return clean;
+    environment[kept++] = no_fetch;
+    environment[kept++] = no_prompt;
+    environment[kept++] = ceiling;
+    return environment;
 }
 
-/* The end of git's search: a repository around `top` is another one. */
+/* Stops git's search at the parent of `top`: a repository that contains `top`
+ * is a different one. The caller frees it. */
 static char *ceiling_directory(const char *top)
 {
     static const char name[] = "GIT_CEILING_DIRECTORIES=";
@@ -110,35 +111,37 @@ static char *ceiling_directory(const char *top)
 
 static bool spawn(const char *top, int output, pid_t *child)
 {
-    static char words[][32] = {
+    static char git_arguments[][32] = {
         "git",      "-C",
         "-c",       "protocol.allow=never",
         "rev-list", "--max-parents=0",
         "--all",
     };
-    char *place = cli_copy_text(top, strlen(top));
+    char *directory = cli_copy_text(top, strlen(top));
     char *ceiling = ceiling_directory(top);
-    char **clean = clean_environment(ceiling);
-    char *arguments[] = {words[0], words[1], place,    words[2], words[3],
-                         words[4], words[5], words[6], NULL};
+    char **environment = make_environment(ceiling);
+    char *arguments[] = {git_arguments[0], git_arguments[1], directory,
+                         git_arguments[2], git_arguments[3], git_arguments[4],
+                         git_arguments[5], git_arguments[6], NULL};
     posix_spawn_file_actions_t actions;
-    bool is_done = false;
+    bool is_started = false;
 
     if (posix_spawn_file_actions_init(&actions) == 0) {
-        is_done =
+        is_started =
             posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
                                              "/dev/null", O_RDONLY, 0) == 0 &&
             posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
                                              "/dev/null", O_WRONLY, 0) == 0 &&
             posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) ==
                 0 &&
-            posix_spawnp(child, "git", &actions, NULL, arguments, clean) == 0;
+            posix_spawnp(child, "git", &actions, NULL, arguments,
+                         environment) == 0;
         posix_spawn_file_actions_destroy(&actions);
     }
-    free(clean);
+    free(environment);
     free(ceiling);
-    free(place);
-    return is_done;
+    free(directory);
+    return is_started;
 }
 
 static void parse_line(struct roots *roots)
@@ -146,28 +149,28 @@ static void parse_line(struct roots *roots)
     roots->line[roots->size] = '\0';
     if (!cli_git_is_commit(roots->line, SHA1_DIGITS) &&
         !cli_git_is_commit(roots->line, SHA256_DIGITS)) {
-        roots->is_wrong = true;
-    } else if (roots->least[0] == '\0' ||
-               strcmp(roots->line, roots->least) < 0) {
-        memcpy(roots->least, roots->line, sizeof(roots->least));
+        roots->is_invalid = true;
+    } else if (roots->smallest[0] == '\0' ||
+               strcmp(roots->line, roots->smallest) < 0) {
+        memcpy(roots->smallest, roots->line, sizeof(roots->smallest));
     }
     roots->size = 0;
 }
 
 static void parse_output(struct roots *roots, const char *bytes, size_t size)
 {
-    for (size_t i = 0; i < size && !roots->is_wrong; i++) {
+    for (size_t i = 0; i < size && !roots->is_invalid; i++) {
         if (bytes[i] == '\n') {
             parse_line(roots);
         } else if (roots->size + 1 < sizeof(roots->line)) {
             roots->line[roots->size++] = bytes[i];
         } else {
-            roots->is_wrong = true;
+            roots->is_invalid = true;
         }
     }
 }
 
-/* Reads to the end of the output; false when it is not there in time. */
+/* Reads up to the end of the output. Returns false when the deadline passes. */
 static bool read_roots(int input, int64_t deadline, struct roots *roots)
 {
     char bytes[4096];
@@ -184,11 +187,11 @@ static bool read_roots(int input, int64_t deadline, struct roots *roots)
         if (got > 0) {
             parse_output(roots, bytes, (size_t)got);
         }
-    } while (!roots->is_wrong && (got > 0 || (got < 0 && errno == EINTR)));
-    return got == 0 && roots->size == 0 && !roots->is_wrong;
+    } while (!roots->is_invalid && (got > 0 || (got < 0 && errno == EINTR)));
+    return got == 0 && roots->size == 0 && !roots->is_invalid;
 }
 
-/* Waits for the child, and kills it when its time is over. */
+/* Waits for the child and kills it at the deadline. */
 static bool has_succeeded(pid_t child, int64_t deadline)
 {
     int state = 0;
@@ -211,27 +214,27 @@ static bool has_succeeded(pid_t child, int64_t deadline)
 bool cli_git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
 {
     struct roots roots = {.size = 0};
-    int64_t deadline = now_ms() + LIMIT_MS;
-    int ends[2];
-    bool is_whole;
-    bool is_there;
+    int64_t deadline = now_ms() + TIME_LIMIT_MS;
+    int pipe_fds[2];
+    bool is_complete;
+    bool has_commit;
     pid_t child;
 
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
         return false;
     }
-    /* Where it is ignored, no child can be waited for. */
+    /* While SIGCHLD is ignored, waitpid cannot return a child's status. */
     signal(SIGCHLD, SIG_DFL);
-    is_there = spawn(top, ends[1], &child);
-    close(ends[1]);
-    if (is_there) {
-        is_whole = read_roots(ends[0], deadline, &roots);
-        is_there = has_succeeded(child, is_whole ? deadline : 0) && is_whole &&
-                   roots.least[0] != '\0';
+    has_commit = spawn(top, pipe_fds[1], &child);
+    close(pipe_fds[1]);
+    if (has_commit) {
+        is_complete = read_roots(pipe_fds[0], deadline, &roots);
+        has_commit = has_succeeded(child, is_complete ? deadline : 0) &&
+                     is_complete && roots.smallest[0] != '\0';
     }
-    close(ends[0]);
-    if (is_there) {
-        memcpy(commit, roots.least, sizeof(roots.least));
+    close(pipe_fds[0]);
+    if (has_commit) {
+        memcpy(commit, roots.smallest, sizeof(roots.smallest));
     }
-    return is_there;
+    return has_commit;
 }

@@ -1,10 +1,10 @@
 /*
- * git.h - what git says of a repository.
+ * git.h - root commits of a git repository.
  *
- * Invariant: git is run without a shell, reads the repository and nothing
- * else of this process's repository variables, and ends in bounded time.
+ * Invariant: git runs without a shell, without the repository variables of this
+ * process, reads the given repository only, and ends in bounded time.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_GIT_H
 #define AGENTWAL_TOOLS_CLI_GIT_H
@@ -12,15 +12,15 @@
 #include <stdbool.h>
 
 enum {
-    CLI_COMMIT_SIZE = 65 /* bytes of a commit's digits, SHA-256 too, and NUL */
+    CLI_COMMIT_SIZE = 65 /* hexadecimal digits of a SHA-256, and NUL */
 };
 
-/* The least of the root commits of the repository that the absolute directory
- * `top` is the top of. False, with commit as it was, when it has none or git
- * cannot tell. */
+/* Finds the smallest root commit of the repository whose top is the absolute
+ * directory `top`. Returns false, with `commit` unchanged, when there is none
+ * or git fails. */
 bool cli_git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE]);
 
-/* Whether the text is `digits` lower-case hexadecimal digits. */
+/* Returns true if the text is `digits` lower-case hexadecimal digits. */
 bool cli_git_is_commit(const char *text, unsigned digits);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * ids.c - an open hash table that is never more than half full.
+ * ids.c - open-addressing hash table, at most half full.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/ids.h"
 
@@ -21,7 +21,7 @@ uint64_t cli_hash(struct wal_slice text)
     return hash;
 }
 
-/* The find_slot of an id, or the free one where it belongs. */
+/* Returns the slot of the id, or the free slot for it. */
 static struct cli_ids_slot *find_slot(const struct cli_ids *ids,
                                       struct wal_slice id, uint64_t hash)
 {

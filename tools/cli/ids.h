@@ -1,9 +1,9 @@
 /*
- * ids.h - a table from entry ids to numbers.
+ * ids.h - a map from entry ids to numbers.
  *
- * Invariant: an id stands in it once. Memory: the ids and 24 bytes each.
+ * Invariant: each id occurs once. Memory: the ids and 24 bytes a slot.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_IDS_H
 #define AGENTWAL_TOOLS_CLI_IDS_H
@@ -16,7 +16,7 @@
 
 struct cli_ids_slot {
     uint64_t hash;
-    char *text; /* null: the place is free */
+    char *text; /* NULL: the slot is free */
     uint32_t size;
     uint32_t value;
 };
@@ -28,16 +28,16 @@ struct cli_ids {
     size_t capacity; /* 0 or a power of two */
 };
 
-/* The number of an id, to read or change until the next put; null when the id
- * is not there. */
+/* Returns the number of the id, which the caller may change; valid until the
+ * next cli_ids_get_or_add. NULL: the id is not in the map. */
 uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id);
 
-/* The same, and puts the id in with 0 when it is not there. */
+/* As cli_ids_find; adds the id with 0 when it is missing. */
 uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id);
 
 void cli_ids_deinit(struct cli_ids *ids);
 
-/* FNV-1a with 64 bits. */
+/* 64-bit FNV-1a. */
 uint64_t cli_hash(struct wal_slice text);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * imported_lines.c - the names of sources, and the lines of imported sessions.
+ * imported_lines.c - source names, and the lines of imported sessions.
  *
- * Invariant: a tail is given only where nothing came in behind the line that
- * it stands behind.
+ * Invariant: a partial line is returned only when no line was imported after
+ * the line that it follows.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/imported_lines.h"
 
@@ -38,14 +38,14 @@ static bool is_utf8(const char *text, size_t size)
 char *cli_source_escape(const char *path)
 {
     size_t size = strlen(path);
-    bool keep = is_utf8(path, size);
+    bool is_valid = is_utf8(path, size);
     char *text = cli_alloc(3 * size + 1);
     char *out = text;
 
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = (uint8_t)path[i];
         if (byte == '%' || byte < 0x20 || byte == 0x7F ||
-            (byte >= 0x80 && !keep)) {
+            (byte >= 0x80 && !is_valid)) {
             out += sprintf(out, "%%%02X", byte);
         } else {
             *out++ = (char)byte;
@@ -77,7 +77,7 @@ static int hex_digit(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* Turns %XX back in place; false when one is malformed or stands for NUL. */
+/* Decodes %XX in place. Returns false for malformed escapes and for %00. */
 static bool decode(char *path)
 {
     char *out = path;
@@ -187,8 +187,8 @@ size_t cli_line_prefix(const struct wal_entry *entry, bool is_open,
     return 1;
 }
 
-/* A file's lines are all of them; those that were redacted have a place, and no
- * bytes. */
+/* The cursor returns every line of the file. Redacted lines are returned too:
+ * they keep their position and have no bytes. */
 #define LINE_FLAGS                                         \
     (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | \
      WAL_ENTRY_CURSOR_OUT_OF_LINE)
@@ -212,26 +212,28 @@ enum wal_status cli_lines_open(struct cli_lines *lines,
                                struct wal_session *session, uint32_t stream,
                                struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     *lines = (struct cli_lines){.session = session, .stream = stream};
     if (stream == 0) {
         status = wal__copy_open(&lines->copy, session, NULL, 0, &lines->is_copy,
                                 error);
+        if (status != WAL_OK) {
+            goto failed;
+        }
     }
+    status = lines->is_copy ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
+                                                 &lines->iter, error)
+                            : open_stream(lines, stream, &lines->iter, error);
     if (status == WAL_OK) {
-        status = lines->is_copy
-                     ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
-                                          &lines->iter, error)
-                     : open_stream(lines, stream, &lines->iter, error);
+        return WAL_OK;
     }
-    if (status != WAL_OK) {
-        cli_lines_close(lines);
-    }
+failed:
+    cli_lines_close(lines);
     return status;
 }
 
-/* Whether the entry is what the file ends with, behind its last line. */
+/* Returns true if the entry is the partial line after the last line. */
 static bool is_partial_line(const struct cli_lines *lines,
                             const struct wal_entry *entry)
 {
@@ -252,14 +254,14 @@ static bool is_partial_line(const struct cli_lines *lines,
     return wal__json_string_is(members[1].value.span, lines->last_id);
 }
 
-/* Gives the newest tail, once. */
+/* Returns the newest partial line, once. */
 static enum wal_status next_partial_line(struct cli_lines *lines,
                                          struct wal_entry *entry,
                                          struct wal_error *error)
 {
     struct wal_entry found = {.struct_size = sizeof(found)};
-    bool has_found = false;
-    struct wal_entry next;
+    bool is_found = false;
+    struct wal_entry candidate;
     enum wal_status status;
 
     if (lines->partial_lines != NULL) {
@@ -268,22 +270,22 @@ static enum wal_status next_partial_line(struct cli_lines *lines,
     status =
         open_stream(lines, CLI_PARTIAL_STREAM, &lines->partial_lines, error);
     while (status == WAL_OK) {
-        next = (struct wal_entry){.struct_size = sizeof(next)};
-        status = wal_entry_cursor_next(lines->partial_lines, &next, error);
-        if (status == WAL_OK && (next.flags & WAL_ENTRY_REDACTED) == 0 &&
-            is_partial_line(lines, &next)) {
-            found = next;
-            has_found = true;
+        candidate = (struct wal_entry){.struct_size = sizeof(candidate)};
+        status = wal_entry_cursor_next(lines->partial_lines, &candidate, error);
+        if (status == WAL_OK && (candidate.flags & WAL_ENTRY_REDACTED) == 0 &&
+            is_partial_line(lines, &candidate)) {
+            found = candidate;
+            is_found = true;
         }
     }
-    if (status == WAL_END && has_found) {
+    if (status == WAL_END && is_found) {
         *entry = found;
         return WAL_OK;
     }
     return status;
 }
 
-/* The next entry that is a line. */
+/* Returns the next entry that is a line of the file. */
 static enum wal_status next_line(struct cli_lines *lines,
                                  struct wal_entry *entry,
                                  struct wal_error *error)
@@ -304,22 +306,23 @@ static enum wal_status next_line(struct cli_lines *lines,
     }
 }
 
-/* The next line of the part that was copied, when there is one. */
+/* Returns the next line of the shared part of a copy. WAL_END: the session is
+ * not a copy, or the shared part has ended. */
 static enum wal_status next_copied(struct cli_lines *lines,
                                    struct wal_entry *entry,
                                    struct wal_error *error)
 {
-    bool is_own = false;
+    bool is_unshared = false;
     enum wal_status status = WAL_END;
 
     if (lines->is_copy && !lines->copy.has_ended) {
-        status = wal__copy_next(&lines->copy, entry, &is_own, error);
+        status = wal__copy_next(&lines->copy, entry, &is_unshared, error);
     }
-    lines->is_shared = status == WAL_OK && !is_own;
-    if (is_own) {
+    lines->is_shared = status == WAL_OK && !is_unshared;
+    if (is_unshared) {
         status = next_line(lines, entry, error);
     }
-    return is_own && status == WAL_END ? WAL_ECORRUPT : status;
+    return is_unshared && status == WAL_END ? WAL_ECORRUPT : status;
 }
 
 enum wal_status cli_lines_next(struct cli_lines *lines, struct wal_entry *entry,
@@ -355,13 +358,13 @@ void cli_lines_close(struct cli_lines *lines)
 enum wal_status cli_lines_read_payload(struct cli_lines *lines,
                                        struct wal_store *store,
                                        const struct wal_entry *entry,
-                                       cli_payload_fn *take, void *ctx,
+                                       cli_payload_fn *visit, void *ctx,
                                        struct wal_error *error)
 {
     return lines->is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
-               ? wal__copy_read_payload(&lines->copy, store, entry, take, ctx,
+               ? wal__copy_read_payload(&lines->copy, store, entry, visit, ctx,
                                         error)
-               : cli_payload_visit(store, entry, take, ctx, error);
+               : cli_payload_visit(store, entry, visit, ctx, error);
 }
 
 static bool discard_bytes(void *ctx, const void *data, size_t size)
@@ -382,28 +385,28 @@ enum wal_status cli_lines_check(struct cli_lines *lines,
                             : cli_payload_verify(store, entry, error);
 }
 
-/* A place in a file that is compared. */
-struct place {
+/* A position in the compared file. */
+struct position {
     struct cli_compare *window;
-    uint64_t offset; /* behind what was the same */
+    uint64_t offset; /* end of the equal bytes */
     bool differs;
 };
 
-/* Compares the file's next bytes with these. */
+/* A cli_payload_fn: compares the next bytes of the file with these. */
 static bool compare(void *ctx, const void *data, size_t size)
 {
-    struct place *place = ctx;
+    struct position *position = ctx;
 
-    if (place->differs ||
-        !cli_compare_bytes(place->window, place->offset, data, size)) {
-        place->differs = true;
+    if (position->differs ||
+        !cli_compare_bytes(position->window, position->offset, data, size)) {
+        position->differs = true;
         return false;
     }
-    place->offset += size;
+    position->offset += size;
     return true;
 }
 
-/* Passes over the line at *offset, whatever it is. */
+/* Advances *offset over one line of any content. */
 static void skip_line(int fd, uint64_t *offset)
 {
     char bytes[4096];
@@ -425,8 +428,8 @@ static bool is_open(const struct cli_match *match)
     return match->entries > 0 && !match->has_newline && !match->is_opaque;
 }
 
-/* A line that was redacted: any line of the file may be it, and is not taken
- * in again. */
+/* Any line of the file may be the redacted one. It counts as matched, so that
+ * an import does not add it again. */
 static void match_redacted(struct cli_match *match, int fd,
                            const struct wal_entry *entry)
 {
@@ -456,15 +459,15 @@ static void record_issue(struct cli_match *match, uint64_t offset,
     };
 }
 
-static void match_line(struct cli_match *match, struct place *place,
+static void match_line(struct cli_match *match, struct position *position,
                        const struct wal_entry *entry)
 {
     match->has_newline = cli_line_has_newline(entry);
     if (match->has_newline) {
-        (void)compare(place, "\n", 1);
+        (void)compare(position, "\n", 1);
         match->lines++;
     }
-    match->bytes = place->offset;
+    match->bytes = position->offset;
     match->is_opaque = cli_line_is_opaque(entry);
     match->entries++;
     match->last_id = entry->id;
@@ -476,30 +479,30 @@ match_entry(struct cli_lines *lines, struct wal_store *store,
             struct cli_match *match, struct cli_compare *window,
             const struct wal_entry *entry, struct wal_error *error)
 {
-    struct place place = {.window = window, .offset = match->bytes};
+    struct position position = {.window = window, .offset = match->bytes};
     bool is_partial_line = entry->stream == CLI_PARTIAL_STREAM;
     char before[CLI_LINE_PREFIX_SIZE];
     size_t size = cli_line_prefix(entry, is_open(match), before);
     enum wal_status status;
 
-    (void)compare(&place, before, size);
+    (void)compare(&position, before, size);
     if (!is_partial_line && memchr(before, '\n', size) != NULL) {
         match->lines++;
     }
     if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
-        record_issue(match, place.offset, entry->sequence);
+        record_issue(match, position.offset, entry->sequence);
     }
     status =
-        cli_lines_read_payload(lines, store, entry, compare, &place, error);
+        cli_lines_read_payload(lines, store, entry, compare, &position, error);
     if (status != WAL_OK) {
         return status;
     }
     if (is_partial_line) {
-        match->partial_size = place.offset - match->bytes;
+        match->partial_size = position.offset - match->bytes;
     } else {
-        match_line(match, &place, entry);
+        match_line(match, &position, entry);
     }
-    match->is_prefix = !place.differs;
+    match->is_prefix = !position.differs;
     return WAL_OK;
 }
 

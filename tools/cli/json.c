@@ -1,10 +1,10 @@
 /*
- * json.c - JSON and plain text as the tools write them.
+ * json.c - write JSON and plain text.
  *
- * Invariant: no byte of a payload reaches the output unchecked but by
- * cli_json_raw, whose callers have scanned it.
+ * Invariant: only cli_json_raw writes bytes that were not checked here; its
+ * callers have scanned them.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/json.h"
 
@@ -56,7 +56,7 @@ void cli_json_init(struct cli_json *json, FILE *file)
     json->separate = false;
 }
 
-static void begin(struct cli_json *json)
+static void begin_value(struct cli_json *json)
 {
     if (json->separate) {
         putc_unlocked(',', json->file);
@@ -66,7 +66,7 @@ static void begin(struct cli_json *json)
 
 void cli_json_open(struct cli_json *json, char bracket)
 {
-    begin(json);
+    begin_value(json);
     putc_unlocked(bracket, json->file);
     json->separate = false;
 }
@@ -79,7 +79,7 @@ void cli_json_close(struct cli_json *json, char bracket)
 
 void cli_json_key(struct cli_json *json, const char *key)
 {
-    begin(json);
+    begin_value(json);
     fprintf(json->file, "\"%s\":", key);
     json->separate = false;
 }
@@ -102,11 +102,11 @@ static void put_escaped(FILE *file, uint8_t byte)
 void cli_json_text(struct cli_json *json, struct wal_slice text)
 {
     const uint8_t *data = text.data;
-    size_t plain = 0; /* where the bytes begin that can be copied */
+    size_t pending = 0; /* start of the bytes not written yet */
     size_t at = 0;
     size_t step;
 
-    begin(json);
+    begin_value(json);
     putc_unlocked('"', json->file);
     while (at < text.size) {
         step = sequence_size(data + at, text.size - at);
@@ -115,17 +115,17 @@ void cli_json_text(struct cli_json *json, struct wal_slice text)
             at += step;
             continue;
         }
-        fwrite(data + plain, 1, at - plain, json->file);
+        fwrite(data + pending, 1, at - pending, json->file);
         if (step == 0) {
             fputs(replacement, json->file);
         } else {
             put_escaped(json->file, data[at]);
         }
         at++;
-        plain = at;
+        pending = at;
     }
-    if (at > plain) {
-        fwrite(data + plain, 1, at - plain, json->file);
+    if (at > pending) {
+        fwrite(data + pending, 1, at - pending, json->file);
     }
     putc_unlocked('"', json->file);
 }
@@ -143,7 +143,7 @@ void cli_json_text_or_null(struct cli_json *json, struct wal_slice text)
         cli_json_text(json, text);
         return;
     }
-    begin(json);
+    begin_value(json);
     fputs("null", json->file);
 }
 
@@ -168,7 +168,7 @@ void cli_json_path(struct cli_json *json, struct wal_slice path)
         return;
     }
     cli_json_key(json, "pathHex");
-    begin(json);
+    begin_value(json);
     putc_unlocked('"', json->file);
     for (size_t i = 0; i < path.size; i++) {
         fprintf(json->file, "%02x", data[i]);
@@ -178,37 +178,37 @@ void cli_json_path(struct cli_json *json, struct wal_slice path)
 
 void cli_json_raw(struct cli_json *json, struct wal_slice text)
 {
-    begin(json);
+    begin_value(json);
     cli_json_raw_continue(json, text);
 }
 
 void cli_json_raw_continue(struct cli_json *json, struct wal_slice text)
 {
     const char *data = text.data;
-    size_t plain = 0;
+    size_t pending = 0;
 
     if (text.size == 0) {
-        return; /* data may be null */
+        return; /* data may be NULL */
     }
     /* Raw newlines in JSON are white space between tokens. */
     for (size_t at = 0; at < text.size; at++) {
         if (data[at] == '\n' || data[at] == '\r') {
-            fwrite(data + plain, 1, at - plain, json->file);
-            plain = at + 1;
+            fwrite(data + pending, 1, at - pending, json->file);
+            pending = at + 1;
         }
     }
-    fwrite(data + plain, 1, text.size - plain, json->file);
+    fwrite(data + pending, 1, text.size - pending, json->file);
 }
 
 void cli_json_number(struct cli_json *json, uint64_t number)
 {
-    begin(json);
+    begin_value(json);
     fprintf(json->file, "%llu", (unsigned long long)number);
 }
 
 void cli_json_bool(struct cli_json *json, bool value)
 {
-    begin(json);
+    begin_value(json);
     fputs(value ? "true" : "false", json->file);
 }
 
@@ -237,7 +237,7 @@ void cli_json_time(struct cli_json *json, int64_t unix_ms)
     char text[64];
 
     cli_time_text(unix_ms, text, sizeof(text));
-    begin(json);
+    begin_value(json);
     fprintf(json->file, "\"%s\"", text);
 }
 
@@ -247,7 +247,7 @@ void cli_json_end_line(struct cli_json *json)
     json->separate = false;
 }
 
-/* Whether a whole sequence is a control character. */
+/* `data` is a complete UTF-8 sequence. */
 static bool is_control(const uint8_t *data)
 {
     return data[0] < 0x20 || data[0] == 0x7F ||

@@ -1,10 +1,10 @@
 /*
- * json.h - JSON as the tools write it: compact, one value a line.
+ * json.h - write compact JSON, one value a line.
  *
- * Invariant: what is written is valid JSON in valid UTF-8, whatever the texts
- * are; commas are the writer's business.
+ * Invariant: the output is valid JSON in valid UTF-8 for any text. The writer
+ * places the commas.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_JSON_H
 #define AGENTWAL_TOOLS_CLI_JSON_H
@@ -17,7 +17,7 @@
 
 struct cli_json {
     FILE *file;
-    bool separate; /* a comma goes before what comes next */
+    bool separate; /* the next value needs a comma */
 };
 
 void cli_json_init(struct cli_json *json, FILE *file);
@@ -26,23 +26,23 @@ void cli_json_open(struct cli_json *json, char bracket);
 void cli_json_close(struct cli_json *json, char bracket);
 void cli_json_key(struct cli_json *json, const char *key);
 
-/* A key that is any text. */
+/* As cli_json_key, for any text: it is escaped. */
 void cli_json_key_text(struct cli_json *json, struct wal_slice key);
 
-/* A string; bytes that are not UTF-8 become U+FFFD. */
+/* A string; invalid UTF-8 bytes become U+FFFD. */
 void cli_json_text(struct cli_json *json, struct wal_slice text);
 
-/* A string, or null when it is empty. */
+/* A string, or null for an empty text. */
 void cli_json_text_or_null(struct cli_json *json, struct wal_slice text);
 
-/* The path of a file as the members "path" and, when it is not UTF-8,
- * "pathHex": its bytes in hexadecimal. */
+/* The member "path", and "pathHex" with the bytes in hexadecimal when the path
+ * is not UTF-8. */
 void cli_json_path(struct cli_json *json, struct wal_slice path);
 
-/* JSON as it is, brought onto one line. */
+/* Valid JSON, written without its line breaks. */
 void cli_json_raw(struct cli_json *json, struct wal_slice text);
 
-/* And more of the same value. */
+/* Continues the value that cli_json_raw began. */
 void cli_json_raw_continue(struct cli_json *json, struct wal_slice text);
 
 void cli_json_number(struct cli_json *json, uint64_t number);
@@ -51,24 +51,25 @@ void cli_json_bool(struct cli_json *json, bool value);
 /* A time as a string, e.g. "2026-03-09T14:20:11.204Z". */
 void cli_json_time(struct cli_json *json, int64_t unix_ms);
 
-/* Whether the bytes are UTF-8. */
+/* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);
 
-/* Ends the line; the next value begins anew. */
+/* Ends the line and starts a new value. */
 void cli_json_end_line(struct cli_json *json);
 
-/* The time as text; buffer holds at least 32 bytes. */
+/* Formats a time; buffer must have at least 32 bytes. */
 void cli_time_text(int64_t unix_ms, char *buffer, size_t size);
 
-/* Text for people, on `columns` characters at most (0: any number). Control
- * characters become spaces, so that no text can steer a terminal; newlines and
- * tabs stay when `lines` is set. Answers how many characters were printed. */
+/* Prints text for people, at most `columns` characters (0: no limit). Control
+ * characters become spaces, so that no text can control the terminal; with
+ * `lines`, newlines and tabs are kept. Returns the number of characters
+ * printed. */
 size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
                       bool lines);
 
-/* A name for people, whole and on one line: control characters and bytes that
- * are not UTF-8 as \xNN, so that no two names look alike. Answers how many
- * characters were printed. */
+/* Prints a name for people, complete and on one line. Control characters and
+ * invalid UTF-8 bytes become \xNN, so that different names look different.
+ * Returns the number of characters printed. */
 size_t cli_print_name(FILE *file, struct wal_slice name);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * payload.c - payloads, piece by piece or whole.
+ * payload.c - read payloads in pieces or whole.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/payload.h"
 
@@ -17,7 +17,7 @@ static bool is_out_of_line(const struct wal_entry *entry)
     return (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
 }
 
-/* What is missing is damage, to who has its entry. */
+/* A missing blob is damage, since an entry refers to it. */
 static enum wal_status open_blob(struct wal_store *store,
                                  const struct wal_entry *entry,
                                  struct wal_blob **blob,
@@ -31,7 +31,7 @@ static enum wal_status open_blob(struct wal_store *store,
 
 enum wal_status cli_payload_visit(struct wal_store *store,
                                   const struct wal_entry *entry,
-                                  cli_payload_fn *take, void *ctx,
+                                  cli_payload_fn *visit, void *ctx,
                                   struct wal_error *error)
 {
     struct wal_blob *blob = NULL;
@@ -40,7 +40,7 @@ enum wal_status cli_payload_visit(struct wal_store *store,
     char *piece;
 
     if (!is_out_of_line(entry)) {
-        (void)take(ctx, entry->payload.data, (size_t)entry->payload.size);
+        (void)visit(ctx, entry->payload.data, (size_t)entry->payload.size);
         return WAL_OK;
     }
     status = open_blob(store, entry, &blob, error);
@@ -50,7 +50,7 @@ enum wal_status cli_payload_visit(struct wal_store *store,
     piece = cli_alloc(PIECE_SIZE);
     for (uint64_t at = 0; got > 0; at += got) {
         status = wal_blob_read(blob, at, piece, PIECE_SIZE, &got, error);
-        if (status != WAL_OK || got == 0 || !take(ctx, piece, (size_t)got)) {
+        if (status != WAL_OK || got == 0 || !visit(ctx, piece, (size_t)got)) {
             break;
         }
     }

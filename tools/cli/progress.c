@@ -1,7 +1,7 @@
 /*
- * progress.c - one line on a terminal, drawn at most ten times a second.
+ * progress.c - a progress line, drawn at most ten times a second.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/progress.h"
 

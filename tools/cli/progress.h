@@ -1,10 +1,10 @@
 /*
- * progress.h - says on a terminal how far long work has come.
+ * progress.h - show the progress of long work on a terminal.
  *
- * Invariant: nothing is printed before half a second, nor when standard error
- * is no terminal; what is printed stands on one line that is cleared again.
+ * Invariant: nothing is printed in the first half second, nor when standard
+ * error is not a terminal. Output is one line, which is cleared.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_PROGRESS_H
 #define AGENTWAL_TOOLS_CLI_PROGRESS_H
@@ -15,16 +15,16 @@
 struct progress {
     bool is_on;
     bool is_shown;
-    int64_t next_ms; /* when to print again */
+    int64_t next_ms; /* CLOCK_MONOTONIC time of the next update */
 };
 
 void progress_init(struct progress *progress, bool is_wanted);
 
-/* Says `what: done of total unit`; total 0: not known. */
+/* Shows `what: done of total unit`; total 0: unknown. */
 void progress_update(struct progress *progress, const char *what, uint64_t done,
                      uint64_t total, const char *unit);
 
-/* Clears the line; to be called before anything else is printed. */
+/* Clears the line. Call it before printing anything else. */
 void progress_clear(struct progress *progress);
 
 #endif

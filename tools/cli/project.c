@@ -1,11 +1,11 @@
 /*
- * project.c - finding the repository of a directory, and the id that is kept
+ * project.c - find the git repository of a directory, and the project id stored
  * in it.
  *
- * Invariant: of what stands in the file only forty hexadecimal digits are
- * believed; whatever else is there is replaced.
+ * Invariant: a stored id is used only if it is exactly forty hexadecimal
+ * digits; any other content is replaced.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/project.h"
 
@@ -25,7 +25,8 @@ enum {
     LEGACY_BYTES = 8
 };
 
-/* A path below another unless it is absolute; to be freed. */
+/* Joins the paths; an absolute `path` is returned unchanged. The caller frees
+ * the result. */
 static char *join(const char *directory, const char *path)
 {
     size_t size = strlen(directory) + strlen(path) + 2;
@@ -39,18 +40,18 @@ static char *join(const char *directory, const char *path)
     return joined;
 }
 
-/* The text of a small regular file without the blanks at its end. False when
- * there is no such file, or it is larger. */
+/* Reads a small regular file without trailing white space. Returns false when
+ * it is missing or does not fit. */
 static bool read_text(const char *path, char *text, size_t capacity)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat found;
+    struct stat file_stat;
     ssize_t size = -1;
 
     if (file < 0) {
         return false;
     }
-    if (fstat(file, &found) == 0 && S_ISREG(found.st_mode)) {
+    if (fstat(file, &file_stat) == 0 && S_ISREG(file_stat.st_mode)) {
         size = read(file, text, capacity);
     }
     close(file);
@@ -67,25 +68,25 @@ static bool read_text(const char *path, char *text, size_t capacity)
 static bool is_directory(const char *directory, const char *name)
 {
     char *path = join(directory, name);
-    struct stat found;
-    bool is = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    struct stat file_stat;
+    bool is_found = stat(path, &file_stat) == 0 && S_ISDIR(file_stat.st_mode);
 
     free(path);
-    return is;
+    return is_found;
 }
 
-/* What the worktrees of a repository share, given the directory of one of
- * them; null unless it is a repository's. To be freed. */
+/* Returns the common directory of the worktree whose git directory is `git`, or
+ * NULL when that is not a repository. The caller frees it. */
 static char *common_directory(const char *git)
 {
     char text[PATH_MAX];
-    struct stat found;
+    struct stat file_stat;
     char *head = join(git, "HEAD");
     char *link = join(git, "commondir");
     char *common =
         read_text(link, text, sizeof(text)) ? join(git, text) : join(git, ".");
 
-    if (lstat(head, &found) != 0 || !is_directory(common, "objects") ||
+    if (lstat(head, &file_stat) != 0 || !is_directory(common, "objects") ||
         !is_directory(common, "refs")) {
         free(common);
         common = NULL;
@@ -95,8 +96,8 @@ static char *common_directory(const char *git)
     return common;
 }
 
-/* The common directory of the repository whose top this directory is, or null.
- * A `.git` that is a file ends the search, wherever it leads. */
+/* Returns the common directory of the repository whose top is `top`, or NULL. A
+ * `.git` file ends the search even if it is not valid. */
 static char *common_directory_at(const char *top, bool *is_end)
 {
     static const char prefix[] = "gitdir: ";
@@ -114,8 +115,8 @@ static char *common_directory_at(const char *top, bool *is_end)
     return common != NULL || *is_end ? common : common_directory(top);
 }
 
-/* The repository around a directory: its common directory, to be freed, or
- * null. `top` becomes the place where it was found. */
+/* Searches upwards from `top` and sets it to the directory of the repository.
+ * Returns the common directory, which the caller frees, or NULL. */
 static char *find_repository(char *top)
 {
     bool is_end = false;
@@ -132,22 +133,23 @@ static char *find_repository(char *top)
     return common;
 }
 
-/* Writes the file whole or not at all. Where that fails it is done without. */
+/* Stores the id atomically. Failures are ignored: the id can be computed
+ * again. */
 static void store_id(const char *path, const char *id)
 {
     static const char suffix[] = ".XXXXXX";
     size_t size = strlen(path) + sizeof(suffix);
     char *temporary = cli_alloc(size);
     int file;
-    bool is_whole;
+    bool is_complete;
 
     snprintf(temporary, size, "%s%s", path, suffix);
     file = mkostemp(temporary, O_CLOEXEC);
     if (file >= 0) {
-        is_whole = write(file, id, strlen(id)) == (ssize_t)strlen(id) &&
-                   fchmod(file, 0644) == 0;
-        is_whole = close(file) == 0 && is_whole;
-        if (!is_whole || rename(temporary, path) != 0) {
+        is_complete = write(file, id, strlen(id)) == (ssize_t)strlen(id) &&
+                      fchmod(file, 0644) == 0;
+        is_complete = close(file) == 0 && is_complete;
+        if (!is_complete || rename(temporary, path) != 0) {
             unlink(temporary);
         }
     }
@@ -158,7 +160,7 @@ void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE])
 {
     char *top = cli_copy_text(directory, strlen(directory));
     char *common = NULL;
-    char *kept;
+    char *id_path;
     char text[CLI_PROJECT_SIZE];
 
     snprintf(id, CLI_PROJECT_SIZE, "%s", CLI_PROJECT_GLOBAL);
@@ -166,15 +168,15 @@ void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE])
         common = find_repository(top);
     }
     if (common != NULL) {
-        kept = join(common, "opencode");
-        if (read_text(kept, text, sizeof(text)) &&
+        id_path = join(common, "opencode");
+        if (read_text(id_path, text, sizeof(text)) &&
             cli_git_is_commit(text, STORED_DIGITS)) {
             memcpy(id, text, STORED_DIGITS + 1);
         } else if (cli_git_root_commit(top, id) &&
                    cli_git_is_commit(id, STORED_DIGITS)) {
-            store_id(kept, id);
+            store_id(id_path, id);
         }
-        free(kept);
+        free(id_path);
     }
     free(common);
     free(top);

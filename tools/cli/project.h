@@ -1,15 +1,15 @@
 /*
- * project.h - which project a directory belongs to.
+ * project.h - the project that a directory belongs to.
  *
- * The project of a directory in a git repository is the least of the
- * repository's root commits, all its digits; it is kept in the file `opencode`
- * of the repository's common directory, where OpenCode keeps it too. Any other
- * directory is of the project "global".
+ * The project of a directory in a git repository is the smallest root commit of
+ * the repository, with all its digits. It is stored in the file `opencode` of
+ * the repository's common directory, which OpenCode uses too. Every other
+ * directory belongs to the project "global".
  *
- * Invariant: the id of a repository does not depend on the worktree that is
- * asked for, nor on whether its file could be written.
+ * Invariant: the id of a repository depends neither on the worktree nor on
+ * whether its file could be written.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_PROJECT_H
 #define AGENTWAL_TOOLS_CLI_PROJECT_H
@@ -25,12 +25,12 @@ enum {
     CLI_PROJECT_SIZE = CLI_COMMIT_SIZE
 };
 
-/* The project of a directory, which is absolute: of one that is not there,
- * without a commit, or of which git cannot tell, "global". */
+/* Finds the project of an absolute directory. It is "global" when the directory
+ * is missing, has no commit, or git fails. */
 void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE]);
 
-/* The id that sessions of a directory had before projects were repositories:
- * the first 16 hexadecimal digits of the SHA-256 of its path. */
+/* The id that sessions had before projects were repositories: the first 16
+ * hexadecimal digits of the SHA-256 of the directory's path. */
 void cli_project_legacy_id(struct wal_slice directory,
                            char id[CLI_PROJECT_SIZE]);
 

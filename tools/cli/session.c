@@ -1,10 +1,10 @@
 /*
- * session.c - finding a session by what the user calls it, and telling of
+ * session.c - find a session by the name that the user gives, and print
  * sessions.
  *
- * Invariant: a name that fits several sessions opens none of them.
+ * Invariant: a name that matches several sessions opens none of them.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/cli/session.h"
 
@@ -19,7 +19,7 @@
 
 struct candidate {
     char *id;
-    size_t length; /* of the source's path */
+    size_t length; /* of the source's path, in bytes */
 };
 
 struct candidates {
@@ -45,7 +45,7 @@ static void add_candidate(struct candidates *list, struct wal_slice id,
     list->items[list->count++].length = length;
 }
 
-/* Whether `path` is `whole`, or its end from a slash on. */
+/* Returns true if `path` is `whole` or follows a slash in it as its end. */
 static bool is_path_suffix(const char *path, const char *whole)
 {
     size_t size = strlen(path);
@@ -55,7 +55,7 @@ static bool is_path_suffix(const char *path, const char *whole)
            (size == all || whole[all - size - 1] == '/');
 }
 
-/* Adds the session when its source is the file. */
+/* Adds the session if the file is its source. */
 static void add_source(struct candidates *list,
                        const struct wal_session_info *info, const char *file)
 {
@@ -70,8 +70,8 @@ static void add_source(struct candidates *list,
     cli_source_deinit(&source);
 }
 
-/* Gathers the sessions whose source is the file, or whose id begins with
- * options->prefix when file is null. */
+/* Collects the sessions whose source is the file or, when file is NULL, whose
+ * id has the prefix options->prefix. */
 static enum wal_status collect_candidates(
     struct wal_store *store, const struct wal_session_cursor_options *options,
     const char *file, struct candidates *found, struct wal_error *error)
@@ -95,7 +95,8 @@ static enum wal_status collect_candidates(
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Of files with equal names below different folders, content decides. */
+/* Files with equal names in different folders are distinguished by their
+ * content. */
 static bool is_file(struct wal_store *store, const char *id, const char *file)
 {
     struct cli_match match = {.is_prefix = false};
@@ -117,8 +118,8 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
     return same;
 }
 
-/* Keeps the candidates with the longest path, and of these, when there are
- * several, those with the file's content. */
+/* Keeps the candidates with the longest path. If there are several candidates,
+ * the content must match too. */
 static void select_best(struct wal_store *store, struct candidates *found,
                         const char *file)
 {
@@ -157,7 +158,7 @@ static int open_exact(const struct cli *cli, struct wal_store *store,
     }
     if (found->count > 1) {
         return cli_error(cli, CLI_NEGATIVE, name,
-                         "fits %zu sessions, among them %s and %s",
+                         "matches %zu sessions, for example %s and %s",
                          found->count, found->items[0].id, found->items[1].id);
     }
     status =
@@ -192,8 +193,8 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
         code = cli_report(cli, name, status, &error);
     } else if (is_whole && found.count == 0) {
         code = cli_error(cli, CLI_NEGATIVE, name,
-                         "no such session; a beginning of an id is not enough "
-                         "here (see: walctl list STORE)");
+                         "no such session; this command needs the complete id "
+                         "(see: walctl list STORE)");
     } else {
         code = open_exact(cli, store, name, &found, session);
     }
@@ -211,21 +212,24 @@ static int open_latest(const struct cli *cli, struct wal_store *store,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
-    char *here = cli_absolute_path(".");
+    char *directory = cli_absolute_path(".");
 
-    options.cwd = cli_slice(here);
+    options.cwd = cli_slice(directory);
     status = wal_session_cursor_open(store, &options, &list, &error);
-    if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, &error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal_session_open(store, info.id, session, &error);
+    status = wal_session_cursor_next(list, &info, &error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal_session_open(store, info.id, session, &error);
+done:
     wal_session_cursor_close(list);
-    free(here);
+    free(directory);
     if (status == WAL_END) {
         return cli_error(cli, CLI_NEGATIVE, "@latest",
-                         "there is no session of this directory");
+                         "no session of this directory");
     }
     return status == WAL_OK ? CLI_CONTINUE
                             : cli_report(cli, "@latest", status, &error);
@@ -329,12 +333,12 @@ static void write_row(struct cli_json *json,
 
 static void print_row(const struct wal_session_info *info, bool is_first)
 {
-    struct wal_slice what = info->title;
+    struct wal_slice title = info->title;
     char updated[64];
     size_t printed;
 
-    if (what.size == 0) {
-        what = info->first_text.size > 0 ? info->first_text : info->source;
+    if (title.size == 0) {
+        title = info->first_text.size > 0 ? info->first_text : info->source;
     }
     if (is_first) {
         printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
@@ -345,9 +349,9 @@ static void print_row(const struct wal_session_info *info, bool is_first)
     printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
            updated, (unsigned long long)info->entries);
     cli_print_text(stdout, info->cwd, 0, false);
-    if (what.size > 0) {
+    if (title.size > 0) {
         fputs(info->cwd.size > 0 ? "  " : "", stdout);
-        cli_print_text(stdout, what, 60, false);
+        cli_print_text(stdout, title, 60, false);
     }
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         fputs("  [damaged]", stdout);
@@ -355,8 +359,8 @@ static void print_row(const struct wal_session_info *info, bool is_first)
     putchar('\n');
 }
 
-/* Behind the last session of a page: whether there are more, and if so, where
- * to go on. */
+/* After the last session of a page: prints the cursor of the next page if there
+ * are more sessions. */
 static enum wal_status print_cursor(struct wal_session_cursor *list,
                                     struct wal_error *error)
 {
@@ -403,7 +407,7 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
     wal_session_cursor_close(list);
     if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
         return cli_error(cli, CLI_USAGE, "--after",
-                         "is no cursor: give what --cursor printed");
+                         "is not a cursor; use the text that --cursor printed");
     }
     return status == WAL_OK || status == WAL_END
                ? CLI_OK

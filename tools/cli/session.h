@@ -1,10 +1,10 @@
 /*
- * session.h - sessions as the tools print them.
+ * session.h - print sessions.
  *
- * Invariant: list, show, children and walcat's table say the same of a
- * session, under the same names.
+ * Invariant: list, show, children and walcat's table print the same members of
+ * a session under the same names.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_SESSION_H
 #define AGENTWAL_TOOLS_CLI_SESSION_H
@@ -14,7 +14,7 @@
 
 /* The heads of a session, of all streams. Zeroed: none. */
 struct cli_heads {
-    struct wal_head_cursor *reader; /* holds the texts */
+    struct wal_head_cursor *reader; /* owns the texts */
     struct wal_head *items;
     size_t count;
 };
@@ -24,15 +24,15 @@ enum wal_status cli_heads_read(struct cli_heads *heads,
                                struct wal_error *error);
 void cli_heads_deinit(struct cli_heads *heads);
 
-/* Writes the members of a session's object, without its brackets. */
+/* Writes the members of a session's object, without the braces. */
 void cli_session_json(struct cli_json *json,
                       const struct wal_session_info *info);
 
 /*
- * Prints the sessions of the store at path, newest first, at most `limit` (0:
- * all): a table, or an object a line with --json. With `cursor`, and when there
- * are more, the cursor for the next page goes to standard error, as its only
- * line. Answers the exit code.
+ * Prints the sessions of the store at `path`, newest first, at most `limit` (0:
+ * all): a table, or one object a line with --json. With `cursor`, and when
+ * there are more sessions, prints the cursor of the next page to standard error
+ * as its only line. Returns an exit code.
  */
 int cli_print_sessions(const struct cli *cli, struct wal_store *store,
                        const char *path,

@@ -1,9 +1,9 @@
 /*
- * file.c - reading a file of a store by pread, in windows.
+ * file.c - read a file of a store with pread, in windows.
  *
- * Invariant: window bytes [0, length) are the file's from `offset` on.
+ * Invariant: window[0, length) holds the file's bytes from `offset`.
  *
- * Threads: see check_file.h.
+ * Threads: see file.h.
  */
 #include "tools/store_file/file.h"
 
@@ -18,7 +18,7 @@
 
 enum {
     WINDOW = 256 * 1024,
-    BLOCK = 512 /* the least that a disk gives up */
+    BLOCK = 512 /* smallest unit that a disk fails to read */
 };
 
 int cli_file_open(struct cli_file *file, const char *path)
@@ -53,7 +53,7 @@ void cli_file_close(struct cli_file *file)
     *file = (struct cli_file){.fd = -1};
 }
 
-/* Moves the window to `offset`, keeping what it holds from there on. */
+/* Moves the window to `offset` and keeps the bytes that it has from there. */
 static void slide_window(struct cli_file *file, uint64_t offset)
 {
     uint64_t kept = 0;
@@ -67,7 +67,8 @@ static void slide_window(struct cli_file *file, uint64_t offset)
     file->length = kept;
 }
 
-/* One try; so many bytes, 0 at the end of the file, or an errno in *error. */
+/* Reads once. Returns the number of bytes, 0 at the end of the file; *error is
+ * 0 or an errno value. */
 static uint64_t read_some(struct cli_file *file, uint64_t size, int *error)
 {
     ssize_t got;
@@ -80,7 +81,7 @@ static uint64_t read_some(struct cli_file *file, uint64_t size, int *error)
     return got < 0 ? 0 : (uint64_t)got;
 }
 
-/* Takes the block at hand as unreadable. */
+/* Replaces an unreadable block by filler bytes. */
 static void skip_block(struct cli_file *file, uint64_t size, int error)
 {
     uint64_t at = file->offset + file->length;
@@ -97,14 +98,14 @@ static void skip_block(struct cli_file *file, uint64_t size, int error)
     file->length += size;
 }
 
-/* Reads on until the window holds `least` bytes, and up to `most`. Where that
- * fails it goes block by block, so that no more is given up than must be. */
-static bool fill_window(struct cli_file *file, uint64_t least, uint64_t most)
+/* Reads until the window holds at least `min` bytes, and up to `max`. After an
+ * error it reads block by block, to lose as little as possible. */
+static bool fill_window(struct cli_file *file, uint64_t min, uint64_t max)
 {
-    while (file->length < least) {
+    while (file->length < min) {
         uint64_t at = file->offset + file->length;
         uint64_t block = BLOCK - at % BLOCK;
-        uint64_t left = most - file->length;
+        uint64_t left = max - file->length;
         int error;
         uint64_t got = read_some(file, left, &error);
 

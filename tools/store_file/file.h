@@ -1,9 +1,9 @@
 /*
- * file.h - a file of a store read as it is: by pread, a window at a
- * time, so that a bad sector is an error and not a signal.
+ * file.h - read a file of a store with pread, a window at a time. With pread an
+ * unreadable sector is an error; in a map it would be a signal.
  *
- * Invariant: nothing is written, and nothing beyond the size that the file had
- * when it was opened is read.
+ * Invariant: nothing is written, and nothing is read beyond the size that the
+ * file had when it was opened.
  *
  * Threads: a struct cli_file belongs to one thread.
  */
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that cannot be read stand in the window as this one, which begins no
- * valid frame, so that a scan steps over them and goes on. */
+/* Replaces unreadable bytes in the window. No valid frame begins with it, so
+ * that a scan skips them. */
 enum {
     CLI_FILE_FILLER = 0xa5
 };
@@ -25,20 +25,21 @@ struct cli_file {
     uint64_t size;
     uint8_t *window;
     uint64_t capacity;
-    uint64_t offset;       /* of the window, */
-    uint64_t length;       /* so many bytes of it are read */
-    int error;             /* errno of the last read that failed, or 0, */
-    uint64_t error_offset; /* and where it was */
-    uint64_t bad_offset;   /* of the first bytes that cannot be read, */
-    uint64_t bad_end;      /* and behind the last ones; 0: all were read */
+    uint64_t offset;       /* of the window in the file */
+    uint64_t length;       /* valid bytes in the window */
+    int error;             /* errno value of the last failed read, or 0 */
+    uint64_t error_offset; /* offset of that read */
+    uint64_t bad_offset;   /* start of the first unreadable block */
+    uint64_t bad_end;      /* end of the last unreadable block; 0: none */
 };
 
-/* Opens a regular file; answers 0 or an errno. */
+/* Opens a regular file. Returns 0 or an errno value. */
 int cli_file_open(struct cli_file *file, const char *path);
 void cli_file_close(struct cli_file *file);
 
-/* Bytes [offset, offset + size), until the next call; null when they cannot be
- * read. For struct wal__scan_source; ctx is the file. */
+/* Returns bytes [offset, offset + size), valid until the next call; NULL when
+ * they cannot be read. The function of a struct wal__scan_source whose ctx is
+ * the file. */
 const uint8_t *cli_file_fetch(void *ctx, uint64_t offset, uint64_t size);
 
 #endif

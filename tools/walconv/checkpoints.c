@@ -1,7 +1,7 @@
 /*
- * checkpoints.c - checkpoints of sessions that are directories.
+ * checkpoints.c - import and export the checkpoints of session directories.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/checkpoints.h"
 
@@ -59,11 +59,12 @@ static bool has_checkpoints(struct wal_session *session)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_checkpoint_cursor *list = NULL;
-    bool has = wal_checkpoint_cursor_open(session, &list, NULL) == WAL_OK &&
-               wal_checkpoint_cursor_next(list, &info, NULL) != WAL_END;
+    bool is_found =
+        wal_checkpoint_cursor_open(session, &list, NULL) == WAL_OK &&
+        wal_checkpoint_cursor_next(list, &info, NULL) != WAL_END;
 
     wal_checkpoint_cursor_close(list);
-    return has;
+    return is_found;
 }
 
 static void exported(void *ctx, const struct cli_checkpoint_exported *exported)

@@ -1,15 +1,15 @@
 /*
- * export.c - gives imported files back, and writes sessions as other
- * clients have them.
+ * export.c - write imported files back, and sessions in other dialects.
  *
- * A source lies at its path below the output directory. Where several have
- * one path, each lies below a folder named by a number, in the order in which
- * they came into the store.
+ * A source is written to its path below the output directory. Sources that
+ * share a path are written below numbered folders, in the order in which they
+ * were imported.
  *
- * Invariant: a file that holds other content than the session's is left as it
- * is and reported; so is one that goes on behind it.
+ * Invariant: a file with content that differs from the session's is reported
+ * and not changed. A file that continues after the session's content is not
+ * changed either.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,10 +28,11 @@
 
 struct item {
     char *id;
-    uint32_t number; /* of the session */
-    char *path;      /* below the output directory; null: no source */
+    uint32_t number; /* number of the session */
+    char *path;      /* below the output directory; NULL: not imported */
     bool is_shared;  /* another source has this path */
-    const struct wal__dialect *tree; /* that it is one of, or null */
+    /* Of a session directory; NULL: a file. */
+    const struct wal__dialect *dir_dialect;
 };
 
 struct export
@@ -39,8 +40,8 @@ struct export
     const struct cli *cli;
     struct wal_store *store;
     const char *store_path;
-    const char *root;                   /* null: standard output */
-    const struct wal__dialect *dialect; /* null: the source */
+    const char *root;                   /* NULL: standard output */
+    const struct wal__dialect *dialect; /* NULL: the source */
     struct item *items;
     size_t count;
     size_t capacity;
@@ -84,9 +85,9 @@ static int list_items(struct export *export)
         item->id = cli_copy_text(info.id.data, (size_t)info.id.size);
         if (cli_source_parse(info.source, &source)) {
             item->path = source.path;
-            item->tree = walconv_dir_root_end(source.path) != NULL
-                             ? wal__dialect_find(source.dialect)
-                             : NULL;
+            item->dir_dialect = walconv_dir_root_end(source.path) != NULL
+                                    ? wal__dialect_find(source.dialect)
+                                    : NULL;
         }
     }
     wal_session_cursor_close(list);
@@ -95,10 +96,10 @@ static int list_items(struct export *export)
                : cli_report(export->cli, export->store_path, status, &error);
 }
 
-/* Moves sources of one path apart; paths that stand alone stay as they are. */
+/* Renames sources that share a path; a unique path is kept. */
 static void make_paths_unique(struct export *export)
 {
-    struct cli_ids taken = {.items = NULL};
+    struct cli_ids used_paths = {.items = NULL};
     struct item *items = export->items;
 
     if (items == NULL) {
@@ -106,29 +107,30 @@ static void make_paths_unique(struct export *export)
     }
     qsort(items, export->count, sizeof(items[0]), compare_path);
     for (size_t i = 0; i < export->count && items[i].path != NULL; i++) {
-        bool above = i > 0 && strcmp(items[i].path, items[i - 1].path) == 0;
-        bool below = i + 1 < export->count && items[i + 1].path != NULL &&
-                     strcmp(items[i].path, items[i + 1].path) == 0;
-        items[i].is_shared = above || below;
+        bool equals_previous =
+            i > 0 && strcmp(items[i].path, items[i - 1].path) == 0;
+        bool equals_next = i + 1 < export->count && items[i + 1].path != NULL &&
+                           strcmp(items[i].path, items[i + 1].path) == 0;
+        items[i].is_shared = equals_previous || equals_next;
         if (!items[i].is_shared) {
-            cli_ids_get_or_add(&taken, cli_slice(items[i].path));
+            cli_ids_get_or_add(&used_paths, cli_slice(items[i].path));
         }
     }
     for (size_t i = 0; i < export->count; i++) {
-        char *moved;
+        char *unique_path;
         unsigned n = 0;
         if (!items[i].is_shared) {
             continue;
         }
-        moved = cli_alloc(strlen(items[i].path) + 16);
+        unique_path = cli_alloc(strlen(items[i].path) + 16);
         do {
-            sprintf(moved, "%u/%s", n++, items[i].path);
-        } while (cli_ids_find(&taken, cli_slice(moved)) != NULL);
-        cli_ids_get_or_add(&taken, cli_slice(moved));
+            sprintf(unique_path, "%u/%s", n++, items[i].path);
+        } while (cli_ids_find(&used_paths, cli_slice(unique_path)) != NULL);
+        cli_ids_get_or_add(&used_paths, cli_slice(unique_path));
         free(items[i].path);
-        items[i].path = moved;
+        items[i].path = unique_path;
     }
-    cli_ids_deinit(&taken);
+    cli_ids_deinit(&used_paths);
 }
 
 static const struct item *find_item(const struct export *export,
@@ -201,7 +203,7 @@ static void print_result(const struct export *export, const struct item *item,
     }
     if (item->path == NULL) {
         cli_error(cli, CLI_OK, item->id,
-                  "was not imported, so it has no source; left out");
+                  "was not imported, so it has no source; skipped");
         return;
     }
     if (export->root != NULL) {
@@ -211,7 +213,7 @@ static void print_result(const struct export *export, const struct item *item,
         cli_error(cli, CLI_OK, path, "several sources have this path");
     }
     if (outcome->native_count > 0) {
-        cli_error(cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; left out",
+        cli_error(cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped",
                   outcome->native_count,
                   cli_plural(outcome->native_count, "entry is no line",
                              "entries are no lines"));
@@ -239,11 +241,12 @@ static char *join_path(const char *root, const char *path)
     return text;
 }
 
-/* Where a session's file lies below the output directory; to be freed. */
+/* The path of a session's file below the output directory; the caller frees
+ * it. */
 static char *relative_path(const struct item *item, uint32_t stream)
 {
-    return item->tree != NULL
-               ? walconv_dir_file_path(item->path, item->tree, stream)
+    return item->dir_dialect != NULL
+               ? walconv_dir_file_path(item->path, item->dir_dialect, stream)
                : cli_copy_text(item->path, strlen(item->path));
 }
 
@@ -252,13 +255,17 @@ static int write_source(const struct walconv_source *source,
                         struct walconv_outcome *outcome)
 {
     if (source->root == NULL) {
-        return item->tree == NULL || item->tree->read_ops->stream != NULL
+        return item->dir_dialect == NULL ||
+                       item->dir_dialect->read_ops->stream != NULL
                    ? walconv_source_print(source, outcome)
-                   : cli_error(source->cli, CLI_NEGATIVE, item->id,
-                               "is a tree of files; it needs a directory");
+                   : cli_error(
+                         source->cli, CLI_NEGATIVE, item->id,
+                         "is a directory of files and cannot be written to "
+                         "standard output");
     }
-    return item->tree != NULL ? walconv_dir_export(source, item->tree, outcome)
-                              : walconv_source_write(source, outcome);
+    return item->dir_dialect != NULL
+               ? walconv_dir_export(source, item->dir_dialect, outcome)
+               : walconv_source_write(source, outcome);
 }
 
 static int export_source(struct export *export, const struct item *item)
@@ -279,11 +286,11 @@ static int export_source(struct export *export, const struct item *item)
         if (status != WAL_OK) {
             return cli_report(export->cli, item->id, status, &error);
         }
-        char *below_root = relative_path(item, 0);
-        path = join_path(export->root != NULL ? export->root : "", below_root);
+        char *relative = relative_path(item, 0);
+        path = join_path(export->root != NULL ? export->root : "", relative);
         source.name = export->root != NULL ? path : item->path;
         code = write_source(&source, item, &outcome);
-        free(below_root);
+        free(relative);
         wal_session_close(source.session);
     }
     progress_clear(&export->progress);
@@ -317,10 +324,10 @@ static int export_named(struct export *export, const struct cli_values *names)
     int code = CLI_OK;
 
     for (size_t i = 0; i < names->count; i++) {
-        int found = cli_open_session(export->cli, export->store,
-                                     names->items[i], &session);
-        if (found != CLI_CONTINUE) {
-            code = cli_worse_code(code, found);
+        int open_code = cli_open_session(export->cli, export->store,
+                                         names->items[i], &session);
+        if (open_code != CLI_CONTINUE) {
+            code = cli_worse_code(code, open_code);
             continue;
         }
         item = wal_session_get_info(session, &info, NULL) == WAL_OK
@@ -344,12 +351,12 @@ static int export_all(struct export *export)
     return code;
 }
 
-/* Finds what is to be written; null: the source. */
+/* Finds the dialect to write; *dialect stays NULL for the source. */
 static int check_dialect(const struct cli *cli, const char *name,
                          const struct wal__dialect **dialect)
 {
     if (name == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect", "is needed");
+        return cli_error(cli, CLI_USAGE, "--dialect", "is required");
     }
     if (strcmp(name, "source") == 0) {
         return CLI_CONTINUE;
@@ -366,33 +373,33 @@ static int check_dialect(const struct cli *cli, const char *name,
 int walconv_check_root(const struct cli *cli, const char *root)
 {
     struct stat status;
-    int number = root == NULL || stat(root, &status) == 0 ? 0 : errno;
+    int error_number = root == NULL || stat(root, &status) == 0 ? 0 : errno;
 
-    if (root == NULL || number == ENOENT || /* it is made when written to */
-        (number == 0 && S_ISDIR(status.st_mode))) {
+    if (root == NULL || error_number == ENOENT || /* an export creates it */
+        (error_number == 0 && S_ISDIR(status.st_mode))) {
         return CLI_CONTINUE;
     }
     return cli_error(cli, CLI_FAILED, root, "%s",
-                     number == 0 ? "is not a directory" : strerror(number));
+                     error_number == 0 ? "is not a directory"
+                                       : strerror(error_number));
 }
 
-/* Opens the store and lists what is in it. */
-static int begin(struct export *export)
+/* Opens the store and lists its sessions. */
+static int open_export(struct export *export)
 {
     int code = cli_open_store(export->cli, export->store_path,
                               WAL_OPEN_READ_ONLY, &export->store);
 
-    if (code == CLI_CONTINUE) {
-        code = list_items(export);
-        if (code != CLI_CONTINUE) {
-            code = cli_close_store(export->cli, export->store_path,
-                                   export->store, code);
-        }
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        make_paths_unique(export);
+    code = list_items(export);
+    if (code != CLI_CONTINUE) {
+        return cli_close_store(export->cli, export->store_path, export->store,
+                               code);
     }
-    return code;
+    make_paths_unique(export);
+    return CLI_CONTINUE;
 }
 
 int walconv_export(struct cli *cli, int argc, char **argv)
@@ -409,33 +416,73 @@ int walconv_export(struct cli *cli, int argc, char **argv)
     struct export export = {.cli = cli};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.dialect);
+    code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE && to_stdout && sessions.count != 1) {
-        code = cli_error(cli, CLI_USAGE, "--stdout", "goes with one --session");
+    code = check_dialect(cli, dialect, &export.dialect);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        export.store_path = cli->items[1];
-        export.root = to_stdout ? NULL : cli->items[2];
-        code = walconv_check_root(cli, export.root);
+    if (to_stdout && sessions.count != 1) {
+        code = cli_error(cli, CLI_USAGE, "--stdout",
+                         "requires exactly one --session");
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        code = begin(&export);
+    export.store_path = cli->items[1];
+    export.root = to_stdout ? NULL : cli->items[2];
+    code = walconv_check_root(cli, export.root);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
-    if (code == CLI_CONTINUE) {
-        progress_init(&export.progress, !cli->no_progress && !to_stdout);
-        code = sessions.count > 0 ? export_named(&export, &sessions)
-                                  : export_all(&export);
-        progress_clear(&export.progress);
-        code = cli_close_store(cli, export.store_path, export.store, code);
+    code = open_export(&export);
+    if (code != CLI_CONTINUE) {
+        goto done;
     }
+    progress_init(&export.progress, !cli->no_progress && !to_stdout);
+    code = sessions.count > 0 ? export_named(&export, &sessions)
+                              : export_all(&export);
+    progress_clear(&export.progress);
+    code = cli_close_store(cli, export.store_path, export.store, code);
+done:
     free_items(&export);
     free(sessions.items);
     return code;
+}
+
+/* Prints the path of the session's file or view. Returns an exit code. */
+static int print_path(const struct export *export, struct wal_session *session,
+                      const char *name, uint32_t stream)
+{
+    const struct walconv_view view = {
+        .cli = export->cli,
+        .store = export->store,
+        .store_path = export->store_path,
+        .dialect = export->dialect != NULL ? export->dialect->name : NULL,
+        .root = export->root};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    const struct item *item = NULL;
+    char *relative;
+    char *path;
+
+    if (export->dialect != NULL) {
+        return walconv_view_print_path(&view, session, name, stream);
+    }
+    if (wal_session_get_info(session, &info, NULL) == WAL_OK) {
+        item = find_item(export, info.id);
+    }
+    if (item == NULL || item->path == NULL) {
+        return cli_error(export->cli, CLI_NEGATIVE, name, "was not imported");
+    }
+    relative = relative_path(item, stream);
+    path = join_path(export->root, relative);
+    printf("%s\n", path);
+    free(relative);
+    free(path);
+    return CLI_OK;
 }
 
 int walconv_path(struct cli *cli, int argc, char **argv)
@@ -447,55 +494,38 @@ int walconv_path(struct cli *cli, int argc, char **argv)
         {.name = "stream", .value = &stream},
         {.name = NULL},
     };
-    struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session = NULL;
     struct export export = {.cli = cli};
-    const struct item *item = NULL;
     uint64_t number = 0;
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE && stream != NULL) {
+    code = cli_check_operands(cli, 4, 4);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (stream != NULL) {
         code = cli_parse_number(cli, "--stream", stream, 255, &number);
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.dialect);
+    code = check_dialect(cli, dialect, &export.dialect);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        export.store_path = cli->items[1];
-        code = begin(&export);
-    }
+    export.store_path = cli->items[1];
+    export.root = cli->items[2];
+    code = open_export(&export);
     if (code != CLI_CONTINUE) {
         free_items(&export);
         return code;
     }
     code = cli_open_session(cli, export.store, cli->items[3], &session);
-    if (code == CLI_CONTINUE && export.dialect != NULL) {
-        const struct walconv_view view = {.cli = cli,
-                                          .store = export.store,
-                                          .store_path = export.store_path,
-                                          .dialect = dialect,
-                                          .root = cli->items[2]};
-        code = walconv_view_print_path(&view, session, cli->items[3],
-                                       (uint32_t)number);
-        wal_session_close(session);
-    } else if (code == CLI_CONTINUE) {
-        if (wal_session_get_info(session, &info, NULL) == WAL_OK) {
-            item = find_item(&export, info.id);
-        }
-        if (item != NULL && item->path != NULL) {
-            char *below_root = relative_path(item, (uint32_t)number);
-            char *path = join_path(cli->items[2], below_root);
-            printf("%s\n", path);
-            free(below_root);
-            free(path);
-            code = CLI_OK;
-        } else {
-            code =
-                cli_error(cli, CLI_NEGATIVE, cli->items[3], "was not imported");
-        }
+    if (code == CLI_CONTINUE) {
+        code = print_path(&export, session, cli->items[3], (uint32_t)number);
         wal_session_close(session);
     }
     code = cli_close_store(cli, export.store_path, export.store, code);

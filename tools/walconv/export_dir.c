@@ -1,7 +1,8 @@
 /*
- * export_dir.c - writes documents, other files and streams of a tree.
+ * export_dir.c - write the documents, other files and streams of a session
+ * directory.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/export_dir.h"
 
@@ -23,15 +24,15 @@ struct dir_export {
     const struct wal__dialect *dialect;
     struct walconv_dir_files files;
     struct walconv_outcome *outcome;
-    char *root; /* below the output directory, with its slash, or empty */
+    char *root; /* below the output directory, ends with a slash; or empty */
 };
 
-/* What is there under the name of a file. */
-struct there {
+/* The existing file of a path. */
+struct existing_file {
     char *bytes;
     size_t size;
     bool is_file;
-    bool is_none;
+    bool is_missing;
 };
 
 char *walconv_dir_file_path(const char *path,
@@ -45,7 +46,7 @@ char *walconv_dir_file_path(const char *path,
     if (end == NULL) {
         return NULL;
     }
-    /* The root "." is the output directory, or one that is a number. */
+    /* The root "." is the output directory itself, or its numbered folder. */
     if (size >= 1 && path[size - 1] == '.' &&
         (size == 1 || path[size - 2] == '/')) {
         size--;
@@ -74,12 +75,12 @@ static int fail(const struct dir_export *dir_export, const char *path)
 {
     return cli_error(dir_export->source->cli, CLI_FAILED, path, "%s",
                      errno == ELOOP || errno == ENOTDIR
-                         ? "a part of the path is no directory"
+                         ? "a part of the path is not a directory"
                          : strerror(errno));
 }
 
 static void read_existing(const char *root, const char *path,
-                          struct there *there)
+                          struct existing_file *existing)
 {
     const char *name = NULL;
     int directory = walconv_open_parent(root, path, true, &name);
@@ -87,7 +88,7 @@ static void read_existing(const char *root, const char *path,
     int fd = directory < 0 ? -1 : openat(directory, name, flags);
     struct stat stat;
 
-    *there = (struct there){.is_none = fd < 0 && errno == ENOENT};
+    *existing = (struct existing_file){.is_missing = fd < 0 && errno == ENOENT};
     if (directory >= 0) {
         close(directory);
     }
@@ -97,31 +98,33 @@ static void read_existing(const char *root, const char *path,
     if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
         size_t done = 0;
         ssize_t got = 1;
-        there->size = (size_t)stat.st_size;
-        there->bytes = cli_alloc(there->size + 1);
-        while (done < there->size && got > 0) {
-            got = read(fd, there->bytes + done, there->size - done);
+        existing->size = (size_t)stat.st_size;
+        existing->bytes = cli_alloc(existing->size + 1);
+        while (done < existing->size && got > 0) {
+            got = read(fd, existing->bytes + done, existing->size - done);
             done += got > 0 ? (size_t)got : 0;
         }
-        there->is_file = done == there->size;
+        existing->is_file = done == existing->size;
     }
     close(fd);
 }
 
-static bool has_content(const struct there *there, struct wal_slice bytes)
+static bool has_content(const struct existing_file *existing,
+                        struct wal_slice bytes)
 {
-    struct wal_slice found = {there->bytes, there->size};
+    struct wal_slice found = {existing->bytes, existing->size};
 
-    return there->is_file && cli_slice_equal(found, bytes);
+    return existing->is_file && cli_slice_equal(found, bytes);
 }
 
-/* Whether what is there was the file once. */
+/* Returns true if the existing content is an earlier version of the file. */
 static bool is_older_version(struct dir_export *dir_export,
-                             struct wal_slice key, const struct there *there)
+                             struct wal_slice key,
+                             const struct existing_file *existing)
 {
-    bool is_one = false;
+    bool is_found = false;
 
-    for (size_t i = 0; !is_one && i < dir_export->files.count; i++) {
+    for (size_t i = 0; !is_found && i < dir_export->files.count; i++) {
         const struct walconv_dir_version *version =
             &dir_export->files.versions[i];
         struct wal_slice bytes;
@@ -129,39 +132,40 @@ static bool is_older_version(struct dir_export *dir_export,
         if (cli_slice_equal(version->path, key) &&
             walconv_dir_files_get(&dir_export->files, version, &bytes, &memory,
                                   NULL) == WAL_OK) {
-            is_one = has_content(there, bytes);
+            is_found = has_content(existing, bytes);
         }
         free(memory);
     }
-    return is_one;
+    return is_found;
 }
 
 static bool is_older(struct dir_export *dir_export, struct wal_slice key,
-                     const struct there *there)
+                     const struct existing_file *existing)
 {
     struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_DOC_CURSOR_HISTORY,
                                              .prefix = key};
     struct wal_doc_cursor *docs = NULL;
-    bool is_one = false;
+    bool is_found = false;
     struct wal_doc doc;
     enum wal_status status;
 
     status =
         wal_doc_cursor_open(dir_export->source->store,
                             dir_export->source->session, &options, &docs, NULL);
-    while (status == WAL_OK && !is_one) {
+    while (status == WAL_OK && !is_found) {
         doc = (struct wal_doc){.struct_size = sizeof(doc)};
         status = wal_doc_cursor_next(docs, &doc, NULL);
-        is_one = status == WAL_OK && (doc.flags & WAL_DOC_DELETE) == 0 &&
-                 cli_slice_equal(doc.key, key) && has_content(there, doc.value);
+        is_found = status == WAL_OK && (doc.flags & WAL_DOC_DELETE) == 0 &&
+                   cli_slice_equal(doc.key, key) &&
+                   has_content(existing, doc.value);
     }
     wal_doc_cursor_close(docs);
-    return is_one || is_older_version(dir_export, key, there);
+    return is_found || is_older_version(dir_export, key, existing);
 }
 
-static int replace(struct dir_export *dir_export, const char *path,
-                   struct wal_slice bytes)
+static int replace_file(struct dir_export *dir_export, const char *path,
+                        struct wal_slice bytes)
 {
     struct walconv_output_file file = {.stream = NULL};
     const char *name = NULL;
@@ -181,30 +185,31 @@ static int replace(struct dir_export *dir_export, const char *path,
 static int export_file(struct dir_export *dir_export, struct wal_slice key,
                        struct wal_slice bytes)
 {
-    char *below = cli_source_unescape(key);
-    char *path = below != NULL ? join_path(dir_export->root, below) : NULL;
-    struct there there = {.bytes = NULL};
+    char *relative = cli_source_unescape(key);
+    char *path =
+        relative != NULL ? join_path(dir_export->root, relative) : NULL;
+    struct existing_file existing = {.bytes = NULL};
     int code = CLI_OK;
 
     if (path == NULL || !walconv_path_is_beneath(path)) {
         code = cli_error(dir_export->source->cli, CLI_NEGATIVE,
                          path != NULL ? path : dir_export->source->path,
                          "leads out of the output directory; not written");
-        free(below);
+        free(relative);
         free(path);
         return code;
     }
-    read_existing(dir_export->source->root, path, &there);
-    if (there.is_none) {
-        code = replace(dir_export, path, bytes);
-    } else if (!has_content(&there, bytes)) {
-        code = there.is_file && is_older(dir_export, key, &there)
-                   ? replace(dir_export, path, bytes)
+    read_existing(dir_export->source->root, path, &existing);
+    if (existing.is_missing) {
+        code = replace_file(dir_export, path, bytes);
+    } else if (!has_content(&existing, bytes)) {
+        code = existing.is_file && is_older(dir_export, key, &existing)
+                   ? replace_file(dir_export, path, bytes)
                    : cli_error(dir_export->source->cli, CLI_NEGATIVE, path,
-                               "is there with other content; not touched");
+                               "exists with other content; not changed");
     }
-    free(there.bytes);
-    free(below);
+    free(existing.bytes);
+    free(relative);
     free(path);
     return code;
 }
@@ -235,7 +240,7 @@ static int export_docs(struct dir_export *dir_export)
     }
 }
 
-/* Puts the stream's file, unless it has no lines. */
+/* Writes the stream's file unless the stream has no lines. */
 static int export_stream(struct dir_export *dir_export, uint32_t stream,
                          bool *is_written)
 {
@@ -266,7 +271,8 @@ static int export_stream(struct dir_export *dir_export, uint32_t stream,
     return code;
 }
 
-/* Whether the file is a stream that has lines: then it was empty once. */
+/* Returns true if the path is a stream that has lines: an empty file of that
+ * path is an older version of the stream. */
 static bool is_stream(const struct dir_export *dir_export,
                       struct wal_slice path, const bool *has_lines)
 {

@@ -1,9 +1,10 @@
 /*
- * export_dir.h - the files of an imported tree, written out.
+ * export_dir.h - write the files of an imported session directory.
  *
- * Invariant: a file that holds what no version of it held is left as it is.
+ * Invariant: a file whose content is not a version of it in the session is not
+ * changed.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_EXPORT_DIR_H
 #define AGENTWAL_TOOLS_WALCONV_EXPORT_DIR_H
@@ -11,14 +12,16 @@
 #include "format/model/dialect.h"
 #include "tools/walconv/export_source.h"
 
-/* Puts all files of the session in place; source->path is that of its source,
- * with the group. `added` counts lines and documents. The exit code. */
+/* Writes all files of the session; source->path is the path of its source,
+ * with the group. outcome->added counts lines and documents. Returns an exit
+ * code. */
 int walconv_dir_export(const struct walconv_source *source,
                        const struct wal__dialect *dialect,
                        struct walconv_outcome *outcome);
 
-/* Where the file of a stream lies, or the root where there is none; to be
- * freed. Null: the path is of no tree. */
+/* Returns the path of a stream's file, or the root if the dialect has no such
+ * stream. NULL: the path is not that of a session directory. The caller frees
+ * the result. */
 char *walconv_dir_file_path(const char *path,
                             const struct wal__dialect *dialect,
                             uint32_t stream);

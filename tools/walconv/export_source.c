@@ -1,7 +1,7 @@
 /*
- * export_source.c - compares a file with its session, and writes it.
+ * export_source.c - compare a file with its session, and write it.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/export_source.h"
 
@@ -17,23 +17,23 @@
 #include "tools/walconv/output_file.h"
 
 enum state {
-    STATE_NONE,   /* there is no file */
-    STATE_PREFIX, /* it is the session's beginning */
-    STATE_SAME,   /* it has all of the session, and may go on */
-    STATE_OTHER   /* it holds something else, or is none */
+    STATE_MISSING,  /* the file does not exist */
+    STATE_PREFIX,   /* the file is a prefix of the session */
+    STATE_COMPLETE, /* the session is a prefix of the file */
+    STATE_DIFFERENT /* different content, or not a regular file */
 };
 
 struct sink {
-    FILE *stream;              /* to write to; or */
-    struct cli_compare window; /* to compare with: a file */
-    uint64_t size;             /* of this size */
-    uint64_t at;               /* bytes that went in */
-    uint64_t old_size;         /* entries that end behind are new */
-    bool is_open;              /* what went in last has no newline */
-    bool is_other;             /* the file differs */
+    FILE *stream;              /* to write to; NULL: compare */
+    struct cli_compare window; /* the file to compare with */
+    uint64_t size;             /* of that file */
+    uint64_t position;         /* bytes written or compared */
+    uint64_t old_size;         /* lines that end after it are new */
+    bool is_open;              /* the last line has no newline */
+    bool differs;              /* the file differs */
 };
 
-/* Writes bytes, or compares those that the file is long enough for. */
+/* Writes the bytes, or compares those below the size of the file. */
 static bool sink_write(void *ctx, const void *data, size_t size)
 {
     struct sink *sink = ctx;
@@ -41,18 +41,18 @@ static bool sink_write(void *ctx, const void *data, size_t size)
 
     if (sink->stream != NULL) {
         fwrite(data, 1, size, sink->stream);
-    } else if (sink->at < sink->size) {
-        if (common > sink->size - sink->at) {
-            common = sink->size - sink->at;
+    } else if (sink->position < sink->size) {
+        if (common > sink->size - sink->position) {
+            common = sink->size - sink->position;
         }
-        sink->is_other =
-            !cli_compare_bytes(&sink->window, sink->at, data, (size_t)common);
+        sink->differs = !cli_compare_bytes(&sink->window, sink->position, data,
+                                           (size_t)common);
     }
-    sink->at += size;
-    return !sink->is_other;
+    sink->position += size;
+    return !sink->differs;
 }
 
-/* Passes a line. One that cannot be read whole is left out whole. */
+/* Passes one line to the sink. An unreadable line is omitted as a whole. */
 static enum wal_status write_line(const struct walconv_source *source,
                                   struct cli_lines *lines, struct sink *sink,
                                   const struct wal_entry *entry,
@@ -60,10 +60,10 @@ static enum wal_status write_line(const struct walconv_source *source,
 {
     enum wal_status status =
         cli_lines_check(lines, source->store, entry, error);
-    char before[CLI_LINE_PREFIX_SIZE];
-    size_t size = cli_line_prefix(entry, sink->is_open, before);
+    char prefix[CLI_LINE_PREFIX_SIZE];
+    size_t size = cli_line_prefix(entry, sink->is_open, prefix);
 
-    if (status == WAL_OK && (size == 0 || sink_write(sink, before, size))) {
+    if (status == WAL_OK && (size == 0 || sink_write(sink, prefix, size))) {
         status = cli_lines_read_payload(lines, source->store, entry, sink_write,
                                         sink, error);
     }
@@ -71,13 +71,13 @@ static enum wal_status write_line(const struct walconv_source *source,
         return status;
     }
     sink->is_open = !cli_line_has_newline(entry) && !cli_line_is_opaque(entry);
-    if (cli_line_has_newline(entry) && !sink->is_other) {
+    if (cli_line_has_newline(entry) && !sink->differs) {
         (void)sink_write(sink, "\n", 1);
     }
     return WAL_OK;
 }
 
-/* Passes all lines of the session into a sink. */
+/* Passes every line of the session to the sink. */
 static int write_lines(const struct walconv_source *source, struct sink *sink,
                        struct walconv_outcome *outcome)
 {
@@ -92,12 +92,12 @@ static int write_lines(const struct walconv_source *source, struct sink *sink,
     if (status != WAL_OK) {
         return cli_report(source->cli, source->name, status, &error);
     }
-    while (!sink->is_other &&
+    while (!sink->differs &&
            (status = cli_lines_next(&lines, &entry, &error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
             status = write_line(source, &lines, sink, &entry, &error);
             counts.added +=
-                status == WAL_OK && sink->at > sink->old_size ? 1 : 0;
+                status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
             counts.damaged++;
@@ -109,7 +109,7 @@ static int write_lines(const struct walconv_source *source, struct sink *sink,
             break;
         }
     }
-    /* What tells the rest of a copy is lost. */
+    /* The record of the remaining copied lines is lost. */
     if (status == WAL_END && lines.is_copy && !lines.copy.is_complete) {
         counts.damaged++;
         code = CLI_NEGATIVE;
@@ -120,7 +120,7 @@ static int write_lines(const struct walconv_source *source, struct sink *sink,
     return code;
 }
 
-/* Tells how the file that is there compares with the session. */
+/* Compares the existing file with the session. */
 static int compare_file(const struct walconv_source *source, enum state *state,
                         uint64_t *size, struct walconv_outcome *outcome)
 {
@@ -135,7 +135,7 @@ static int compare_file(const struct walconv_source *source, enum state *state,
 
     *size = 0;
     fd = directory < 0 ? -1 : openat(directory, name, flags);
-    *state = errno == ENOENT && fd < 0 ? STATE_NONE : STATE_OTHER;
+    *state = errno == ENOENT && fd < 0 ? STATE_MISSING : STATE_DIFFERENT;
     if (directory >= 0) {
         close(directory);
     }
@@ -148,8 +148,8 @@ static int compare_file(const struct walconv_source *source, enum state *state,
         cli_compare_init(&sink.window, fd);
         code = write_lines(source, &sink, outcome);
         cli_compare_deinit(&sink.window);
-        if (!sink.is_other) {
-            *state = sink.at > sink.size ? STATE_PREFIX : STATE_SAME;
+        if (!sink.differs) {
+            *state = sink.position > sink.size ? STATE_PREFIX : STATE_COMPLETE;
         }
         *size = sink.size;
     }
@@ -161,12 +161,12 @@ static int fail_errno(const struct walconv_source *source)
 {
     return cli_error(source->cli, CLI_FAILED, source->name, "%s",
                      errno == ELOOP || errno == ENOTDIR
-                         ? "a part of the path is no directory"
+                         ? "a part of the path is not a directory"
                          : strerror(errno));
 }
 
-static int replace(const struct walconv_source *source, uint64_t old_size,
-                   bool is_new, struct walconv_outcome *outcome)
+static int replace_file(const struct walconv_source *source, uint64_t old_size,
+                        bool is_new, struct walconv_outcome *outcome)
 {
     struct walconv_output_file file = {.stream = NULL};
     struct sink sink = {.old_size = old_size};
@@ -181,7 +181,8 @@ static int replace(const struct walconv_source *source, uint64_t old_size,
     }
     sink.stream = file.stream;
     code = write_lines(source, &sink, outcome);
-    /* With damage: what can be read, unless more of it is there already. */
+    /* With damage, write what is readable, unless that would replace a file
+     * that may have more. */
     if (code > CLI_NEGATIVE || (code == CLI_NEGATIVE && !is_new)) {
         walconv_output_file_abort(&file);
         return code;
@@ -205,16 +206,16 @@ int walconv_source_write(const struct walconv_source *source,
     if (code > CLI_NEGATIVE) {
         return code;
     }
-    if (state == STATE_OTHER) {
+    if (state == STATE_DIFFERENT) {
         outcome->is_rejected = true;
         return cli_error(source->cli, CLI_NEGATIVE, source->name,
-                         "is there with other content; not touched");
+                         "exists with other content; not changed");
     }
     outcome->is_rejected = false;
-    if (state == STATE_SAME) {
+    if (state == STATE_COMPLETE) {
         return code;
     }
-    return replace(source, size, state == STATE_NONE, outcome);
+    return replace_file(source, size, state == STATE_MISSING, outcome);
 }
 
 int walconv_source_print(const struct walconv_source *source,

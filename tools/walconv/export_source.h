@@ -1,10 +1,10 @@
 /*
- * export_source.h - the file of one imported session, written out.
+ * export_source.h - write the file of one imported session.
  *
- * Invariant: a file that holds other content than the session's is left as it
- * is; so is one that goes on behind it.
+ * Invariant: a file with other content, or with content after the session's, is
+ * not changed.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_EXPORT_SOURCE_H
 #define AGENTWAL_TOOLS_WALCONV_EXPORT_SOURCE_H
@@ -15,24 +15,25 @@ struct walconv_source {
     const struct cli *cli;
     struct wal_store *store;
     struct wal_session *session;
-    const char *root; /* output directory */
-    const char *path; /* of the file below it */
-    const char *name; /* of the file, to people: with the directory */
-    uint32_t stream;  /* whose lines the file has */
+    const char *root; /* output directory; NULL: standard output */
+    const char *path; /* of the file, below root */
+    const char *name; /* of the file, in messages */
+    uint32_t stream;  /* stream that the file's lines are in */
 };
 
 struct walconv_outcome {
-    uint64_t added;        /* lines that the file had not */
-    uint64_t native_count; /* entries that are no lines of it */
+    uint64_t added;        /* lines that the file lacked */
+    uint64_t native_count; /* entries that are not lines of the file */
     uint64_t damaged;      /* entries that cannot be read */
-    bool is_rejected;      /* nothing was done, and that was said */
+    bool is_rejected;      /* nothing was written; the error was printed */
 };
 
-/* Puts the file in place, or leaves it when it has all; the exit code. */
+/* Creates or extends the file; does nothing if it is complete. Returns an exit
+ * code. */
 int walconv_source_write(const struct walconv_source *source,
                          struct walconv_outcome *outcome);
 
-/* Writes the bytes to standard output; the exit code. */
+/* Writes the bytes to standard output. Returns an exit code. */
 int walconv_source_print(const struct walconv_source *source,
                          struct walconv_outcome *outcome);
 

@@ -1,7 +1,7 @@
 /*
- * file_print.c - says what the import of a file did.
+ * file_print.c - print the result of importing a file.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,15 +27,15 @@ static void write_damage(struct cli_json *json,
     cli_json_close(json, ']');
 }
 
-/* Lines that became entries; a tail is none. */
-static uint64_t appended(const struct walconv_file *file)
+/* Lines that became entries; a partial line does not count. */
+static uint64_t appended_lines(const struct walconv_file *file)
 {
     return file->lines.batch.appended + file->copy.own -
            (file->lines.has_partial_line ? 1 : 0);
 }
 
 /* Lines that the session had before. */
-static uint64_t known(const struct walconv_file *file)
+static uint64_t known_lines(const struct walconv_file *file)
 {
     return file->lines.known_lines + file->lines.batch.duplicates -
            file->copy.shared - file->copy.own;
@@ -57,11 +57,11 @@ static void write_json(const struct walconv_file *file, struct wal_slice id)
     cli_json_key(&json, "lines");
     cli_json_number(&json, file->count);
     cli_json_key(&json, "appended");
-    cli_json_number(&json, appended(file));
+    cli_json_number(&json, appended_lines(file));
     cli_json_key(&json, "shared");
     cli_json_number(&json, file->copy.shared);
     cli_json_key(&json, "duplicates");
-    cli_json_number(&json, known(file));
+    cli_json_number(&json, known_lines(file));
     write_damage(&json, lines);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -71,22 +71,22 @@ static void print_text(const struct walconv_file *file, struct wal_slice id)
 {
     const struct walconv_lines *lines = &file->lines;
     const struct cli *cli = file->import->cli;
-    char what[64];
+    char position[64];
 
     cli_print_name(stdout, cli_slice(file->name));
     printf(": %s session ", file->probe.dialect->name);
     cli_print_name(stdout, id);
     printf(", %" PRIu64 " %s, %" PRIu64 " appended, ", file->count,
-           cli_plural(file->count, "line", "lines"), appended(file));
+           cli_plural(file->count, "line", "lines"), appended_lines(file));
     if (file->copy.shared > 0) {
         printf("%" PRIu64 " shared, ", file->copy.shared);
     }
-    printf("%" PRIu64 " known\n", known(file));
+    printf("%" PRIu64 " known\n", known_lines(file));
     for (size_t i = 0; i < lines->issue_count; i++) {
         const struct walconv_line_issue *issue = &lines->issues[i];
-        snprintf(what, sizeof(what), "line %" PRIu64 ", byte %" PRIu64,
+        snprintf(position, sizeof(position), "line %" PRIu64 ", byte %" PRIu64,
                  issue->line, issue->offset);
-        cli_error(cli, CLI_OK, file->name, "%s: %s", what, issue->reason);
+        cli_error(cli, CLI_OK, file->name, "%s: %s", position, issue->reason);
     }
 }
 

@@ -1,16 +1,16 @@
 /*
- * follow.c - keeps the views of all sessions current until interrupted.
+ * follow.c - keep the views of all sessions current until interrupted.
  *
- * It sleeps until the log has durable news, and brings up the views of the
- * sessions that have a record behind what it saw: the list gives the newest
- * first. Beside that it goes once through all sessions, since what it knows
- * between two rounds may be lost at any time: a view's state is beside its
- * files.
+ * The process waits for durable records, then updates the views of the sessions
+ * that have a record after scanned_sequence: the session list is ordered by
+ * newest record. Separately it scans all sessions once after opening the store,
+ * because a view's state is stored next to its files and may have changed while
+ * no follower ran.
  *
- * Invariant: the store is only read. The signals that end it come while it
- * sleeps, so that no view is left between two states.
+ * Invariant: the store is only read. SIGINT and SIGTERM are unblocked only
+ * during waits, so that no view is left half-written.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 
 #include <poll.h>
@@ -24,26 +24,29 @@
 #include "tools/walconv/follow_views.h"
 #include "tools/walconv/walconv.h"
 
-#define POLL_MS     1000 /* between looks at what no record tells */
-#define RETRY_MAX_S 32
+#define POLL_MS     1000 /* between checks for changes without a record */
+#define RETRY_MAX_S 32   /* between retries of failed views */
 
 struct follow {
     const struct cli *cli;
     const char *path;
     struct walconv_views views;
-    /* the wait_for_records of the first look at all, or null */
-    struct wal_session_cursor *all;
-    uint64_t durable; /* the newest sequence number that is */
-    uint64_t
-        scanned_sequence;    /* up to here all is in the views, but for `all` */
-    time_t retry;            /* when to try again what failed, */
-    time_t retry_delay;      /* and what to wait after that */
-    int32_t reported_status; /* what is wrong with the store, or WAL_OK */
+    /* Cursor of the initial scan, NULL when it has ended. */
+    struct wal_session_cursor *initial_scan;
+    uint64_t durable; /* newest durable sequence number */
+    /* Views are current up to here, except those that the initial scan has not
+     * reached. */
+    uint64_t scanned_sequence;
+    /* Time of the next retry, in seconds of CLOCK_MONOTONIC. */
+    time_t retry_time;
+    time_t retry_delay; /* delay after that retry, in seconds */
+    /* The last error of the store that was reported, or WAL_OK. */
+    int32_t reported_status;
 };
 
 /* ------------------------------------------------------------- signals --- */
 
-/* Only ever while it sleeps. */
+/* Runs only during waits. */
 static void exit_on_signal(int number)
 {
     (void)number;
@@ -60,7 +63,7 @@ static sigset_t exit_signals(void)
     return set;
 }
 
-/* Before any thread is made, so that none takes them. */
+/* Runs before any thread is created, so that no thread receives them. */
 static void block_signals(void)
 {
     const struct sigaction action = {.sa_handler = exit_on_signal};
@@ -99,7 +102,7 @@ typedef bool session_filter(const struct follow *follow,
                             const struct wal_session_info *info,
                             const void *ctx);
 
-/* Brings up those of all sessions that are picked. */
+/* Updates the views of the sessions that the filter selects. */
 static enum wal_status update_filtered(struct follow *follow,
                                        session_filter *filter, const void *ctx,
                                        struct wal_error *error)
@@ -107,7 +110,7 @@ static enum wal_status update_filtered(struct follow *follow,
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
     enum wal_status status =
-        wal_session_cursor_open(follow->views.of.store, NULL, &list, error);
+        wal_session_cursor_open(follow->views.target.store, NULL, &list, error);
 
     while (status == WAL_OK && !must_stop() &&
            (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
@@ -126,8 +129,8 @@ static bool is_relative(const struct follow *follow,
     return cli_ids_find(ctx, info->id) != NULL;
 }
 
-/* Adds the sessions that a list gives: all of it, or the forks of those that
- * are there. */
+/* Adds the sessions of a list to ids: all of them, or with NULL options the
+ * forks of sessions in ids. */
 static enum wal_status
 add_relatives(struct wal_store *store,
               const struct wal_session_cursor_options *options,
@@ -150,8 +153,8 @@ add_relatives(struct wal_store *store,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* What a session hides of what it shares, it hides of all that share it: its
- * ancestors, and all forks of these. */
+/* A redaction of a shared entry affects every session that shares it. Updates
+ * the session's ancestors and all forks of these. */
 static enum wal_status update_relatives(struct follow *follow,
                                         struct wal_slice id,
                                         struct wal_error *error)
@@ -160,7 +163,7 @@ static enum wal_status update_relatives(struct follow *follow,
         .struct_size = sizeof(ancestors),
         .flags = WAL_SESSION_CURSOR_LINEAGE,
         .lineage_of = id};
-    struct wal_store *store = follow->views.of.store;
+    struct wal_store *store = follow->views.target.store;
     struct cli_ids ids = {.items = NULL};
     enum wal_status status;
     size_t count;
@@ -177,10 +180,10 @@ static enum wal_status update_relatives(struct follow *follow,
         status = update_filtered(follow, is_relative, &ids, error);
     }
     cli_ids_deinit(&ids);
-    return status == WAL_ENOTFOUND ? WAL_OK : status; /* it was deleted */
+    return status == WAL_ENOTFOUND ? WAL_OK : status; /* deleted meanwhile */
 }
 
-/* Those that have a record behind what was scanned_sequence. */
+/* Updates the views of sessions with a record after scanned_sequence. */
 static enum wal_status update_changed(struct follow *follow,
                                       struct wal_error *error)
 {
@@ -188,7 +191,7 @@ static enum wal_status update_changed(struct follow *follow,
     uint64_t durable = follow->durable;
     struct wal_session_cursor *list = NULL;
     enum wal_status status =
-        wal_session_cursor_open(follow->views.of.store, NULL, &list, error);
+        wal_session_cursor_open(follow->views.target.store, NULL, &list, error);
 
     while (status == WAL_OK && !must_stop() &&
            (status = wal_session_cursor_next(list, &info, error)) == WAL_OK &&
@@ -205,19 +208,20 @@ static enum wal_status update_changed(struct follow *follow,
     return status;
 }
 
-/* One more of the first look at all. */
+/* Updates the next view of the initial scan. */
 static enum wal_status update_next(struct follow *follow,
                                    struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    enum wal_status status = wal_session_cursor_next(follow->all, &info, error);
+    enum wal_status status =
+        wal_session_cursor_next(follow->initial_scan, &info, error);
 
     if (status == WAL_OK) {
         (void)walconv_views_update(&follow->views, &info);
     }
     if (status == WAL_END) {
-        wal_session_cursor_close(follow->all);
-        follow->all = NULL;
+        wal_session_cursor_close(follow->initial_scan);
+        follow->initial_scan = NULL;
         status = WAL_OK;
     }
     return status;
@@ -230,9 +234,10 @@ static bool is_failing(const struct follow *follow,
     return walconv_views_is_failing(&follow->views, info->number);
 }
 
-/* What failed, and may succeed now: there is room again, or the output
- * directory may be written to. */
-static enum wal_status retry(struct follow *follow, struct wal_error *error)
+/* Retries failed views: for example, the disk may have space again or the
+ * output directory may be writable again. */
+static enum wal_status retry_failed(struct follow *follow,
+                                    struct wal_error *error)
 {
     struct walconv_views *views = &follow->views;
     uint64_t update_count = views->update_count;
@@ -240,13 +245,13 @@ static enum wal_status retry(struct follow *follow, struct wal_error *error)
 
     if (views->failing == 0) {
         follow->retry_delay = 1;
-        follow->retry = seconds() + 1;
-    } else if (seconds() >= follow->retry) {
+        follow->retry_time = seconds() + 1;
+    } else if (seconds() >= follow->retry_time) {
         status = update_filtered(follow, is_failing, NULL, error);
         if (status == WAL_OK && !must_stop()) {
             walconv_views_clear_failing(views, update_count);
         }
-        follow->retry = seconds() + follow->retry_delay;
+        follow->retry_time = seconds() + follow->retry_delay;
         if (follow->retry_delay < RETRY_MAX_S) {
             follow->retry_delay *= 2;
         }
@@ -256,8 +261,9 @@ static enum wal_status retry(struct follow *follow, struct wal_error *error)
 
 /* --------------------------------------------------------------- store --- */
 
-/* Who opens a store to read while nobody lives does not hear whoever comes for
- * less than it takes to look. So somebody does live meanwhile. */
+/* A read-only opener of a store that no process has open misses the records of
+ * a process that opens and closes the store before it first looks. A short
+ * writable open keeps the store open meanwhile. */
 static enum wal_status open_store(struct follow *follow,
                                   struct wal_error *error)
 {
@@ -269,22 +275,22 @@ static enum wal_status open_store(struct follow *follow,
     enum wal_status status;
 
     (void)!wal_open(follow->path, &write_options, &writable, NULL);
-    status =
-        wal_open(follow->path, &read_options, &follow->views.of.store, error);
+    status = wal_open(follow->path, &read_options, &follow->views.target.store,
+                      error);
     (void)wal_close(writable, NULL);
     return status;
 }
 
 static void close_store(struct follow *follow)
 {
-    wal_session_cursor_close(follow->all);
-    follow->all = NULL;
+    wal_session_cursor_close(follow->initial_scan);
+    follow->initial_scan = NULL;
     walconv_views_close(&follow->views);
-    (void)wal_close(follow->views.of.store, NULL);
-    follow->views.of.store = NULL;
+    (void)wal_close(follow->views.target.store, NULL);
+    follow->views.target.store = NULL;
 }
 
-/* What is durable now is looked at by going through all. */
+/* Everything durable at this point is covered by the initial scan. */
 static enum wal_status open_views(struct follow *follow,
                                   struct wal_error *error)
 {
@@ -292,29 +298,30 @@ static enum wal_status open_views(struct follow *follow,
 
     follow->durable = 0;
     if (status == WAL_OK) {
-        status = wal_store_wait(follow->views.of.store, &follow->durable,
+        status = wal_store_wait(follow->views.target.store, &follow->durable,
                                 WAL_DURABLE, 0, error);
     }
     if (status == WAL_OK || status == WAL_EBUSY) {
-        status = wal_session_cursor_open(follow->views.of.store, NULL,
-                                         &follow->all, error);
+        status = wal_session_cursor_open(follow->views.target.store, NULL,
+                                         &follow->initial_scan, error);
     }
     follow->scanned_sequence = follow->durable;
     return status;
 }
 
-/* Sleeps until there are durable news, where nothing else is to be done. */
+/* Waits until records become durable; does not block during the initial
+ * scan. */
 static enum wal_status wait_for_records(struct follow *follow,
                                         struct wal_error *error)
 {
     const sigset_t set = exit_signals();
-    int64_t most = follow->all != NULL ? 0 : POLL_MS;
+    int64_t timeout_ms = follow->initial_scan != NULL ? 0 : POLL_MS;
     enum wal_status status;
 
     (void)fflush(stdout);
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-    status = wal_store_wait(follow->views.of.store, &follow->durable,
-                            WAL_DURABLE, most, error);
+    status = wal_store_wait(follow->views.target.store, &follow->durable,
+                            WAL_DURABLE, timeout_ms, error);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     return status;
 }
@@ -324,25 +331,30 @@ static enum wal_status follow_once(struct follow *follow,
 {
     enum wal_status status = wait_for_records(follow, error);
 
+    if (status != WAL_OK && status != WAL_EBUSY) {
+        return status;
+    }
     if (status == WAL_OK) {
         status = update_changed(follow, error);
-    } else if (status == WAL_EBUSY) {
-        status = WAL_OK;
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && follow->all != NULL && !must_stop()) {
+    if (follow->initial_scan != NULL && !must_stop()) {
         status = update_next(follow, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = retry(follow, error);
-    }
+    status = retry_failed(follow, error);
     if (status == WAL_OK) {
         walconv_views_close_idle(&follow->views);
     }
     return status;
 }
 
-/* The store is in the hands of others: what is wrong with it is reported_status
- * once, and looked at again. */
+/* The store failed: another process may be replacing or repairing it. Reports
+ * each new error once and opens the store again every second. */
 static void reopen_store(struct follow *follow, enum wal_status status,
                          struct wal_error *error)
 {
@@ -377,7 +389,7 @@ static int follow_store(struct follow *follow)
         status = follow_once(follow, &error);
         if (status != WAL_OK) {
             reopen_store(follow, status, &error);
-        } else if (follow->all == NULL) {
+        } else if (follow->initial_scan == NULL) {
             follow->reported_status = WAL_OK;
         }
     }
@@ -389,18 +401,18 @@ static int follow_store(struct follow *follow)
 
 static int check_dialect(const struct cli *cli, const char *name)
 {
-    const char *known;
+    const char *name_at;
 
     if (name == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect", "is needed");
+        return cli_error(cli, CLI_USAGE, "--dialect", "is required");
     }
     if (strcmp(name, "source") == 0) {
         return cli_error(cli, CLI_USAGE, "--dialect",
-                         "the files that came in are not followed: take the "
-                         "dialect that they are of, or walconv export");
+                         "'source' cannot be followed; use the dialect of the "
+                         "files, or walconv export");
     }
-    for (uint32_t i = 0; (known = wal_view_dialect(i)) != NULL; i++) {
-        if (strcmp(known, name) == 0) {
+    for (uint32_t i = 0; (name_at = wal_view_dialect(i)) != NULL; i++) {
+        if (strcmp(name_at, name) == 0) {
             return CLI_CONTINUE;
         }
     }
@@ -418,24 +430,27 @@ int walconv_follow(struct cli *cli, int argc, char **argv)
     struct follow follow = {.cli = cli, .retry_delay = 1};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect);
+    code = cli_check_operands(cli, 3, 3);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = walconv_check_root(cli, cli->items[2]);
+    code = check_dialect(cli, dialect);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    code = walconv_check_root(cli, cli->items[2]);
     if (code != CLI_CONTINUE) {
         return code;
     }
     block_signals();
     follow.path = cli->items[1];
-    follow.views.of = (struct walconv_view){.cli = cli,
-                                            .store_path = follow.path,
-                                            .dialect = dialect,
-                                            .root = cli->items[2]};
+    follow.views.target = (struct walconv_view){.cli = cli,
+                                                .store_path = follow.path,
+                                                .dialect = dialect,
+                                                .root = cli->items[2]};
     walconv_views_init(&follow.views);
     code = follow_store(&follow);
     walconv_views_deinit(&follow.views);

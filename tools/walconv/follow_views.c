@@ -1,7 +1,7 @@
 /*
- * follow_views.c - the views of many sessions, a few of them open.
+ * follow_views.c - the views of many sessions, a bounded number open at once.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/follow_views.h"
 
@@ -13,25 +13,25 @@
 
 /* A session whose view is open. */
 struct walconv_open_view {
-    uint32_t number; /* of the session; 0: the place is free */
+    uint32_t number; /* of the session; 0: the slot is free */
     struct wal_session *session;
     struct wal_view *view;
-    /* when it was brought up last: orders those open_view */
+    /* Value of update_count at the last update; the smallest is closed
+     * first. */
     uint64_t update_number;
-    time_t time;          /* the same */
-    uint64_t checkpoints; /* the version of those that lie beside the view */
+    time_t time;          /* of the last update, CLOCK_MONOTONIC */
+    uint64_t checkpoints; /* newest version of those exported with the view */
 };
 
-/* What is known of a session, whether its view is open or not. */
+/* The state of a session, kept while its view is closed. */
 struct walconv_session_state {
-    int32_t status; /* that was told last, or WAL_OK */
-    bool is_known;
-    uint64_t redacted;      /* entries of it */
-    uint64_t update_number; /* when it was brought up last */
+    int32_t status;         /* the last status reported, or WAL_OK */
+    bool is_known;          /* `redacted` is valid */
+    uint64_t redacted;      /* redacted entries of the session */
+    uint64_t update_number; /* value of update_count at the last update */
 };
 
-/* ---------------------------------------------------------------- open_view
- * --- */
+/* ---------------------------------------------------------- open views --- */
 
 void walconv_views_init(struct walconv_views *views)
 {
@@ -82,8 +82,8 @@ void walconv_views_close_idle(struct walconv_views *views)
     }
 }
 
-/* The session's place, or one for it: that of the view that had nothing new
- * for the longest time, where none is free. */
+/* Returns the session's slot. If it has none, returns a free slot, or closes
+ * the view that was updated least recently. */
 static struct walconv_open_view *find_slot(struct walconv_views *views,
                                            uint32_t number)
 {
@@ -115,25 +115,25 @@ static enum wal_status open_if_closed(struct walconv_views *views,
     if (open_view->number != 0) {
         return WAL_OK;
     }
-    status =
-        wal_session_open(views->of.store, info->id, &open_view->session, error);
-    if (status == WAL_OK) {
-        status = walconv_view_open(&views->of, open_view->session,
-                                   &open_view->view, error);
+    status = wal_session_open(views->target.store, info->id,
+                              &open_view->session, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        open_view->number = info->number;
-    } else {
+    status = walconv_view_open(&views->target, open_view->session,
+                               &open_view->view, error);
+    if (status != WAL_OK) {
         close_view(open_view);
+        return status;
     }
-    return status;
+    open_view->number = info->number;
+    return WAL_OK;
 }
 
-/* --------------------------------------------------------------- session_state
- * --- */
+/* ------------------------------------------------------- session state --- */
 
 static struct walconv_session_state *
-session_state_of(struct walconv_views *views, uint32_t number)
+get_session_state(struct walconv_views *views, uint32_t number)
 {
     size_t count = views->session_count;
 
@@ -148,7 +148,7 @@ session_state_of(struct walconv_views *views, uint32_t number)
     return &views->sessions[number];
 }
 
-/* What is in the way may go without the session having a new record. */
+/* Returns true for errors that may go away without a new record. */
 static bool is_retryable(int32_t status)
 {
     return status != WAL_OK && status != WAL_ECHANGED && status != WAL_EOUTSIDE;
@@ -188,7 +188,7 @@ static void report_status(struct walconv_views *views,
                           const struct wal_error *error)
 {
     if (status != WAL_OK && session_state->status != status) {
-        walconv_view_fail(&views->of, id, status, error);
+        walconv_view_fail(&views->target, id, status, error);
     }
     set_status(views, session_state, status);
 }
@@ -224,22 +224,22 @@ static uint64_t count_redacted(struct wal_session *session)
     return count;
 }
 
-/* A fork that is seen for the first time may have been redacted already. */
+/* A fork that is new here may share entries that were redacted before. */
 static bool update_redacted(struct walconv_session_state *session_state,
                             const struct wal_session_info *info,
                             struct wal_session *session)
 {
     uint64_t redacted = count_redacted(session);
-    bool is_more = session_state->is_known
-                       ? redacted > session_state->redacted
-                       : redacted > 0 && (info->flags & WAL_SESSION_FORK) != 0;
+    bool has_more = session_state->is_known
+                        ? redacted > session_state->redacted
+                        : redacted > 0 && (info->flags & WAL_SESSION_FORK) != 0;
 
     session_state->redacted = redacted;
     session_state->is_known = true;
-    return is_more;
+    return has_more;
 }
 
-/* Those that lie beside the view of a directory. */
+/* Exports the checkpoints of a session to the directory of its view. */
 static void update_checkpoints(struct walconv_views *views,
                                struct walconv_open_view *open_view,
                                const char *id, bool has_replaced)
@@ -248,7 +248,7 @@ static void update_checkpoints(struct walconv_views *views,
     struct wal_checkpoint_cursor *list = NULL;
     uint64_t version = 0;
 
-    if (!walconv_view_has_checkpoints(&views->of) ||
+    if (!walconv_view_has_checkpoints(&views->target) ||
         wal_checkpoint_cursor_open(open_view->session, &list, NULL) != WAL_OK) {
         return;
     }
@@ -257,7 +257,7 @@ static void update_checkpoints(struct walconv_views *views,
     }
     wal_checkpoint_cursor_close(list);
     if ((has_replaced || version != open_view->checkpoints) && version != 0 &&
-        walconv_view_export_checkpoints(&views->of, open_view->session,
+        walconv_view_export_checkpoints(&views->target, open_view->session,
                                         open_view->view, id) <= CLI_NEGATIVE) {
         open_view->checkpoints = version;
     }
@@ -267,28 +267,29 @@ static bool is_deleted(struct walconv_views *views, struct wal_slice id)
 {
     struct wal_session *session = NULL;
     enum wal_status status =
-        wal_session_open(views->of.store, id, &session, NULL);
+        wal_session_open(views->target.store, id, &session, NULL);
 
     wal_session_close(session);
     return status == WAL_ENOTFOUND;
 }
 
-/* With the view open. */
+/* Updates an open view. */
 static enum wal_status flush(struct walconv_views *views,
                              struct walconv_open_view *open_view,
                              const char *id, struct wal_error *error)
 {
-    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
-    enum wal_status status = wal_view_flush(open_view->view, &report, error);
-    bool has_replaced = (report.flags & WAL_VIEW_REPLACED) != 0;
+    struct wal_view_flush_result result = {.struct_size = sizeof(result)};
+    enum wal_status status = wal_view_flush(open_view->view, &result, error);
+    bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
 
-    if (status == WAL_OK && (report.lines > 0 || has_replaced)) {
-        walconv_view_print(&views->of, open_view->view, id, &report);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        update_checkpoints(views, open_view, id, has_replaced);
+    if (result.lines > 0 || has_replaced) {
+        walconv_view_print(&views->target, open_view->view, id, &result);
     }
-    return status;
+    update_checkpoints(views, open_view, id, has_replaced);
+    return WAL_OK;
 }
 
 bool walconv_views_update(struct walconv_views *views,
@@ -297,7 +298,7 @@ bool walconv_views_update(struct walconv_views *views,
     struct wal_error error = CLI_ERROR_INIT;
     struct walconv_open_view *open_view = find_slot(views, info->number);
     struct walconv_session_state *session_state =
-        session_state_of(views, info->number);
+        get_session_state(views, info->number);
     uint64_t update_number = ++views->update_count;
     char *id = cli_copy_text(info->id.data, (size_t)info->id.size);
     enum wal_status status = open_if_closed(views, open_view, info, &error);

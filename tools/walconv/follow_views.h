@@ -1,13 +1,13 @@
 /*
- * follow_views.h - the views of many sessions, a few of them open.
+ * follow_views.h - the views of many sessions, a bounded number open at once.
  *
- * A view that is open goes on with what is new; one that was closed goes on by
- * the state beside its files. So how many are open is a matter of speed alone.
+ * An open view continues from its memory; a closed one continues from the state
+ * stored next to its files. The number of open views affects speed only.
  *
- * Invariant: a session that cannot be brought up harms no other one, and is
- * told of once, until it succeeds or fails otherwise.
+ * Invariant: a view that cannot be updated does not affect the others. Its
+ * error is reported once, until it succeeds or fails differently.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_FOLLOW_VIEWS_H
 #define AGENTWAL_TOOLS_WALCONV_FOLLOW_VIEWS_H
@@ -22,40 +22,41 @@ struct walconv_open_view;
 struct walconv_session_state;
 
 struct walconv_views {
-    struct walconv_view of;
+    struct walconv_view target;
     struct walconv_open_view *open_views;
-    uint64_t update_count;                  /* so many were brought up */
-    struct walconv_session_state *sessions; /* by the session's number */
+    uint64_t update_count;                  /* updates so far */
+    struct walconv_session_state *sessions; /* by session number */
     size_t session_count;
-    size_t failing; /* of them, those that can succeed without a new record */
+    /* Sessions whose update failed and may succeed without a new record. */
+    size_t failing;
 };
 
-/* Set views->of first, with the store. */
+/* The caller sets views->target first, with the store. */
 void walconv_views_init(struct walconv_views *views);
 
-/* Closes the views, as before the store is closed. What is noted of sessions
- * stays. */
+/* Closes the views; required before the store is closed. Session states are
+ * kept. */
 void walconv_views_close(struct walconv_views *views);
 void walconv_views_deinit(struct walconv_views *views);
 
-/* Closes those that had nothing new for a minute. */
+/* Closes the views that were not updated for a minute. */
 void walconv_views_close_idle(struct walconv_views *views);
 
 /*
- * Brings the view of a listed session up and prints what was done. True: the
- * session has redactions that it had not when it was brought up last, and so
- * may those that share entries with it. A session that was deleted meanwhile
- * is none.
+ * Updates the view of a listed session and prints the result. Returns true if
+ * the session has more redacted entries than at its last update; sessions that
+ * share entries with it then need an update too. A session that was deleted
+ * meanwhile is ignored.
  */
 bool walconv_views_update(struct walconv_views *views,
                           const struct wal_session_info *info);
 
-/* Whether the session is one of views->failing. */
+/* Returns true if the session counts in views->failing. */
 bool walconv_views_is_failing(const struct walconv_views *views,
                               uint32_t number);
 
-/* Those of views->failing that were not brought up since there were so many
- * update_count are no sessions any more. */
+/* Clears the errors of failing sessions that were not updated after the given
+ * update_count: they no longer exist. */
 void walconv_views_clear_failing(struct walconv_views *views,
                                  uint64_t update_count);
 

@@ -1,12 +1,12 @@
 /*
- * import.c - walks the files and directories of an import.
+ * import.c - walk the files and directories of an import.
  *
- * Invariant: files are taken in the order of their names, those that name
- * another session as what they come from behind it; so the same tree gives the
- * same sessions. Symbolic links inside a tree are not followed, and the store
- * itself is not imported.
+ * Invariant: files are imported in the order of their names, except that a file
+ * that names another session as its origin waits for that session; so equal
+ * directories give equal sessions. Symbolic links inside a directory are not
+ * followed, and the store itself is not imported.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +26,9 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* A file that was put off. */
+/* A file whose import was deferred. */
 struct deferred {
-    char *name; /* null: it was imported */
+    char *name; /* NULL: it was imported since */
     char *path;
 };
 
@@ -38,19 +38,20 @@ struct walconv_deferred {
     size_t capacity;
 };
 
-/* Whether the file names sessions that it may be a copy of, and the store has
- * none of them. */
+/* Returns true if the file may be a copy of sessions it names, and none of
+ * these is in the store. */
 static bool must_defer(const struct walconv_import *import, int fd)
 {
     struct walconv_origins origins = {.count = 0};
     struct stat stat;
-    bool answer;
+    bool must_wait;
 
-    answer = fstat(fd, &stat) == 0 &&
-             walconv_origins_read(fd, (uint64_t)stat.st_size, &origins) == 0 &&
-             walconv_origins_are_missing(&origins, import->store);
+    must_wait =
+        fstat(fd, &stat) == 0 &&
+        walconv_origins_read(fd, (uint64_t)stat.st_size, &origins) == 0 &&
+        walconv_origins_are_missing(&origins, import->store);
     walconv_origins_deinit(&origins);
-    return answer;
+    return must_wait;
 }
 
 static void defer(struct walconv_deferred *deferred, const char *name,
@@ -64,7 +65,8 @@ static void defer(struct walconv_deferred *deferred, const char *name,
                           .path = cli_copy_text(path, strlen(path))};
 }
 
-/* Imports a file; with `may_defer`, *is_deferred: it must_defer. */
+/* Imports a file. *is_deferred is true if it must wait for another session;
+ * that can happen only with `may_defer`. */
 static int import_path(const struct walconv_import *import, const char *name,
                        const char *path, bool may_defer, bool *is_deferred)
 {
@@ -104,8 +106,8 @@ static int import_or_defer(const struct walconv_import *import,
     return code;
 }
 
-/* Imports the files that wait once more; without `may_defer` all. Answers
- * whether there was one. */
+/* Tries the deferred files once; without `may_defer`, imports all of them.
+ * Returns whether any was imported. */
 static bool import_deferred_once(const struct walconv_import *import,
                                  bool may_defer, int *code)
 {
@@ -131,7 +133,7 @@ static bool import_deferred_once(const struct walconv_import *import,
     return has_progress;
 }
 
-/* What must_defer for a session that does not come is imported as it is. */
+/* A file whose origin is not part of the import is imported without it. */
 static int import_deferred(const struct walconv_import *import)
 {
     int code = CLI_OK;
@@ -143,7 +145,7 @@ static int import_deferred(const struct walconv_import *import)
     return code;
 }
 
-/* What a file is called relative_path the argument: for the argument itself its
+/* The path of a file relative to the argument; for the argument itself its
  * name. */
 static const char *relative_path(const FTSENT *entry, const char *argument)
 {
@@ -161,9 +163,9 @@ static const char *relative_path(const FTSENT *entry, const char *argument)
     return path;
 }
 
-/* Imports a directory that is a tree, and keeps its files from being imported
- * one by one. */
-static int import_directory(const struct walconv_import *import, FTS *tree,
+/* Imports a session directory as a whole, and excludes its files from the
+ * walk. */
+static int import_directory(const struct walconv_import *import, FTS *walk,
                             FTSENT *entry, const char *argument)
 {
     const struct wal__dialect *dialect =
@@ -172,7 +174,7 @@ static int import_directory(const struct walconv_import *import, FTS *tree,
     if (dialect == NULL) {
         return CLI_OK;
     }
-    fts_set(tree, entry, FTS_SKIP);
+    fts_set(walk, entry, FTS_SKIP);
     return walconv_import_dir(
         import, entry->fts_path,
         entry->fts_level == 0 ? "" : relative_path(entry, argument), dialect);
@@ -183,22 +185,22 @@ static bool is_same_inode(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether it is the folder that views keep beside their files. */
+/* Returns true if it is the folder in which views store their state. */
 static bool is_state_dir(const FTSENT *entry)
 {
     return entry->fts_level > 0 && strcmp(entry->fts_name, ".agentwal") == 0;
 }
 
-static int import_entry(const struct walconv_import *import, FTS *tree,
+static int import_entry(const struct walconv_import *import, FTS *walk,
                         FTSENT *entry, const char *argument,
                         const struct stat *store)
 {
     if (entry->fts_info == FTS_D) {
         if (is_same_inode(entry->fts_statp, store) || is_state_dir(entry)) {
-            fts_set(tree, entry, FTS_SKIP);
+            fts_set(walk, entry, FTS_SKIP);
             return CLI_OK;
         }
-        return import_directory(import, tree, entry, argument);
+        return import_directory(import, walk, entry, argument);
     }
     if (entry->fts_info == FTS_F) {
         return import_or_defer(import, entry->fts_path,
@@ -220,24 +222,24 @@ static int import_argument(const struct walconv_import *import, char *argument,
                            const struct stat *store)
 {
     char *paths[] = {argument, NULL};
-    FTS *tree =
+    FTS *walk =
         fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
     FTSENT *entry;
     int code = CLI_OK;
 
-    if (tree == NULL) {
+    if (walk == NULL) {
         return cli_error(import->cli, CLI_FAILED, argument, "%s",
                          strerror(errno));
     }
-    while (errno = 0, (entry = fts_read(tree)) != NULL) {
+    while (errno = 0, (entry = fts_read(walk)) != NULL) {
         code = cli_worse_code(
-            code, import_entry(import, tree, entry, argument, store));
+            code, import_entry(import, walk, entry, argument, store));
     }
     if (errno != 0) {
         code =
             cli_error(import->cli, CLI_FAILED, argument, "%s", strerror(errno));
     }
-    fts_close(tree);
+    fts_close(walk);
     return code;
 }
 
@@ -249,7 +251,7 @@ static int set_dialect(struct walconv_import *import, const char *name)
     import->forced = wal__dialect_find(name);
     if (import->forced == NULL) {
         return cli_error(import->cli, CLI_USAGE, "--dialect",
-                         "'%s' is none (see: walconv dialects)", name);
+                         "'%s' is not a dialect (see: walconv dialects)", name);
     }
     return CLI_CONTINUE;
 }
@@ -268,15 +270,18 @@ int walconv_import(struct cli *cli, int argc, char **argv)
     struct stat store = {.st_ino = 0};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, argc);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = set_dialect(&import, dialect);
+    code = cli_check_operands(cli, 3, argc);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &import.store);
+    code = set_dialect(&import, dialect);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    code = cli_open_store(cli, cli->items[1], 0, &import.store);
     if (code != CLI_CONTINUE) {
         return code;
     }

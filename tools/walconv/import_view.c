@@ -1,8 +1,7 @@
 /*
- * import_view.c - imports a file that is a view of one of the store's own
- * sessions into that session.
+ * import_view.c - import a view of a session of the store into that session.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import_view.h"
 
@@ -20,15 +19,15 @@ struct view_import {
     const struct walconv_import *import;
     int fd;
     const char *name;
-    struct wal_view_info place;
+    struct wal_view_info info;
     struct wal_session *session;
     struct wal_view *view;
-    struct wal_view_import_result report;
-    uint64_t lines; /* of the file */
-    uint64_t known; /* of these, lines that the session had */
+    struct wal_view_import_result result;
+    uint64_t lines;       /* of the file */
+    uint64_t known_lines; /* lines that the session had before */
 };
 
-/* The number of the line that begins at the offset. */
+/* Returns the number of the line that begins at the offset. */
 static uint64_t line_at(const struct view_import *view_import, uint64_t offset)
 {
     uint64_t lines = 0;
@@ -48,17 +47,17 @@ static void write_json(const struct view_import *view_import)
     cli_json_key(&json, "path");
     cli_json_text(&json, cli_slice(view_import->name));
     cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice(view_import->place.dialect));
+    cli_json_text(&json, cli_slice(view_import->info.dialect));
     cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(view_import->place.session));
+    cli_json_text(&json, cli_slice(view_import->info.session));
     cli_json_key(&json, "lines");
     cli_json_number(&json, view_import->lines);
     cli_json_key(&json, "appended");
-    cli_json_number(&json, view_import->report.appended);
+    cli_json_number(&json, view_import->result.appended);
     cli_json_key(&json, "shared");
     cli_json_number(&json, 0);
     cli_json_key(&json, "duplicates");
-    cli_json_number(&json, view_import->known);
+    cli_json_number(&json, view_import->known_lines);
     cli_json_key(&json, "damaged");
     cli_json_open(&json, '[');
     for (uint32_t i = 0;
@@ -85,12 +84,12 @@ static void print_text(const struct view_import *view_import)
     const char *reason;
 
     cli_print_name(stdout, cli_slice(view_import->name));
-    printf(": %s view of session ", view_import->place.dialect);
-    cli_print_name(stdout, cli_slice(view_import->place.session));
+    printf(": %s view of session ", view_import->info.dialect);
+    cli_print_name(stdout, cli_slice(view_import->info.session));
     printf(", %" PRIu64 " %s, %" PRIu64 " appended, %" PRIu64 " known\n",
            view_import->lines, cli_plural(view_import->lines, "line", "lines"),
-           view_import->report.appended,
-           view_import->lines - view_import->report.appended);
+           view_import->result.appended,
+           view_import->lines - view_import->result.appended);
     for (uint32_t i = 0;
          wal_view_issue(view_import->view, i, &offset, &reason, NULL) == WAL_OK;
          i++) {
@@ -106,39 +105,40 @@ static enum wal_status import_view(struct view_import *view_import,
     struct wal_store *store = view_import->import->store;
     const struct wal_view_options options = {
         .struct_size = sizeof(options),
-        .dialect = cli_slice(view_import->place.dialect),
-        .root = cli_slice(view_import->place.root),
+        .dialect = cli_slice(view_import->info.dialect),
+        .root = cli_slice(view_import->info.root),
     };
     enum wal_status status =
-        wal_session_open(store, cli_slice(view_import->place.session),
+        wal_session_open(store, cli_slice(view_import->info.session),
                          &view_import->session, error);
 
-    if (status == WAL_OK) {
-        status = wal_view_open(store, view_import->session, &options,
-                               &view_import->view, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        view_import->report.struct_size = sizeof(view_import->report);
-        status =
-            wal_view_import(view_import->view, &view_import->report, error);
+    status = wal_view_open(store, view_import->session, &options,
+                           &view_import->view, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    view_import->result.struct_size = sizeof(view_import->result);
+    return wal_view_import(view_import->view, &view_import->result, error);
 }
 
-/* Whether the file is the main one of a view, which --dialect allows. */
+/* Returns true if the file is the main file of a view whose dialect --dialect
+ * allows. */
 static bool is_view(struct view_import *view_import)
 {
     const struct wal__dialect *forced = view_import->import->forced;
 
-    view_import->place.struct_size = sizeof(view_import->place);
+    view_import->info.struct_size = sizeof(view_import->info);
     return wal_view_find(view_import->import->store,
-                         cli_slice(view_import->name), &view_import->place,
+                         cli_slice(view_import->name), &view_import->info,
                          NULL) == WAL_OK &&
            (forced == NULL ||
-            strcmp(forced->name, view_import->place.dialect) == 0);
+            strcmp(forced->name, view_import->info.dialect) == 0);
 }
 
-/* Counts the lines. 0, or -1 and errno. */
+/* Counts the lines. Returns 0, or -1 with errno set. */
 static int count_lines(struct view_import *view_import)
 {
     struct stat stat;
@@ -151,14 +151,15 @@ static int count_lines(struct view_import *view_import)
                             &view_import->lines) < 0) {
         return -1;
     }
-    view_import->known = view_import->lines - view_import->report.appended;
-    if (last != '\n' && view_import->known > 0) {
-        view_import->known--; /* it waits */
+    view_import->known_lines =
+        view_import->lines - view_import->result.appended;
+    if (last != '\n' && view_import->known_lines > 0) {
+        view_import->known_lines--; /* a partial line waits for its newline */
     }
     return 0;
 }
 
-/* Says what was done; the exit code. */
+/* Prints the result. Returns an exit code. */
 static int print_result(struct view_import *view_import)
 {
     const struct cli *cli = view_import->import->cli;
@@ -191,9 +192,9 @@ bool walconv_import_view(const struct walconv_import *import, int fd,
         *code = print_result(&view_import);
     } else if (status == WAL_ECHANGED) {
         cli_error(import->cli, CLI_OK, name,
-                  "a view of session '%s' that was not only appended to: "
-                  "imported as a session of its own",
-                  view_import.place.session);
+                  "a view of session '%s' that was not only appended to; "
+                  "imported as a new session",
+                  view_import.info.session);
     } else if (status != WAL_ENOTFOUND) {
         *code = cli_report(import->cli, name, status, &error);
     }

@@ -1,16 +1,16 @@
 /*
- * import_view.h - files that are views of the store's own sessions.
+ * import_view.h - import views of sessions of the store.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_VIEW_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_VIEW_H
 
 #include "tools/walconv/walconv.h"
 
-/* Takes what was written behind a view into its session, and prints what was
- * done. False: the file is no view, or one that was not only appended to; else
- * *code is the exit code. */
+/* Imports the lines that were appended to a view into its session and prints
+ * the result. Returns false if the file is not a view, or is one that was
+ * changed other than by appending; else *code is the exit code. */
 bool walconv_import_view(const struct walconv_import *import, int fd,
                          const char *name, int *code);
 

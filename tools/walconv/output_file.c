@@ -1,7 +1,7 @@
 /*
  * output_file.c - directories and files below the output directory.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/output_file.h"
 
@@ -14,75 +14,76 @@
 
 #include "tools/cli/cli.h"
 
-#define BUFFER_SIZE ((size_t)256 << 10) /* writes of whole large pages */
+#define BUFFER_SIZE ((size_t)256 << 10) /* bytes; few large writes */
 
 bool walconv_path_is_beneath(const char *path)
 {
-    const char *part = path;
+    const char *component = path;
 
     for (;;) {
-        size_t size = strcspn(part, "/");
-        if (size == 0 || (size == 1 && part[0] == '.') ||
-            (size == 2 && part[0] == '.' && part[1] == '.')) {
+        size_t size = strcspn(component, "/");
+        if (size == 0 || (size == 1 && component[0] == '.') ||
+            (size == 2 && component[0] == '.' && component[1] == '.')) {
             return false;
         }
-        if (part[size] == '\0') {
+        if (component[size] == '\0') {
             return true;
         }
-        part += size + 1;
+        component += size + 1;
     }
 }
 
-/* Opens one directory below another, which it closes. */
-static int descend(int above, const char *name, bool is_reading)
+/* Opens a directory below `parent` and closes `parent`. */
+static int descend(int parent, const char *name, bool is_read_only)
 {
     int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = -1;
-    int number;
+    int error_number;
 
-    if (is_reading || mkdirat(above, name, 0700) == 0 || errno == EEXIST) {
-        fd = openat(above, name, flags);
+    if (is_read_only || mkdirat(parent, name, 0700) == 0 || errno == EEXIST) {
+        fd = openat(parent, name, flags);
     }
-    number = errno;
-    close(above);
-    errno = number;
+    error_number = errno;
+    close(parent);
+    errno = error_number;
     return fd;
 }
 
-/* Makes the root, and what is missing above it. */
+/* Creates the root and its missing parents. */
 static bool create_root(const char *root)
 {
-    char *above = cli_copy_text(root, strlen(root));
+    char *parent = cli_copy_text(root, strlen(root));
 
-    for (char *at = above; *at != '\0'; at++) {
-        if (*at == '/' && at > above) {
-            *at = '\0';
-            (void)mkdir(above, 0700); /* the last one tells */
-            *at = '/';
+    for (char *end = parent; *end != '\0'; end++) {
+        if (*end == '/' && end > parent) {
+            *end = '\0';
+            /* the mkdir of the root reports failures */
+            (void)mkdir(parent, 0700);
+            *end = '/';
         }
     }
-    free(above);
+    free(parent);
     return mkdir(root, 0700) == 0 || errno == EEXIST;
 }
 
-int walconv_open_parent(const char *root, const char *path, bool is_reading,
+int walconv_open_parent(const char *root, const char *path, bool is_read_only,
                         const char **name)
 {
-    const char *part = path;
+    const char *component = path;
     const char *slash;
     int fd;
 
-    if (!is_reading && !create_root(root)) {
+    if (!is_read_only && !create_root(root)) {
         return -1;
     }
     fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && (slash = strchr(part, '/')) != NULL) {
-        char *directory = cli_copy_text(part, (size_t)(slash - part));
-        fd = descend(fd, directory, is_reading);
+    while (fd >= 0 && (slash = strchr(component, '/')) != NULL) {
+        char *directory = cli_copy_text(component, (size_t)(slash - component));
+        fd = descend(fd, directory, is_read_only);
         free(directory);
-        part = slash + 1;
+        component = slash + 1;
     }
-    *name = part;
+    *name = component;
     return fd;
 }
 
@@ -102,9 +103,9 @@ int walconv_output_file_begin(struct walconv_output_file *file, int directory,
         }
     }
     if (fd < 0) {
-        int number = errno;
+        int error_number = errno;
         close(directory);
-        errno = number;
+        errno = error_number;
         return -1;
     }
     file->directory = directory;
@@ -135,24 +136,24 @@ int walconv_output_file_commit(struct walconv_output_file *file)
     FILE *stream = file->stream;
     bool is_complete =
         fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0;
-    int number = errno;
+    int error_number = errno;
 
     file->stream = NULL;
     if (fclose(stream) != 0 && is_complete) {
         is_complete = false;
-        number = errno;
+        error_number = errno;
     }
     if (!is_complete || renameat(file->directory, file->temporary,
                                  file->directory, file->name) != 0) {
-        number = is_complete ? errno : number;
+        error_number = is_complete ? errno : error_number;
         walconv_output_file_abort(file);
-        errno = number;
+        errno = error_number;
         return -1;
     }
     is_complete = fsync(file->directory) == 0;
-    number = errno;
+    error_number = errno;
     deinit_output(file);
-    errno = number;
+    errno = error_number;
     return is_complete ? 0 : -1;
 }
 

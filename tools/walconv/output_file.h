@@ -1,11 +1,11 @@
 /*
- * output_file.h - where the files of an export lie, and putting them there.
+ * output_file.h - create files below the output directory.
  *
  * Invariant: nothing is written outside the output directory: a path that
- * leaves it is refused, and symbolic links below it are not followed. A file
- * is replaced whole, by rename.
+ * leaves it is rejected, and symbolic links below it are not followed. A file
+ * is replaced as a whole, by rename.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_OUTPUT_FILE_H
 #define AGENTWAL_TOOLS_WALCONV_OUTPUT_FILE_H
@@ -14,36 +14,37 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Whether the path stays below the directory it is taken from. */
+/* Returns true if the relative path has no empty, "." or ".." component. */
 bool walconv_path_is_beneath(const char *path);
 
-/* A file being put in place. Zeroed: none. */
+/* A file being written. Zeroed: none. */
 struct walconv_output_file {
-    int directory; /* that holds it, open */
-    const char *name;
-    char *temporary;
-    char *buffer; /* of the stream */
-    FILE *stream; /* to be written to */
+    int directory;    /* open descriptor of its directory; owned */
+    const char *name; /* final name; borrowed */
+    char *temporary;  /* temporary name */
+    char *buffer;     /* of the stream */
+    FILE *stream;     /* the caller writes here */
 };
 
 /*
- * Opens the directories above the path, made 0700 where they are missing, and
- * answers the open directory that holds the file, or -1 and errno. *name is
- * then the last part of path. With `is_reading`, nothing is made.
+ * Opens the directory that contains the file. Missing directories are created
+ * with mode 0700, unless `is_read_only`. Returns a descriptor, or -1 with errno
+ * set. *name points to the last component of path.
  */
-int walconv_open_parent(const char *root, const char *path, bool is_reading,
+int walconv_open_parent(const char *root, const char *path, bool is_read_only,
                         const char **name);
 
-/* Begins a new file, of mode 0600, in an open directory, which it takes over.
- * 0, or -1 and errno. */
+/* Creates the temporary file, mode 0600. Takes ownership of `directory`.
+ * Returns 0, or -1 with errno set. */
 int walconv_output_file_begin(struct walconv_output_file *file, int directory,
                               const char *name);
 
-/* Makes the file durable under its name. 0, or -1 and errno; then what was
- * there before is still there. */
+/* Syncs the file, renames it to its name and syncs the directory. Returns 0, or
+ * -1 with errno set; the previous file is then unchanged, unless only the sync
+ * of the directory failed. */
 int walconv_output_file_commit(struct walconv_output_file *file);
 
-/* Drops what was begun; does nothing after a commit. */
+/* Deletes the temporary file; does nothing after a commit. */
 void walconv_output_file_abort(struct walconv_output_file *file);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * view.c - views as commands have them.
+ * view.c - flush views, and print results and losses.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/view.h"
 
@@ -26,25 +26,25 @@ void walconv_write_loss(struct cli_json *json, const char *what, uint64_t count)
     cli_json_close(json, '}');
 }
 
-static void write_json(const struct walconv_view *of,
+static void write_json(const struct walconv_view *target,
                        const struct wal_view *view, const char *name,
                        const char *path,
-                       const struct wal_view_flush_result *report)
+                       const struct wal_view_flush_result *result)
 {
     struct cli_json json;
     const char *what;
     uint64_t count;
 
-    cli_json_init(&json, of->root != NULL ? stdout : stderr);
+    cli_json_init(&json, target->root != NULL ? stdout : stderr);
     cli_json_open(&json, '{');
     cli_json_key(&json, "sessionId");
     cli_json_text(&json, cli_slice(name));
     cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice(of->dialect));
+    cli_json_text(&json, cli_slice(target->dialect));
     cli_json_key(&json, "path");
     cli_json_text_or_null(&json, cli_slice(path));
     cli_json_key(&json, "added");
-    cli_json_number(&json, report->lines);
+    cli_json_number(&json, result->lines);
     cli_json_key(&json, "losses");
     cli_json_open(&json, '[');
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
@@ -52,30 +52,30 @@ static void write_json(const struct walconv_view *of,
         walconv_write_loss(&json, what, count);
     }
     walconv_write_loss(&json, "entries that cannot be read",
-                       report->unreadable);
+                       result->unreadable);
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }
 
-static void print(const struct walconv_view *of, const struct wal_view *view,
-                  const char *name, const char *path,
-                  const struct wal_view_flush_result *report)
+static void print(const struct walconv_view *target,
+                  const struct wal_view *view, const char *name,
+                  const char *path, const struct wal_view_flush_result *result)
 {
-    FILE *file = of->root != NULL ? stdout : stderr;
+    FILE *file = target->root != NULL ? stdout : stderr;
     const char *what;
     uint64_t count;
 
-    if (of->cli->json) {
-        write_json(of, view, name, path, report);
+    if (target->cli->json) {
+        write_json(target, view, name, path, result);
         return;
     }
-    if (of->root != NULL) {
+    if (target->root != NULL) {
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(name));
-        printf(", %" PRIu64 " %s added\n", report->lines,
-               cli_plural(report->lines, "line", "lines"));
+        printf(", %" PRIu64 " %s added\n", result->lines,
+               cli_plural(result->lines, "line", "lines"));
     }
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
          i++) {
@@ -83,22 +83,22 @@ static void print(const struct walconv_view *of, const struct wal_view *view,
     }
 }
 
-int walconv_view_print(const struct walconv_view *of, struct wal_view *view,
+int walconv_view_print(const struct walconv_view *target, struct wal_view *view,
                        const char *name,
-                       const struct wal_view_flush_result *report)
+                       const struct wal_view_flush_result *result)
 {
     struct wal_error error = CLI_ERROR_INIT;
     const char *path = NULL;
     enum wal_status status = wal_view_path(view, 0, &path, &error);
 
     if (status != WAL_OK) {
-        return cli_report(of->cli, name, status, &error);
+        return cli_report(target->cli, name, status, &error);
     }
-    print(of, view, name, path, report);
-    return report->unreadable > 0 ? CLI_NEGATIVE : CLI_OK;
+    print(target, view, name, path, result);
+    return result->unreadable > 0 ? CLI_NEGATIVE : CLI_OK;
 }
 
-static bool begins_with(const char *path, const char *root)
+static bool is_beneath(const char *path, const char *root)
 {
     size_t size = strlen(root);
 
@@ -109,7 +109,7 @@ static bool begins_with(const char *path, const char *root)
            (path[size] == '/' || path[size] == '\0');
 }
 
-int walconv_view_fail(const struct walconv_view *of, const char *name,
+int walconv_view_fail(const struct walconv_view *target, const char *name,
                       enum wal_status status, const struct wal_error *error)
 {
     struct wal_error reported = *error;
@@ -117,61 +117,61 @@ int walconv_view_fail(const struct walconv_view *of, const char *name,
     char *path;
     int code;
 
-    if (of->root == NULL || reported.file[0] == '\0' ||
-        begins_with(reported.file, of->store_path)) {
-        return cli_report(of->cli, name, status, error);
+    if (target->root == NULL || reported.file[0] == '\0' ||
+        is_beneath(reported.file, target->store_path)) {
+        return cli_report(target->cli, name, status, error);
     }
-    has_root = begins_with(reported.file, of->root);
-    path = cli_alloc(strlen(of->root) + strlen(reported.file) + 2);
-    sprintf(path, "%s%s%s", has_root ? "" : of->root, has_root ? "" : "/",
+    has_root = is_beneath(reported.file, target->root);
+    path = cli_alloc(strlen(target->root) + strlen(reported.file) + 2);
+    sprintf(path, "%s%s%s", has_root ? "" : target->root, has_root ? "" : "/",
             reported.file);
-    reported.file[0] = '\0'; /* the path has it */
-    code = cli_report(of->cli, path, status, &reported);
+    reported.file[0] = '\0'; /* the path contains it */
+    code = cli_report(target->cli, path, status, &reported);
     free(path);
     return code;
 }
 
-static int32_t put_stdout(void *ctx, const void *data, uint64_t size)
+static int32_t write_stdout(void *ctx, const void *data, uint64_t size)
 {
     (void)ctx;
     return fwrite(data, 1, (size_t)size, stdout) == size ? 0 : 1;
 }
 
-enum wal_status walconv_view_open(const struct walconv_view *of,
+enum wal_status walconv_view_open(const struct walconv_view *target,
                                   struct wal_session *session,
                                   struct wal_view **view,
                                   struct wal_error *error)
 {
     const struct wal_view_options options = {
         .struct_size = sizeof(options),
-        .dialect = cli_slice(of->dialect),
-        .root = cli_slice(of->root != NULL ? of->root : ""),
-        .put = of->root == NULL ? put_stdout : NULL,
+        .dialect = cli_slice(target->dialect),
+        .root = cli_slice(target->root != NULL ? target->root : ""),
+        .put = target->root == NULL ? write_stdout : NULL,
     };
 
-    return wal_view_open(of->store, session, &options, view, error);
+    return wal_view_open(target->store, session, &options, view, error);
 }
 
-static int flush(const struct walconv_view *of, struct wal_view *view,
+static int flush(const struct walconv_view *target, struct wal_view *view,
                  const char *name)
 {
-    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
+    struct wal_view_flush_result result = {.struct_size = sizeof(result)};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_view_flush(view, &report, &error);
+    enum wal_status status = wal_view_flush(view, &result, &error);
 
     if (status == WAL_ECALLBACK && cli_output_failed()) {
-        return CLI_OK; /* nobody is left to be reported */
+        return CLI_OK; /* the reader has closed the pipe */
     }
-    return status == WAL_OK ? walconv_view_print(of, view, name, &report)
-                            : walconv_view_fail(of, name, status, &error);
+    return status == WAL_OK ? walconv_view_print(target, view, name, &result)
+                            : walconv_view_fail(target, name, status, &error);
 }
 
-bool walconv_view_has_checkpoints(const struct walconv_view *of)
+bool walconv_view_has_checkpoints(const struct walconv_view *target)
 {
-    return of->root != NULL && cli_layout_find(of->dialect) != NULL;
+    return target->root != NULL && cli_layout_find(target->dialect) != NULL;
 }
 
-int walconv_view_export_checkpoints(const struct walconv_view *of,
+int walconv_view_export_checkpoints(const struct walconv_view *target,
                                     struct wal_session *session,
                                     struct wal_view *view, const char *id)
 {
@@ -180,53 +180,55 @@ int walconv_view_export_checkpoints(const struct walconv_view *of,
     enum wal_status status = wal_view_path(view, 0, &path, &error);
 
     return status == WAL_OK
-               ? walconv_checkpoints_export(of->cli, of->store, session, id,
-                                            of->dialect, path)
-               : cli_report(of->cli, id, status, &error);
+               ? walconv_checkpoints_export(target->cli, target->store, session,
+                                            id, target->dialect, path)
+               : cli_report(target->cli, id, status, &error);
 }
 
-int walconv_view_export(const struct walconv_view *of, const char *id)
+int walconv_view_export(const struct walconv_view *target, const char *id)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_view *view = NULL;
-    int code;
     enum wal_status status =
-        wal_session_open(of->store, cli_slice(id), &session, &error);
+        wal_session_open(target->store, cli_slice(id), &session, &error);
+    int code;
 
-    if (status == WAL_OK) {
-        status = walconv_view_open(of, session, &view, &error);
+    if (status != WAL_OK) {
+        return cli_report(target->cli, id, status, &error);
     }
-    code = status == WAL_OK ? flush(of, view, id)
-                            : cli_report(of->cli, id, status, &error);
-    if (code <= CLI_NEGATIVE && view != NULL &&
-        walconv_view_has_checkpoints(of)) {
+    status = walconv_view_open(target, session, &view, &error);
+    if (status != WAL_OK) {
+        wal_session_close(session);
+        return cli_report(target->cli, id, status, &error);
+    }
+    code = flush(target, view, id);
+    if (code <= CLI_NEGATIVE && walconv_view_has_checkpoints(target)) {
         code = cli_worse_code(
-            code, walconv_view_export_checkpoints(of, session, view, id));
+            code, walconv_view_export_checkpoints(target, session, view, id));
     }
     wal_view_close(view);
     wal_session_close(session);
     return code;
 }
 
-int walconv_view_print_path(const struct walconv_view *of,
+int walconv_view_print_path(const struct walconv_view *target,
                             struct wal_session *session, const char *name,
                             uint32_t stream)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_view *view = NULL;
     const char *path = NULL;
-    int code = CLI_OK;
-    enum wal_status status = walconv_view_open(of, session, &view, &error);
+    enum wal_status status = walconv_view_open(target, session, &view, &error);
 
-    if (status == WAL_OK) {
-        status = wal_view_path(view, stream, &path, &error);
+    if (status != WAL_OK) {
+        return cli_report(target->cli, name, status, &error);
     }
+    status = wal_view_path(view, stream, &path, &error);
     if (status == WAL_OK) {
         printf("%s\n", path);
-    } else {
-        code = cli_report(of->cli, name, status, &error);
     }
     wal_view_close(view);
-    return code;
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(target->cli, name, status, &error);
 }

@@ -1,8 +1,8 @@
 /*
- * view.h - views as commands have them: where they lie, and what was
- * done and lost.
+ * view.h - views of sessions for the commands: flushing, paths, results and
+ * losses.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_VIEW_H
 #define AGENTWAL_TOOLS_WALCONV_VIEW_H
@@ -16,42 +16,42 @@ struct walconv_view {
     struct wal_store *store;
     const char *store_path;
     const char *dialect;
-    const char *root; /* output directory; null: standard output */
+    const char *root; /* output directory; NULL: standard output */
 };
 
-enum wal_status walconv_view_open(const struct walconv_view *of,
+enum wal_status walconv_view_open(const struct walconv_view *target,
                                   struct wal_session *session,
                                   struct wal_view **view,
                                   struct wal_error *error);
 
-/* Brings the view of a session up to date and prints what was done; the exit
- * code. */
-int walconv_view_export(const struct walconv_view *of, const char *id);
+/* Updates the view of a session and prints the result. Returns an exit code. */
+int walconv_view_export(const struct walconv_view *target, const char *id);
 
-/* Prints what a flush did; the exit code. `name` is the session's. */
-int walconv_view_print(const struct walconv_view *of, struct wal_view *view,
+/* Prints the result of a flush; `name` is the session's. Returns an exit
+ * code. */
+int walconv_view_print(const struct walconv_view *target, struct wal_view *view,
                        const char *name,
-                       const struct wal_view_flush_result *report);
+                       const struct wal_view_flush_result *result);
 
-/* Prints why a flush failed: of the file, where that is known; the exit
+/* Prints the error of a flush with the file's path, if known. Returns an exit
  * code. */
-int walconv_view_fail(const struct walconv_view *of, const char *name,
+int walconv_view_fail(const struct walconv_view *target, const char *name,
                       enum wal_status status, const struct wal_error *error);
 
-/* Whether checkpoints of a session lie beside its view. */
-bool walconv_view_has_checkpoints(const struct walconv_view *of);
+/* Returns true if the view's dialect has checkpoints next to its files. */
+bool walconv_view_has_checkpoints(const struct walconv_view *target);
 
-/* Writes those that are not there; the exit code. */
-int walconv_view_export_checkpoints(const struct walconv_view *of,
+/* Exports the session's missing checkpoints. Returns an exit code. */
+int walconv_view_export_checkpoints(const struct walconv_view *target,
                                     struct wal_session *session,
                                     struct wal_view *view, const char *id);
 
-/* Prints where the view of a session lies; the exit code. */
-int walconv_view_print_path(const struct walconv_view *of,
+/* Prints the path of a session's view. Returns an exit code. */
+int walconv_view_print_path(const struct walconv_view *target,
                             struct wal_session *session, const char *name,
                             uint32_t stream);
 
-/* An item of "losses", unless there are none. */
+/* Writes an item of "losses" unless the count is 0. */
 void walconv_write_loss(struct cli_json *json, const char *what,
                         uint64_t count);
 

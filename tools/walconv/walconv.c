@@ -1,9 +1,9 @@
 /*
- * walconv.c - takes session files into a store, and gives them back.
+ * walconv.c - import session files into a store and export them.
  *
- * Invariant: what comes in goes out again as the same bytes.
+ * Invariant: exporting the source of an imported file gives the same bytes.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/walconv.h"
 
@@ -18,23 +18,25 @@ static const char help[] =
     "Usage: walconv COMMAND [OPTION]... [ARGUMENT]...\n"
     "\n"
     "  import [--dialect auto|NAME] STORE PATH...\n"
-    "        take files, and all files below directories, into the store; a\n"
-    "        file is a session, a line an entry; directories of sdk, spec11\n"
-    "        and opencode are sessions too; again: only what is new\n"
+    "        import files, and all files in directories; a file becomes a\n"
+    "        session and a line an entry; directories of sdk, spec11 and\n"
+    "        opencode become sessions too; a repeated import adds what is new\n"
     "  export --dialect source [--session SESSION]... STORE OUTDIR\n"
-    "        give the files back, byte for byte; again: only what is new\n"
+    "        write imported files back, byte for byte; a repeated export adds\n"
+    "        what is new\n"
     "  export --dialect NAME [--session SESSION]... STORE OUTDIR\n"
-    "        write sessions as that client has them, and say what is lost\n"
+    "        write sessions in a client's format, and report what is lost\n"
     "  export --dialect source|NAME --session SESSION --stdout STORE\n"
-    "        one of them, on standard output\n"
+    "        write one of them to standard output\n"
     "  follow --dialect NAME STORE OUTDIR\n"
-    "        keep such files current until interrupted\n"
+    "        keep these files current until interrupted\n"
     "  path --dialect source|NAME [--stream N] STORE OUTDIR SESSION\n"
-    "        where that session's file lies\n"
+    "        print the path of a session's file\n"
     "  dialects\n"
-    "        what import can read, export write, and each carries\n"
+    "        list dialects: whether each can be imported and exported, and\n"
+    "        what it can represent\n"
     "\n"
-    "SESSION: an id, a unique beginning of one, @latest (of the current\n"
+    "SESSION: an id, a unique prefix of one, @latest (of the current\n"
     "directory), or the path of a file that was imported.\n";
 
 static bool carries(const struct wal__dialect *dialect, unsigned feature)
@@ -43,13 +45,13 @@ static bool carries(const struct wal__dialect *dialect, unsigned feature)
            (dialect->write_ops->carries >> feature & 1) != 0;
 }
 
-/* Losses of no dialect in particular are no features. */
+/* Features for losses of no particular dialect are not listed. */
 static bool is_feature(unsigned feature)
 {
     return feature < WAL__FEATURE_FIELDS || feature == WAL__FEATURE_PARENTS;
 }
 
-/* `dialect` is null for the source. */
+/* `dialect` is NULL for the source. */
 static void write_dialect(const char *name, const char *summary,
                           const struct wal__dialect *dialect)
 {
@@ -92,7 +94,7 @@ static void print_dialect(const struct cli *cli, const char *name,
            summary);
 }
 
-/* What each dialect that is written carries. */
+/* Prints a table of what each writable dialect can represent. */
 static void print_features(void)
 {
     const struct wal__dialect *dialect;
@@ -131,7 +133,7 @@ static int walconv_dialects(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    print_dialect(cli, "source", "the files as they came in", NULL);
+    print_dialect(cli, "source", "the files as they were imported", NULL);
     for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
         print_dialect(cli, dialect->name, dialect->summary, dialect);
     }
@@ -150,7 +152,7 @@ static const struct {
     {"dialects", walconv_dialects},
 };
 
-/* The first argument that is no option; common options take no argument. */
+/* The first argument that is not an option; common options have no argument. */
 static const char *command_name(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -163,7 +165,7 @@ static const char *command_name(int argc, char **argv)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option none[] = {{.name = NULL}};
+    static const struct cli_option no_options[] = {{.name = NULL}};
     const char *name = command_name(argc, argv);
     int code;
 
@@ -173,7 +175,7 @@ static int run(struct cli *cli, int argc, char **argv)
             return commands[i].run(cli, argc, argv);
         }
     }
-    code = name != NULL ? CLI_CONTINUE : cli_parse(cli, argc, argv, none);
+    code = name != NULL ? CLI_CONTINUE : cli_parse(cli, argc, argv, no_options);
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -182,24 +184,24 @@ static int run(struct cli *cli, int argc, char **argv)
                      name != NULL ? "no such command" : "no command given");
 }
 
-/* Long lines are read where they lie in a map of their file. */
+/* Long lines are read from a map; truncation of the file raises SIGBUS. */
 static void handle_sigbus(int number)
 {
     static const char text[] =
         "walconv: a file became shorter while it was read\n";
-    ssize_t put = write(STDERR_FILENO, text, sizeof(text) - 1);
+    ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
 
     (void)number;
-    (void)put;
+    (void)written;
     _exit(CLI_FAILED);
 }
 
 int main(int argc, char **argv)
 {
-    const struct sigaction cut = {.sa_handler = handle_sigbus};
+    const struct sigaction on_sigbus = {.sa_handler = handle_sigbus};
     struct cli cli = {.tool = "walconv", .help = help};
 
     cli_ensure_std_fds();
-    (void)sigaction(SIGBUS, &cut, NULL);
+    (void)sigaction(SIGBUS, &on_sigbus, NULL);
     return cli_finish(&cli, run(&cli, argc, argv));
 }

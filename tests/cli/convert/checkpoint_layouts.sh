@@ -214,16 +214,16 @@ refused 1 'a/../../x' "$(file a/../../x)"
 refused 1 '/etc/passwd' "$(file /etc/passwd)"
 refused 1 'zero byte' "$(file 'a\u0000b')"
 refused 1 'zero byte' "$(file '')"
-refused 1 'not one of SHA-256' \
+refused 1 'not a SHA-256' \
     '{"files":[{"path":"x","hash":"../../../../../../etc/passwd"}]}'
-refused 1 'not one of SHA-256' '{"files":[{"path":"x","hash":"abc"}]}'
+refused 1 'not a SHA-256' '{"files":[{"path":"x","hash":"abc"}]}'
 refused 1 'without a hash' '{"files":[{"path":"x","exists":true}]}'
 refused 1 'has no path' "{\"files\":[{\"hash\":\"$hash\"}]}"
 refused 1 'manifest.json is damaged' '{"files":['
 refused 1 'not an object' '{"files":[1]}'
 refused 1 'not an array' '{"files":{}}'
-refused 1 'names no files' '{}'
-refused 1 'the time' '{"created_at":"yesterday","files":[]}'
+refused 1 'list of files is missing' '{}'
+refused 1 'creation time' '{"created_at":"yesterday","files":[]}'
 refused 1 'zero byte' '{"checkpoint_id":"a\u0000b","files":[]}'
 refused 1 'permission bits' \
     "{\"files\":[{\"path\":\"x\",\"hash\":\"$hash\",\"mode\":33188}]}"

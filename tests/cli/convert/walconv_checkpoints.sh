@@ -145,11 +145,11 @@ json '[r["checkpoints"] for r in rows if "checkpoints" in r] == [1]' \
     "$work/stdout"
 for name in up root lost missing short rotten none; do
     json "any(d['path'].endswith('checkpoints/$name')
-        and 'left out' in d['reason']
+        and 'skipped' in d['reason']
         for r in rows for d in r['damaged'])" "$work/stdout"
 done
 code 0 walconv import "$store" "$work/bad"
-grep -q 'checkpoints/up: "../x".*left out' "$work/stderr" ||
+grep -q 'checkpoints/up: "../x".*skipped' "$work/stderr" ||
     fail "not said: $(cat "$work/stderr")"
 same 1 "$(walctl checkpoints --json "$store" s-2 | wc -l)" "good ones"
 walconv export --dialect source --session s-2 "$store" "$work/bad-out" >/dev/null
@@ -162,6 +162,6 @@ session "$work/lone/s-3" '{"session_id":"s-3","created_at":""}'
 checkpoint "$work/lone/s-3/checkpoints/c" blobs \
     "{\"files\":[{\"path\":\"a\",\"hash\":\"$one\"}]}" one
 code 0 walconv import "$store" "$work/lone"
-grep -q 's-3/checkpoints/c: .*left out' "$work/stderr" ||
+grep -q 's-3/checkpoints/c: .*skipped' "$work/stderr" ||
     fail "not said: $(cat "$work/stderr")"
 walcheck "$store" >"$work/checked"

@@ -88,7 +88,7 @@ def cases():
     yield "lone surrogate", [A, lone, C], []
     yield "same key twice", [A, twice, C], []
     yield "uuid twice", [A, B[:-1] + b',"uuid":"u2"}', C], [
-        (2, BEHIND, "a key stands")]
+        (2, BEHIND, "a key occurs twice")]
     yield "message twice", [A, row(2, 1, b',"role":"user"'), C], []
     yield "deep", [A, deep, B], [(2, None, "nested too deeply")]
     yield "deep and torn", [A, b"[" * DEEP], [(2, None, "nested too deeply")]
@@ -135,7 +135,7 @@ def cases():
         pi_row(b"c1", b"null")], [(1, 0, "of a version")]
     yield "header twice", [header, pi_row(b"d1", b"null"), header,
                            pi_row(b"d2", b'"d1"')], [
-        (3, None, "another header"), (3, None, "its id is taken")]
+        (3, None, "a second header"), (3, None, "its id is taken")]
     yield "header torn", [(PI % (3, b"pi-t"))[:40]], [(1, 40, "torn")]
     yield "fields of other types", [
         A, b'{"type":7,"uuid":[],"parentUuid":{},"timestamp":true,'

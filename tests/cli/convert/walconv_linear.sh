@@ -14,7 +14,7 @@ if [ -d "${AGENTWAL_FIXTURES:-}/codex" ]; then
 fi
 walctl init "$store"
 code 0 walconv import --json "$store" "$work/in"
-json 'all(d["reason"] == "no header stands before it" and "drift" in r["path"]
+json 'all(d["reason"] == "no header before it" and "drift" in r["path"]
     for r in rows for d in r["damaged"])' "$work/stdout"
 json 'all(r["appended"] == r["lines"] for r in rows)' \
     "$work/stdout"

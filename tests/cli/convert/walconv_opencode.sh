@@ -198,8 +198,8 @@ def expect(path, offset, words):
 name = "the id is not the file's name"
 expect("message/ses_a/new\nline.json", 20, name)
 expect("message/ses_a/noid.json", None, "has no id")
-expect("message/ses_gone/msg_9.json", None, "own file is not there")
-expect("part/msg_gone/prt_9.json", None, "its message is not there")
+expect("message/ses_gone/msg_9.json", None, "own file is missing")
+expect("part/msg_gone/prt_9.json", None, "its message is missing")
 expect("part/msg_1/other.json", 31, name)
 expect("part/msg_1/other.json", 51, "the message's id is not the folder's")
 expect("session/p/bad.json", 39, "not JSON")
@@ -236,7 +236,7 @@ rm -f "$half/storage/session/global/"*
 halves=$work/half-store
 walctl init "$halves"
 code 0 walconv import "$halves" "$half"
-grep -q "the session's own file is not there" "$work/stderr" ||
+grep -q "the session's own file is missing" "$work/stderr" ||
     fail "not said: $(cat "$work/stderr")"
 code 0 walconv export --dialect source "$halves" "$work/half-out"
 find "$half" -type d -empty -delete
@@ -253,7 +253,7 @@ printf '{"session_id":"other","created_at":"2026-01-02T03:04:05Z"}' \
     >"$work/sdk/named/metadata.json"
 walctl init "$work/sdk-store"
 code 0 walconv import "$work/sdk-store" "$work/sdk"
-for words in 'lone/metadata.json: is not there' \
+for words in 'lone/metadata.json: is missing' \
     "named/metadata.json: byte 14: the id is not the directory's name" \
     'lone/messages.jsonl.*line 2'; do
     grep -q "$words" "$work/stderr" "$work/stdout" ||

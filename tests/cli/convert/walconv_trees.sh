@@ -56,7 +56,7 @@ if walconv export --dialect source "$store" "$work/out" >"$work/put" \
     2>"$work/said"; then
     exit 1
 fi
-grep -q 'migration: is there with other content' "$work/said"
+grep -q 'migration: exists with other content' "$work/said"
 test "$(cat "$work/out/opencode/storage/migration")" = mine
 
 # Views of them, and again.

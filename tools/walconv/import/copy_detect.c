@@ -1,8 +1,8 @@
 /*
- * copy_detect.c - what became of a session that is a copy, and what its
- * lines are called in its file.
+ * copy_detect.c - decide whether the session of a copied file is kept or
+ * created again, and map the ids of copied lines.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,11 @@
 #include "tools/walconv/import/copy_walk.h"
 #include "tools/walconv/import/session_modified.h"
 
-#define SHORT_LINES_MAX 64 /* of a session that is no copy yet */
+#define SHORT_LINES_MAX 64 /* lines of a session that is not a copy yet */
 
 /* --- state ---------------------------------------------------------------- */
 
-/* Whether nothing is in the session but what was copied, and at most the
- * beginning of a line. */
+/* *answer: the session consists of copied lines and at most a partial line. */
 static enum wal_status is_copy_only(struct wal_session *session, bool *answer,
                                     struct wal_error *error)
 {
@@ -42,16 +41,16 @@ static enum wal_status is_copy_only(struct wal_session *session, bool *answer,
                : status;
 }
 
-/* The same for a session that is no copy yet. */
+/* As is_copy_only, for a session that is not a copy. */
 static bool is_short(const struct cli_match *match)
 {
     return match->native_count == 0 && match->lines <= SHORT_LINES_MAX;
 }
 
 /*
- * *is_incomplete: its import did not come to the end of what it shares;
- * *is_replaceable: it has little but a copy's lines, and nobody did anything
- * with it.
+ * *is_incomplete: the import of the shared lines did not finish.
+ * *is_replaceable: the session has little more than a copy's lines, and nobody
+ * modified it.
  */
 static enum wal_status inspect_session(struct wal_session *session,
                                        const struct cli_match *match,
@@ -67,9 +66,10 @@ static enum wal_status inspect_session(struct wal_session *session,
     uint64_t begin = 0;
     enum wal_status status = walconv_is_modified(session, &is_modified, error);
 
-    if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal_session_get_info(session, &info, error);
     if (status != WAL_OK || is_modified) {
         return status;
     }
@@ -78,20 +78,23 @@ static enum wal_status inspect_session(struct wal_session *session,
         return WAL_OK;
     }
     status = wal__copy_inspect(session, &is_copy, &is_complete, error);
-    if (status != WAL_OK || !is_copy || !is_complete) {
-        *is_incomplete = status == WAL_OK && !is_complete &&
-                         (is_copy || info.entries == info.inherited);
+    if (status != WAL_OK) {
         return status;
     }
+    if (!is_copy || !is_complete) {
+        *is_incomplete =
+            !is_complete && (is_copy || info.entries == info.inherited);
+        return WAL_OK;
+    }
     status = wal__copy_open(&copy, session, NULL, 0, &is_copy, error);
-    if (status == WAL_OK) {
-        begin = copy.first_sequence;
-        wal__copy_close(&copy);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && info.metadata_version < begin) {
-        status = is_copy_only(session, is_replaceable, error);
-    }
-    return status;
+    begin = copy.first_sequence;
+    wal__copy_close(&copy);
+    return info.metadata_version < begin
+               ? is_copy_only(session, is_replaceable, error)
+               : WAL_OK;
 }
 
 enum wal_status walconv_copy_detect(struct walconv_copy *copy,
@@ -101,7 +104,7 @@ enum wal_status walconv_copy_detect(struct walconv_copy *copy,
 {
     bool is_incomplete = false;
     bool is_replaceable = false;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     *must_delete = false;
     if (copy->probe->is_opaque) {
@@ -110,15 +113,16 @@ enum wal_status walconv_copy_detect(struct walconv_copy *copy,
     if (session == NULL) {
         return walconv_copy_find(copy, NULL, error);
     }
-    if (match->bytes < copy->size) {
-        status = inspect_session(session, match, &is_incomplete,
-                                 &is_replaceable, error);
+    if (match->bytes >= copy->size) {
+        return WAL_OK;
     }
+    status =
+        inspect_session(session, match, &is_incomplete, &is_replaceable, error);
     if (status != WAL_OK || (!is_incomplete && !is_replaceable)) {
         return status;
     }
     if (is_incomplete && wal_session_claim(session, error) == WAL_ECLAIMED) {
-        return WAL_ECLAIMED; /* another import is at it */
+        return WAL_ECLAIMED; /* another import is writing it */
     }
     status = walconv_copy_find(copy, session, error);
     *must_delete =
@@ -129,10 +133,10 @@ enum wal_status walconv_copy_detect(struct walconv_copy *copy,
     return status;
 }
 
-/* --- names ---------------------------------------------------------------- */
+/* --- ids of copied lines -------------------------------------------------- */
 
 struct walconv_copy_names {
-    struct cli_ids ids; /* the value is a offset in texts */
+    struct cli_ids ids; /* the value is an offset in texts */
     char *texts;
     size_t size;
     size_t capacity;
@@ -168,7 +172,7 @@ static bool write_piece(void *ctx, const void *data, size_t size)
     return fwrite(data, 1, size, ctx) == size;
 }
 
-/* A long line is looked at in a file, so that memory stays bounded. */
+/* A long line is parsed from a mapped temporary file, to bound memory. */
 static void add_long_name(struct walconv_copy_names *names,
                           struct cli_lines *lines, struct wal_store *store,
                           const struct wal_entry *entry)

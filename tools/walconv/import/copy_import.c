@@ -1,7 +1,8 @@
 /*
- * copy_import.c - finds out what a file is a copy of, and writes it down.
+ * copy_import.c - find the session that a file is a copy of, and import it as a
+ * fork of that session.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/copy_import.h"
 
@@ -13,19 +14,19 @@
 #include "tools/cli/cli.h"
 #include "tools/walconv/import/copy_walk.h"
 
-#define CHUNK_LINES 1024 /* what is lost with a chunk that is damaged */
+#define CHUNK_LINES 1024 /* lines that a damaged chunk loses at most */
 
-/* What a file must share with the session that has its id, which it does not
- * name as what it is a copy of. */
+/* Bytes that a file must share with the session of the same id if it does not
+ * name that session as its origin. */
 #define SHARED_BYTES_MIN 4096
 
-#define HEAD_WINDOW 64 /* lines among which the head is looked for */
+#define HEAD_WINDOW 64 /* lines searched for the head */
 
-/* A line that is shared. */
+/* A line that the file shares with the original. */
 struct shared {
     uint64_t offset;
     uint64_t line;
-    uint64_t bytes; /* shared up to here */
+    uint64_t bytes; /* shared bytes up to this line */
     uint64_t shared;
     char id[WALCONV_ID_SIZE];
 };
@@ -37,7 +38,7 @@ struct scan {
     uint64_t bytes;
 };
 
-static void set(char *to, struct wal_slice id)
+static void set_id(char *to, struct wal_slice id)
 {
     snprintf(to, WALCONV_ID_SIZE, "%.*s", (int)id.size,
              id.size > 0 ? (const char *)id.data : "");
@@ -55,10 +56,10 @@ static void record_shared(struct scan *scan)
     shared->line = piece->line;
     shared->bytes = scan->bytes;
     shared->shared = scan->count;
-    set(shared->id, scan->walk.base.id);
+    set_id(shared->id, scan->walk.base.id);
 }
 
-/* Whether the head is at this line, when it is the last. */
+/* Returns true if the line sets the head when it is the last one. */
 static bool moves_head(struct walconv_walk *walk, const struct shared *shared)
 {
     const struct walconv_file_probe *probe = walk->copy->probe;
@@ -78,13 +79,13 @@ static bool moves_head(struct walconv_walk *walk, const struct shared *shared)
            (!probe->has_mainline && line.is_sidechain);
 }
 
-/* Where the head is after the lines that are shared; far behind, it is taken
- * for the last line. */
+/* Returns the shared line that the head is at. If it is not among the last
+ * HEAD_WINDOW lines, returns the last line. */
 static const struct shared *find_head(struct scan *scan)
 {
-    uint64_t least = scan->count > HEAD_WINDOW ? scan->count - HEAD_WINDOW : 0;
+    uint64_t first = scan->count > HEAD_WINDOW ? scan->count - HEAD_WINDOW : 0;
 
-    for (uint64_t i = scan->count; i > least; i--) {
+    for (uint64_t i = scan->count; i > first; i--) {
         const struct shared *shared = &scan->recent[(i - 1) % HEAD_WINDOW];
 
         if (moves_head(&scan->walk, shared)) {
@@ -94,8 +95,8 @@ static const struct shared *find_head(struct scan *scan)
     return &scan->recent[(scan->count - 1) % HEAD_WINDOW];
 }
 
-/* The fork point is where the head is, so that the branch is what is shared,
- * unless there is much behind it. */
+/* The fork point is the head, so that the shared lines are the branch, unless
+ * many bytes follow the head. */
 static void set_fork_point(struct scan *scan, struct walconv_copy *copy)
 {
     const struct shared *point = &scan->recent[(scan->count - 1) % HEAD_WINDOW];
@@ -111,10 +112,12 @@ static void set_fork_point(struct scan *scan, struct walconv_copy *copy)
     strcpy(copy->head, head->id);
 }
 
-/* How far the file is a copy of this session's. */
+/* Finds how many lines at the beginning of the file are a copy of the
+ * session's. Sets copy->origin if there are at least `min_bytes` of them, and
+ * more than with an earlier origin. */
 static enum wal_status scan_origin(struct walconv_copy *copy,
-                                   struct wal_session *session, uint64_t least,
-                                   struct wal_error *error)
+                                   struct wal_session *session,
+                                   uint64_t min_bytes, struct wal_error *error)
 {
     struct scan *scan = cli_alloc(sizeof(*scan));
     enum wal_status status;
@@ -127,7 +130,7 @@ static enum wal_status scan_origin(struct walconv_copy *copy,
             record_shared(scan);
         }
     }
-    if (status == WAL_END && scan->count > 0 && scan->bytes >= least &&
+    if (status == WAL_END && scan->count > 0 && scan->bytes >= min_bytes &&
         scan->bytes > copy->shared_bytes) {
         copy->origin = session;
         set_fork_point(scan, copy);
@@ -137,40 +140,41 @@ static enum wal_status scan_origin(struct walconv_copy *copy,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Whether the session is of a file of this dialect, and not `own`. */
+/* Returns true if the session was imported from a file of this dialect, and is
+ * not `own`. */
 static bool is_candidate(struct wal_session *session, struct wal_session *own,
                          const struct wal__dialect *dialect)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_info mine = {.struct_size = sizeof(mine)};
+    struct wal_session_info own_info = {.struct_size = sizeof(own_info)};
     struct cli_source source;
-    bool may;
+    bool is_match;
 
     if (wal_session_get_info(session, &info, NULL) != WAL_OK ||
-        (own != NULL && (wal_session_get_info(own, &mine, NULL) != WAL_OK ||
-                         mine.number == info.number)) ||
+        (own != NULL && (wal_session_get_info(own, &own_info, NULL) != WAL_OK ||
+                         own_info.number == info.number)) ||
         !cli_source_parse(info.source, &source)) {
         return false;
     }
-    may = strcmp(source.dialect, dialect->name) == 0 &&
-          strstr(source.path, "//") == NULL;
+    is_match = strcmp(source.dialect, dialect->name) == 0 &&
+               strstr(source.path, "//") == NULL;
     cli_source_deinit(&source);
-    return may;
+    return is_match;
 }
 
 static enum wal_status try_origin(struct walconv_copy *copy,
                                   struct wal_session *own, const char *id,
-                                  uint64_t least, struct wal_error *error)
+                                  uint64_t min_bytes, struct wal_error *error)
 {
-    struct wal_session *before = copy->origin;
+    struct wal_session *previous = copy->origin;
     struct wal_session *session = NULL;
     enum wal_status status =
         wal_session_open(copy->store, cli_slice(id), &session, error);
 
     if (status == WAL_OK && is_candidate(session, own, copy->probe->dialect)) {
-        status = scan_origin(copy, session, least, error);
+        status = scan_origin(copy, session, min_bytes, error);
     }
-    wal_session_close(copy->origin == session ? before : session);
+    wal_session_close(copy->origin == session ? previous : session);
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
@@ -189,16 +193,16 @@ enum wal_status walconv_copy_find(struct walconv_copy *copy,
     const char *id = copy->probe->session;
     struct walconv_origins origins = {.count = 0};
     enum wal_status status = WAL_OK;
-    size_t named;
+    size_t named_count;
 
     if (walconv_origins_read(copy->fd, copy->size, &origins) < 0) {
         status = walconv_copy_errno(error);
     }
-    named = origins.count;
+    named_count = origins.count;
     walconv_origins_add(&origins, id, id != NULL ? strlen(id) : 0);
     for (size_t i = 0; status == WAL_OK && i < origins.count; i++) {
         status = try_origin(copy, own, origins.ids[i],
-                            i < named ? 1 : SHARED_BYTES_MIN, error);
+                            i < named_count ? 1 : SHARED_BYTES_MIN, error);
     }
     walconv_origins_deinit(&origins);
     return status;
@@ -220,20 +224,20 @@ void walconv_copy_deinit(struct walconv_copy *copy)
 
 /* --- writing -------------------------------------------------------------- */
 
-struct writing {
+struct copy_writer {
     struct walconv_copy *copy;
     struct walconv_walk walk;
-    struct walconv_lines own;        /* takes lines of the copy's own */
-    struct wal_entry_cursor *branch; /* what is shared */
-    struct wal_entry next;           /* the next line there */
-    bool has_next;
+    struct walconv_lines own;        /* the lines that are not shared */
+    struct wal_entry_cursor *branch; /* the shared entries */
+    struct wal_entry next_line;      /* next line of the branch */
+    bool has_next_line;
     struct wal__delta_chunk *chunk;
     uint32_t number;
     uint8_t *bytes;
 };
 
-/* Appends the chunk. */
-static enum wal_status append_chunk(struct writing *writing, bool is_last,
+/* Appends the chunk and starts a new one. */
+static enum wal_status append_chunk(struct copy_writer *writer, bool is_last,
                                     struct wal_error *error)
 {
     struct wal_entry entry = {
@@ -246,133 +250,137 @@ static enum wal_status append_chunk(struct writing *writing, bool is_last,
     char id[64];
     size_t size = 0;
     enum wal_status status = wal__copy_chunk_encode(
-        writing->chunk, writing->number, is_last, writing->bytes, &size);
+        writer->chunk, writer->number, is_last, writer->bytes, &size);
 
     if (status != WAL_OK) {
         return status;
     }
-    snprintf(id, sizeof(id), "copy-%u", writing->number);
+    snprintf(id, sizeof(id), "copy-%u", writer->number);
     for (unsigned n = 2;
-         wal_entry_cursor_get(writing->own.iter, cli_slice(id), &found, NULL) !=
+         wal_entry_cursor_get(writer->own.iter, cli_slice(id), &found, NULL) !=
              WAL_ENOTFOUND ||
-         walconv_batch_contains(&writing->own.batch, cli_slice(id));
+         walconv_batch_contains(&writer->own.batch, cli_slice(id));
          n++) {
-        snprintf(id, sizeof(id), "copy-%u~%u", writing->number, n);
+        snprintf(id, sizeof(id), "copy-%u~%u", writer->number, n);
     }
     entry.id = cli_slice(id);
-    entry.payload = (struct wal_slice){writing->bytes, size};
-    writing->number++;
-    memset(writing->chunk, 0, sizeof(*writing->chunk));
-    return walconv_batch_add(&writing->own.batch, &entry, error);
+    entry.payload = (struct wal_slice){writer->bytes, size};
+    writer->number++;
+    memset(writer->chunk, 0, sizeof(*writer->chunk));
+    return walconv_batch_add(&writer->own.batch, &entry, error);
 }
 
-/* Whether the shared line is the next one on the branch, which goes on behind
- * it. */
-static bool is_next(struct writing *writing)
+/* Returns true if the shared line is the next one of the branch. Advances the
+ * branch past it. */
+static bool advance_branch(struct copy_writer *writer)
 {
-    uint64_t sequence = writing->walk.base.sequence;
+    uint64_t sequence = writer->walk.base.sequence;
     bool is_first = true;
 
     for (;;) {
-        while (!writing->has_next) {
-            writing->next =
-                (struct wal_entry){.struct_size = sizeof(writing->next)};
+        while (!writer->has_next_line) {
+            writer->next_line =
+                (struct wal_entry){.struct_size = sizeof(writer->next_line)};
             enum wal_status status =
-                wal_entry_cursor_next(writing->branch, &writing->next, NULL);
+                wal_entry_cursor_next(writer->branch, &writer->next_line, NULL);
             if (status == WAL_END) {
                 return false;
             }
-            writing->has_next =
-                status == WAL_OK && (writing->next.flags & WAL_ENTRY_LINE) != 0;
+            writer->has_next_line =
+                status == WAL_OK &&
+                (writer->next_line.flags & WAL_ENTRY_LINE) != 0;
         }
-        if (writing->next.sequence > sequence) {
+        if (writer->next_line.sequence > sequence) {
             return false;
         }
-        writing->has_next = false;
-        if (writing->next.sequence == sequence) {
+        writer->has_next_line = false;
+        if (writer->next_line.sequence == sequence) {
             return is_first;
         }
         is_first = false;
     }
 }
 
-static enum wal_status write_own(struct writing *writing,
+static enum wal_status write_own(struct copy_writer *writer,
                                  struct wal_error *error)
 {
     enum wal_status status =
-        walconv_lines_add(&writing->own, &writing->walk.piece, error);
+        walconv_lines_add(&writer->own, &writer->walk.piece, error);
 
     if (status == WAL_OK &&
-        wal__delta_encode_added(writing->chunk) != WAL__DELTA_OK) {
-        status = append_chunk(writing, false, error);
-        (void)wal__delta_encode_added(writing->chunk);
+        wal__delta_encode_added(writer->chunk) != WAL__DELTA_OK) {
+        status = append_chunk(writer, false, error);
+        (void)wal__delta_encode_added(writer->chunk);
     }
-    writing->copy->own++;
+    writer->copy->own++;
     return status;
 }
 
-static enum wal_status write_shared(struct writing *writing,
+static enum wal_status write_shared(struct copy_writer *writer,
                                     struct wal_error *error)
 {
-    bool is_named = !is_next(writing);
+    bool is_named = !advance_branch(writer);
     enum wal__delta_status delta_status = WAL__DELTA_FULL;
     enum wal_status status = WAL_OK;
 
-    if (writing->chunk->line_count < CHUNK_LINES) {
+    if (writer->chunk->line_count < CHUNK_LINES) {
         delta_status =
-            walconv_walk_encode(&writing->walk, writing->chunk,
-                                is_named || writing->chunk->line_count == 0);
+            walconv_walk_encode(&writer->walk, writer->chunk,
+                                is_named || writer->chunk->line_count == 0);
     }
     if (delta_status == WAL__DELTA_FULL) {
-        status = append_chunk(writing, false, error);
-        delta_status =
-            walconv_walk_encode(&writing->walk, writing->chunk, true);
+        status = append_chunk(writer, false, error);
+        delta_status = walconv_walk_encode(&writer->walk, writer->chunk, true);
     }
     if (status != WAL_OK) {
         return status;
     }
-    /* It did fit when it was looked at. */
+    /* walconv_walk_next encoded this line: the file or the original changed. */
     if (delta_status != WAL__DELTA_OK) {
         return WAL_ECONFLICT;
     }
-    set(writing->own.previous_id, writing->walk.base.id);
+    set_id(writer->own.previous_id, writer->walk.base.id);
     return WAL_OK;
 }
 
-static enum wal_status write_lines(struct writing *writing,
+static enum wal_status write_lines(struct copy_writer *writer,
                                    struct wal_error *error)
 {
-    uint64_t lines = writing->copy->lines;
-    /* The first chunk tells what is own from what is shared. */
-    enum wal_status status = append_chunk(writing, false, error);
+    uint64_t lines = writer->copy->lines;
+    /* Readers tell own lines from shared ones by the first chunk. */
+    enum wal_status status = append_chunk(writer, false, error);
 
-    while (status == WAL_OK && writing->walk.reader.line < lines) {
-        status = walconv_walk_next(&writing->walk, error);
-        if (status == WAL_OK) {
-            status = writing->walk.is_shared ? write_shared(writing, error)
-                                             : write_own(writing, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    while (writer->walk.reader.line < lines) {
+        status = walconv_walk_next(&writer->walk, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = writer->walk.is_shared ? write_shared(writer, error)
+                                        : write_own(writer, error);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    if (status == WAL_OK) {
-        status = append_chunk(writing, true, error);
-    }
-    if (status == WAL_OK) {
-        status = walconv_batch_flush(&writing->own.batch, error);
-    }
-    return status;
+    status = append_chunk(writer, true, error);
+    return status == WAL_OK ? walconv_batch_flush(&writer->own.batch, error)
+                            : status;
 }
 
-/* Own lines that stand before the end of what is shared may have moved the
- * head. */
-static enum wal_status set_head(struct wal_session *session, const char *at,
-                                struct wal_error *error)
+/* Own lines among the shared ones may have moved the head. */
+static enum wal_status set_head(struct wal_session *session,
+                                const char *entry_id, struct wal_error *error)
 {
     struct wal_head head = {.struct_size = sizeof(head),
-                            .entry_id = cli_slice(at)};
-    char now[256] = "";
-    enum wal_status status = wal_head_get(session, 0, head.name, now, error);
+                            .entry_id = cli_slice(entry_id)};
+    char current[256] = "";
+    enum wal_status status =
+        wal_head_get(session, 0, head.name, current, error);
 
-    if ((status == WAL_OK || status == WAL_ENOTFOUND) && strcmp(now, at) != 0) {
+    if ((status == WAL_OK || status == WAL_ENOTFOUND) &&
+        strcmp(current, entry_id) != 0) {
         status = wal_head_move(session, &head, NULL, error);
     }
     return status;
@@ -388,36 +396,37 @@ static enum wal_status write_copy(struct walconv_copy *copy,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
                  WAL_ENTRY_CURSOR_OUT_OF_LINE,
     };
-    struct writing *writing = cli_alloc(sizeof(*writing));
+    struct copy_writer *writer = cli_alloc(sizeof(*writer));
     enum wal_status status;
 
-    memset(writing, 0, sizeof(*writing));
-    writing->copy = copy;
-    writing->own.dialect = copy->probe->dialect;
-    writing->own.probe = copy->probe;
-    writing->own.file_size = copy->size;
-    writing->bytes = cli_alloc(WAL__COPY_CHUNK_MAX);
-    writing->chunk = cli_alloc(sizeof(*writing->chunk));
-    memset(writing->chunk, 0, sizeof(*writing->chunk));
-    status = wal_entry_cursor_open(session, &options, &writing->branch, error);
-    if (status == WAL_OK) {
-        status = walconv_lines_begin(&writing->own, session, error);
+    writer->copy = copy;
+    writer->own.dialect = copy->probe->dialect;
+    writer->own.probe = copy->probe;
+    writer->own.file_size = copy->size;
+    writer->bytes = cli_alloc(WAL__COPY_CHUNK_MAX);
+    writer->chunk = cli_alloc(sizeof(*writer->chunk));
+    status = wal_entry_cursor_open(session, &options, &writer->branch, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = walconv_walk_begin(&writing->walk, copy, copy->origin, error);
-        if (status == WAL_OK) {
-            status = write_lines(writing, error);
-        }
-        walconv_walk_end(&writing->walk);
+    status = walconv_lines_begin(&writer->own, session, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = walconv_walk_begin(&writer->walk, copy, copy->origin, error);
+    if (status == WAL_OK) {
+        status = write_lines(writer, error);
+    }
+    walconv_walk_end(&writer->walk);
     if (status == WAL_OK) {
         status = set_head(session, copy->head, error);
     }
-    wal_entry_cursor_close(writing->branch);
-    walconv_lines_deinit(&writing->own);
-    free(writing->chunk);
-    free(writing->bytes);
-    free(writing);
+done:
+    wal_entry_cursor_close(writer->branch);
+    walconv_lines_deinit(&writer->own);
+    free(writer->chunk);
+    free(writer->bytes);
+    free(writer);
     return status;
 }
 
@@ -426,13 +435,14 @@ enum wal_status walconv_copy_write(struct walconv_copy *copy,
                                    struct cli_match *match, bool *must_delete,
                                    struct wal_error *error)
 {
-    /* Who finds the session meanwhile leaves it alone. */
-    enum wal_status claimed = wal_session_claim(session, error);
-    enum wal_status status =
-        claimed == WAL_ECLAIMED ? claimed : write_copy(copy, session, error);
+    /* A concurrent import of the same file leaves a claimed session alone. */
+    enum wal_status claim_status = wal_session_claim(session, error);
+    enum wal_status status = claim_status == WAL_ECLAIMED
+                                 ? claim_status
+                                 : write_copy(copy, session, error);
 
-    if (claimed == WAL_OK) {
-        claimed = wal_session_unclaim(session, NULL);
+    if (claim_status == WAL_OK) {
+        claim_status = wal_session_unclaim(session, NULL);
     }
     if (status == WAL_OK) {
         status =
@@ -440,7 +450,7 @@ enum wal_status walconv_copy_write(struct walconv_copy *copy,
         *must_delete = status == WAL_OK &&
                        (!match->is_prefix || match->lines != copy->lines);
     }
-    /* The file or the original changed meanwhile, or cannot be read. */
+    /* The file or the original changed meanwhile, or is damaged. */
     if (status == WAL_END || status == WAL_ECONFLICT ||
         status == WAL_ECORRUPT) {
         *must_delete = true;

@@ -1,9 +1,9 @@
 /*
- * copy_names.h - what the lines of a copy are called in its file.
+ * copy_names.h - the ids that shared lines have in the file of a copy.
  *
- * Invariant: nothing is read before a name is asked for.
+ * Invariant: nothing is read before the first lookup.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_COPY_NAMES_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_COPY_NAMES_H
@@ -11,11 +11,12 @@
 #include "agentwal.h"
 #include "format/model/dialect.h"
 
-/* Null: not loaded. */
+/* NULL: not loaded yet. */
 struct walconv_copy_names;
 
-/* The id of the entry that a line shares which has this id in the copy's file;
- * null: there is none, or the session is no copy. */
+/* Returns the id of the entry whose line has this id in the copy's file.
+ * NULL: there is none, or the session is not a copy. Valid until *names is
+ * destroyed. */
 const char *walconv_copy_names_find(struct walconv_copy_names **names,
                                     struct wal_store *store,
                                     struct wal_session *session,

@@ -1,7 +1,7 @@
 /*
- * copy_origin.c - finds the names of sessions in a file's first lines.
+ * copy_origin.c - find the ids of sessions that a file's first lines name.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/copy_origin.h"
 
@@ -19,8 +19,8 @@ enum {
     PATH_MAX_SIZE = 4096
 };
 
-/* Members that name one: by its id, or by the path of its file. */
-static const struct wal__json_member named[] = {
+/* Members that name an origin by id or by the path of its file. */
+static const struct wal__json_member origin_members[] = {
     {.parent = "forkedFrom", .key = "sessionId"},
     {.parent = "payload", .key = "forked_from_id"},
     {.key = "forked_from_id"},
@@ -31,7 +31,7 @@ static const struct wal__json_member named[] = {
 };
 
 enum {
-    NAMED = sizeof(named) / sizeof(named[0])
+    ORIGIN_MEMBERS = sizeof(origin_members) / sizeof(origin_members[0])
 };
 
 void walconv_origins_add(struct walconv_origins *origins, const char *text,
@@ -50,18 +50,18 @@ void walconv_origins_add(struct walconv_origins *origins, const char *text,
     origins->ids[origins->count++] = cli_copy_text(text, size);
 }
 
-/* A path: its file is called ID.jsonl, or TIME_ID.jsonl. */
+/* Adds the ids in a path; the file is named ID.jsonl or TIME_ID.jsonl. */
 static void add_path(struct walconv_origins *origins, const char *text)
 {
     const char *slash = strrchr(text, '/');
     const char *base = slash != NULL ? slash + 1 : text;
     const char *dot = strrchr(base, '.');
     size_t size = dot != NULL ? (size_t)(dot - base) : strlen(base);
-    const char *line = memrchr(base, '_', size);
+    const char *underscore = memrchr(base, '_', size);
 
-    if (line != NULL) {
-        walconv_origins_add(origins, line + 1,
-                            size - (size_t)(line + 1 - base));
+    if (underscore != NULL) {
+        walconv_origins_add(origins, underscore + 1,
+                            size - (size_t)(underscore + 1 - base));
     }
     walconv_origins_add(origins, base, size);
 }
@@ -70,14 +70,14 @@ static void read_line(struct walconv_origins *origins,
                       const struct walconv_piece *piece)
 {
     struct wal__json_span text = wal__line_text(piece->data, piece->size);
-    struct wal__json_member members[NAMED];
+    struct wal__json_member members[ORIGIN_MEMBERS];
 
-    memcpy(members, named, sizeof(members));
-    if (wal__line_members(text.data, text.size, members, NAMED, NULL) !=
-        WAL__JSON_OK) {
+    memcpy(members, origin_members, sizeof(members));
+    if (wal__line_members(text.data, text.size, members, ORIGIN_MEMBERS,
+                          NULL) != WAL__JSON_OK) {
         return;
     }
-    for (size_t i = 0; i < NAMED; i++) {
+    for (size_t i = 0; i < ORIGIN_MEMBERS; i++) {
         char *name =
             members[i].value.kind == WAL__JSON_STRING
                 ? walconv_copy_text(members[i].value.span, PATH_MAX_SIZE)

@@ -1,10 +1,11 @@
 /*
- * copy_walk.c - finds the lines that a copy shares.
+ * copy_walk.c - find the lines that a copy shares with its original.
  *
- * A line is shared when the next lines of the original, a few of them, have one
- * that says the same (engine/convert/copy/line_match.h) and differs in little.
+ * A line is shared when one of the next WALK_LOOKAHEAD lines of the original
+ * has the same content (engine/convert/copy/line_match.h) and the delta fits a
+ * chunk.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/copy_walk.h"
 
@@ -15,7 +16,7 @@
 
 #define WINDOW_SIZE ((size_t)1 << 20)
 
-/* A line as long is not looked into. */
+/* Longer lines are not compared field by field. */
 #define COMPARE_SIZE_MAX ((uint64_t)256 << 10)
 
 enum wal_status walconv_walk_begin(struct walconv_walk *walk,
@@ -50,9 +51,9 @@ void walconv_walk_end(struct walconv_walk *walk)
     free(walk->window);
 }
 
-/* Brings lines of the original in until there are enough of them. What cannot
- * be shared is left out: lines that are gone, and those that the original, a
- * copy itself, got later than what it shares behind them. */
+/* Reads lines of the original until the lookahead is full. Skips lines that
+ * cannot be shared: damaged and redacted ones, and, if the original is a copy
+ * itself, its own lines before the end of its shared part. */
 static enum wal_status fill_lookahead(struct walconv_walk *walk,
                                       struct wal_error *error)
 {
@@ -79,7 +80,7 @@ static enum wal_status fill_lookahead(struct walconv_walk *walk,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static bool fill(struct wal__delta_source *source, uint64_t offset)
+static bool fill_window(struct wal__delta_source *source, uint64_t offset)
 {
     struct walconv_walk *walk =
         (void *)((char *)source - offsetof(struct walconv_walk, source));
@@ -95,7 +96,7 @@ static bool fill(struct wal__delta_source *source, uint64_t offset)
     return true;
 }
 
-/* Opens the original's line to be compared with. */
+/* Opens a line of the original for comparison. */
 static bool open_base(struct walconv_walk *walk, const struct wal_entry *base)
 {
     close_base(walk);
@@ -110,10 +111,10 @@ static bool open_base(struct walconv_walk *walk, const struct wal_entry *base)
     if (walk->window == NULL) {
         walk->window = cli_alloc(WINDOW_SIZE);
     }
-    walk->source.fill = fill;
+    walk->source.fill = fill_window;
     return wal_blob_open(walk->copy->store, base->payload_digest, &walk->blob,
                          NULL) == WAL_OK &&
-           fill(&walk->source, 0);
+           fill_window(&walk->source, 0);
 }
 
 enum wal__delta_status walconv_walk_encode(struct walconv_walk *walk,
@@ -128,9 +129,8 @@ enum wal__delta_status walconv_walk_encode(struct walconv_walk *walk,
                                   is_named ? (size_t)walk->base.id.size : 0);
 }
 
-/* Whether the copy's line is this one of the original. */
-static bool matches_base(struct walconv_walk *walk,
-                         const struct wal_entry *base)
+/* Returns true if the copy's line is a copy of `base`. */
+static bool is_copy_of(struct walconv_walk *walk, const struct wal_entry *base)
 {
     const struct walconv_piece *piece = &walk->piece;
     struct wal__delta_chunk *chunk = walk->scratch;
@@ -156,7 +156,7 @@ static void find_base(struct walconv_walk *walk)
 {
     walk->is_shared = false;
     for (size_t i = 0; i < walk->lookahead_count; i++) {
-        if (matches_base(walk, &walk->lookahead[i])) {
+        if (is_copy_of(walk, &walk->lookahead[i])) {
             walk->base = walk->lookahead[i];
             walk->sequence = walk->base.sequence;
             walk->is_shared = true;
@@ -168,8 +168,8 @@ static void find_base(struct walconv_walk *walk)
     }
 }
 
-/* Whether the line names what it goes under: what the copy puts there, and
- * what follows it, has no place among the original's. */
+/* Returns true if the line names its parent: it and the lines below it start a
+ * branch that the original does not have. */
 static bool has_named_parent(const struct walconv_walk *walk)
 {
     const struct walconv_piece *piece = &walk->piece;
@@ -181,7 +181,7 @@ static bool has_named_parent(const struct walconv_walk *walk)
            line.link == WAL__LINK_EXPLICIT;
 }
 
-/* The first line of a file that has a header says whose it is. */
+/* The header line identifies the file's own session and is never shared. */
 static bool is_header(const struct walconv_walk *walk)
 {
     return walk->nonblank == 1 &&

@@ -1,14 +1,14 @@
 /*
- * file_import.c - imports one file as one session.
+ * file_import.c - import one file as one session.
  *
- * A file goes on in the session that has its beginning, whatever ordinal that
- * one's source has; else it becomes a session of its own.
+ * A file continues the session whose lines are its beginning, whatever the
+ * ordinal in that session's source; otherwise it becomes a new session.
  *
- * Invariant: importing a file again appends nothing; importing one that has
- * grown appends what is new, and makes the session that importing it at once
- * makes.
+ * Invariant: importing a file again appends nothing. Importing a file that has
+ * grown appends the new lines, and gives the same session as one import of the
+ * whole file.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,9 +22,9 @@
 #include "tools/walconv/import/file_import.h"
 #include "tools/walconv/import/session_modified.h"
 
-#define ID_TRIES          9 /* ids made of one name, before the source's hash */
-#define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of a file without lines */
-#define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of a file without lines */
+#define ID_TRIES          9                    /* ids derived from one name */
+#define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
+#define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of an opaque file */
 
 static int fail(const struct walconv_file *file, enum wal_status status,
                 const struct wal_error *error)
@@ -35,16 +35,16 @@ static int fail(const struct walconv_file *file, enum wal_status status,
 
 static int fail_errno(const struct walconv_file *file)
 {
-    int number = errno;
+    int error_number = errno;
 
     progress_clear(file->import->progress);
     return cli_error(file->import->cli, CLI_FAILED, file->name, "%s",
-                     number == ESTALE ? "became shorter while it was read"
-                                      : strerror(number));
+                     error_number == ESTALE ? "became shorter while it was read"
+                                            : strerror(error_number));
 }
 
-/* The id a file asks for: its session's; of a side chain's file, that and the
- * file's name. Null when it names none. To be freed. */
+/* The id that the file suggests: its session's id; for a file of a side chain,
+ * that and the file's name. NULL: none. The caller frees it. */
 static char *preferred_id(const struct walconv_file *file)
 {
     const struct walconv_file_probe *probe = &file->probe;
@@ -65,8 +65,8 @@ static char *preferred_id(const struct walconv_file *file)
     return id;
 }
 
-/* Creates the session under an id, or says that it is taken. A session that
- * another import has just made of the same source is opened. */
+/* Creates the session with this id, or returns WAL_EEXISTS. Opens the session
+ * if another import has created it from the same source. */
 static enum wal_status try_create(struct walconv_file *file,
                                   struct wal_session_options *options,
                                   const char *id, struct wal_error *error)
@@ -144,7 +144,7 @@ static enum wal_status create_session(struct walconv_file *file,
     return status;
 }
 
-/* Says again what was said of lines that are known. */
+/* Reports the issues of known lines again. */
 static int repeat_issues(struct walconv_file *file,
                          struct walconv_reader *reader)
 {
@@ -164,7 +164,7 @@ static int repeat_issues(struct walconv_file *file,
     return got < 0 ? got : 0;
 }
 
-/* Takes what is behind the session's entries. */
+/* Imports the lines after the session's entries. */
 static int import_new_lines(struct walconv_file *file,
                             struct walconv_reader *reader, bool is_opaque,
                             enum wal_status *status, struct wal_error *error)
@@ -201,64 +201,95 @@ static enum wal_status flush_batch(struct walconv_file *file,
     return status;
 }
 
-/* Says what is wrong with a file that is kept whole; of one that is larger than
- * memory should hold, nothing. It is copied, since a map of a file that others
- * make shorter raises a signal. */
+/* Reports JSON errors of an opaque file, unless it is too large for memory. The
+ * file is read, not mapped: a map raises SIGBUS when another process truncates
+ * the file. */
 static int check_opaque(struct walconv_file *file)
 {
     size_t size = (size_t)file->size;
     char *data;
     size_t got = 0;
-    ssize_t more = 1;
+    ssize_t last_read = 1;
 
     if (file->size == 0 || file->size > CHECKED_SIZE_MAX) {
         return 0;
     }
     data = cli_alloc(size);
-    while (got < size && more > 0) {
-        more = pread(file->fd, data + got, size - got, (off_t)got);
-        got += more > 0 ? (size_t)more : 0;
+    while (got < size && last_read > 0) {
+        last_read = pread(file->fd, data + got, size - got, (off_t)got);
+        got += last_read > 0 ? (size_t)last_read : 0;
     }
-    if (more >= 0) {
+    if (last_read >= 0) {
         walconv_lines_check_opaque(&file->lines, data, got);
     }
     free(data);
-    return more < 0 ? -1 : 0;
+    return last_read < 0 ? -1 : 0;
 }
 
-static int import_lines(struct walconv_file *file)
+/* Imports an opaque file in pieces. */
+static int import_opaque(struct walconv_file *file)
 {
     struct walconv_lines *lines = &file->lines;
-    bool is_opaque = lines->match.entries > 0 ? lines->match.is_opaque
-                                              : file->probe.is_opaque;
     struct wal_error error = CLI_ERROR_INIT;
     struct walconv_reader reader;
     enum wal_status status = WAL_OK;
     int got;
 
-    walconv_reader_init(&reader, file->fd, file->size, is_opaque, 0);
-    got = is_opaque ? 0 : repeat_issues(file, &reader);
-    if (got == 0) {
-        got = import_new_lines(file, &reader, is_opaque, &status, &error);
-    }
+    walconv_reader_init(&reader, file->fd, file->size, true, 0);
+    got = import_new_lines(file, &reader, true, &status, &error);
     walconv_reader_deinit(&reader);
-    if (got == 0 && status == WAL_OK && !is_opaque) {
-        status = walconv_lines_finish(lines, &error);
-    }
-    if (got == 0 && status == WAL_OK) {
-        status = flush_batch(file, &error);
-    }
-    if (got == 0 && status == WAL_OK && is_opaque) {
-        got = walconv_count_lines(file->fd, file->size, &file->count);
-        got = got == 0 ? check_opaque(file) : got;
-    }
-    if (is_opaque && lines->batch.appended == 0) {
-        lines->known_lines = file->count;
-    }
     if (got < 0) {
         return fail_errno(file);
     }
+    if (status == WAL_OK) {
+        status = flush_batch(file, &error);
+    }
+    if (status != WAL_OK) {
+        return fail(file, status, &error);
+    }
+    if (walconv_count_lines(file->fd, file->size, &file->count) < 0 ||
+        check_opaque(file) < 0) {
+        return fail_errno(file);
+    }
+    if (lines->batch.appended == 0) {
+        lines->known_lines = file->count;
+    }
+    return CLI_OK;
+}
+
+static int import_lines(struct walconv_file *file)
+{
+    struct walconv_lines *lines = &file->lines;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct walconv_reader reader;
+    enum wal_status status = WAL_OK;
+    int got;
+
+    walconv_reader_init(&reader, file->fd, file->size, false, 0);
+    got = repeat_issues(file, &reader);
+    if (got == 0) {
+        got = import_new_lines(file, &reader, false, &status, &error);
+    }
+    walconv_reader_deinit(&reader);
+    if (got < 0) {
+        return fail_errno(file);
+    }
+    if (status == WAL_OK) {
+        status = walconv_lines_finish(lines, &error);
+    }
+    if (status == WAL_OK) {
+        status = flush_batch(file, &error);
+    }
     return status == WAL_OK ? CLI_OK : fail(file, status, &error);
+}
+
+static int import_content(struct walconv_file *file)
+{
+    const struct cli_match *match = &file->lines.match;
+    bool is_opaque =
+        match->entries > 0 ? match->is_opaque : file->probe.is_opaque;
+
+    return is_opaque ? import_opaque(file) : import_lines(file);
 }
 
 static int probe(struct walconv_file *file, const struct wal__dialect *forced)
@@ -282,10 +313,10 @@ static int import_stream(struct walconv_file *file,
         return CLI_FAILED;
     }
     status = walconv_lines_begin(&file->lines, file->session, &error);
-    return status == WAL_OK ? import_lines(file) : fail(file, status, &error);
+    return status == WAL_OK ? import_content(file) : fail(file, status, &error);
 }
 
-/* Whether the session has anything that is not the file's. */
+/* *has_other_content: the session has anything that is not from the file. */
 static enum wal_status has_other_content(const struct walconv_file *file,
                                          bool *has_other_content,
                                          struct wal_error *error)
@@ -303,28 +334,28 @@ static enum wal_status has_other_content(const struct walconv_file *file,
     return status;
 }
 
-/* Whether the first bytes of the file told another session than it does now.
- * -1: errno. */
+/* Returns 1 if a probe of the first `known` bytes gives another result than a
+ * probe of the file, 0 if not, -1 with errno set. */
 static int probe_differs(const struct walconv_file *file, uint64_t known)
 {
-    struct walconv_file_probe before = {.end = 0};
-    int is_other = 0;
+    struct walconv_file_probe previous = {.end = 0};
+    int differs = 0;
 
     if (file->probe.end <= known) {
         return 0;
     }
-    if (walconv_file_probe(file->fd, known, file->import->forced, &before) <
+    if (walconv_file_probe(file->fd, known, file->import->forced, &previous) <
         0) {
-        is_other = -1;
-    } else if (!walconv_file_probe_equal(&before, &file->probe)) {
-        is_other = 1;
+        differs = -1;
+    } else if (!walconv_file_probe_equal(&previous, &file->probe)) {
+        differs = 1;
     }
-    walconv_file_probe_deinit(&before);
-    return is_other;
+    walconv_file_probe_deinit(&previous);
+    return differs;
 }
 
-/* Whether the last entry's line goes on otherwise than an entry can. -1:
- * errno. */
+/* Returns 1 if the last entry's line continues in a way that an entry cannot, 0
+ * if not, -1 with errno set. */
 static int last_line_differs(const struct walconv_file *file)
 {
     const struct cli_match *match = &file->lines.match;
@@ -348,7 +379,7 @@ static int last_line_differs(const struct walconv_file *file)
     return got;
 }
 
-/* Deletes the session, for one that takes its place. */
+/* Deletes the session. Its source becomes free for the new session. */
 static enum wal_status delete_session(struct walconv_file *file,
                                       struct wal_error *error)
 {
@@ -376,9 +407,9 @@ static enum wal_status delete_session(struct walconv_file *file,
 }
 
 /*
- * A file that was cut may have told less of itself than it does now, and what
- * came in then is not the beginning of what comes in now. Its session is made
- * anew, unless others have put something into it.
+ * The file may have been incomplete when it was imported: what was read then
+ * can differ from the beginning of what is read now. Its session is created
+ * again, unless it was used otherwise.
  */
 static enum wal_status delete_outdated_session(struct walconv_file *file,
                                                struct wal_error *error)
@@ -386,7 +417,7 @@ static enum wal_status delete_outdated_session(struct walconv_file *file,
     uint64_t known = file->lines.match.bytes + file->lines.match.partial_size;
     bool is_shared = false;
     enum wal_status status;
-    int is_other;
+    int differs;
 
     if (known >= file->size) {
         return WAL_OK;
@@ -395,35 +426,56 @@ static enum wal_status delete_outdated_session(struct walconv_file *file,
     if (status != WAL_OK || is_shared) {
         return status;
     }
-    is_other = probe_differs(file, known);
-    if (is_other == 0) {
-        is_other = last_line_differs(file);
+    differs = probe_differs(file, known);
+    if (differs == 0) {
+        differs = last_line_differs(file);
     }
-    if (is_other < 0) {
+    if (differs < 0) {
         error->status = WAL_EIO;
         error->sys_errno = errno;
         snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
         return WAL_EIO;
     }
-    return is_other ? delete_session(file, error) : WAL_OK;
+    return differs ? delete_session(file, error) : WAL_OK;
 }
 
-/* Finds the file's session, or makes it. */
+/* Writes the lines of a copy to its new session. If they differ from the file,
+ * replaces the session by one that is not a copy. */
+static enum wal_status write_copy(struct walconv_file *file,
+                                  struct wal_error *error)
+{
+    bool must_delete = false;
+    enum wal_status status = walconv_copy_write(
+        &file->copy, file->session, &file->lines.match, &must_delete, error);
+
+    if (status != WAL_OK || !must_delete) {
+        return status;
+    }
+    walconv_copy_deinit(&file->copy);
+    status = delete_session(file, error);
+    return status == WAL_OK ? create_session(file, error) : status;
+}
+
+/* Finds the file's session, or creates it. */
 static enum wal_status find_or_create_session(struct walconv_file *file,
                                               struct wal_error *error)
 {
     bool must_delete = false;
     enum wal_status status = walconv_file_find(file, error);
 
-    if (status == WAL_OK && file->session != NULL) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (file->session != NULL) {
         status = delete_outdated_session(file, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        file->copy = walconv_copy_init(file->import->store, file->fd,
-                                       file->size, &file->probe);
-        status = walconv_copy_detect(&file->copy, file->session,
-                                     &file->lines.match, &must_delete, error);
-    }
+    file->copy = walconv_copy_init(file->import->store, file->fd, file->size,
+                                   &file->probe);
+    status = walconv_copy_detect(&file->copy, file->session, &file->lines.match,
+                                 &must_delete, error);
     if (status == WAL_OK && must_delete) {
         status = delete_session(file, error);
     }
@@ -434,25 +486,15 @@ static enum wal_status find_or_create_session(struct walconv_file *file,
         !file->copy.is_created) {
         error->status = WAL_EBUSY;
         snprintf(error->text, sizeof(error->text),
-                 "another import is taking this file in; import it again");
+                 "another import is writing this file's session; "
+                 "import the file again");
         return WAL_EBUSY;
     }
-    if (status == WAL_OK && file->copy.is_created) {
-        must_delete = false;
-        status = walconv_copy_write(&file->copy, file->session,
-                                    &file->lines.match, &must_delete, error);
-    } else {
+    if (status != WAL_OK || !file->copy.is_created) {
         walconv_copy_deinit(&file->copy);
-        must_delete = false;
+        return status;
     }
-    if (status == WAL_OK && must_delete) {
-        walconv_copy_deinit(&file->copy);
-        status = delete_session(file, error);
-        if (status == WAL_OK) {
-            status = create_session(file, error);
-        }
-    }
-    return status;
+    return write_copy(file, error);
 }
 
 static int import_file(struct walconv_file *file)
@@ -469,7 +511,7 @@ static int import_file(struct walconv_file *file)
     if (status == WAL_OK) {
         status = walconv_lines_begin(&file->lines, file->session, &error);
     }
-    return status == WAL_OK ? import_lines(file) : fail(file, status, &error);
+    return status == WAL_OK ? import_content(file) : fail(file, status, &error);
 }
 
 int walconv_import_file(const struct walconv_import *import, int fd,

@@ -1,7 +1,7 @@
 /*
- * file_import.h - the import of one file, to those who share the work.
+ * file_import.h - the import of one file, for its parts.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_FILE_IMPORT_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_FILE_IMPORT_H
@@ -18,20 +18,20 @@ struct walconv_file {
     const char *path;
     struct walconv_file_probe probe;
     struct wal_session *session;
-    char *source;      /* of the session */
-    char *free_source; /* for a new session */
+    char *source;      /* of the session; owned */
+    char *free_source; /* unused source for a new session; owned */
     struct walconv_lines lines;
-    struct walconv_copy copy; /* what the session shares, if it was made so */
-    uint64_t count;           /* of the file's lines */
+    struct walconv_copy copy; /* the shared lines, if the session is a copy */
+    uint64_t count;           /* lines of the file */
 };
 
-/* Opens the session that the file goes on in, and sets its source; leaves
- * file->session null where there is none, and sets free_source to the first
- * source that is not taken. WAL_ECLAIMED: another import is at it. */
+/* Opens the session that the file continues and sets its source. If there is
+ * none, file->session stays NULL and free_source is the first unused source.
+ * WAL_ECLAIMED: another import is writing the session. */
 enum wal_status walconv_file_find(struct walconv_file *file,
                                   struct wal_error *error);
 
-/* Prints what was done. */
+/* Prints the result of the import. */
 void walconv_file_print(const struct walconv_file *file);
 
 #endif

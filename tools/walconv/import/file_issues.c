@@ -1,7 +1,7 @@
 /*
- * file_issues.c - what was odd in the files of an import.
+ * file_issues.c - issues of the files of an import.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/file_issues.h"
 

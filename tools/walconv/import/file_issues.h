@@ -1,7 +1,7 @@
 /*
- * file_issues.h - what was odd in the files of an import.
+ * file_issues.h - issues of the files of an import.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_FILE_ISSUES_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_FILE_ISSUES_H
@@ -13,7 +13,7 @@
 
 struct walconv_file_issue {
     char *path;
-    uint64_t offset; /* WALCONV_NO_OFFSET: of no place in the file */
+    uint64_t offset; /* WALCONV_NO_OFFSET: concerns the whole file */
     char *reason;
 };
 
@@ -24,11 +24,12 @@ struct walconv_file_issues {
     size_t capacity;
 };
 
-/* Adds one; path is taken over. */
+/* Adds an issue. Takes ownership of `path`; copies `reason`. */
 void walconv_file_issues_add(struct walconv_file_issues *issues, char *path,
                              uint64_t offset, const char *reason);
 
-/* As a member of an object, or as lines on standard error. */
+/* Write the issues as the member "damaged" of an object, or print them to
+ * standard error. */
 void walconv_file_issues_write(const struct walconv_file_issues *issues,
                                struct cli_json *json);
 void walconv_file_issues_print(const struct walconv_file_issues *issues,

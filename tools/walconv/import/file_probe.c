@@ -1,7 +1,7 @@
 /*
- * file_probe.c - looks at a file's beginning to tell what it is.
+ * file_probe.c - detect a file's dialect and session from its beginning.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/file_probe.h"
 
@@ -12,54 +12,54 @@
 #include "format/json/json_value.h"
 #include "tools/cli/cli.h"
 
-#define RECOGNISE_LINES 64 /* so many lines are asked for their dialect */
+#define RECOGNISE_LINES 64 /* lines that are used to detect the dialect */
 #define TEXT_MAX        4096
 #define ID_MAX          255
 
-/* A string without escapes stands for its own bytes. */
-static bool unescape(struct wal__json_span string, size_t most, char *text,
+/* A string without escapes is copied without decoding. */
+static bool unescape(struct wal__json_span string, size_t max, char *text,
                      size_t *size)
 {
     size_t inner = string.size - 2;
 
     if (memchr(string.data, '\\', string.size) == NULL) {
-        if (inner > most) {
+        if (inner > max) {
             return false;
         }
         memcpy(text, string.data + 1, inner);
         *size = inner;
         return true;
     }
-    return wal__json_unescape(string, (uint8_t *)text, most, size, NULL) ==
+    return wal__json_unescape(string, (uint8_t *)text, max, size, NULL) ==
            WAL__JSON_OK;
 }
 
-bool walconv_decode_text(struct wal__json_span string, size_t most, char *text)
+bool walconv_decode_text(struct wal__json_span string, size_t max, char *text)
 {
     size_t size = 0;
-    bool is_plain;
+    bool is_valid;
 
-    /* Six bytes of JSON stand for one at most. */
-    is_plain = string.size >= 3 && string.size <= 6 * most + 2 &&
-               unescape(string, most, text, &size) && size > 0;
-    for (size_t i = 0; is_plain && i < size; i++) {
+    /* A byte is encoded in at most six bytes of JSON. */
+    is_valid = string.size >= 3 && string.size <= 6 * max + 2 &&
+               unescape(string, max, text, &size) && size > 0;
+    for (size_t i = 0; is_valid && i < size; i++) {
         uint8_t byte = (uint8_t)text[i];
-        is_plain = byte >= 0x20 && byte != 0x7F;
+        is_valid = byte >= 0x20 && byte != 0x7F;
     }
-    text[is_plain ? size : 0] = '\0';
-    return is_plain;
+    text[is_valid ? size : 0] = '\0';
+    return is_valid;
 }
 
-char *walconv_copy_text(struct wal__json_span string, size_t most)
+char *walconv_copy_text(struct wal__json_span string, size_t max)
 {
-    size_t room = string.size < most ? string.size : most;
+    size_t capacity = string.size < max ? string.size : max;
     char *text;
 
     if (string.size < 3) {
         return NULL;
     }
-    text = cli_alloc(room + 1);
-    if (!walconv_decode_text(string, room, text)) {
+    text = cli_alloc(capacity + 1);
+    if (!walconv_decode_text(string, capacity, text)) {
         free(text);
         return NULL;
     }
@@ -67,12 +67,12 @@ char *walconv_copy_text(struct wal__json_span string, size_t most)
 }
 
 char *walconv_json_object(const char *key, struct wal_slice text,
-                          const char *more)
+                          const char *members)
 {
     struct wal__json_span span = {text.data, (size_t)text.size};
     size_t capacity = 6 * span.size + 2;
     uint8_t *escaped = cli_alloc(capacity);
-    char *object = cli_alloc(strlen(key) + capacity + strlen(more) + 8);
+    char *object = cli_alloc(strlen(key) + capacity + strlen(members) + 8);
     size_t size = 0;
 
     if (wal__json_escape(span, escaped, capacity, &size) != WAL__JSON_OK) {
@@ -80,15 +80,16 @@ char *walconv_json_object(const char *key, struct wal_slice text,
         escaped[1] = '"';
         size = 2;
     }
-    sprintf(object, "{\"%s\":%.*s%s}", key, (int)size, (char *)escaped, more);
+    sprintf(object, "{\"%s\":%.*s%s}", key, (int)size, (char *)escaped,
+            members);
     free(escaped);
     return object;
 }
 
-static void set_once(char **kept, struct wal__json_span string, size_t most)
+static void set_once(char **text, struct wal__json_span string, size_t max)
 {
-    if (*kept == NULL) {
-        *kept = walconv_copy_text(string, most);
+    if (*text == NULL) {
+        *text = walconv_copy_text(string, max);
     }
 }
 
@@ -119,7 +120,7 @@ static void probe_line(struct walconv_file_probe *probe,
     set_once(&probe->created, line.time, 64);
 }
 
-/* Whether more lines would tell nothing new. */
+/* Returns true if more lines cannot change the result, except `end`. */
 static bool is_decided(const struct walconv_file_probe *probe)
 {
     return probe->nonblank >= RECOGNISE_LINES && probe->dialect != NULL &&

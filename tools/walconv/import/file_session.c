@@ -1,16 +1,17 @@
 /*
- * file_session.c - the session of the store that a file goes on in.
+ * file_session.c - find the session that a file continues.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include <stdlib.h>
 #include <time.h>
 
 #include "tools/walconv/import/file_import.h"
 
-#define RECENT_MS   2000 /* within which who made a session works in it */
+/* the creator of a younger session may still be writing */
+#define RECENT_MS   2000
 #define RETRY_NS    10000000
-#define RETRIES_MAX 200 /* that long, whatever the clock says */
+#define RETRIES_MAX 200 /* bounds the wait if the clock is set back */
 
 enum wal_status walconv_open_source(struct wal_store *store, const char *source,
                                     struct wal_session **session,
@@ -24,9 +25,10 @@ enum wal_status walconv_open_source(struct wal_store *store, const char *source,
 
     options.source = cli_slice(source);
     status = wal_session_cursor_open(store, &options, &list, error);
-    if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal_session_cursor_next(list, &info, error);
     if (status == WAL_OK) {
         status = wal_session_open(store, info.id, session, error);
     }
@@ -34,8 +36,8 @@ enum wal_status walconv_open_source(struct wal_store *store, const char *source,
     return status == WAL_END ? WAL_ENOTFOUND : status;
 }
 
-/* Whether the session is a fork in which nothing is yet: of a copy that another
- * import is about to take in, or that an import did not come to. */
+/* Returns true if the session is a fork without own entries: another import is
+ * about to write a copy into it, or stopped before. */
 static bool is_empty_fork(struct wal_session *session, bool *is_fork,
                           bool *is_recent)
 {
@@ -56,9 +58,8 @@ static bool is_empty_fork(struct wal_session *session, bool *is_fork,
     return !is_copy;
 }
 
-/* Compares the file with a session's lines. Those of a copy change while
- * another import takes it in, so that a difference means nothing before that
- * one is through. */
+/* Compares the file with a session's lines. While another import writes a copy
+ * they change, so a difference counts only after that import. */
 static enum wal_status match_source(const struct walconv_file *file,
                                     struct wal_session *session,
                                     struct cli_match *match,
@@ -94,9 +95,9 @@ static enum wal_status match_source(const struct walconv_file *file,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Looks for the session that the file goes on in, among those of a dialect.
- * Leaves file->session null when there is none, and *free_source the first
- * source that is not taken. */
+/* Finds the session that the file continues among those of a dialect. If there
+ * is none, file->session stays NULL and *free_source is the first unused
+ * source. */
 static enum wal_status find_in_dialect(struct walconv_file *file,
                                        const char *dialect, char **free_source,
                                        struct wal_error *error)

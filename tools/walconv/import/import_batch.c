@@ -1,7 +1,7 @@
 /*
- * import_batch.c - gathers entries and appends them.
+ * import_batch.c - collect entries and append them in batches.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/import_batch.h"
 
@@ -47,15 +47,15 @@ static enum wal_status append(struct walconv_batch *batch,
         .fields = WAL_CHANGE_TITLE,
         .title = cli_slice(batch->title),
     };
-    struct wal_batch all = {
-        .struct_size = sizeof(all),
+    struct wal_batch request = {
+        .struct_size = sizeof(request),
         .entry_count = count,
         .entries = entries,
         .change = batch->title != NULL ? &change : NULL,
     };
     struct wal_append_result result = {.struct_size = sizeof(result)};
     enum wal_status status =
-        wal_batch_commit(batch->session, &all, &options, &result, error);
+        wal_batch_commit(batch->session, &request, &options, &result, error);
 
     if (status == WAL_OK) {
         batch->appended += result.appended;
@@ -80,19 +80,19 @@ static struct wal_slice text_at(const struct walconv_batch *batch,
     return text;
 }
 
-/* The slot of an id, or the free one where it belongs. */
+/* Returns the slot of the id, or the free slot for it. */
 static size_t find_slot(const struct walconv_batch *batch, struct wal_slice id)
 {
-    size_t at = cli_hash(id) % WALCONV_BATCH_SLOTS;
+    size_t slot = cli_hash(id) % WALCONV_BATCH_SLOTS;
 
-    for (; batch->slots[at] != 0; at = (at + 1) % WALCONV_BATCH_SLOTS) {
+    for (; batch->slots[slot] != 0; slot = (slot + 1) % WALCONV_BATCH_SLOTS) {
         const struct walconv_pending *item =
-            &batch->items[batch->slots[at] - 1];
+            &batch->items[batch->slots[slot] - 1];
         if (cli_slice_equal(text_at(batch, &item->texts[BATCH_ID]), id)) {
             break;
         }
     }
-    return at;
+    return slot;
 }
 
 bool walconv_batch_contains(const struct walconv_batch *batch,

@@ -1,7 +1,7 @@
 /*
- * json_error_text.c - why a text of a session file is not JSON, in words.
+ * json_error_text.c - describe why a line of a session file is not JSON.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/json_error_text.h"
 
@@ -25,7 +25,7 @@ const char *walconv_json_error_text(struct wal__json_span text,
         return is_last ? "torn: the file ends inside this line"
                        : "cut short: ends inside a value";
     }
-    /* A line that was cut, also inside a string, and the next one. */
+    /* The next line follows a line that was cut, possibly inside a string. */
     if (is_valid(text.data, text.size, offset) ||
         (offset >= 2 && is_valid(text.data, text.size, offset - 2))) {
         return "welded: two values in one line";

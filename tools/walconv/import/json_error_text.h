@@ -1,7 +1,7 @@
 /*
- * json_error_text.h - why a text of a session file is not JSON, in words.
+ * json_error_text.h - describe why a line of a session file is not JSON.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_JSON_ERROR_TEXT_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_JSON_ERROR_TEXT_H
@@ -10,8 +10,8 @@
 
 #include "format/json/json_scan.h"
 
-/* Words for what a scan answered, at that offset. `is_last`: the file ends
- * where the text does. */
+/* Describes the result of a scan that failed at `offset`. `is_last`: the text
+ * is at the end of the file. */
 const char *walconv_json_error_text(struct wal__json_span text,
                                     enum wal__json_status status, size_t offset,
                                     bool is_last);

@@ -1,7 +1,7 @@
 /*
- * line_import.c - judges each line and makes an entry of it.
+ * line_import.c - parse lines and make an entry of each.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/line_import.h"
 
@@ -15,21 +15,21 @@
 #include "tools/walconv/import/json_error_text.h"
 #include "tools/walconv/import_dir/session_dir.h"
 
-#define NAME_MAX_SIZE 255 /* of ids and types */
+#define NAME_MAX_SIZE 255 /* bytes of an id or a type */
 
-/* What is made of a line. */
+/* A parsed line. */
 struct parsed {
     char id[WALCONV_ID_SIZE];
     char parent[WALCONV_ID_SIZE];
     char type[WALCONV_ID_SIZE];
     uint32_t flags;
-    bool has_issue;  /* something was said of it */
-    bool is_closed;  /* nothing but white space can follow in its line */
-    bool is_inexact; /* as its meta has it */
+    bool has_issue;  /* an issue was reported */
+    bool is_closed;  /* only white space can follow in the same line */
+    bool is_inexact; /* see "inexact" in imported_lines.h */
 };
 
-/* Copies an id or a type. */
-static void set(char *to, const char *from)
+/* Copies an id or a type; truncates it. */
+static void set_text(char *to, const char *from)
 {
     size_t size = strnlen(from, WALCONV_ID_SIZE - 1);
 
@@ -37,9 +37,9 @@ static void set(char *to, const char *from)
     to[size] = '\0';
 }
 
-static void report(struct walconv_lines *lines,
-                   const struct walconv_piece *piece, uint64_t offset,
-                   const char *reason)
+static void add_issue(struct walconv_lines *lines,
+                      const struct walconv_piece *piece, uint64_t offset,
+                      const char *reason)
 {
     struct walconv_line_issue *issue;
 
@@ -52,10 +52,10 @@ static void report(struct walconv_lines *lines,
     issue->reason = reason;
 }
 
-/* An entry that has an id. */
+/* The entry that has an id. */
 struct id_owner {
     uint32_t stream;
-    bool is_earlier; /* it came in before the line that is parsed */
+    bool is_earlier; /* it was imported before the current line */
 };
 
 static bool find_id_owner(const struct walconv_lines *lines, const char *id,
@@ -74,7 +74,7 @@ static bool find_id_owner(const struct walconv_lines *lines, const char *id,
     id_owner->is_earlier = lines->sequence == 0 || status != WAL_OK ||
                            entry.stream != lines->stream ||
                            entry.sequence < lines->sequence;
-    /* One that cannot be read is there. */
+    /* The id of an entry that cannot be read is in use too. */
     return status == WAL_OK || status == WAL_ECORRUPT;
 }
 
@@ -85,7 +85,7 @@ static bool is_id_used(const struct walconv_lines *lines, const char *id)
     return find_id_owner(lines, id, &id_owner) && id_owner.is_earlier;
 }
 
-/* Whether the id is that of an entry which a line can be under. */
+/* Returns true if a line can have this parent. */
 static bool is_parent(const struct walconv_lines *lines, const char *id)
 {
     struct id_owner id_owner;
@@ -97,7 +97,7 @@ static bool is_parent(const struct walconv_lines *lines, const char *id)
            id_owner.stream == lines->stream;
 }
 
-/* Streams of a session may tell the same in their own words. */
+/* The streams of one session may contain the same ids. */
 static bool is_of_other_stream(const struct walconv_lines *lines,
                                const char *id)
 {
@@ -107,24 +107,24 @@ static bool is_of_other_stream(const struct walconv_lines *lines,
            id_owner.stream != lines->stream;
 }
 
-/* Makes an id that is free out of a line's own, or of its number. */
-static void make_id(const struct walconv_lines *lines, const char *own,
-                    uint64_t line, char *id)
+/* Makes an unused id from the line's own id, or from its number. */
+static void make_unused_id(const struct walconv_lines *lines,
+                           const char *own_id, uint64_t line, char *id)
 {
     char base[WALCONV_ID_SIZE];
 
-    if (own[0] != '\0') {
-        set(id, own);
+    if (own_id[0] != '\0') {
+        set_text(id, own_id);
         if (!is_id_used(lines, id)) {
             return;
         }
     }
-    if (own[0] != '\0' && strlen(own) <= 210) {
-        snprintf(base, sizeof(base), "%.210s~%" PRIu64, own, line);
+    if (own_id[0] != '\0' && strlen(own_id) <= 210) {
+        snprintf(base, sizeof(base), "%.210s~%" PRIu64, own_id, line);
     } else {
         snprintf(base, sizeof(base), "line-%" PRIu64, line);
     }
-    set(id, base);
+    set_text(id, base);
     for (unsigned n = 2; is_id_used(lines, id); n++) {
         snprintf(id, WALCONV_ID_SIZE, "%.230s~%u", base, n);
     }
@@ -134,7 +134,7 @@ static void set_parent(const struct walconv_lines *lines, struct parsed *parsed,
                        enum wal__line_link link)
 {
     if (link == WAL__LINK_PREVIOUS) {
-        set(parsed->parent, lines->previous_id);
+        set_text(parsed->parent, lines->previous_id);
     } else if (link != WAL__LINK_EXPLICIT) {
         parsed->parent[0] = '\0';
     }
@@ -144,7 +144,8 @@ static void set_parent(const struct walconv_lines *lines, struct parsed *parsed,
     }
 }
 
-/* Whether the parent is a line that is shared, and has another id there. */
+/* If the parent is a shared line of a copy, replaces the id that it has in this
+ * file by the id of its entry, and returns true. */
 static bool is_shared_parent(struct walconv_lines *lines, struct parsed *parsed)
 {
     const char *id =
@@ -155,7 +156,7 @@ static bool is_shared_parent(struct walconv_lines *lines, struct parsed *parsed)
                                       parsed->parent);
 
     if (id != NULL) {
-        set(parsed->parent, id);
+        set_text(parsed->parent, id);
     }
     return id != NULL;
 }
@@ -163,21 +164,22 @@ static bool is_shared_parent(struct walconv_lines *lines, struct parsed *parsed)
 static enum wal__line_link find_parent(struct walconv_lines *lines,
                                        const struct walconv_piece *piece,
                                        const struct wal__line_info *line,
-                                       const char *own, struct parsed *parsed)
+                                       const char *own_id,
+                                       struct parsed *parsed)
 {
     if (line->link != WAL__LINK_EXPLICIT) {
         return line->link;
     }
     if (!walconv_decode_text(line->parent, NAME_MAX_SIZE, parsed->parent)) {
-        report(lines, piece, piece->offset, "its parent's id is not usable");
+        add_issue(lines, piece, piece->offset, "its parent id is not valid");
     } else if (is_parent(lines, parsed->parent) ||
                is_shared_parent(lines, parsed)) {
         return WAL__LINK_EXPLICIT;
-    } else if (strcmp(parsed->parent, own) == 0) {
-        report(lines, piece, piece->offset, "names itself as its parent");
+    } else if (strcmp(parsed->parent, own_id) == 0) {
+        add_issue(lines, piece, piece->offset, "names itself as its parent");
     } else {
-        report(lines, piece, piece->offset,
-               "its parent is not before it in the file");
+        add_issue(lines, piece, piece->offset,
+                  "its parent is not before it in the file");
     }
     return WAL__LINK_PREVIOUS;
 }
@@ -203,7 +205,7 @@ static void update_title(struct walconv_lines *lines,
     free(text);
 }
 
-/* What a line has that its client did not write there. */
+/* Reports what the client of the dialect does not write. */
 static void report_anomalies(struct walconv_lines *lines,
                              const struct walconv_piece *piece,
                              const struct wal__line_info *line)
@@ -212,15 +214,15 @@ static void report_anomalies(struct walconv_lines *lines,
     bool is_first = piece->line == lines->probe->first;
 
     if (headers != WAL__HEADERS_NONE && is_first && !line->is_header) {
-        report(lines, piece, piece->offset, "no header stands before it");
+        add_issue(lines, piece, piece->offset, "no header before it");
     } else if (headers == WAL__HEADERS_ONE && !is_first && line->is_header) {
-        report(lines, piece, piece->offset, "another header");
+        add_issue(lines, piece, piece->offset, "a second header");
     }
     if (line->has_newer_version) {
-        report(lines, piece, piece->offset, "of a version that is not known");
+        add_issue(lines, piece, piece->offset, "the version is not known");
     }
     if (line->has_duplicate_key) {
-        report(lines, piece, piece->offset, "a key stands there twice");
+        add_issue(lines, piece, piece->offset, "a key occurs twice");
     }
 }
 
@@ -230,23 +232,23 @@ static void parse_object(struct walconv_lines *lines,
                          struct parsed *parsed)
 {
     enum wal__line_head head = line->head;
-    char own[WALCONV_ID_SIZE];
+    char own_id[WALCONV_ID_SIZE];
     enum wal__line_link link;
 
     report_anomalies(lines, piece, line);
-    walconv_decode_text(line->id, NAME_MAX_SIZE, own);
-    link = find_parent(lines, piece, line, own, parsed);
-    make_id(lines, own, piece->line, parsed->id);
-    if (own[0] != '\0' && strcmp(own, parsed->id) != 0 &&
-        !is_of_other_stream(lines, own)) {
-        report(lines, piece, piece->offset,
-               "its id is taken; it is kept under another");
+    walconv_decode_text(line->id, NAME_MAX_SIZE, own_id);
+    link = find_parent(lines, piece, line, own_id, parsed);
+    make_unused_id(lines, own_id, piece->line, parsed->id);
+    if (own_id[0] != '\0' && strcmp(own_id, parsed->id) != 0 &&
+        !is_of_other_stream(lines, own_id)) {
+        add_issue(lines, piece, piece->offset,
+                  "its id is taken; it is kept under another");
     }
     if (!walconv_decode_text(line->type, NAME_MAX_SIZE, parsed->type)) {
-        set(parsed->type, line->is_message ? "message" : "line");
+        set_text(parsed->type, line->is_message ? "message" : "line");
     }
-    /* The file of a subagent is nothing but a side chain, and some files have
-     * no conversation at all: then what there is is the live branch. */
+    /* The file of a subagent has side chains only, and some files have no
+     * conversation at all: in these, every line is on the active branch. */
     if (!lines->probe->has_mainline &&
         (line->is_sidechain || !lines->probe->has_sidechain)) {
         head = WAL__HEAD_MOVE;
@@ -255,8 +257,8 @@ static void parse_object(struct walconv_lines *lines,
         parsed->flags |=
             head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
-    parsed->is_inexact = own[0] != '\0'
-                             ? strcmp(own, parsed->id) != 0
+    parsed->is_inexact = own_id[0] != '\0'
+                             ? strcmp(own_id, parsed->id) != 0
                              : line->is_in_conversation || line->id.size > 0;
     parsed->is_inexact |= link != line->link;
     set_parent(lines, parsed, link);
@@ -266,7 +268,7 @@ static void parse_object(struct walconv_lines *lines,
     }
 }
 
-/* Whether the JSON that the line is ends with its last byte. */
+/* Returns true if the last non-blank byte ends the JSON value. */
 static bool is_closed(struct wal__json_span text)
 {
     uint8_t last;
@@ -284,7 +286,7 @@ static void parse_line(struct walconv_lines *lines,
     struct wal__json_span text = wal__line_text(piece->data, piece->size);
     bool is_blank = wal__line_is_blank(text.data, text.size);
     enum wal__json_status status = WAL__JSON_OK;
-    size_t said = lines->issue_count;
+    size_t issue_count = lines->issue_count;
     struct wal__line_info line;
     size_t offset = 0;
 
@@ -294,20 +296,22 @@ static void parse_line(struct walconv_lines *lines,
     }
     if (!is_blank && status == WAL__JSON_OK) {
         parse_object(lines, piece, &line, parsed);
-        parsed->has_issue = lines->issue_count > said;
+        parsed->has_issue = lines->issue_count > issue_count;
         parsed->is_closed = is_closed(text);
-        parsed->is_inexact |= text.size != piece->size; /* a mark before it */
+        /* a byte order mark precedes it */
+        parsed->is_inexact |= text.size != piece->size;
         return;
     }
     if (!is_blank) {
-        report(lines, piece, piece->offset + (piece->size - text.size) + offset,
-               walconv_json_error_text(text, status, offset,
-                                       piece->offset + piece->size + 1 >=
-                                           lines->file_size));
+        add_issue(lines, piece,
+                  piece->offset + (piece->size - text.size) + offset,
+                  walconv_json_error_text(text, status, offset,
+                                          piece->offset + piece->size + 1 >=
+                                              lines->file_size));
     }
     parsed->has_issue = !is_blank;
-    make_id(lines, "", piece->line, parsed->id);
-    set(parsed->type, "line");
+    make_unused_id(lines, "", piece->line, parsed->id);
+    set_text(parsed->type, "line");
     parsed->flags |= WAL_ENTRY_HEAD_KEEP;
     set_parent(lines, parsed, WAL__LINK_PREVIOUS);
 }
@@ -340,11 +344,11 @@ static enum wal_status add_entry(struct walconv_lines *lines,
         .meta = cli_slice(meta),
     };
 
-    set(lines->previous_id, parsed->id);
+    set_text(lines->previous_id, parsed->id);
     return walconv_batch_add(&lines->batch, &entry, error);
 }
 
-/* Whether the meta has to say what stands before the line. */
+/* Returns true if the meta must record the bytes before the line. */
 static bool must_encode_rest(const struct walconv_lines *lines)
 {
     return lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n');
@@ -361,53 +365,56 @@ static enum wal_status add_line(struct walconv_lines *lines,
                                 struct wal_error *error)
 {
     enum wal_status status;
-    char more[64];
+    char members[64];
     char meta[66] = "";
-    char *said = NULL;
+    char *rest_meta = NULL;
 
-    snprintf(more, sizeof(more), "%s%s%s",
+    snprintf(members, sizeof(members), "%s%s%s",
              piece->has_newline ? "" : ",\"eol\":false",
              parsed->has_issue ? ",\"odd\":true" : "",
              parsed->is_inexact ? ",\"inexact\":true" : "");
     if (must_encode_rest(lines)) {
-        said = walconv_json_object("before", rest_slice(lines), more);
-    } else if (more[0] != '\0') {
-        snprintf(meta, sizeof(meta), "{%s}", more + 1);
+        rest_meta = walconv_json_object("before", rest_slice(lines), members);
+    } else if (members[0] != '\0') {
+        snprintf(meta, sizeof(meta), "{%s}", members + 1);
     }
-    status = add_entry(lines, piece, parsed, said != NULL ? said : meta, error);
-    free(said);
+    status = add_entry(lines, piece, parsed,
+                       rest_meta != NULL ? rest_meta : meta, error);
+    free(rest_meta);
     lines->is_open = !piece->has_newline;
     lines->has_rest = false;
     lines->rest_size = 0;
     return status;
 }
 
-/* The meta of a tail; to be freed. */
+/* The meta of a partial line; the caller frees it. */
 static char *partial_line_meta(const struct walconv_lines *lines)
 {
     size_t size = 7 * CLI_LINE_PREFIX_SIZE;
-    char *after =
+    char *after_object =
         walconv_json_object("after", cli_slice(lines->previous_id), "");
-    char *before = walconv_json_object("before", rest_slice(lines), "");
+    char *before_object = walconv_json_object("before", rest_slice(lines), "");
     char *meta = cli_alloc(size);
-    int at = snprintf(meta, size, "{\"of\":%" PRIu32, lines->stream);
+    int size_used = snprintf(meta, size, "{\"of\":%" PRIu32, lines->stream);
 
-    /* Of an object that was made, the members. */
+    /* Insert the member of an object without its braces. */
     if (lines->previous_id[0] != '\0') {
-        at += snprintf(meta + at, size - (size_t)at, ",%.*s",
-                       (int)strlen(after) - 2, after + 1);
+        size_used +=
+            snprintf(meta + size_used, size - (size_t)size_used, ",%.*s",
+                     (int)strlen(after_object) - 2, after_object + 1);
     }
     if (lines->is_open) {
-        at += snprintf(meta + at, size - (size_t)at, ",%.*s",
-                       (int)strlen(before) - 2, before + 1);
+        size_used +=
+            snprintf(meta + size_used, size - (size_t)size_used, ",%.*s",
+                     (int)strlen(before_object) - 2, before_object + 1);
     }
-    snprintf(meta + at, size - (size_t)at, "}");
-    free(after);
-    free(before);
+    snprintf(meta + size_used, size - (size_t)size_used, "}");
+    free(after_object);
+    free(before_object);
     return meta;
 }
 
-/* Keeps what stands behind the last line, unless the session has it. */
+/* Adds the partial line at the end of the file, unless the session has it. */
 static enum wal_status add_partial_line(struct walconv_lines *lines,
                                         const struct walconv_piece *piece,
                                         struct wal_error *error)
@@ -420,19 +427,19 @@ static enum wal_status add_partial_line(struct walconv_lines *lines,
         .timestamp = cli_slice(lines->time),
         .payload = {piece->data, piece->size},
     };
-    uint64_t known = lines->match.bytes + lines->match.partial_size;
+    uint64_t known_size = lines->match.bytes + lines->match.partial_size;
     char id[WALCONV_ID_SIZE];
     char base[64];
     enum wal_status status;
     char *meta;
 
     if (lines->batch.appended == 0 && lines->batch.count == 0 &&
-        lines->match.partial_size > 0 && known == lines->file_size) {
+        lines->match.partial_size > 0 && known_size == lines->file_size) {
         return WAL_OK;
     }
     snprintf(base, sizeof(base), "tail-%" PRIu32 "-%" PRIu64 "-%zu",
              lines->stream, piece->line, piece->size);
-    make_id(lines, base, piece->line, id);
+    make_unused_id(lines, base, piece->line, id);
     meta = partial_line_meta(lines);
     entry.id = cli_slice(id);
     entry.meta = cli_slice(meta);
@@ -448,7 +455,7 @@ bool walconv_is_rest(const struct walconv_piece *piece)
            wal__line_is_blank(piece->data, piece->size);
 }
 
-/* The rest of a line that was an entry before it had a newline. */
+/* Handles the rest of a line that became an entry before its newline. */
 static enum wal_status set_rest(struct walconv_lines *lines,
                                 const struct walconv_piece *piece,
                                 struct wal_error *error)
@@ -473,7 +480,7 @@ enum wal_status walconv_lines_add(struct walconv_lines *lines,
         if (walconv_is_rest(piece)) {
             return set_rest(lines, piece, error);
         }
-        /* It goes on otherwise: that is a line for itself. */
+        /* Other text follows the entry in its line: it becomes a line. */
         lines->has_rest = true;
         lines->rest_size = 0;
     }
@@ -514,8 +521,8 @@ void walconv_lines_check_opaque(struct walconv_lines *lines, const char *data,
     for (size_t i = 0; i < offset; i++) {
         piece.line += text.data[i] == '\n' ? 1 : 0;
     }
-    report(lines, &piece, size - text.size + offset,
-           walconv_json_error_text(text, status, offset, true));
+    add_issue(lines, &piece, size - text.size + offset,
+              walconv_json_error_text(text, status, offset, true));
 }
 
 enum wal_status walconv_lines_add_opaque(struct walconv_lines *lines,
@@ -527,8 +534,8 @@ enum wal_status walconv_lines_add_opaque(struct walconv_lines *lines,
 
     snprintf(base, sizeof(base), "piece-%" PRIu64,
              lines->match.entries + piece->line);
-    make_id(lines, base, piece->line, parsed.id);
-    set(parsed.type, "line");
+    make_unused_id(lines, base, piece->line, parsed.id);
+    set_text(parsed.type, "line");
     set_parent(lines, &parsed, WAL__LINK_PREVIOUS);
     return add_entry(lines, piece, &parsed, "{\"eol\":false,\"whole\":true}",
                      error);

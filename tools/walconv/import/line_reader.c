@@ -1,8 +1,8 @@
 /*
- * line_reader.c - lines out of a window; one that is longer than a window may
- * be is given where it lies in a map of the file.
+ * line_reader.c - read lines from a window. A line larger than the window may
+ * grow is returned from a map of the file.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/line_reader.h"
 
@@ -72,15 +72,15 @@ static ssize_t read_at(const struct walconv_reader *reader, char *bytes,
     return got > 0 ? got : -1;
 }
 
-/* Reads more behind what the window holds. 1: there is more; 0: the file has
- * ended; -1: it cannot be read, or is shorter than it was. */
-static int fill(struct walconv_reader *reader)
+/* Reads more bytes after those in the window. Returns 1 if there were more, 0
+ * at the end of the file, -1 if reading failed or the file became shorter. */
+static int fill_window(struct walconv_reader *reader)
 {
     size_t buffered = reader->end - reader->begin;
-    uint64_t at = reader->offset + buffered;
+    uint64_t read_offset = reader->offset + buffered;
     ssize_t got;
 
-    if (at >= reader->size) {
+    if (read_offset >= reader->size) {
         return 0;
     }
     memmove(reader->window, reader->window + reader->begin, buffered);
@@ -91,7 +91,7 @@ static int fill(struct walconv_reader *reader)
         reader->window = cli_realloc(reader->window, reader->capacity);
     }
     got = read_at(reader, reader->window + buffered,
-                  reader->capacity - buffered, at);
+                  reader->capacity - buffered, read_offset);
     if (got < 0) {
         return -1;
     }
@@ -116,42 +116,43 @@ static void return_piece(struct walconv_reader *reader,
     reader->offset += size;
 }
 
-/* Where the line ends that goes on at `at`: at its newline, or with the
- * file. */
-static int find_end(struct walconv_reader *reader, uint64_t *at,
+/* Advances *offset to the end of the line: its newline, or the end of the file.
+ * Overwrites the window. Returns 1, or -1 with errno set. */
+static int find_end(struct walconv_reader *reader, uint64_t *offset,
                     bool *has_newline)
 {
     const char *newline = NULL;
 
-    while (newline == NULL && *at < reader->size) {
-        ssize_t got = read_at(reader, reader->window, reader->capacity, *at);
+    while (newline == NULL && *offset < reader->size) {
+        ssize_t got =
+            read_at(reader, reader->window, reader->capacity, *offset);
 
         if (got < 0) {
             return -1;
         }
         newline = memchr(reader->window, '\n', (size_t)got);
-        *at += newline != NULL ? (uint64_t)(newline - reader->window)
-                               : (uint64_t)got;
+        *offset += newline != NULL ? (uint64_t)(newline - reader->window)
+                                   : (uint64_t)got;
     }
     *has_newline = newline != NULL;
     return 1;
 }
 
-/* Gives the line that begins in the window, and fills it. */
+/* Maps the line that begins in the window. Empties the window. */
 static int return_mapped(struct walconv_reader *reader,
                          struct walconv_piece *piece)
 {
     uint64_t begin = reader->offset;
     uint64_t end = begin + (reader->end - reader->begin);
-    size_t before = (size_t)(begin % (uint64_t)sysconf(_SC_PAGESIZE));
+    size_t page_offset = (size_t)(begin % (uint64_t)sysconf(_SC_PAGESIZE));
     bool has_newline = false;
 
     if (find_end(reader, &end, &has_newline) < 0) {
         return -1;
     }
-    reader->mapped_size = before + (size_t)(end - begin);
+    reader->mapped_size = page_offset + (size_t)(end - begin);
     reader->mapped = mmap(NULL, reader->mapped_size, PROT_READ, MAP_PRIVATE,
-                          reader->fd, (off_t)(begin - before));
+                          reader->fd, (off_t)(begin - page_offset));
     if (reader->mapped == MAP_FAILED) {
         reader->mapped = NULL;
         return -1;
@@ -160,18 +161,18 @@ static int return_mapped(struct walconv_reader *reader,
     reader->end = 0;
     return_piece(reader, piece, (size_t)(end - begin), has_newline);
     reader->begin = 0;
-    piece->data = (const char *)reader->mapped + before;
+    piece->data = (const char *)reader->mapped + page_offset;
     return 1;
 }
 
-/* The next piece of a file that is not made of lines. */
-static int next_block(struct walconv_reader *reader,
-                      struct walconv_piece *piece)
+/* Returns the next piece of an opaque file. */
+static int next_opaque_piece(struct walconv_reader *reader,
+                             struct walconv_piece *piece)
 {
     int more = 1;
 
     while (more > 0 && reader->end - reader->begin < WALCONV_PIECE_SIZE) {
-        more = fill(reader);
+        more = fill_window(reader);
     }
     if (more < 0) {
         return -1;
@@ -195,26 +196,26 @@ int walconv_reader_next(struct walconv_reader *reader,
 
     unmap(reader);
     if (reader->is_opaque) {
-        return next_block(reader, piece);
+        return next_opaque_piece(reader, piece);
     }
     for (;;) {
-        const char *from = reader->window + reader->begin;
+        const char *start = reader->window + reader->begin;
         size_t buffered = reader->end - reader->begin;
         const char *newline = NULL;
         int more;
 
         if (buffered > scanned) {
-            newline = memchr(from + scanned, '\n', buffered - scanned);
+            newline = memchr(start + scanned, '\n', buffered - scanned);
         }
         if (newline != NULL) {
-            return_piece(reader, piece, (size_t)(newline - from), true);
+            return_piece(reader, piece, (size_t)(newline - start), true);
             return 1;
         }
         scanned = buffered;
         if (buffered >= WINDOW_MAX) {
             return return_mapped(reader, piece);
         }
-        more = fill(reader);
+        more = fill_window(reader);
         if (more < 0) {
             return -1;
         }

@@ -1,11 +1,11 @@
 /*
- * line_reader.h - a file as lines, in memory of bounded size.
+ * line_reader.h - read a file as lines, in bounded memory.
  *
- * Invariant: pieces follow each other without a gap: each piece's bytes, and a
- * newline where it has one, are the file. A file that changes beyond the size
- * it had when reading began is read up to that size.
+ * Invariant: pieces are contiguous: their bytes, each followed by a newline if
+ * has_newline, are the file. A file that grows is read up to the size that it
+ * had at the start.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_LINE_READER_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_LINE_READER_H
@@ -14,28 +14,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a file that is not made of lines. */
+/* Bytes in a piece of an opaque file; a longer line is mapped. */
 #define WALCONV_PIECE_SIZE ((size_t)4 << 20)
 
 struct walconv_piece {
-    const char *data; /* until the next call */
+    const char *data; /* valid until the next call */
     size_t size;
     uint64_t offset;  /* in the file */
-    uint64_t line;    /* its number, from 1 */
-    bool has_newline; /* one follows */
+    uint64_t line;    /* line number, from 1 */
+    bool has_newline; /* a newline follows */
 };
 
 struct walconv_reader {
     int fd;
-    bool is_opaque;  /* pieces, whatever lines there are */
-    uint64_t size;   /* of the file */
-    uint64_t offset; /* of the window's first byte that was not given yet */
+    bool is_opaque;  /* return pieces, ignore newlines */
+    uint64_t size;   /* of the file at the start */
+    uint64_t offset; /* of the first byte that was not returned */
     uint64_t line;
     char *window;
     size_t begin;
     size_t end;
     size_t capacity;
-    void *mapped; /* a line that is longer than a window, or null */
+    void *mapped; /* a line longer than a window, or NULL */
     size_t mapped_size;
 };
 
@@ -43,11 +43,13 @@ void walconv_reader_init(struct walconv_reader *reader, int fd, uint64_t size,
                          bool is_opaque, uint64_t offset);
 void walconv_reader_deinit(struct walconv_reader *reader);
 
-/* Goes on at the beginning of a line, of which `line` are before it. */
+/* Continues at the given offset, the start of a line; `line` lines precede
+ * it. */
 void walconv_reader_seek(struct walconv_reader *reader, uint64_t offset,
                          uint64_t line);
 
-/* 1: *piece is the next one; 0: the file has ended; -1: errno says why not. */
+/* Returns 1 and the next piece, 0 at the end of the file, or -1 with errno set;
+ * ESTALE: the file became shorter. */
 int walconv_reader_next(struct walconv_reader *reader,
                         struct walconv_piece *piece);
 

@@ -1,8 +1,7 @@
 /*
- * session_modified.c - whether somebody did anything with a session that
- * imports made.
+ * session_modified.c - detect changes to an imported session.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import/session_modified.h"
 
@@ -10,7 +9,7 @@
 
 #include "format/json/json_scan.h"
 
-/* Whether it has no heads but that of the conversation. */
+/* Returns true if the session has no head other than `main`. */
 static bool has_one_head(struct wal_session *session)
 {
     struct wal_head head = {.struct_size = sizeof(head)};
@@ -27,8 +26,8 @@ static bool has_one_head(struct wal_session *session)
     return count <= 1;
 }
 
-/* Whether the metadata is what an import writes: nothing, or when the session
- * was created. */
+/* Returns true if the metadata is empty or consists of "created" only: what an
+ * import writes. */
 static bool is_metadata_of_import(struct wal_slice metadata)
 {
     static const char key[] = "{\"created\":";
@@ -46,7 +45,7 @@ static bool is_metadata_of_import(struct wal_slice metadata)
            created.span.size + size + 1 == metadata.size;
 }
 
-/* A title beside entries is taken for one that their lines gave. */
+/* A title of a session with entries may be from their lines. */
 static bool is_info_of_import(const struct wal_session_info *info)
 {
     return is_metadata_of_import(info->metadata) &&

@@ -1,8 +1,8 @@
 /*
- * session_modified.h - whether somebody did anything with a session that
- * imports made: then it is not to be made anew.
+ * session_modified.h - detect changes to an imported session. A modified
+ * session must not be created again.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_SESSION_MODIFIED_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_SESSION_MODIFIED_H
@@ -11,8 +11,9 @@
 
 #include "agentwal.h"
 
-/* Whether it has documents, checkpoints, heads or metadata that are not of an
- * import, or a title but no entries. Entries themselves are not looked at. */
+/* *is_modified: the session has documents, checkpoints, heads or metadata that
+ * an import did not write, or a title but no entries. Does not check the
+ * entries. */
 enum wal_status walconv_is_modified(struct wal_session *session,
                                     bool *is_modified, struct wal_error *error);
 

@@ -1,7 +1,7 @@
 /*
- * session_dir.c - tells trees, and which session each of their files is of.
+ * session_dir.c - detect session directories and group their files by session.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import_dir/session_dir.h"
 
@@ -18,7 +18,7 @@
 #include "tools/cli/cli.h"
 #include "tools/walconv/import/file_probe.h"
 
-#define PROBE_FILES_MAX 64 /* so many files are looked at */
+#define PROBE_FILES_MAX 64 /* files and folders examined per folder */
 
 const uint32_t walconv_streams[WALCONV_STREAMS] = {0, 1, WALCONV_FILES};
 
@@ -80,24 +80,26 @@ char *walconv_json_member_text(const char *json, size_t size,
     return walconv_copy_text(wal__line_string(&member), 4096);
 }
 
-/* Whether the file's object has these members; `other` may be null. */
+/* Returns true if the file is an object with these members; `other` may be
+ * NULL. */
 static bool has_members(const char *root, const char *path, const char *key,
-                        const char *other)
+                        const char *second_key)
 {
-    struct wal__json_member members[2] = {{.key = key}, {.key = other}};
+    struct wal__json_member members[2] = {{.key = key}, {.key = second_key}};
     size_t size = 0;
     char *json = walconv_dir_read_file(root, path, &size);
-    bool has = json != NULL &&
-               wal__json_members(json, size, members, other != NULL ? 2 : 1,
-                                 NULL) == WAL__JSON_OK &&
-               members[0].value.kind != WAL__JSON_NONE &&
-               (other == NULL || members[1].value.kind != WAL__JSON_NONE);
+    bool is_found =
+        json != NULL &&
+        wal__json_members(json, size, members, second_key != NULL ? 2 : 1,
+                          NULL) == WAL__JSON_OK &&
+        members[0].value.kind != WAL__JSON_NONE &&
+        (second_key == NULL || members[1].value.kind != WAL__JSON_NONE);
 
     free(json);
-    return has;
+    return is_found;
 }
 
-/* Whether the first line of a file of messages is one. */
+/* Returns true if one of the first lines is a message that has a uuid. */
 static bool begins_with_message(const char *root, const char *path)
 {
     struct wal__json_member uuid = {.key = "uuid"};
@@ -105,30 +107,30 @@ static bool begins_with_message(const char *root, const char *path)
     FILE *file = fopen(name, "re");
     char *line = NULL;
     size_t capacity = 0;
-    bool is_one = false;
+    bool is_match = false;
     ssize_t size = 0;
 
     for (unsigned i = 0;
-         file != NULL && !is_one && size >= 0 && i < PROBE_FILES_MAX; i++) {
+         file != NULL && !is_match && size >= 0 && i < PROBE_FILES_MAX; i++) {
         struct wal__line_info read;
         size = getline(&line, &capacity, file);
-        is_one = size > 0 &&
-                 wal__line_read_generic(line, (size_t)size, &read, NULL) ==
-                     WAL__JSON_OK &&
-                 read.is_message &&
-                 wal__line_members(line, (size_t)size, &uuid, 1, NULL) ==
-                     WAL__JSON_OK &&
-                 uuid.value.kind == WAL__JSON_STRING;
+        is_match = size > 0 &&
+                   wal__line_read_generic(line, (size_t)size, &read, NULL) ==
+                       WAL__JSON_OK &&
+                   read.is_message &&
+                   wal__line_members(line, (size_t)size, &uuid, 1, NULL) ==
+                       WAL__JSON_OK &&
+                   uuid.value.kind == WAL__JSON_STRING;
     }
     if (file != NULL) {
         fclose(file);
     }
     free(line);
     free(name);
-    return is_one;
+    return is_match;
 }
 
-/* A directory of sdk or of spec11. */
+/* Recognises the session directories of sdk and spec11. */
 static const struct wal__dialect *recognise_directory(const char *root)
 {
     bool has_messages = begins_with_message(root, "messages.jsonl");
@@ -139,17 +141,19 @@ static const struct wal__dialect *recognise_directory(const char *root)
     if (has_members(root, "metadata.json", "session_id", "created_at")) {
         return &wal__dialect_sdk;
     }
-    /* Of the code behind sdk; or metadata that is gone, or damaged. */
+    /* Sessions written by the client that sdk is derived from have no metadata
+     * file; or it was lost or damaged. */
     return has_messages ? &wal__dialect_sdk : NULL;
 }
 
-/* The memory of a project beside its sessions. */
+/* Returns true if the directory is the project memory of spec11, next to the
+ * project's sessions. */
 static bool is_memory(const char *root)
 {
     size_t size = strlen(root);
     char *sessions;
     struct stat stat;
-    bool is_one;
+    bool is_match;
 
     while (size > 1 && root[size - 1] == '/') {
         size--;
@@ -158,12 +162,12 @@ static bool is_memory(const char *root)
         return false;
     }
     sessions = join_path(root, "../sessions");
-    is_one = lstat(sessions, &stat) == 0 && S_ISDIR(stat.st_mode);
+    is_match = lstat(sessions, &stat) == 0 && S_ISDIR(stat.st_mode);
     free(sessions);
     sessions = join_path(root, "summary.md");
-    is_one = is_one && lstat(sessions, &stat) == 0 && S_ISREG(stat.st_mode);
+    is_match = is_match && lstat(sessions, &stat) == 0 && S_ISREG(stat.st_mode);
     free(sessions);
-    return is_one;
+    return is_match;
 }
 
 typedef bool probe_file(const char *root, const char *path);
@@ -175,7 +179,7 @@ static bool is_json_name(const char *name)
     return size > 5 && strcmp(name + size - 5, ".json") == 0;
 }
 
-/* Whether one of the first files of a directory passes. */
+/* Returns true if `probe` accepts one of the first JSON files of a folder. */
 static bool probe_directory(const char *root, const char *path,
                             probe_file *probe)
 {
@@ -203,8 +207,9 @@ static bool probe_directory(const char *root, const char *path,
     return is_found;
 }
 
-/* The same of the directories below, and of the directory itself. */
-static bool probe_below(const char *root, const char *path, probe_file *probe)
+/* As probe_directory, for the folder and the folders in it. */
+static bool probe_subfolders(const char *root, const char *path,
+                             probe_file *probe)
 {
     char *name = join_path(root, path);
     DIR *directory = opendir(name);
@@ -214,13 +219,13 @@ static bool probe_below(const char *root, const char *path, probe_file *probe)
 
     while (directory != NULL && !is_found && count < PROBE_FILES_MAX &&
            (entry = readdir(directory)) != NULL) {
-        char *below;
+        char *subfolder;
         if (entry->d_name[0] == '.' || entry->d_type == DT_REG) {
             continue;
         }
-        below = join_path(path, entry->d_name);
-        is_found = probe_directory(root, below, probe);
-        free(below);
+        subfolder = join_path(path, entry->d_name);
+        is_found = probe_directory(root, subfolder, probe);
+        free(subfolder);
         count++;
     }
     if (directory != NULL) {
@@ -249,9 +254,9 @@ static bool is_part(const char *root, const char *path)
 
 static bool is_storage(const char *root)
 {
-    return probe_below(root, "session", is_session) ||
-           probe_below(root, "message", is_message) ||
-           probe_below(root, "part", is_part);
+    return probe_subfolders(root, "session", is_session) ||
+           probe_subfolders(root, "message", is_message) ||
+           probe_subfolders(root, "part", is_part);
 }
 
 const struct wal__dialect *walconv_dir_detect(const char *root,

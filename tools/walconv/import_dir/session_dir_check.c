@@ -1,7 +1,7 @@
 /*
- * session_dir_check.c - whether the files of a dir agree with their names.
+ * session_dir_check.c - compare the ids in files with the files' paths.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import_dir/session_dir_check.h"
 
@@ -28,13 +28,14 @@ static char *full_path(const struct walconv_dir *dir, const char *path)
     return name;
 }
 
-/* Whether the member is a string; then it is to be this name. */
+/* If the member is a string, checks that it equals the name and returns
+ * true. */
 static bool check_member(const struct check *check, const char *key,
                          struct wal_slice name, const char *reason)
 {
     struct wal__json_member member = {.key = key};
     char *text;
-    bool agrees;
+    bool is_equal;
 
     if (wal__json_members(check->json.data, (size_t)check->json.size, &member,
                           1, NULL) != WAL__JSON_OK ||
@@ -42,9 +43,9 @@ static bool check_member(const struct check *check, const char *key,
         return false;
     }
     text = walconv_copy_text(member.value.span, WALCONV_DOC_SIZE);
-    agrees = text != NULL && cli_slice_equal(cli_slice(text), name);
+    is_equal = text != NULL && cli_slice_equal(cli_slice(text), name);
     free(text);
-    if (!agrees) {
+    if (!is_equal) {
         const uint8_t *start = check->json.data;
         walconv_file_issues_add(
             check->issues, full_path(check->dir, check->path),
@@ -58,14 +59,14 @@ static void check_id(const struct check *check, struct wal_slice name)
     if (!check_member(check, "id", name, "the id is not the file's name")) {
         walconv_file_issues_add(
             check->issues, full_path(check->dir, check->path),
-            WALCONV_NO_OFFSET, "has no id; its name is taken");
+            WALCONV_NO_OFFSET, "has no id; the file name is used");
     }
 }
 
 static void check_storage(const struct check *check)
 {
     struct walconv_dir_path path;
-    size_t below;
+    size_t first;
     size_t last;
 
     walconv_dir_path_split(check->path, &path);
@@ -76,21 +77,21 @@ static void check_storage(const struct check *check)
             check_member(check, "projectID", path.parts[1],
                          "the project's id is not the folder's name");
         }
-    } else if (walconv_dir_path_is_kind(&path, "message", &below) &&
-               last > below) {
+    } else if (walconv_dir_path_is_kind(&path, "message", &first) &&
+               last > first) {
         check_id(check, path.parts[last]);
-        check_member(check, "sessionID", path.parts[below],
+        check_member(check, "sessionID", path.parts[first],
                      "the session's id is not the folder's name");
-    } else if (walconv_dir_path_is_kind(&path, "part", &below)) {
+    } else if (walconv_dir_path_is_kind(&path, "part", &first)) {
         check_id(check, path.parts[last]);
-        if (last > below) {
+        if (last > first) {
             check_member(check, "messageID", path.parts[last - 1],
                          "the message's id is not the folder's name");
         }
     }
 }
 
-/* The name of the session's directory. */
+/* Returns the name of the session's directory; the caller frees *memory. */
 static struct wal_slice directory_of(const char *root, char **memory)
 {
     const char *slash;
@@ -139,6 +140,6 @@ void walconv_dir_check(const struct walconv_dir *dir,
     }
     if (has_lines) {
         walconv_file_issues_add(issues, full_path(dir, "metadata.json"),
-                                WALCONV_NO_OFFSET, "is not there");
+                                WALCONV_NO_OFFSET, "is missing");
     }
 }

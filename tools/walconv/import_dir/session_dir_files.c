@@ -1,7 +1,7 @@
 /*
- * session_dir_files.c - finds the files of a tree in its session.
+ * session_dir_files.c - find the files of a session directory in its session.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import_dir/session_dir_files.h"
 
@@ -15,7 +15,7 @@
 #include "tools/walconv/import/file_probe.h"
 #include "tools/walconv/import_dir/session_dir.h"
 
-static struct wal_slice keep_text(struct walconv_dir_files *files, char *text)
+static struct wal_slice own_text(struct walconv_dir_files *files, char *text)
 {
     files->texts = cli_reserve(files->texts, files->text_count,
                                &files->text_capacity, sizeof(files->texts[0]));
@@ -23,7 +23,7 @@ static struct wal_slice keep_text(struct walconv_dir_files *files, char *text)
     return cli_slice(text);
 }
 
-/* Takes note of an entry that is a file. */
+/* Adds the entry if it is a version of a file. */
 static void add_version(struct walconv_dir_files *files,
                         const struct wal_entry *entry)
 {
@@ -41,9 +41,9 @@ static void add_version(struct walconv_dir_files *files,
     files->versions = cli_reserve(files->versions, files->count,
                                   &files->capacity, sizeof(files->versions[0]));
     version = &files->versions[files->count++];
-    version->path = keep_text(files, path);
+    version->path = own_text(files, path);
     version->entry_id =
-        keep_text(files, cli_copy_text(entry->id.data, (size_t)entry->id.size));
+        own_text(files, cli_copy_text(entry->id.data, (size_t)entry->id.size));
     version->is_last = true;
     last = cli_ids_get_or_add(&files->last, version->path);
     if (*last > 0) {
@@ -52,7 +52,7 @@ static void add_version(struct walconv_dir_files *files,
     *last = (uint32_t)files->count;
 }
 
-/* Reads a stream; *iter stays open. */
+/* Reads the entries of a stream; *iter stays open. */
 static enum wal_status read_stream(struct walconv_dir_files *files,
                                    uint32_t stream,
                                    struct wal_entry_cursor **iter,
@@ -77,7 +77,7 @@ static enum wal_status read_stream(struct walconv_dir_files *files,
                 add_version(files, &entry);
             }
         } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
-            status = WAL_OK; /* of that entry alone */
+            status = WAL_OK; /* concerns this entry only */
         }
     }
     return status == WAL_END ? WAL_OK : status;
@@ -114,22 +114,24 @@ void walconv_dir_files_deinit(struct walconv_dir_files *files)
 }
 
 enum wal_status walconv_dir_files_get(struct walconv_dir_files *files,
-                                      const struct walconv_dir_version *of,
+                                      const struct walconv_dir_version *version,
                                       struct wal_slice *bytes, char **memory,
                                       struct wal_error *error)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     enum wal_status status =
-        wal_entry_cursor_get(files->iter, of->entry_id, &entry, error);
+        wal_entry_cursor_get(files->iter, version->entry_id, &entry, error);
 
     *memory = NULL;
-    if (status == WAL_OK) {
-        status = cli_payload_load(files->store, &entry, memory, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *bytes = entry.payload;
+    status = cli_payload_load(files->store, &entry, memory, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *bytes = entry.payload;
+    return WAL_OK;
 }
 
 const struct walconv_dir_version *

@@ -1,13 +1,14 @@
 /*
- * session_dir_import.c - imports the sessions of a dir.
+ * session_dir_import.c - import the sessions of a session directory.
  *
- * A session goes on when its id is that of the one that came from there and
- * its streams begin with what is in it; else it becomes another one.
+ * A session is continued if it has the id that the files suggest and its
+ * streams are prefixes of the files; otherwise a new session is created.
  *
- * Invariant: importing a dir again changes nothing; a file that changed is
- * another version of its document, one that grew more lines of its stream.
+ * Invariant: importing a directory again changes nothing. A changed file
+ * becomes a new version of its document; a stream's file that has grown adds
+ * lines.
  *
- * Threads: one.
+ * Threads: the tools are single-threaded.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,13 +36,13 @@
 #define KEY_SIZE   1024
 #define ID_SIZE    200
 
-/* One session of a dir. */
+/* One session of a directory. */
 struct dir_import {
     const struct walconv_import *import;
     const struct walconv_dir *dir;
     const struct walconv_dir_group *group;
     const struct wal__dialect *dialect;
-    const char *name; /* of the dir, to people */
+    const char *name; /* of the directory, in messages */
     struct wal_session *session;
     struct walconv_dir_files files;
     struct wal_doc docs[BATCH_DOCS];
@@ -49,7 +50,7 @@ struct dir_import {
     size_t doc_bytes;
     uint64_t files_read;
     uint64_t changed;
-    uint64_t checkpoints; /* that were added */
+    uint64_t checkpoints; /* new ones */
     struct walconv_file_issues issues;
 };
 
@@ -101,7 +102,7 @@ static enum wal_status commit_docs(struct dir_import *dir_import,
     return status;
 }
 
-/* Puts a document; takes key and value over. */
+/* Adds a document to the batch. Takes ownership of key and value. */
 static enum wal_status put_doc(struct dir_import *dir_import, char *key,
                                char *value, size_t size,
                                struct wal_error *error)
@@ -118,33 +119,34 @@ static enum wal_status put_doc(struct dir_import *dir_import, char *key,
                : WAL_OK;
 }
 
-/* What the session has under the key. */
+/* Reads the session's document of the key; returns false if there is none. */
 static bool has_doc(struct dir_import *dir_import, const char *key,
-                    struct wal_doc *found)
+                    struct wal_doc *stored)
 {
-    *found = (struct wal_doc){.struct_size = sizeof(*found)};
-    return wal_doc_cursor_get(dir_import->files.docs, cli_slice(key), 0, found,
+    *stored = (struct wal_doc){.struct_size = sizeof(*stored)};
+    return wal_doc_cursor_get(dir_import->files.docs, cli_slice(key), 0, stored,
                               NULL) == WAL_OK;
 }
 
-/* Whether the session has these bytes as the file's last version. */
+/* Returns true if the last version of the file in the session has these
+ * bytes. */
 static bool has_version(struct dir_import *dir_import, const char *key,
                         struct wal_slice bytes)
 {
     const struct walconv_dir_version *version =
         walconv_dir_files_last(&dir_import->files, cli_slice(key));
-    struct wal_slice there = {NULL, 0};
+    struct wal_slice existing = {NULL, 0};
     char *memory = NULL;
     bool is_same = version != NULL &&
-                   walconv_dir_files_get(&dir_import->files, version, &there,
+                   walconv_dir_files_get(&dir_import->files, version, &existing,
                                          &memory, NULL) == WAL_OK &&
-                   cli_slice_equal(there, bytes);
+                   cli_slice_equal(existing, bytes);
 
     free(memory);
     return is_same;
 }
 
-/* An id for a file's entry: its path, where that is free and short enough. */
+/* Makes an unused entry id: the path if it is short enough, else its hash. */
 static void make_id(struct dir_import *dir_import, const char *key, char *id)
 {
     char base[ID_SIZE + 1];
@@ -199,7 +201,7 @@ static enum wal_status put_version(struct dir_import *dir_import,
     return status;
 }
 
-/* Whether the file is said to hold JSON. */
+/* Returns true if the file should contain JSON. */
 static bool is_json_name(const char *path)
 {
     size_t size = strlen(path);
@@ -207,10 +209,10 @@ static bool is_json_name(const char *path)
     return size > 5 && strcmp(path + size - 5, ".json") == 0;
 }
 
-/* Whether the file goes in as a document; says what is odd in it. */
-static bool cli_file(struct dir_import *dir_import,
-                     const struct walconv_dir_file *file,
-                     struct wal_slice bytes, const char *key)
+/* Returns true if the file can be a document. Reports its issues. */
+static bool check_document(struct dir_import *dir_import,
+                           const struct walconv_dir_file *file,
+                           struct wal_slice bytes, const char *key)
 {
     const char *reason = NULL;
     size_t offset = 0;
@@ -221,12 +223,12 @@ static bool cli_file(struct dir_import *dir_import,
                                 WALCONV_NO_OFFSET, file->missing);
     }
     if (bytes.size > WALCONV_DOC_SIZE) {
-        reason = "too large for a document; kept as it is";
+        reason = "too large for a document; stored unchanged";
     } else if (strlen(key) > KEY_SIZE) {
-        reason = "the path is too long for a document; kept as it is";
+        reason = "the path is too long for a document; stored unchanged";
     } else if (wal__json_validate(bytes.data, (size_t)bytes.size, &offset) !=
                WAL__JSON_OK) {
-        reason = "not JSON; kept as it is";
+        reason = "not JSON; stored unchanged";
     }
     if (reason == NULL) {
         walconv_dir_check_file(dir_import->dir, dir_import->dialect, file,
@@ -246,13 +248,13 @@ static enum wal_status import_bytes(struct dir_import *dir_import,
 {
     char *key = cli_source_escape(file->path);
     enum wal_status status = WAL_OK;
-    bool is_json = cli_file(dir_import, file, bytes, key);
-    struct wal_doc there;
+    bool is_json = check_document(dir_import, file, bytes, key);
+    struct wal_doc existing;
     bool is_known;
 
     dir_import->files_read++;
-    is_known = has_doc(dir_import, key, &there);
-    is_known = is_known ? is_json && cli_slice_equal(there.value, bytes)
+    is_known = has_doc(dir_import, key, &existing);
+    is_known = is_known ? is_json && cli_slice_equal(existing.value, bytes)
                         : !is_json && has_version(dir_import, key, bytes);
     if (is_known) {
         free(key);
@@ -427,7 +429,7 @@ static int import_files(struct dir_import *dir_import)
         code = cli_worse_code(
             code, fail(dir_import, dir_import->name, status, &error));
     }
-    /* Of OpenCode's storages no one session has the directory. */
+    /* A storage of OpenCode has no directory per session. */
     return code > CLI_NEGATIVE || dir_import->dialect->read_ops->stream == NULL
                ? code
                : cli_worse_code(code, import_checkpoints(dir_import));
@@ -444,21 +446,25 @@ static int import_group(struct dir_import *dir_import, const char *path)
     enum wal_status status = walconv_dir_session_open(&target, &error);
     int code;
 
-    if (status == WAL_OK) {
-        dir_import->session = target.session;
-        status = walconv_dir_files_open(&dir_import->files,
-                                        dir_import->import->store,
-                                        dir_import->session, &error);
-        code = status == WAL_OK
-                   ? import_files(dir_import)
-                   : fail(dir_import, dir_import->name, status, &error);
-        if (status == WAL_OK && code <= CLI_NEGATIVE) {
-            print_result(dir_import);
-        }
-        walconv_dir_files_deinit(&dir_import->files);
-    } else {
+    if (status != WAL_OK) {
         code = fail(dir_import, dir_import->name, status, &error);
+        goto done;
     }
+    dir_import->session = target.session;
+    status =
+        walconv_dir_files_open(&dir_import->files, dir_import->import->store,
+                               dir_import->session, &error);
+    if (status != WAL_OK) {
+        code = fail(dir_import, dir_import->name, status, &error);
+        goto close_files;
+    }
+    code = import_files(dir_import);
+    if (code <= CLI_NEGATIVE) {
+        print_result(dir_import);
+    }
+close_files:
+    walconv_dir_files_deinit(&dir_import->files);
+done:
     walconv_dir_session_close(&target);
     walconv_file_issues_deinit(&dir_import->issues);
     return code;
@@ -500,7 +506,8 @@ int walconv_import_dir(const struct walconv_import *import, const char *name,
     return code;
 }
 
-/* The directory of a path, empty where it has none but the root. */
+/* Returns the directory part of a path, empty if it has none; the caller frees
+ * it. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -514,19 +521,19 @@ bool walconv_import_exported(const struct walconv_import *import,
     const char *slash = strrchr(name, '/');
     char *root = slash != NULL ? directory_of(name) : cli_copy_text(".", 1);
     struct walconv_dir dir = {.root = root};
-    bool is_one =
+    bool is_exported =
         import->forced == NULL || import->forced == &wal__dialect_opencode;
-    char *above;
+    char *directory;
 
-    is_one = is_one &&
-             walconv_dir_read_exported(&dir, slash != NULL ? slash + 1 : name);
-    if (is_one) {
-        above = directory_of(path);
-        *code =
-            import_groups(import, &dir, name, above, &wal__dialect_opencode);
-        free(above);
+    is_exported = is_exported && walconv_dir_read_exported(
+                                     &dir, slash != NULL ? slash + 1 : name);
+    if (is_exported) {
+        directory = directory_of(path);
+        *code = import_groups(import, &dir, name, directory,
+                              &wal__dialect_opencode);
+        free(directory);
     }
     walconv_dir_deinit(&dir);
     free(root);
-    return is_one;
+    return is_exported;
 }

@@ -1,7 +1,8 @@
 /*
- * session_dir_list.c - gathers the files of a dir, in the order of their names.
+ * session_dir_list.c - list the files of a directory in the order of their
+ * names.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include <errno.h>
 #include <fts.h>
@@ -26,7 +27,8 @@ int walconv_dir_list_files(const struct cli *cli, struct walconv_dir *dir)
     while (walk != NULL && (errno = 0, entry = fts_read(walk)) != NULL) {
         if (entry->fts_info == FTS_D &&
             strcmp(entry->fts_name, ".agentwal") == 0) {
-            fts_set(walk, entry, FTS_SKIP); /* of views, not the client's */
+            /* state of views, not the client's files */
+            fts_set(walk, entry, FTS_SKIP);
         } else if (entry->fts_info == FTS_F) {
             const char *path = entry->fts_path + root;
             path += strspn(path, "/");

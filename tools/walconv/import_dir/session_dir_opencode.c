@@ -1,11 +1,12 @@
 /*
- * session_dir_opencode.c - which session each file of OpenCode's storage is of.
+ * session_dir_opencode.c - group the files of OpenCode's storage by session.
  *
- * A session's own file and its messages name it; a part names its message, by
- * its folder or in itself; of other files the name, or a folder's, is that of
- * the session. What is left is of the last group, which is no session.
+ * An info file and a message name their session. A part belongs to the message
+ * that its folder or its content names. Any other file belongs to the session
+ * that its name or its folder's name identifies. The remaining files form the
+ * last group, which is not a session of the client.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static size_t find_or_add_group(struct grouping *grouping, struct wal_slice id)
     return *value - 1;
 }
 
-/* A time of OpenCode as a time of sessions. */
+/* Converts OpenCode's creation time to the time format of sessions. */
 static char *time_text(const char *json, size_t size)
 {
     struct wal__json_member member = {.parent = "time", .key = "created"};
@@ -85,26 +86,26 @@ static void group_info(struct grouping *grouping, struct walconv_dir_file *file,
     free(json);
 }
 
-/* A session whose own file is gone is told of once. */
+/* Reports the missing info file of a session once. */
 static void report_orphan(struct walconv_dir_group *group,
                           struct walconv_dir_file *file)
 {
     if (!group->has_file) {
-        file->missing = "the session's own file is not there";
+        file->missing = "the session's own file is missing";
         group->has_file = true;
     }
 }
 
 static void group_message(struct grouping *grouping,
                           struct walconv_dir_file *file,
-                          const struct walconv_dir_path *path, size_t below)
+                          const struct walconv_dir_path *path, size_t first)
 {
     size_t size = 0;
     char *json = walconv_dir_read_file(grouping->dir->root, file->path, &size);
     char *id =
         json != NULL ? walconv_json_member_text(json, size, NULL, "id") : NULL;
 
-    file->group = find_or_add_group(grouping, path->parts[below]);
+    file->group = find_or_add_group(grouping, path->parts[first]);
     report_orphan(&grouping->dir->groups[file->group], file);
     *cli_ids_get_or_add(&grouping->messages, path->parts[path->count - 1]) =
         (uint32_t)file->group + 1;
@@ -127,7 +128,7 @@ static bool find_group(const struct cli_ids *ids, struct wal_slice id,
     return value != NULL && *value > 0;
 }
 
-/* What the part itself says that it is of. */
+/* Finds the group from the ids that the part contains. */
 static bool find_by_content(struct grouping *grouping,
                             struct walconv_dir_file *file)
 {
@@ -146,7 +147,7 @@ static bool find_by_content(struct grouping *grouping,
             find_group(&grouping->messages, cli_slice(message), &file->group);
     }
     if (!is_found) {
-        file->missing = "its message is not there";
+        file->missing = "its message is missing";
     }
     if (!is_found && session != NULL) {
         file->group = find_or_add_group(grouping, cli_slice(session));
@@ -159,9 +160,9 @@ static bool find_by_content(struct grouping *grouping,
 }
 
 static bool group_part(struct grouping *grouping, struct walconv_dir_file *file,
-                       const struct walconv_dir_path *path, size_t below)
+                       const struct walconv_dir_path *path, size_t first)
 {
-    for (size_t i = path->count - 1; i-- > below;) {
+    for (size_t i = path->count - 1; i-- > first;) {
         if (find_group(&grouping->messages, path->parts[i], &file->group)) {
             return true;
         }
@@ -169,7 +170,7 @@ static bool group_part(struct grouping *grouping, struct walconv_dir_file *file,
     if (find_by_content(grouping, file)) {
         return true;
     }
-    for (size_t i = path->count - 1; i-- > below;) {
+    for (size_t i = path->count - 1; i-- > first;) {
         if (find_group(&grouping->sessions, path->parts[i], &file->group)) {
             return true;
         }
@@ -194,7 +195,7 @@ void walconv_dir_group_storage(struct walconv_dir *dir)
     struct grouping grouping = {.dir = dir};
     size_t rest = SIZE_MAX;
     struct walconv_dir_path path;
-    size_t below;
+    size_t first;
 
     for (size_t i = 0; i < dir->file_count; i++) {
         walconv_dir_path_split(dir->files[i].path, &path);
@@ -204,23 +205,23 @@ void walconv_dir_group_storage(struct walconv_dir *dir)
     }
     for (size_t i = 0; i < dir->file_count; i++) {
         walconv_dir_path_split(dir->files[i].path, &path);
-        if (walconv_dir_path_is_kind(&path, "message", &below) &&
-            path.count > below + 1) {
-            group_message(&grouping, &dir->files[i], &path, below);
+        if (walconv_dir_path_is_kind(&path, "message", &first) &&
+            path.count > first + 1) {
+            group_message(&grouping, &dir->files[i], &path, first);
         }
     }
     for (size_t i = 0; i < dir->file_count; i++) {
         struct walconv_dir_file *file = &dir->files[i];
         bool is_part;
         walconv_dir_path_split(file->path, &path);
-        is_part = walconv_dir_path_is_kind(&path, "part", &below);
+        is_part = walconv_dir_path_is_kind(&path, "part", &first);
         if (walconv_dir_path_is_info(&path) ||
-            (walconv_dir_path_is_kind(&path, "message", &below) &&
-             path.count > below + 1)) {
+            (walconv_dir_path_is_kind(&path, "message", &first) &&
+             path.count > first + 1)) {
             continue;
         }
-        (void)walconv_dir_path_is_kind(&path, "part", &below);
-        if (is_part ? !group_part(&grouping, file, &path, below)
+        (void)walconv_dir_path_is_kind(&path, "part", &first);
+        if (is_part ? !group_part(&grouping, file, &path, first)
                     : !group_other(&grouping, file, &path)) {
             rest = rest < SIZE_MAX ? rest : walconv_dir_add_group(dir, "");
             file->group = rest;

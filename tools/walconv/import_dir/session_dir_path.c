@@ -1,7 +1,7 @@
 /*
  * session_dir_path.c - paths of files in OpenCode's storage.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import_dir/session_dir_path.h"
 
@@ -26,29 +26,29 @@ void walconv_dir_path_split(const char *text, struct walconv_dir_path *path)
     }
 }
 
-static bool part_is(const struct walconv_dir_path *path, size_t at,
+static bool part_is(const struct walconv_dir_path *path, size_t position,
                     const char *text)
 {
-    return at < path->count &&
-           cli_slice_equal(path->parts[at], cli_slice(text));
+    return position < path->count &&
+           cli_slice_equal(path->parts[position], cli_slice(text));
 }
 
 bool walconv_dir_path_is_kind(const struct walconv_dir_path *path,
-                              const char *kind, size_t *below)
+                              const char *kind, size_t *first)
 {
     if (part_is(path, 0, "session") && part_is(path, 1, kind)) {
-        *below = 2;
+        *first = 2;
         return path->count > 2;
     }
-    *below = 1;
+    *first = 1;
     return part_is(path, 0, kind) && path->count > 1;
 }
 
 bool walconv_dir_path_is_info(const struct walconv_dir_path *path)
 {
-    size_t below;
+    size_t first;
 
     return path->count == 3 && part_is(path, 0, "session") &&
-           !walconv_dir_path_is_kind(path, "message", &below) &&
-           !walconv_dir_path_is_kind(path, "part", &below);
+           !walconv_dir_path_is_kind(path, "message", &first) &&
+           !walconv_dir_path_is_kind(path, "part", &first);
 }

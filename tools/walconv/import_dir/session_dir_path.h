@@ -1,7 +1,7 @@
 /*
  * session_dir_path.h - paths of files in OpenCode's storage.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_WALCONV_IMPORT_DIR_SESSION_DIR_PATH_H
 #define AGENTWAL_TOOLS_WALCONV_IMPORT_DIR_SESSION_DIR_PATH_H
@@ -12,22 +12,24 @@
 #include "agentwal.h"
 
 enum {
-    WALCONV_DIR_PATH_PARTS = 8 /* deeper ones are looked at no further */
+    WALCONV_DIR_PATH_PARTS = 8 /* deeper components are ignored */
 };
 
 struct walconv_dir_path {
-    struct wal_slice parts[WALCONV_DIR_PATH_PARTS]; /* the last without .json */
+    /* The last one without .json. */
+    struct wal_slice parts[WALCONV_DIR_PATH_PARTS];
     size_t count;
 };
 
 void walconv_dir_path_split(const char *text, struct walconv_dir_path *path);
 
-/* Whether the file lies in the folder of that kind, of the older layout below
- * "session"; *below is the index of what follows. */
+/* Returns true if the file is in the folder of that kind, which older
+ * versions keep below "session". *first is the index of the component after
+ * the folder. */
 bool walconv_dir_path_is_kind(const struct walconv_dir_path *path,
-                              const char *kind, size_t *below);
+                              const char *kind, size_t *first);
 
-/* Whether it is a session's own file. */
+/* Returns true if it is a session's info file. */
 bool walconv_dir_path_is_info(const struct walconv_dir_path *path);
 
 #endif

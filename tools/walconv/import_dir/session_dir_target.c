@@ -1,7 +1,7 @@
 /*
- * session_dir_target.c - the session that files of a dir go into.
+ * session_dir_target.c - find or create the session of a directory's files.
  *
- * Threads: a tool is one thread.
+ * Threads: the tools are single-threaded.
  */
 #include "tools/walconv/import_dir/session_dir_target.h"
 
@@ -27,7 +27,7 @@ static char *join_path(const char *root, const char *path)
     return name;
 }
 
-/* Whether the session's id is this one, or this one with a number. */
+/* Returns true if the session has this id, possibly with a number appended. */
 static bool has_id(const struct wal_session_info *info, const char *id)
 {
     size_t size = strlen(id);
@@ -37,15 +37,15 @@ static bool has_id(const struct wal_session_info *info, const char *id)
             ((const char *)info->id.data)[size] == '~');
 }
 
-/* The id of a session that cannot have the one that it asks for. */
+/* The fallback id when the suggested one is taken or not valid. */
 static void hashed_id(const char *source, char id[HASHED_SIZE])
 {
     snprintf(id, HASHED_SIZE, "files-%016" PRIx64, cli_hash(cli_slice(source)));
 }
 
-/* Whether the session is the one that asks for the group's id. */
-static bool is_same_id(const struct walconv_dir_session *target,
-                       struct wal_session *session)
+/* Returns true if the session has the id that the group suggests. */
+static bool has_group_id(const struct walconv_dir_session *target,
+                         struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     char hashed[HASHED_SIZE];
@@ -56,7 +56,8 @@ static bool is_same_id(const struct walconv_dir_session *target,
             (has_id(&info, target->group->id) || has_id(&info, hashed)));
 }
 
-/* Whether each stream of the session is the beginning of its file. */
+/* Compares each stream of the session with its file; *matches: all are
+ * prefixes. */
 static enum wal_status match_streams(const struct walconv_dir_session *target,
                                      struct wal_session *session, bool *matches,
                                      struct wal_error *error)
@@ -104,7 +105,7 @@ static char *source_of(const struct walconv_dir_session *target,
     return source;
 }
 
-/* Looks for the session; sets the source of a new one where there is none. */
+/* Finds the session; if there is none, sets the source of a new one. */
 static enum wal_status find_session(struct walconv_dir_session *target,
                                     struct wal_error *error)
 {
@@ -123,7 +124,7 @@ static enum wal_status find_session(struct walconv_dir_session *target,
         if (status != WAL_OK) {
             break;
         }
-        if (is_same_id(target, session)) {
+        if (has_group_id(target, session)) {
             status = match_streams(target, session, &matches, error);
         }
         if (status == WAL_OK && matches) {

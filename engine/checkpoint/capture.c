@@ -1,9 +1,10 @@
 /*
- * capture.c - many files at once (collect.h): each worker takes the next few
- * paths, and prepared contents are written in groups by whichever worker has
- * filled one, while the others go on.
+ * capture.c - captures many files in parallel (capture.h). Each worker takes
+ * the next few paths. The worker that fills a batch of prepared contents writes
+ * it, while the others continue with the second batch.
  *
- * Invariant: at most two groups and what every worker holds are in memory.
+ * Invariant: at most two batches and the buffers of the workers are in memory;
+ * one worker at a time writes.
  */
 #include "engine/checkpoint/capture.h"
 
@@ -13,14 +14,15 @@
 #include "engine/base/error.h"
 #include "engine/checkpoint/capture_job.h"
 #include "engine/os/parallel.h"
+#include "format/bytes/assert.h"
 
 enum {
-    GRAIN = 8, /* paths that are taken at once: they mostly share a directory */
+    GRAIN = 8, /* paths per step; they mostly share a directory */
     BATCH_SIZE = 4 * 1024 * 1024,
-    ITEM_OVERHEAD = 128 /* counted for content that is in the store already */
+    ITEM_OVERHEAD = 128 /* bytes counted for content that is already stored */
 };
 
-/* --- groups -------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------- */
 
 static void add_result(struct wal__blob_put_result *to,
                        const struct wal__blob_put_result *result)
@@ -45,14 +47,17 @@ static bool is_full(const struct wal__capture_job *job)
            job->filling.size >= BATCH_SIZE;
 }
 
-/* Writes the batch that was filled. The mutex is held, but for the writing;
- * nobody else writes. */
+/* Writes the filled batch. The mutex is held on entry and exit, and released
+ * during the write. */
 static enum wal_status write_batch(struct wal__capture_job *job,
                                    struct wal_error *error)
 {
     struct wal__capture_batch batch = job->filling;
     struct wal__blob_put_result result = {0};
     enum wal_status status;
+
+    WAL__ASSERT(!job->is_writing);
+    WAL__ASSERT(job->writing.count == 0);
 
     job->filling = job->writing;
     job->writing = batch;
@@ -62,6 +67,7 @@ static enum wal_status write_batch(struct wal__capture_job *job,
                               &result, error);
     batch_clear(&batch);
     pthread_mutex_lock(&job->mutex);
+    WAL__ASSERT(job->is_writing);
     job->writing = batch;
     job->is_writing = false;
     add_result(&job->capture->result, &result);
@@ -93,6 +99,7 @@ enum wal_status wal__capture_add_content(struct wal__capture_job *job,
         }
     }
     if (status == WAL_OK) {
+        WAL__ASSERT(batch->count < job->capacity);
         batch->items[batch->count++] = *prepared;
         batch->size += prepared->frame.size + ITEM_OVERHEAD;
     } else {
@@ -105,7 +112,6 @@ enum wal_status wal__capture_add_content(struct wal__capture_job *job,
     return status;
 }
 
-/* What is left when all files were looked at. */
 static enum wal_status write_last_batch(struct wal__capture_job *job,
                                         struct wal_error *error)
 {
@@ -127,6 +133,7 @@ static enum wal_status capture_item(void *ctx, void *state, uint32_t item,
     struct wal__capture_job *job = ctx;
     struct wal__capture_worker *worker = state;
 
+    WAL__ASSERT(item < job->files->count);
     worker->job = job;
     return wal__capture_file(worker, &job->files->items[item], error);
 }
@@ -147,7 +154,7 @@ static void worker_end(void *ctx, void *state)
 static enum wal_status run(struct wal__capture_job *job,
                            struct wal_error *error)
 {
-    const struct wal__parallel_for many = {.env = job->capture->env,
+    const struct wal__parallel_for loop = {.env = job->capture->env,
                                            .ctx = job,
                                            .count = job->files->count,
                                            .grain = GRAIN,
@@ -157,11 +164,11 @@ static enum wal_status run(struct wal__capture_job *job,
 
     static_assert(sizeof(struct wal__capture_worker) <=
                       WAL__PARALLEL_STATE_SIZE,
-                  "what a worker has is in its room");
-    return wal__parallel_for(&many, error);
+                  "the worker state fits the per-thread space");
+    return wal__parallel_for(&loop, error);
 }
 
-/* --- all ----------------------------------------------------------------- */
+/* --- the job ------------------------------------------------------------- */
 
 static enum wal_status job_init(struct wal__capture_job *job,
                                 struct wal__capture *capture,
@@ -176,6 +183,7 @@ static enum wal_status job_init(struct wal__capture_job *job,
     job->capacity = files->count < WAL__CAPTURE_BATCH_MAX
                         ? files->count
                         : WAL__CAPTURE_BATCH_MAX;
+    WAL__ASSERT(job->capacity > 0);
     if (capture->blobs == NULL) {
         return WAL_OK;
     }
@@ -192,6 +200,7 @@ static void job_deinit(struct wal__capture_job *job)
 {
     const struct wal__heap *heap = job->capture->env->heap;
 
+    WAL__ASSERT(!job->is_writing);
     batch_clear(&job->filling);
     wal__heap_free(heap, job->filling.items);
     wal__heap_free(heap, job->writing.items);
@@ -206,6 +215,7 @@ enum wal_status wal__capture(struct wal__capture *capture,
     struct wal__capture_job job;
     enum wal_status status;
 
+    WAL__ASSERT(capture->baseline_count <= WAL__CAPTURE_BASELINES);
     capture->result = (struct wal__blob_put_result){0};
     capture->read_count = 0;
     if (files->count == 0) {
@@ -213,7 +223,7 @@ enum wal_status wal__capture(struct wal__capture *capture,
     }
     status = job_init(&job, capture, files);
     if (status != WAL_OK) {
-        wal__fail(error, status, "no memory");
+        status = wal__no_memory(error);
     } else {
         status = run(&job, error);
     }

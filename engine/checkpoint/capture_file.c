@@ -1,25 +1,27 @@
 /*
- * capture_file.c - the state of one file (SPEC.md 5.13): recognised by its
- * stat, or read.
+ * capture_file.c - captures the state of one file (SPEC.md 5.13): recognises it
+ * by its stat, or reads it.
  *
- * Invariant: content that is recorded was read between two looks at the file
- * that agree. Where it was so new that a later write might leave its times as
- * they are, the record says so, and the next checkpoint reads it again.
+ * Invariant: content is recorded only when the file's stat was the same before
+ * and after reading it. When the file is so new that a later write might leave
+ * its times unchanged, the record is flagged, and the next checkpoint reads the
+ * file again.
  */
 #include "engine/checkpoint/capture_job.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
 enum {
-    READ_ATTEMPTS_MAX = 4, /* once, and three times more while it changes */
-    CLOCK_GRANULARITY_NS =
-        20000000, /* two of the slowest clock of the kernel */
+    READ_ATTEMPTS_MAX = 4,           /* the first read and three retries */
+    CLOCK_GRANULARITY_NS = 20000000, /* two ticks of the slowest kernel clock */
     COARSE_GRANULARITY_NS = 2000000000
 };
 
-/* A file system writes bytes back in half of it, its times at once. */
+/* Data reaches the disk later than the times: writeback takes up to half of
+ * this. */
 static const int64_t writeback_window_ns = INT64_C(60000000000);
 
 enum wal_status wal__worktree_fail(struct wal_error *error,
@@ -30,8 +32,7 @@ enum wal_status wal__worktree_fail(struct wal_error *error,
                         wal_status_text(status));
 }
 
-/* Times that are all whole seconds come from a file system that keeps no
- * others. */
+/* Times in whole seconds indicate a file system with one-second timestamps. */
 static uint8_t freshness_flags(const struct wal__worktree_stat *stat,
                                int64_t now)
 {
@@ -62,6 +63,8 @@ static bool stat_equal(const struct wal__worktree_stat *a,
 static void set_stat(struct wal__file_record *file,
                      const struct wal__worktree_stat *stat)
 {
+    WAL__ASSERT(stat->kind == WAL__WORKTREE_REGULAR ||
+                stat->kind == WAL__WORKTREE_SYMLINK);
     file->kind = stat->kind == WAL__WORKTREE_REGULAR ? WAL__FILE_REGULAR
                                                      : WAL__FILE_SYMLINK;
     file->mode = stat->mode;
@@ -72,7 +75,7 @@ static void set_stat(struct wal__file_record *file,
     file->device = stat->device;
 }
 
-/* Whether an earlier record tells the content of the file as it is now. */
+/* Whether the content of an earlier record is still the file's content. */
 static bool matches_record(const struct wal__file_record *earlier,
                            const struct wal__file_record *file)
 {
@@ -83,7 +86,7 @@ static bool matches_record(const struct wal__file_record *earlier,
            earlier->inode == file->inode && earlier->device == file->device;
 }
 
-/* Whether content that an earlier list tells is there, where it has to be. */
+/* Sets *found if the store has the content, or need not have it. */
 static enum wal_status find_content(struct wal__capture_worker *worker,
                                     const struct wal__digest *digest,
                                     bool *found, struct wal_error *error)
@@ -100,8 +103,8 @@ static enum wal_status find_content(struct wal__capture_worker *worker,
     return status;
 }
 
-/* Takes the content from an earlier list; *base is else the version before,
- * or null. */
+/* Takes the digest from a baseline whose stat matches. Otherwise *base is the
+ * digest of the newest earlier version, or NULL. */
 static enum wal_status match_baselines(struct wal__capture_worker *worker,
                                        struct wal__file_record *file,
                                        const struct wal__digest **base,
@@ -129,7 +132,7 @@ static enum wal_status match_baselines(struct wal__capture_worker *worker,
     return WAL_OK;
 }
 
-/* Content that is in memory. */
+/* Stores, or only hashes, content that is in memory. */
 static enum wal_status store_content(struct wal__capture_worker *worker,
                                      struct wal__span content,
                                      const struct wal__digest *base,
@@ -153,117 +156,120 @@ static enum wal_status store_content(struct wal__capture_worker *worker,
 
 /* --- regular files ------------------------------------------------------- */
 
-/* A file that is being read. */
-struct reading {
+struct file_reader {
     struct wal__capture_worker *worker;
     const struct wal__worktree_io *io;
     struct wal__worktree_file *from;
     struct wal__file_record *file;
     const struct wal__digest *base;
     uint64_t got;
-    bool changed; /* it has not the size that it had */
+    bool changed; /* the size differs from the record */
 };
 
-/* `size` bytes, fewer at the end of the file, and where it should end: that it
- * does is told by the last look at it. */
-static enum wal_status read_piece(struct reading *reading, size_t size,
+/* Reads `size` bytes at the current offset, fewer at the end of the file. Stops
+ * at the recorded size: the stat after reading detects a longer file. */
+static enum wal_status read_piece(struct file_reader *reader, size_t size,
                                   size_t *got, struct wal_error *error)
 {
-    const struct wal__worktree_io *io = reading->io;
+    const struct wal__worktree_io *io = reader->io;
     int sys_errno = 0;
     size_t total = 0;
     size_t part = 1;
 
+    WAL__ASSERT(size <= WAL__CHUNK_MAX);
     while (total < size && part > 0) {
         enum wal_status status =
-            io->read(io->ctx, reading->from, reading->worker->buffer + total,
-                     size - total, reading->got + total, &part, &sys_errno);
+            io->read(io->ctx, reader->from, reader->worker->buffer + total,
+                     size - total, reader->got + total, &part, &sys_errno);
 
         if (status != WAL_OK) {
             return wal__worktree_fail(error, status, sys_errno,
-                                      wal__file_path(reading->file), "reading");
+                                      wal__file_path(reader->file), "reading");
         }
+        WAL__ASSERT(part <= size - total);
         total += part;
-        if (reading->got + total == reading->file->size) {
+        if (reader->got + total == reader->file->size) {
             break;
         }
     }
-    reading->got += total;
+    reader->got += total;
     *got = total;
     return WAL_OK;
 }
 
-static enum wal_status read_small(struct reading *reading,
+static enum wal_status read_small(struct file_reader *reader,
                                   struct wal_error *error)
 {
-    struct wal__span content = {reading->worker->buffer, 0};
+    struct wal__span content = {reader->worker->buffer, 0};
     enum wal_status status =
-        read_piece(reading, (size_t)reading->file->size, &content.size, error);
+        read_piece(reader, (size_t)reader->file->size, &content.size, error);
 
-    reading->changed = content.size != reading->file->size;
-    return status != WAL_OK || reading->changed
+    WAL__ASSERT(content.size <= WAL__CHUNK_MAX);
+    reader->changed = content.size != reader->file->size;
+    return status != WAL_OK || reader->changed
                ? status
-               : store_content(reading->worker, content, reading->base,
-                               reading->file, error);
+               : store_content(reader->worker, content, reader->base,
+                               reader->file, error);
 }
 
-/* Content that is added to a writer of blobs, or digested alone. */
-static enum wal_status add_piece(struct reading *reading,
+/* Appends the piece to the blob writer, or to the hash when writer is NULL. */
+static enum wal_status add_piece(struct file_reader *reader,
                                  struct wal__blob_writer *writer, size_t size,
                                  struct wal_error *error)
 {
-    const struct wal__span piece = {reading->worker->buffer, size};
+    const struct wal__span piece = {reader->worker->buffer, size};
 
     return writer == NULL
-               ? wal__sha256_update(&reading->worker->sha256_ctx, piece)
+               ? wal__sha256_update(&reader->worker->sha256_ctx, piece)
                : wal__blob_writer_append(writer, piece, error);
 }
 
-static enum wal_status finish_content(struct reading *reading,
+static enum wal_status finish_content(struct file_reader *reader,
                                       struct wal__blob_writer *writer,
                                       struct wal_error *error)
 {
-    struct wal__file_record *file = reading->file;
+    struct wal__file_record *file = reader->file;
     struct wal__blob_put_result result = {0};
     enum wal_status status;
     uint64_t size;
 
     if (writer == NULL) {
-        return wal__sha256_final(&reading->worker->sha256_ctx, &file->digest);
+        return wal__sha256_final(&reader->worker->sha256_ctx, &file->digest);
     }
     status =
         wal__blob_writer_finish(writer, &file->digest, &size, &result, error);
-    wal__capture_add_result(reading->worker->job, &result);
+    WAL__ASSERT(status != WAL_OK || size == file->size);
+    wal__capture_add_result(reader->worker->job, &result);
     return status;
 }
 
-static enum wal_status read_large(struct reading *reading,
+static enum wal_status read_large(struct file_reader *reader,
                                   struct wal_error *error)
 {
-    struct wal__capture_worker *worker = reading->worker;
+    struct wal__capture_worker *worker = reader->worker;
     struct wal__blob_store *blobs = worker->job->capture->blobs;
     struct wal__blob_writer *writer = NULL;
     size_t got = 1;
     enum wal_status status =
         blobs == NULL
             ? wal__sha256_begin(&worker->job->sha256_alg, &worker->sha256_ctx)
-            : wal__blob_writer_create(blobs, reading->base, &writer, error);
+            : wal__blob_writer_create(blobs, reader->base, &writer, error);
 
-    while (status == WAL_OK && got > 0 && reading->got < reading->file->size) {
-        status = read_piece(reading, WAL__CHUNK_MAX, &got, error);
+    while (status == WAL_OK && got > 0 && reader->got < reader->file->size) {
+        status = read_piece(reader, WAL__CHUNK_MAX, &got, error);
         if (status == WAL_OK) {
-            status = add_piece(reading, writer, got, error);
+            status = add_piece(reader, writer, got, error);
         }
     }
-    reading->changed = reading->got != reading->file->size;
-    if (status == WAL_OK && !reading->changed) {
-        status = finish_content(reading, writer, error);
+    reader->changed = reader->got != reader->file->size;
+    if (status == WAL_OK && !reader->changed) {
+        status = finish_content(reader, writer, error);
     }
     wal__blob_writer_destroy(writer);
     return status;
 }
 
-/* Reads the file as `stat` tells it; *changed: it is not so any more. */
+/* Reads the file. Sets *changed if it no longer has the state in `stat`. */
 static enum wal_status read_regular(struct wal__capture_worker *worker,
                                     struct wal__file_record *file,
                                     const struct wal__worktree_stat *stat,
@@ -271,33 +277,34 @@ static enum wal_status read_regular(struct wal__capture_worker *worker,
                                     bool *changed, struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
-    struct reading reading = {
+    struct file_reader reader = {
         .worker = worker, .io = capture->io, .file = file, .base = base};
     const char *path = wal__file_path(file);
     struct wal__worktree_stat after = {0};
     int sys_errno = 0;
-    enum wal_status status = reading.io->open(
-        reading.io->ctx, capture->worktree, path, &reading.from, &sys_errno);
+    enum wal_status status = reader.io->open(reader.io->ctx, capture->worktree,
+                                             path, &reader.from, &sys_errno);
 
-    /* Another kind of name took its place. */
+    /* The path was replaced by nothing or by another kind of file. */
     *changed = status == WAL_ENOTFOUND || status == WAL_ENOTFILE;
     if (status != WAL_OK) {
         return *changed ? WAL_OK
                         : wal__worktree_fail(error, status, sys_errno, path,
                                              "opening");
     }
-    status = file->size <= WAL__CHUNK_MAX ? read_small(&reading, error)
-                                          : read_large(&reading, error);
-    if (status == WAL_OK && !reading.changed) {
-        status = reading.io->file_stat(reading.io->ctx, reading.from, &after,
-                                       &sys_errno);
-        reading.changed = status == WAL_OK && !stat_equal(stat, &after);
+    status = file->size <= WAL__CHUNK_MAX ? read_small(&reader, error)
+                                          : read_large(&reader, error);
+    if (status == WAL_OK && !reader.changed) {
+        status = reader.io->file_stat(reader.io->ctx, reader.from, &after,
+                                      &sys_errno);
+        reader.changed = status == WAL_OK && !stat_equal(stat, &after);
         if (status != WAL_OK) {
-            wal__worktree_fail(error, status, sys_errno, path, "looking at");
+            wal__worktree_fail(error, status, sys_errno, path,
+                               "reading its metadata");
         }
     }
-    *changed = reading.changed;
-    reading.io->close(reading.io->ctx, reading.from);
+    *changed = reader.changed;
+    reader.io->close(reader.io->ctx, reader.from);
     return status;
 }
 
@@ -330,11 +337,12 @@ static enum wal_status read_link(struct wal__capture_worker *worker,
         return wal__worktree_fail(error, status, sys_errno, path,
                                   "reading the link");
     }
+    WAL__ASSERT(target.size <= WAL__PATH_MAX);
     file->size = target.size;
     return store_content(worker, target, NULL, file, error);
 }
 
-/* --- any ----------------------------------------------------------------- */
+/* --- any kind ------------------------------------------------------------ */
 
 static enum wal_status alloc_buffer(struct wal__capture_worker *worker,
                                     struct wal_error *error)
@@ -346,23 +354,25 @@ static enum wal_status alloc_buffer(struct wal__capture_worker *worker,
     return worker->buffer != NULL ? WAL_OK : wal__no_memory(error);
 }
 
-/* The content of a file that is there. */
+/* Captures the content of an existing file. */
 static enum wal_status capture_content(struct wal__capture_worker *worker,
                                        struct wal__file_record *file,
                                        const struct wal__worktree_stat *stat,
                                        bool *changed, struct wal_error *error)
 {
     uint8_t *unread = worker->job->capture->needs_read;
+    size_t index = (size_t)(file - worker->job->files->items);
     const struct wal__digest *base;
     bool found;
     enum wal_status status =
         match_baselines(worker, file, &base, &found, error);
 
+    WAL__ASSERT(index < worker->job->files->count);
     if (status != WAL_OK || found) {
         return status;
     }
     if (unread != NULL) {
-        unread[file - worker->job->files->items] = 1;
+        unread[index] = 1;
         return WAL_OK;
     }
     status = alloc_buffer(worker, error);
@@ -375,9 +385,9 @@ static enum wal_status capture_content(struct wal__capture_worker *worker,
                : read_link(worker, file, stat, changed, error);
 }
 
-static enum wal_status look(struct wal__capture_worker *worker,
-                            struct wal__file_record *file, bool *changed,
-                            struct wal_error *error)
+static enum wal_status capture_once(struct wal__capture_worker *worker,
+                                    struct wal__file_record *file,
+                                    bool *changed, struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
     const struct wal__worktree_io *io = capture->io;
@@ -390,7 +400,8 @@ static enum wal_status look(struct wal__capture_worker *worker,
 
     *changed = false;
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, sys_errno, path, "looking at");
+        return wal__worktree_fail(error, status, sys_errno, path,
+                                  "reading its metadata");
     }
     *file = (struct wal__file_record){.path = file->path};
     if (stat.kind == WAL__WORKTREE_ABSENT) {
@@ -400,8 +411,8 @@ static enum wal_status look(struct wal__capture_worker *worker,
         stat.kind != WAL__WORKTREE_SYMLINK) {
         return wal__worktree_fail(error, WAL_ENOTFILE, 0, path,
                                   stat.kind == WAL__WORKTREE_DIRECTORY
-                                      ? "it is a directory"
-                                      : "it is a device, socket or pipe");
+                                      ? "is a directory"
+                                      : "is a device, socket or pipe");
     }
     set_stat(file, &stat);
     file->flags = freshness_flags(&stat, now);
@@ -415,16 +426,16 @@ enum wal_status wal__capture_file(struct wal__capture_worker *worker,
     bool changed = true;
 
     for (int i = 0; i < READ_ATTEMPTS_MAX && changed; i++) {
-        enum wal_status status = look(worker, file, &changed, error);
+        enum wal_status status = capture_once(worker, file, &changed, error);
 
         if (status != WAL_OK) {
             return status;
         }
     }
-    return changed
-               ? wal__fail_at(error, WAL_ECHANGED, 0, wal__file_path(file), 0,
-                              "the file changed each of the %d times that it "
-                              "was read",
-                              READ_ATTEMPTS_MAX)
-               : WAL_OK;
+    return changed ? wal__fail_at(
+                         error, WAL_ECHANGED, 0, wal__file_path(file), 0,
+                         "the file changed during each of %d attempts to read "
+                         "it; retry when no program writes it",
+                         READ_ATTEMPTS_MAX)
+                   : WAL_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * capture_job.h - what looking at one file and running many have between
- * them (collect.h).
+ * capture_job.h - the state that capture.c and capture_file.c share
+ * (capture.h). Workers run in parallel; the mutex guards the batches.
  */
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_CAPTURE_JOB_H
 #define AGENTWAL_ENGINE_CHECKPOINT_CAPTURE_JOB_H
@@ -12,48 +12,48 @@
 #include "engine/checkpoint/capture.h"
 
 enum {
-    WAL__CAPTURE_BATCH_MAX = 1024 /* contents of a group, at most */
+    WAL__CAPTURE_BATCH_MAX = 1024 /* contents of one batch */
 };
 
-/* Contents on their way to the stream. */
+/* Prepared contents that are written together. */
 struct wal__capture_batch {
     struct wal__blob_prepared *items;
     uint32_t count;
-    uint64_t size; /* of their frames */
+    uint64_t size; /* bytes of their frames, with overhead */
 };
 
 struct wal__capture_job {
     struct wal__capture *capture;
     struct wal__files *files;
-    struct wal__sha256_alg sha256_alg; /* of contents that are not kept */
+    struct wal__sha256_alg sha256_alg; /* for contents that are not stored */
     atomic_uint_fast64_t read_count;
-    pthread_mutex_t mutex; /* for what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t batch_written;
     struct wal__capture_batch filling;
-    struct wal__capture_batch writing; /* by one worker, without the mutex */
-    uint32_t capacity;                 /* of each group */
-    bool is_writing;                   /* somebody writes */
+    struct wal__capture_batch writing; /* of the writing worker */
+    uint32_t capacity;                 /* items of each batch */
+    bool is_writing;                   /* a worker writes a batch */
 };
 
-/* What one thread has. */
+/* The state of one worker thread. */
 struct wal__capture_worker {
     struct wal__capture_job *job;
-    struct wal__sha256_ctx sha256_ctx; /* of large content that is not kept */
-    uint8_t *buffer;                   /* of WAL__CHUNK_MAX, once needed */
-    uint64_t end; /* of content that was there, as in cost */
+    struct wal__sha256_ctx sha256_ctx; /* for large unstored content */
+    uint8_t *buffer; /* WAL__CHUNK_MAX bytes, allocated on demand */
+    uint64_t end;    /* sync end of content that was already stored */
 };
 
-/* collect_file.c: fills the record of one file. */
+/* capture_file.c: fills the record of one file. */
 enum wal_status wal__capture_file(struct wal__capture_worker *worker,
                                   struct wal__file_record *file,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* collect.c: takes prepared content, whatever it answers; writes a group when
- * enough has come together. */
+/* capture.c: takes ownership of prepared content, also on failure; writes a
+ * batch when it is full. Any worker; takes the mutex. */
 enum wal_status wal__capture_add_content(struct wal__capture_job *job,
                                          struct wal__blob_prepared *prepared,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Adds what a writer of large content cost. */
+/* Adds the result of a writer of large content. Takes the mutex. */
 void wal__capture_add_result(struct wal__capture_job *job,
                              const struct wal__blob_put_result *result);
 

@@ -1,6 +1,6 @@
 /*
- * checkpoint.c - the documents of checkpoints (SPEC.md 5.13): their JSON, and
- * whether checkpoints are on.
+ * checkpoint.c - encodes and decodes the documents of checkpoints, and the
+ * setting that enables checkpoints (SPEC.md 5.13). Any thread.
  */
 #include "engine/checkpoint/checkpoint.h"
 
@@ -12,6 +12,7 @@
 #include "engine/checkpoint/checkpoint_document.h"
 #include "engine/checkpoint/reserved_docs.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
@@ -38,6 +39,7 @@ struct wal__span wal__checkpoint_key(struct wal__span id,
 {
     struct wal__span key = {out, WAL__CHECKPOINT_PREFIX_SIZE + id.size};
 
+    WAL__ASSERT(id.size <= WAL__ID_MAX);
     memcpy(out, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE);
     if (id.size > 0) {
         memcpy(out + WAL__CHECKPOINT_PREFIX_SIZE, id.data, id.size);
@@ -52,6 +54,7 @@ enum wal_status wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
 {
     uint8_t *at;
 
+    WAL__ASSERT(root.size > 0 && root.size < WAL__PATH_MAX);
     checkpoint->texts.size = 0;
     if (wal__buf_reserve(&checkpoint->texts, id.size + root.size + 2, &at) !=
         WAL_OK) {
@@ -80,7 +83,7 @@ static void encode_hex(struct wal__span bytes, uint8_t *out)
     }
 }
 
-/* The root as a text, or where it is not UTF-8 in hexadecimal. */
+/* Writes the root as a string, or in hexadecimal when it is not UTF-8. */
 static enum wal_status encode_root(struct wal__span root, struct wal__buf *out)
 {
     const struct wal__json_span text = {root.data, root.size};
@@ -127,6 +130,7 @@ enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
                     (int)sizeof(hex), (const char *)hex, checkpoint->files,
                     checkpoint->bytes, checkpoint->new_blobs,
                     checkpoint->new_bytes, checkpoint->created_ms);
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(text));
     return wal__buf_append(out, text, (size_t)size);
 }
 
@@ -152,8 +156,8 @@ static int hex_value(uint8_t digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* What a string of hexadecimal digits stands for; false when it is none, or
- * larger than `capacity`. */
+/* Decodes a string of hexadecimal digits. False when the token is not one, or
+ * decodes to more than `capacity` bytes. */
 static bool decode_hex(const struct wal__json_token *token, uint8_t *out,
                        size_t capacity, size_t *size)
 {
@@ -241,10 +245,12 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
         !decode_hex(&members[LIST].value, read.list.bytes, WAL__DIGEST_SIZE,
                     &list_size) ||
         list_size != WAL__DIGEST_SIZE || !decode_numbers(members, &read)) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "the document of checkpoint \"%.*s\" does not say "
-                         "what a checkpoint's says",
-                         (int)id.size, (const char *)id.data);
+        return wal__fail(
+            error, WAL_ECORRUPT,
+            "the document of checkpoint \"%.*s\"is damaged: a member is "
+            "missing or has an invalid "
+            "value",
+            (int)id.size, (const char *)id.data);
     }
     read.version = version;
     status = wal__checkpoint_set_strings(&read, id, root_span, error);
@@ -254,7 +260,7 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
     return status;
 }
 
-/* --- one ----------------------------------------------------------------- */
+/* --- one checkpoint ------------------------------------------------------ */
 
 static enum wal_status fail_not_found(struct wal_error *error,
                                       struct wal__span id)
@@ -312,7 +318,7 @@ enum wal_status wal__checkpoint_delete(struct wal_session *session,
     return status == WAL_ENOTFOUND ? fail_not_found(error, id) : status;
 }
 
-/* --- on and off ---------------------------------------------------------- */
+/* --- the setting --------------------------------------------------------- */
 
 enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
                                          struct wal_error *error)
@@ -380,9 +386,10 @@ enum wal_status wal__checkpoint_normalize_root(struct wal_session *session,
         return status;
     }
     if (root.size == 0) {
-        return wal__invalid(error,
-                            "no root is given, and the session has no working "
-                            "directory");
+        return wal__invalid(
+            error,
+            "no root given, and the session has no working directory; give "
+            "a root");
     }
     while (root.size > 1 && root.size <= WAL__PATH_MAX &&
            root.data[root.size - 1] == '/') {

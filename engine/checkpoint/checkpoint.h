@@ -1,6 +1,6 @@
 /*
- * checkpoint.h - checkpoints of a session: documents under reserved keys that
- * name the blob of a list of files (SPEC.md 5.13). Any thread.
+ * checkpoint.h - checkpoints of a session: documents under reserved keys, each
+ * of which names the blob of a list of files (SPEC.md 5.13). Any thread.
  *
  * Invariant: the list and every content in it are durable before the document
  * is submitted.
@@ -12,10 +12,10 @@
 #include "engine/checkpoint/file_set.h"
 #include "engine/store/session.h"
 
-/* What a checkpoint's document says. */
+/* The fields of a checkpoint's document. */
 struct wal__checkpoint {
     struct wal__buf texts;   /* id and root, each followed by a NUL */
-    struct wal__span id;     /* in texts, */
+    struct wal__span id;     /* in texts */
     struct wal__span root;   /* absolute, without a slash at its end */
     struct wal__digest list; /* blob of the list of files */
     uint64_t files;
@@ -42,47 +42,49 @@ enum wal_status wal__checkpoint_get(struct wal_session *session,
                                     struct wal__span id,
                                     struct wal__checkpoint *checkpoint,
                                     struct wal_error *error) WAL_MUST_USE;
-/* The same and its files; *files is empty before. */
+/* Reads the document and its list of files; *files is empty on entry. */
 enum wal_status wal__checkpoint_load(struct wal_session *session,
                                      struct wal__span id,
                                      struct wal__checkpoint *checkpoint,
                                      struct wal__files *files,
                                      struct wal_error *error) WAL_MUST_USE;
-/* Durably. WAL_ENOTFOUND. */
+/* Deletes the checkpoint durably. WAL_ENOTFOUND. */
 enum wal_status wal__checkpoint_delete(struct wal_session *session,
                                        struct wal__span id,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* Whether checkpoints are on in the session, and switching them, durably. */
+/* Reads and sets, durably, whether checkpoints are enabled in the session. */
 enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
                                          struct wal_error *error) WAL_MUST_USE;
 enum wal_status
 wal__checkpoints_set_enabled(struct wal_session *session, bool on,
                              struct wal_error *error) WAL_MUST_USE;
 
-/* A checkpoint to be made, or added to. */
+/* A request to create a checkpoint or to add files to one. */
 struct wal__checkpoint_request {
-    struct wal__span id;           /* empty: a UUIDv7 is made */
+    struct wal__span id;           /* empty: a UUIDv7 is generated */
     struct wal__span root;         /* absolute; empty: the session's cwd */
-    const struct wal_slice *paths; /* as of wal__files_from_paths, */
-    /* or if not null as of wal__files_from_states */
+    const struct wal_slice *paths; /* as for wal__files_from_paths */
+    /* unless NULL, used instead of paths, as for wal__files_from_states */
     const struct wal_file *states;
     uint64_t count;
-    uint32_t threads;   /* as of struct wal__capture */
+    uint32_t threads;   /* as in struct wal__capture */
     int64_t created_ms; /* 0: now */
 };
 
-/* The files that a request names, or tells. *files is empty before. */
+/* The files that a request names, with states if it has them. *files is empty
+ * on entry. */
 enum wal_status
 wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
                               const char *root, struct wal__files *files,
                               struct wal_error *error) WAL_MUST_USE;
 
 /*
- * Makes it, durably, or adds to the one of this id: wal_checkpoint_create and
- * wal_checkpoint_import (agentwal.h) without regard to whether checkpoints are
- * on and to a rewind that is under way. *made and *files are initialised and
- * empty; they take what was recorded.
+ * Creates the checkpoint durably, or adds to the one with this id, as
+ * wal_checkpoint_create and wal_checkpoint_import (agentwal.h) but without
+ * checking whether checkpoints are enabled or a rewind is in progress. *made
+ * and *files are initialised and empty on entry; they receive what was
+ * recorded.
  */
 enum wal_status
 wal__checkpoint_create(struct wal_session *session,
@@ -90,31 +92,33 @@ wal__checkpoint_create(struct wal_session *session,
                        struct wal__checkpoint *made, struct wal__files *files,
                        struct wal_error *error) WAL_MUST_USE;
 
-/* The lists of the session's newest checkpoints of this root, loaded only as
- * far as paths of `wanted` need them: the files of disk are mostly as one of
- * them says. files[WAL__CAPTURE_BASELINES] are initialised; *count of them are
- * filled. Lists that are damaged are passed over. */
+/* Loads lists of the session's newest checkpoints of this root, only until
+ * every path of `wanted` is in one of them, since most files are unchanged
+ * since a recent checkpoint. files[WAL__CAPTURE_BASELINES] are initialised; the
+ * first *count are filled. *newest is the digest of the first one. Damaged
+ * lists are skipped. */
 enum wal_status wal__checkpoint_load_baselines(
     struct wal_session *session, struct wal__span root,
     const struct wal__files *wanted, struct wal__files *files,
     struct wal__digest *newest, uint32_t *count,
     struct wal_error *error) WAL_MUST_USE;
 
-/* A root as it may stand in a document: absolute, 1 to 4,095 bytes, no NUL,
- * without slashes at its end; copied to out with a NUL. Empty: the session's
- * cwd. WAL_EINVAL. */
+/* Normalises a root for a document: absolute, 1 to 4,095 bytes, no NUL, no
+ * slashes at its end; copied to out with a NUL. An empty root means the
+ * session's cwd. WAL_EINVAL. */
 enum wal_status
 wal__checkpoint_normalize_root(struct wal_session *session,
                                struct wal__span root, char out[WAL__PATH_MAX],
                                struct wal_error *error) WAL_MUST_USE;
 
-/* The session's checkpoints, as they are now, oldest first. */
+/* Opens a cursor over the session's checkpoints at this moment, oldest
+ * first. */
 struct wal_checkpoint_cursor;
 enum wal_status
 wal__checkpoints_open(struct wal_session *session,
                       struct wal_checkpoint_cursor **checkpoints,
                       struct wal_error *error) WAL_MUST_USE;
-/* WAL_END. What it gave before is overwritten. */
+/* WAL_END after the last. *checkpoint is valid until the next call. */
 enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
                                       const struct wal__checkpoint **checkpoint,
                                       struct wal_error *error) WAL_MUST_USE;

@@ -1,11 +1,11 @@
 /*
- * checkpoint_create.c - creation a checkpoint, and adding to one (SPEC.md
- * 5.13).
+ * checkpoint_create.c - creates a checkpoint or adds files to one (SPEC.md
+ * 5.13). Any thread.
  *
- * Invariant: contents, then the list that names them, are written and synced
- * together; only then is the document submitted. Where two add at once the
- * document's version tells, and the second adds to what the first made: what
- * was captured is not captured again.
+ * Invariant: the contents and the list that names them are written and synced
+ * before the document is submitted. The expected version of the document
+ * detects a concurrent change; the loser merges its files into the winner's
+ * list and captures nothing again.
  */
 #include <string.h>
 
@@ -13,26 +13,26 @@
 #include "engine/checkpoint/checkpoint_document.h"
 #include "engine/checkpoint/reserved_docs.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
 enum {
     ATTEMPTS_MAX = 1000
 };
 
-/* A checkpoint that is being made. */
 struct creation {
     struct wal_session *session;
     struct wal__blob_store *blobs;
     struct wal__span id;
     struct wal__span root; /* followed by a NUL */
     uint32_t threads;
-    int64_t created_ms;              /* 0: now */
-    bool has_states;                 /* nothing is looked at */
-    struct wal__files requested;     /* without states, unless they are told */
-    struct wal__checkpoint existing; /* the one of the id, or without a list */
+    int64_t created_ms; /* 0: now */
+    bool has_states;    /* the caller gave states; nothing is captured */
+    struct wal__files requested;     /* without states unless has_states */
+    struct wal__checkpoint existing; /* version 0: there is none */
     struct wal__files existing_files;
     struct wal__files captured;
     struct wal__files baselines[WAL__CAPTURE_BASELINES];
-    struct wal__digest base; /* the newest list */
+    struct wal__digest base; /* of the newest baseline */
     bool has_base;
     struct wal__blob_put_result result; /* of the contents */
 };
@@ -64,9 +64,9 @@ static void creation_deinit(struct creation *creation)
     }
 }
 
-/* --- what is there ------------------------------------------------------- */
+/* --- the existing checkpoint --------------------------------------------- */
 
-/* The checkpoint of the id; version 0 when there is none. */
+/* Loads the checkpoint with the id; version 0 when there is none. */
 static enum wal_status load_existing(struct creation *creation,
                                      struct wal_error *error)
 {
@@ -78,24 +78,27 @@ static enum wal_status load_existing(struct creation *creation,
     status =
         wal__checkpoint_get(creation->session, creation->id, existing, error);
     if (status == WAL_ENOTFOUND) {
+        WAL__ASSERT(existing->version == 0);
         return WAL_OK;
     }
     if (status == WAL_OK && !wal__span_equal(existing->root, creation->root)) {
         wal__fail(error, WAL_EEXISTS,
-                  "the checkpoint \"%.*s\" has another root",
+                  "the checkpoint \"%.*s\" was created with another root",
                   (int)creation->id.size, (const char *)creation->id.data);
         wal__error_set_actual(error, existing->root.data, existing->root.size);
         return WAL_EEXISTS;
     }
-    if (status == WAL_OK) {
-        status = wal__files_load(&creation->existing_files, creation->blobs,
-                                 &existing->list, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        wal__files_invalidate_fresh(&creation->existing_files,
-                                    creation->session->core->env.io);
+    status = wal__files_load(&creation->existing_files, creation->blobs,
+                             &existing->list, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    wal__files_invalidate_fresh(&creation->existing_files,
+                                creation->session->core->env.io);
+    return WAL_OK;
 }
 
 /* --- files --------------------------------------------------------------- */
@@ -111,20 +114,19 @@ static enum wal_status capture_below_root(struct creation *creation,
 
     if (io == NULL) {
         return wal__fail_at(error, WAL_EINVAL, 0, root, 0,
-                            "there is no file system");
+                            "this environment has no file system");
     }
     status = io->open_root(io->ctx, root, &capture->worktree, &sys_errno);
     if (status != WAL_OK) {
         return wal__worktree_fail(error, status, sys_errno, root,
-                                  "opening the root");
+                                  "opening the root directory");
     }
     status = wal__capture(capture, &creation->captured, error);
     io->close_root(io->ctx, capture->worktree);
     return status;
 }
 
-/* The contents of the files that were told: in the store, or there is no
- * checkpoint. */
+/* Checks that the store has the contents of given states. */
 static enum wal_status check_contents(struct creation *creation,
                                       struct wal_error *error)
 {
@@ -141,15 +143,16 @@ static enum wal_status check_contents(struct creation *creation,
         status = wal__blob_stat(creation->blobs, &file->digest, &file->size,
                                 &end, &why);
         if (status != WAL_OK) {
-            return wal__fail_at(error, status, why.sys_errno,
-                                wal__file_path(file), 0,
-                                "the content of the file: %s", why.text);
+            return wal__fail_at(
+                error, status, why.sys_errno, wal__file_path(file), 0,
+                "the content of the file is not in the store: %s", why.text);
         }
         if (file->kind == WAL__FILE_SYMLINK &&
             (file->size == 0 || file->size >= WAL__PATH_MAX)) {
-            return wal__fail_at(error, WAL_EINVAL, 0, wal__file_path(file), 0,
-                                "a link's target has 1 to %d bytes",
-                                WAL__PATH_MAX - 1);
+            return wal__fail_at(
+                error, WAL_EINVAL, 0, wal__file_path(file), 0,
+                "the target of a symbolic link must have 1 to %d bytes",
+                WAL__PATH_MAX - 1);
         }
         creation->result.end =
             end > creation->result.end ? end : creation->result.end;
@@ -157,7 +160,7 @@ static enum wal_status check_contents(struct creation *creation,
     return WAL_OK;
 }
 
-/* The states of the files that the checkpoint does not have yet. */
+/* Captures the files that the checkpoint does not have yet. */
 static enum wal_status capture(struct creation *creation,
                                struct wal_error *error)
 {
@@ -173,6 +176,7 @@ static enum wal_status capture(struct creation *creation,
     if (status != WAL_OK || creation->captured.count == 0) {
         return status;
     }
+    WAL__ASSERT(creation->captured.count <= creation->requested.count);
     status = wal__checkpoint_load_baselines(
         creation->session, creation->root, &creation->captured,
         creation->baselines, &creation->base, &capture.baseline_count, error);
@@ -193,7 +197,7 @@ static enum wal_status capture(struct creation *creation,
 
 /* --- the document -------------------------------------------------------- */
 
-/* The list as a blob, and everything that it names, on stable storage. */
+/* Writes the list as a blob, and syncs it with everything that it names. */
 static enum wal_status write_list(struct creation *creation,
                                   const struct wal__files *files,
                                   struct wal__checkpoint *made,
@@ -210,7 +214,7 @@ static enum wal_status write_list(struct creation *creation,
     wal__buf_init(&bytes, creation->session->core->env.heap);
     status = wal__files_encode(files, creation->session->core->env.io, &bytes);
     if (status != WAL_OK) {
-        wal__fail(error, status, "no memory");
+        status = wal__no_memory(error);
     } else {
         const struct wal__span span = {bytes.data, bytes.size};
 
@@ -218,6 +222,8 @@ static enum wal_status write_list(struct creation *creation,
                                &result, error);
     }
     if (status == WAL_OK) {
+        /* The sync must cover the contents, not only the list. */
+        WAL__ASSERT(result.end >= creation->result.end);
         status = wal__blob_store_sync(creation->blobs, result.end, error);
     }
     made->new_bytes += result.new_bytes;
@@ -236,7 +242,7 @@ static enum wal_status write_document(struct creation *creation,
     wal__buf_init(&value, creation->session->core->env.heap);
     status = wal__checkpoint_encode(made, &value);
     if (status != WAL_OK) {
-        wal__fail(error, status, "no memory");
+        status = wal__no_memory(error);
     } else {
         const struct wal__span span = {value.data, value.size};
 
@@ -248,8 +254,8 @@ static enum wal_status write_document(struct creation *creation,
     return status;
 }
 
-/* What was captured, with what is there; *made is initialised. WAL_ESTALE:
- * somebody else was first. */
+/* Writes captured and existing files as one document; *made is initialised.
+ * WAL_ESTALE: a concurrent call changed the document first. */
 static enum wal_status write_merged(struct creation *creation,
                                     struct wal__checkpoint *made,
                                     struct wal__files *files,
@@ -267,6 +273,8 @@ static enum wal_status write_merged(struct creation *creation,
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(files->count >= creation->existing_files.count);
+    WAL__ASSERT(files->count >= creation->captured.count);
     if (existing->version != 0) {
         made->created_ms = existing->created_ms;
     } else {
@@ -280,13 +288,13 @@ static enum wal_status write_merged(struct creation *creation,
     made->list = existing->list;
     made->version = existing->version;
     if (existing->version != 0 && files->count == existing->files) {
-        return WAL_OK; /* nothing that it had not */
+        return WAL_OK; /* no new file */
     }
     status = write_list(creation, files, made, error);
     return status == WAL_OK ? write_document(creation, made, error) : status;
 }
 
-/* --- the whole ----------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------ */
 
 enum wal_status
 wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
@@ -340,6 +348,7 @@ wal__checkpoint_create(struct wal_session *session,
     enum wal_status status =
         wal__checkpoint_normalize_root(session, request->root, root, error);
 
+    WAL__ASSERT(files->count == 0 && made->texts.size == 0);
     if (status != WAL_OK) {
         return status;
     }

@@ -1,5 +1,6 @@
 /*
- * checkpoint_diff.c - changes of files as checkpoints tell them (changes.h).
+ * checkpoint_diff.c - computes the changes of files between checkpoints
+ * (checkpoint_diff.h). Any thread.
  */
 #include "engine/checkpoint/checkpoint_diff.h"
 
@@ -7,10 +8,10 @@
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/checkpoint_document.h"
+#include "format/bytes/assert.h"
 
-/* --- two checkpoints, or one and the disk --------------------------------- */
+/* --- two checkpoints, or one and the disk -------------------------------- */
 
-/* A list and what it is compared with. */
 struct diff {
     struct wal_session *session;
     struct wal__checkpoint checkpoint;
@@ -27,17 +28,18 @@ static enum wal_status diff_lists(struct diff *diff, struct wal__span id,
     enum wal_status status = wal__checkpoint_load(
         diff->session, id, &diff->checkpoint, &diff->after, error);
 
-    if (status == WAL_OK) {
-        status =
-            wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK
-               ? wal__changes_diffstat(&diff->session->core->env, changes,
-                                       &blobs, &blobs, error)
-               : status;
+    status = wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__changes_diffstat(&diff->session->core->env, changes, &blobs,
+                                 &blobs, error);
 }
 
-/* The states of the files as they are, without keeping contents. */
+/* Captures the current states of the files without storing contents. */
 static enum wal_status scan_worktree(struct diff *diff,
                                      const struct wal__content_source *disk,
                                      struct wal_error *error)
@@ -68,22 +70,24 @@ static enum wal_status diff_worktree(struct diff *diff,
 
     if (disk.io == NULL) {
         return wal__fail_at(error, WAL_EINVAL, 0, root, 0,
-                            "there is no file system");
+                            "this environment has no file system");
     }
     status = disk.io->open_root(disk.io->ctx, root, &disk.worktree, &sys_errno);
     if (status != WAL_OK) {
         return wal__worktree_fail(error, status, sys_errno, root,
-                                  "opening the root");
+                                  "opening the root directory");
     }
     status = scan_worktree(diff, &disk, error);
-    if (status == WAL_OK) {
-        status =
-            wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__changes_diffstat(&diff->session->core->env, changes,
-                                       &blobs, &disk, error);
+    status = wal__changes_compute(&diff->before, &diff->after, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__changes_diffstat(&diff->session->core->env, changes, &blobs,
+                                   &disk, error);
+done:
     disk.io->close_root(disk.io->ctx, disk.worktree);
     return status;
 }
@@ -98,6 +102,7 @@ enum wal_status wal__checkpoint_diff(struct wal_session *session,
     struct diff diff = {.session = session};
     enum wal_status status;
 
+    WAL__ASSERT(changes->count == 0);
     wal__checkpoint_init(&diff.checkpoint, heap);
     wal__files_init(&diff.before, heap);
     wal__files_init(&diff.after, heap);
@@ -116,16 +121,16 @@ enum wal_status wal__checkpoint_diff(struct wal_session *session,
     return status;
 }
 
-/* --- a session ----------------------------------------------------------- */
+/* --- a whole session ----------------------------------------------------- */
 
-/* Each path's first and last state so far, under its absolute path: roots may
- * differ. */
+/* The first and the last state of each path so far, under absolute paths, since
+ * roots may differ. */
 struct history {
     struct wal__files first;
     struct wal__files last;
 };
 
-/* Puts a merge of two lists in the place of *list. */
+/* Replaces *list by the merge of two lists. */
 static enum wal_status merge_into(struct wal__files *list,
                                   const struct wal__files *over,
                                   const struct wal__files *under,
@@ -137,6 +142,8 @@ static enum wal_status merge_into(struct wal__files *list,
     wal__files_init(&merged, list->heap);
     status = wal__files_merge(&merged, over, under, error);
     if (status == WAL_OK) {
+        WAL__ASSERT(merged.count >= over->count);
+        WAL__ASSERT(merged.count >= under->count);
         wal__files_deinit(list);
         *list = merged;
     }
@@ -167,19 +174,23 @@ static enum wal_status add_checkpoint(struct history *history,
     wal__files_init(&files, history->first.heap);
     wal__files_init(&absolute, history->first.heap);
     status = wal__files_load(&files, blobs, &checkpoint->list, error);
-    if (status == WAL_OK) {
-        status = wal__files_make_absolute(&absolute, &files, checkpoint->root,
-                                          error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = add_list(history, &absolute, error);
+    status =
+        wal__files_make_absolute(&absolute, &files, checkpoint->root, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = add_list(history, &absolute, error);
+done:
     wal__files_deinit(&files);
     wal__files_deinit(&absolute);
     return status;
 }
 
-/* All checkpoints, oldest first; the root of the last one goes to *root. */
+/* Adds all checkpoints, oldest first; *root becomes the root of the last
+ * one. */
 static enum wal_status add_checkpoints(struct history *history,
                                        struct wal_session *session,
                                        struct wal__buf *root,
@@ -212,12 +223,13 @@ static enum wal_status add_checkpoints(struct history *history,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Paths below the root are told from there. */
+/* Makes paths below the root relative to it. */
 static void strip_root(struct wal__changes *changes,
                        const struct wal__buf *root)
 {
-    size_t size = root->size - (root->size == 1); /* the root of all */
+    size_t size = root->size - (root->size == 1); /* the root is "/" */
 
+    WAL__ASSERT(root->size > 0 || changes->count == 0);
     for (uint32_t i = 0; i < changes->count; i++) {
         struct wal__span *path = &changes->items[i].path;
 
@@ -241,19 +253,23 @@ enum wal_status wal__session_changes(struct wal_session *session,
     struct wal__buf root;
     enum wal_status status;
 
+    WAL__ASSERT(changes->count == 0);
     wal__files_init(&history.first, heap);
     wal__files_init(&history.last, heap);
     wal__buf_init(&root, heap);
     status = add_checkpoints(&history, session, &root, error);
-    if (status == WAL_OK) {
-        status =
-            wal__changes_compute(&history.first, &history.last, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        strip_root(changes, &root);
-        status = wal__changes_diffstat(&session->core->env, changes, &blobs,
-                                       &blobs, error);
+    status =
+        wal__changes_compute(&history.first, &history.last, changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    strip_root(changes, &root);
+    status = wal__changes_diffstat(&session->core->env, changes, &blobs, &blobs,
+                                   error);
+done:
     if (status != WAL_OK) {
         wal__changes_deinit(changes);
     }

@@ -1,6 +1,6 @@
 /*
- * checkpoint_diff.h - the changes between two checkpoints, from one to the
- * disk, and of a whole session (SPEC.md 5.13). Any thread.
+ * checkpoint_diff.h - the changes between two checkpoints, between a checkpoint
+ * and the disk, and over a whole session (SPEC.md 5.13). Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DIFF_H
 #define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DIFF_H
@@ -8,13 +8,13 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/file_changes.h"
 
-/* As wal_checkpoint_diff; *changes is initialised and empty. */
+/* As wal_checkpoint_diff; *changes is initialised and empty on entry. */
 enum wal_status wal__checkpoint_diff(struct wal_session *session,
                                      struct wal__span before,
                                      struct wal__span after,
                                      struct wal__changes *changes,
                                      struct wal_error *error) WAL_MUST_USE;
-/* As wal_session_diff. */
+/* As wal_session_diff; *changes is initialised and empty on entry. */
 enum wal_status wal__session_changes(struct wal_session *session,
                                      struct wal__changes *changes,
                                      struct wal_error *error) WAL_MUST_USE;

@@ -1,6 +1,6 @@
 /*
- * checkpoint_document.h - a checkpoint's document as its makers and its readers
- * see it (checkpoint.h). Any thread.
+ * checkpoint_document.h - keys and bytes of a checkpoint's document
+ * (checkpoint.h). Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DOCUMENT_H
 #define AGENTWAL_ENGINE_CHECKPOINT_CHECKPOINT_DOCUMENT_H
@@ -11,11 +11,11 @@
 #define wal__checkpoint_prefix "\0checkpoint/"
 
 enum {
-    WAL__CHECKPOINT_PREFIX_SIZE = 12, /* bytes of it */
+    WAL__CHECKPOINT_PREFIX_SIZE = 12, /* bytes of the prefix */
     WAL__CHECKPOINT_KEY_MAX = WAL__CHECKPOINT_PREFIX_SIZE + WAL__ID_MAX
 };
 
-/* The key of a checkpoint's document, in out. */
+/* Writes the key of the document to out; id has at most WAL__ID_MAX bytes. */
 struct wal__span wal__checkpoint_key(struct wal__span id,
                                      uint8_t out[WAL__CHECKPOINT_KEY_MAX]);
 
@@ -24,7 +24,8 @@ wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
                             struct wal__span id, struct wal__span root,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* The document's JSON, appended to out (WAL_ENOMEM), and back. */
+/* Appends the document's JSON to out (WAL_ENOMEM), and decodes it
+ * (WAL_ECORRUPT). */
 enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
                                        struct wal__buf *out) WAL_MUST_USE;
 enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
@@ -32,7 +33,7 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
                                        struct wal__span value, uint64_t version,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* As wal__checkpoints_open, but the one that was changed last is first. */
+/* As wal__checkpoints_open, most recently changed first. */
 enum wal_status
 wal__checkpoints_open_newest(struct wal_session *session,
                              struct wal_checkpoint_cursor **checkpoints,

@@ -1,8 +1,10 @@
 /*
- * checkpoint_list.c - the checkpoints of a session in order, and the lists of
- * the newest ones (checkpoint.h).
+ * checkpoint_list.c - lists the checkpoints of a session in order, and loads
+ * the lists of the newest ones (checkpoint.h). Any thread; one at a time per
+ * cursor.
  *
- * The order is told by sequence numbers of documents' versions: no clock.
+ * Invariant: the order is that of the sequence numbers of document versions. No
+ * clock is used.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +13,24 @@
 #include "engine/checkpoint/checkpoint_document.h"
 #include "engine/read/document_reader.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
 enum {
-    CHECKPOINTS_TRIED_MAX =
-        16 /* checkpoints of other roots, or damaged, that are passed */
+    CHECKPOINTS_TRIED_MAX = 16 /* checkpoints to try, of any root */
 };
 
-/* A checkpoint that is there. */
+/* A checkpoint that is not deleted. */
 struct item {
-    /* sequence of its first version since it was not there */
+    /* sequence of its first version after the last deletion */
     uint64_t created_sequence;
-    uint64_t newest_sequence; /* and of its newest, */
-    size_t rank;              /* which stands here in the reader's items */
+    uint64_t newest_sequence; /* sequence of its newest version */
+    size_t rank;              /* index of the newest version in docs->items */
 };
 
 struct wal_checkpoint_cursor {
     struct wal__core *core;
     struct wal_doc_cursor *docs;
-    struct wal__buf items; /* of struct item, in order */
+    struct wal__buf items; /* struct item, in order */
     size_t next;
     struct wal__checkpoint current;
 };
@@ -53,8 +55,8 @@ static int compare_newest(const void *left, const void *right)
                : a->newest_sequence < b->newest_sequence;
 }
 
-/* The versions of one document, newest first, begin at `rank`: takes it when
- * it is there; gives the rank behind them. */
+/* Adds the document whose versions, newest first, begin at `rank`, unless it is
+ * deleted. *end is the rank after its versions. */
 static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
                                     size_t rank, size_t *end)
 {
@@ -62,18 +64,20 @@ static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
     size_t count = checkpoints->docs->items.size / sizeof(*items);
     const struct wal__docs_item *newest = &items[rank];
     struct item item = {.newest_sequence = newest->sequence, .rank = rank};
-    bool there = true;
+    bool is_live = true;
 
+    WAL__ASSERT(rank < count);
     /* Versions of one document share its key. */
     for (; rank < count && items[rank].key_offset == newest->key_offset &&
            items[rank].key_size == newest->key_size;
          rank++) {
-        there = there && !items[rank].deleted;
+        is_live = is_live && !items[rank].deleted;
         item.created_sequence =
-            there ? items[rank].sequence : item.created_sequence;
+            is_live ? items[rank].sequence : item.created_sequence;
     }
+    WAL__ASSERT(rank > item.rank);
     *end = rank;
-    /* One whose key cannot be read may be any document. */
+    /* A document with an unreadable key may be any document. */
     if (newest->deleted || newest->key_size == 0) {
         return WAL_OK;
     }
@@ -168,6 +172,7 @@ enum wal_status wal__checkpoints_next(struct wal_checkpoint_cursor *checkpoints,
     struct wal__span value;
     enum wal_status status;
 
+    WAL__ASSERT(checkpoints->next <= checkpoints->items.size / sizeof(*items));
     if (checkpoints->next == checkpoints->items.size / sizeof(*items)) {
         return WAL_END;
     }
@@ -206,16 +211,16 @@ void wal__checkpoints_close(struct wal_checkpoint_cursor *checkpoints)
     wal__heap_free(checkpoints->core->env.heap, checkpoints);
 }
 
-/* --- the newest lists ---------------------------------------------------- */
+/* --- baselines ----------------------------------------------------------- */
 
-/* What loading a list answers that another list may not. */
+/* Whether the status concerns one list, so that another may load. */
 static bool is_damage(enum wal_status status)
 {
     return status == WAL_ECORRUPT || status == WAL_ENOTFOUND ||
            status == WAL_EIO;
 }
 
-/* How many of the wanted files none of the lists has. */
+/* Counts the wanted files that are in none of the lists. */
 static uint32_t count_missing(const struct wal__files *wanted,
                               const struct wal__files *lists, uint32_t count)
 {
@@ -232,7 +237,7 @@ static uint32_t count_missing(const struct wal__files *wanted,
     return missing;
 }
 
-/* Loads the list of one checkpoint, if it is of the root and sound. */
+/* Loads the list of a checkpoint if it has the root and is undamaged. */
 static enum wal_status load_list(struct wal_session *session,
                                  const struct wal__checkpoint *checkpoint,
                                  struct wal__span root,
@@ -284,6 +289,7 @@ static enum wal_status load_newest(struct wal_session *session,
         if (!loaded) {
             continue;
         }
+        WAL__ASSERT(filled < WAL__CAPTURE_BASELINES);
         if (filled++ == 0) {
             *newest = checkpoint->list;
         }

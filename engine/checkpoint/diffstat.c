@@ -1,10 +1,12 @@
 /*
- * diffstat.c - lines inserted and deleted by changes of files (compare.h),
- * as git tells them: a link's content is its target, and what is large or has
- * a zero byte near its beginning is binary, without being read further.
+ * diffstat.c - counts the lines that changes of files insert and delete
+ * (file_changes.h), as git does: a link's content is its target, and content
+ * that is large or has a zero byte near its beginning is binary and not read
+ * further.
  *
- * Memory is that of the two contents of one file, and of small ones for each
- * thread.
+ * Memory: the two contents of one large file, and of one small file per thread.
+ *
+ * Threads: any; the mutex of struct wal__diffstat serialises large files.
  */
 #include <string.h>
 
@@ -13,27 +15,28 @@
 #include "engine/checkpoint/file_changes.h"
 #include "engine/checkpoint/numstat.h"
 #include "engine/os/parallel.h"
+#include "format/bytes/assert.h"
 
-/* One side's content of a file, as far as it was read. */
-struct content {
+/* One side's content of a file; `bytes` is the part that was read. */
+struct content_reader {
     const struct wal__content_source *from;
     const struct wal__file_record *file;
     struct wal__buf bytes;
-    uint64_t size; /* of the whole */
+    uint64_t size; /* of the whole content */
     struct wal__blob_reader *reader;
     struct wal__worktree_file *open;
 };
 
 /* --- on disk ------------------------------------------------------------- */
 
-/* What was looked at and is gone, or another thing, counts as empty. */
+/* A file that is gone, or was replaced by another kind, counts as empty. */
 static bool is_gone(enum wal_status status)
 {
     return status == WAL_ENOTFOUND || status == WAL_ENOTFILE ||
            status == WAL_EOUTSIDE;
 }
 
-static enum wal_status open_link(struct content *content,
+static enum wal_status open_link(struct content_reader *content,
                                  struct wal_error *error)
 {
     const struct wal__worktree_io *io = content->from->io;
@@ -59,7 +62,7 @@ static enum wal_status open_link(struct content *content,
     return WAL_OK;
 }
 
-static enum wal_status open_file(struct content *content,
+static enum wal_status open_file(struct content_reader *content,
                                  struct wal_error *error)
 {
     const struct wal__worktree_io *io = content->from->io;
@@ -86,8 +89,8 @@ static enum wal_status open_file(struct content *content,
     return WAL_OK;
 }
 
-/* Up to `size` bytes behind those that were read. */
-static enum wal_status read_file(struct content *content, size_t size,
+/* Reads up to `size` bytes after those that were read. */
+static enum wal_status read_file(struct content_reader *content, size_t size,
                                  uint8_t *buffer, uint64_t *got,
                                  struct wal_error *error)
 {
@@ -105,6 +108,7 @@ static enum wal_status read_file(struct content *content, size_t size,
             return wal__worktree_fail(error, status, sys_errno,
                                       wal__file_path(content->file), "reading");
         }
+        WAL__ASSERT(part <= size - total);
         total += part;
     }
     *got = total;
@@ -113,7 +117,7 @@ static enum wal_status read_file(struct content *content, size_t size,
 
 /* --- blobs --------------------------------------------------------------- */
 
-static enum wal_status open_blob(struct content *content,
+static enum wal_status open_blob(struct content_reader *content,
                                  struct wal_error *error)
 {
     struct wal_error why = {.struct_size = sizeof(why)};
@@ -128,7 +132,7 @@ static enum wal_status open_blob(struct content *content,
     return WAL_OK;
 }
 
-static enum wal_status read_blob(struct content *content, size_t size,
+static enum wal_status read_blob(struct content_reader *content, size_t size,
                                  uint8_t *buffer, uint64_t *got,
                                  struct wal_error *error)
 {
@@ -141,15 +145,15 @@ static enum wal_status read_blob(struct content *content, size_t size,
                                                 wal__file_path(content->file));
 }
 
-/* --- either -------------------------------------------------------------- */
+/* --- either source ------------------------------------------------------- */
 
-static enum wal_status content_open(struct content *content,
+static enum wal_status content_open(struct content_reader *content,
                                     const struct wal__heap *heap,
                                     const struct wal__content_source *from,
                                     const struct wal__file_record *file,
                                     struct wal_error *error)
 {
-    *content = (struct content){.from = from, .file = file};
+    *content = (struct content_reader){.from = from, .file = file};
     wal__buf_init(&content->bytes, heap);
     if (file->kind == WAL__FILE_ABSENT) {
         return WAL_OK;
@@ -158,7 +162,7 @@ static enum wal_status content_open(struct content *content,
                             : open_file(content, error);
 }
 
-static void content_close(struct content *content)
+static void content_close(struct content_reader *content)
 {
     wal__blob_reader_destroy(content->reader);
     if (content->open != NULL) {
@@ -167,15 +171,16 @@ static void content_close(struct content *content)
     wal__buf_deinit(&content->bytes);
 }
 
-/* Reads on up to `size` bytes in all. */
-static enum wal_status content_read(struct content *content, uint64_t size,
-                                    struct wal_error *error)
+/* Reads on until `bytes` has `size` bytes, or all of the content. */
+static enum wal_status content_read(struct content_reader *content,
+                                    uint64_t size, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     uint64_t got = 0;
     uint8_t *buffer;
     size_t more;
 
+    WAL__ASSERT(content->reader == NULL || content->open == NULL);
     size = size < content->size ? size : content->size;
     if (size <= content->bytes.size ||
         (content->reader == NULL && content->open == NULL)) {
@@ -189,14 +194,15 @@ static enum wal_status content_read(struct content *content, uint64_t size,
                  ? read_blob(content, more, buffer, &got, error)
                  : read_file(content, more, buffer, &got, error);
     if (status == WAL_OK) {
+        WAL__ASSERT(got <= more);
         content->bytes.size += (size_t)got;
     }
     return status;
 }
 
-/* By its size, or what it begins with. */
-static enum wal_status detect_binary(struct content *content, bool *is_binary,
-                                     struct wal_error *error)
+/* Sets *is_binary by the size of the content or its first bytes. */
+static enum wal_status detect_binary(struct content_reader *content,
+                                     bool *is_binary, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     size_t size;
@@ -216,14 +222,16 @@ static enum wal_status detect_binary(struct content *content, bool *is_binary,
     return status;
 }
 
-static struct wal__span span_of(const struct content *content)
+static struct wal__span span_of(const struct content_reader *content)
 {
     return (struct wal__span){content->bytes.data, content->bytes.size};
 }
 
-/* Of a change whose two contents are open. */
-static enum wal_status count(struct wal__change *change, struct content *before,
-                             struct content *after, struct wal_error *error)
+/* Counts the lines of a change whose two contents are open. */
+static enum wal_status count_lines(struct wal__change *change,
+                                   struct content_reader *before,
+                                   struct content_reader *after,
+                                   struct wal_error *error)
 {
     struct wal__numstat counts = {0};
     enum wal_status status = detect_binary(before, &counts.is_binary, error);
@@ -243,10 +251,12 @@ static enum wal_status count(struct wal__change *change, struct content *before,
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(before->bytes.size <= WAL__DIFF_SIZE_MAX);
+    WAL__ASSERT(after->bytes.size <= WAL__DIFF_SIZE_MAX);
     status = wal__numstat_diff(before->bytes.heap, span_of(before),
                                span_of(after), &counts);
     if (status != WAL_OK) {
-        return wal__fail(error, status, "no memory");
+        return wal__no_memory(error);
     }
     change->flags |= counts.is_binary ? WAL_FILE_CHANGE_BINARY : 0;
     change->insertions = counts.insertions;
@@ -254,16 +264,17 @@ static enum wal_status count(struct wal__change *change, struct content *before,
     return WAL_OK;
 }
 
-/* --- all ----------------------------------------------------------------- */
+/* --- all changes --------------------------------------------------------- */
 
 enum {
     GRAIN = 2,
-    LARGE_CONTENT_MIN = 1024 * 1024
+    LARGE_CONTENT_MIN = 1024 * 1024 /* bytes */
 };
 
 static enum wal_status count_limited(struct wal__diffstat *diffstat,
                                      struct wal__change *change,
-                                     struct content *a, struct content *b,
+                                     struct content_reader *a,
+                                     struct content_reader *b,
                                      struct wal_error *error)
 {
     bool is_large = a->size > LARGE_CONTENT_MIN || b->size > LARGE_CONTENT_MIN;
@@ -272,7 +283,7 @@ static enum wal_status count_limited(struct wal__diffstat *diffstat,
     if (is_large) {
         pthread_mutex_lock(&diffstat->mutex);
     }
-    status = count(change, a, b, error);
+    status = count_lines(change, a, b, error);
     if (is_large) {
         wal__buf_deinit(&a->bytes);
         wal__buf_deinit(&b->bytes);
@@ -286,18 +297,22 @@ enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
 {
     struct wal__change *change = &diffstat->changes->items[item];
     const struct wal__heap *heap = diffstat->changes->heap;
-    struct content a = {0};
-    struct content b = {0};
-    enum wal_status status =
-        content_open(&a, heap, &diffstat->before, &change->before, error);
+    struct content_reader a = {0};
+    struct content_reader b = {0};
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status =
-            content_open(&b, heap, &diffstat->after, &change->after, error);
+    WAL__ASSERT(item < diffstat->changes->count);
+    status = content_open(&a, heap, &diffstat->before, &change->before, error);
+
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = count_limited(diffstat, change, &a, &b, error);
+    status = content_open(&b, heap, &diffstat->after, &change->after, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = count_limited(diffstat, change, &a, &b, error);
+done:
     content_close(&a);
     content_close(&b);
     return status;
@@ -333,7 +348,7 @@ enum wal_status wal__changes_diffstat(const struct wal__env *env,
                                       struct wal_error *error)
 {
     struct wal__diffstat diffstat;
-    const struct wal__parallel_for many = {.env = env,
+    const struct wal__parallel_for loop = {.env = env,
                                            .ctx = &diffstat,
                                            .count = changes->count,
                                            .grain = GRAIN,
@@ -341,7 +356,7 @@ enum wal_status wal__changes_diffstat(const struct wal__env *env,
     enum wal_status status;
 
     wal__diffstat_init(&diffstat, changes, before, after);
-    status = wal__parallel_for(&many, error);
+    status = wal__parallel_for(&loop, error);
     wal__diffstat_deinit(&diffstat);
     return status;
 }

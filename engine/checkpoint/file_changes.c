@@ -1,6 +1,6 @@
 /*
- * file_changes.c - differences between two lists of files (compare.h). One
- * thread at a time.
+ * file_changes.c - computes the differences between two lists of files
+ * (file_changes.h). One thread at a time.
  */
 #include "engine/checkpoint/file_changes.h"
 
@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
 void wal__changes_init(struct wal__changes *changes,
                        const struct wal__heap *heap)
@@ -24,28 +25,26 @@ void wal__changes_deinit(struct wal__changes *changes)
     }
 }
 
-/* A merge_walk over the files that two lists name. */
-struct merge_walk {
+struct merge {
     const struct wal__files *before;
     const struct wal__files *after;
     uint32_t a;
     uint32_t b;
 };
 
-/* The next file that both name and that differs; false at the end. */
-static bool next_pair(struct merge_walk *merge_walk,
+/* The next file that both lists name and that differs; false at the end. */
+static bool next_pair(struct merge *merge,
                       const struct wal__file_record **before,
                       const struct wal__file_record **after)
 {
-    while (merge_walk->a < merge_walk->before->count &&
-           merge_walk->b < merge_walk->after->count) {
+    while (merge->a < merge->before->count && merge->b < merge->after->count) {
         int order;
 
-        *before = &merge_walk->before->items[merge_walk->a];
-        *after = &merge_walk->after->items[merge_walk->b];
+        *before = &merge->before->items[merge->a];
+        *after = &merge->after->items[merge->b];
         order = wal__file_compare_paths((*before)->path, (*after)->path);
-        merge_walk->a += order <= 0;
-        merge_walk->b += order >= 0;
+        merge->a += order <= 0;
+        merge->b += order >= 0;
         if (order == 0 && !wal__file_state_equal(*before, *after)) {
             return true;
         }
@@ -86,14 +85,15 @@ enum wal_status wal__changes_compute(const struct wal__files *before,
                                      struct wal__changes *changes,
                                      struct wal_error *error)
 {
-    struct merge_walk merge_walk = {.before = before, .after = after};
+    struct merge merge = {.before = before, .after = after};
     const struct wal__file_record *a;
     const struct wal__file_record *b;
     uint32_t count = 0;
     size_t size = 0;
     uint8_t *end;
 
-    while (next_pair(&merge_walk, &a, &b)) {
+    WAL__ASSERT(changes->count == 0);
+    while (next_pair(&merge, &a, &b)) {
         count++;
         size += a->path.size;
     }
@@ -101,10 +101,10 @@ enum wal_status wal__changes_compute(const struct wal__files *before,
         wal__changes_deinit(changes);
         return WAL_ENOMEM;
     }
-    merge_walk.a = 0;
-    merge_walk.b = 0;
+    merge.a = 0;
+    merge.b = 0;
     end = changes->texts;
-    while (next_pair(&merge_walk, &a, &b)) {
+    while (next_pair(&merge, &a, &b)) {
         struct wal__change *change = &changes->items[changes->count++];
 
         *change = (struct wal__change){
@@ -116,10 +116,12 @@ enum wal_status wal__changes_compute(const struct wal__files *before,
         end += a->path.size;
         *end++ = 0;
     }
+    WAL__ASSERT(changes->count == count);
+    WAL__ASSERT(end == changes->texts + size + count);
     return WAL_OK;
 }
 
-/* --- told ---------------------------------------------------------------- */
+/* --- public structs ------------------------------------------------------ */
 
 void wal__changes_info(const struct wal__changes *changes,
                        struct wal_file_changes_info *info)

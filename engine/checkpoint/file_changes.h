@@ -1,6 +1,6 @@
 /*
- * file_changes.h - what differs between two lists of files, with counts of
- * lines (SPEC.md 5.13). One thread at a time.
+ * file_changes.h - the differences between two lists of files, with counts of
+ * lines (SPEC.md 5.13). One thread at a time, except wal__diffstat_file.
  */
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_FILE_CHANGES_H
 #define AGENTWAL_ENGINE_CHECKPOINT_FILE_CHANGES_H
@@ -11,10 +11,10 @@
 #include "engine/store/core.h"
 #include "engine/worktree/worktree.h"
 
-/* A file that differs. */
+/* A file whose states differ. */
 struct wal__change {
     struct wal__span path; /* followed by a NUL; in the changes' texts */
-    /* Their path is the same. */
+    /* Both have the path of the change. */
     struct wal__file_record before;
     struct wal__file_record after;
     uint32_t flags; /* enum wal_file_change_flag */
@@ -22,7 +22,7 @@ struct wal__change {
     uint64_t deletions;
 };
 
-/* In the order of paths. Embedded in struct wal_file_change_cursor. */
+/* Ordered by path. Embedded in struct wal_file_change_cursor. */
 struct wal__changes {
     const struct wal__heap *heap;
     struct wal__change *items;
@@ -34,23 +34,24 @@ void wal__changes_init(struct wal__changes *changes,
                        const struct wal__heap *heap);
 void wal__changes_deinit(struct wal__changes *changes);
 
-/* The files that both name and that differ. *changes is empty before. */
+/* Lists the files that both lists name and that differ. *changes is empty on
+ * entry, and on failure. */
 enum wal_status wal__changes_compute(const struct wal__files *before,
                                      const struct wal__files *after,
                                      struct wal__changes *changes,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Where the contents of one side are: blobs, or with a tree files on disk. */
+/* The source of the contents of one side: blobs, or files of a work tree. */
 struct wal__content_source {
     struct wal__blob_store *blobs;
-    const struct wal__worktree_io *io; /* null: blobs */
+    const struct wal__worktree_io *io; /* NULL: blobs */
     struct wal__worktree *worktree;
 };
 
 /*
- * Counts the lines of each change, and tells binary ones, in several threads.
- * WAL_ECORRUPT and WAL_ENOTFOUND (a blob) name the file. What is on disk and
- * is gone meanwhile counts as empty.
+ * Counts the lines of each change and flags binary ones, in several threads.
+ * WAL_ECORRUPT and WAL_ENOTFOUND (a blob) name the file. A file that is gone
+ * from the disk counts as empty.
  */
 enum wal_status wal__changes_diffstat(const struct wal__env *env,
                                       struct wal__changes *changes,
@@ -58,12 +59,13 @@ enum wal_status wal__changes_diffstat(const struct wal__env *env,
                                       const struct wal__content_source *after,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* The same of one change at a time, by any number of threads. */
+/* The same for one change at a time; any number of threads may call
+ * wal__diffstat_file with different items. */
 struct wal__diffstat {
     struct wal__changes *changes;
     struct wal__content_source before;
     struct wal__content_source after;
-    pthread_mutex_t mutex; /* of who counts large files */
+    pthread_mutex_t mutex; /* serialises large files */
 };
 
 void wal__diffstat_init(struct wal__diffstat *diffstat,
@@ -75,10 +77,11 @@ enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
                                    uint32_t item,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Sums; struct_size is set. */
+/* Sums over all changes; sets struct_size. */
 void wal__changes_info(const struct wal__changes *changes,
                        struct wal_file_changes_info *info);
-/* A change as it is told; the path as long as the changes. */
+/* Converts a change to the public struct; its path is valid as long as the
+ * changes are. */
 void wal__change_to_public(const struct wal__change *change,
                            struct wal_file_change *out);
 

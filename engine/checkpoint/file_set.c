@@ -1,6 +1,6 @@
 /*
- * file_set.c - lists of files in memory (files.h). Memory of a list is two
- * blocks, sized before they are filled.
+ * file_set.c - lists of files in memory (file_set.h). A list is two
+ * allocations, sized before they are filled.
  */
 #include "engine/checkpoint/file_set.h"
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
 void wal__files_init(struct wal__files *files, const struct wal__heap *heap)
 {
@@ -24,13 +25,14 @@ void wal__files_deinit(struct wal__files *files)
     }
 }
 
-/* Room for `count` files whose paths, without a NUL each, have `size` bytes. */
+/* Allocates space for `count` files whose paths, without their NULs, have
+ * `size` bytes in total. */
 static enum wal_status allocate(struct wal__files *files, uint64_t count,
                                 uint64_t size, struct wal_error *error)
 {
     if (count > WAL__FILES_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the list has %" PRIu64 " files; %d are possible",
+                         "the list has %" PRIu64 " files; the maximum is %d",
                          count, WAL__FILES_MAX);
     }
     files->items = wal__heap_resize(files->heap, NULL, (size_t)count + 1,
@@ -42,7 +44,8 @@ static enum wal_status allocate(struct wal__files *files, uint64_t count,
     return WAL_OK;
 }
 
-/* Puts a file behind the others; *end is that of their texts. */
+/* Appends a copy of the file; *end is the end of the texts. The caller
+ * allocated space for both. */
 static void append_file(struct wal__files *files,
                         const struct wal__file_record *file, uint8_t **end)
 {
@@ -66,7 +69,7 @@ int wal__file_compare_paths(struct wal__span a, struct wal__span b)
     return a.size < b.size ? -1 : a.size > b.size;
 }
 
-/* --- names -------------------------------------------------------------- */
+/* --- paths --------------------------------------------------------------- */
 
 static enum wal_status fail_path(struct wal_error *error,
                                  enum wal_status status, struct wal__span path,
@@ -82,8 +85,8 @@ static enum wal_status fail_path(struct wal_error *error,
     return wal__fail_at(error, status, 0, name, 0, "%s", text);
 }
 
-/* What of an absolute path, both without their first slash, lies below the
- * root; it may be empty. */
+/* Strips the root from an absolute path, both without their first slash; the
+ * rest may be empty. False if the path is not below the root. */
 static bool strip_root_prefix(struct wal__span root, struct wal__span *path)
 {
     if (root.size == 0) {
@@ -100,7 +103,7 @@ static bool strip_root_prefix(struct wal__span root, struct wal__span *path)
     return true;
 }
 
-/* The path's next part; false at the end. */
+/* The next component of the path; false at the end. */
 static bool next_component(struct wal__span *rest, struct wal__span *part)
 {
     const uint8_t *slash;
@@ -116,8 +119,8 @@ static bool next_component(struct wal__span *rest, struct wal__span *part)
     return true;
 }
 
-/* The path at `out` with the parts left out that say nothing; false where it
- * has a part .. */
+/* Copies the path to `out` without empty and "." components; false if it has a
+ * ".." component. */
 static bool normalize_path(struct wal__span path, uint8_t *out,
                            struct wal__span *normalized)
 {
@@ -142,7 +145,7 @@ static bool normalize_path(struct wal__span path, uint8_t *out,
     return true;
 }
 
-/* One path as the caller gave it; root is without its first slash. */
+/* Adds a caller's path; root is without its first slash. */
 static enum wal_status add_path(struct wal__files *files, struct wal__span root,
                                 const struct wal_slice *slice, uint8_t **end,
                                 struct wal_error *error)
@@ -152,12 +155,13 @@ static enum wal_status add_path(struct wal__files *files, struct wal__span root,
 
     if (path.size == 0 || memchr(path.data, 0, path.size) != NULL) {
         return fail_path(error, WAL_EINVAL, path,
-                         "a path is empty or has a zero byte");
+                         "the path is empty or contains a zero byte");
     }
     if (!normalize_path(path, *end, &normalized)) {
-        return fail_path(error, WAL_EOUTSIDE, path, "the path has a part ..");
+        return fail_path(error, WAL_EOUTSIDE, path, "the path contains \"..\"");
     }
     *end += normalized.size;
+    WAL__ASSERT(normalized.size <= path.size);
     if (path.data[0] == '/' && !strip_root_prefix(root, &normalized)) {
         return fail_path(error, WAL_EOUTSIDE, path,
                          "the path is outside the root");
@@ -168,7 +172,7 @@ static enum wal_status add_path(struct wal__files *files, struct wal__span root,
     }
     if (normalized.size > WAL__FILE_PATH_MAX) {
         return fail_path(error, WAL_ETOOBIG, path,
-                         "the path has more than 4,096 bytes");
+                         "the path is longer than 4,096 bytes");
     }
     *(*end)++ = 0;
     files->items[files->count++] =
@@ -182,7 +186,7 @@ static int compare_files(const void *a, const void *b)
                                    ((const struct wal__file_record *)b)->path);
 }
 
-/* Brings the files into order, each path once. */
+/* Sorts the files by path and removes repeated paths. */
 static void sort(struct wal__files *files)
 {
     uint32_t kept = 0;
@@ -193,7 +197,7 @@ static void sort(struct wal__files *files)
         i++;
     }
     if (i >= files->count) {
-        return; /* as it mostly comes */
+        return; /* the common case: already sorted */
     }
     qsort(files->items, files->count, sizeof(files->items[0]), compare_files);
     for (i = 0; i < files->count; i++) {
@@ -205,7 +209,7 @@ static void sort(struct wal__files *files)
     files->count = kept;
 }
 
-/* The files in the order in which they are named. */
+/* Adds the paths in the caller's order. */
 static enum wal_status add_paths(struct wal__files *files, const char *root,
                                  const struct wal_slice *paths, uint64_t count,
                                  struct wal_error *error)
@@ -223,7 +227,8 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
         if (paths[i].data == NULL || paths[i].size > path_max) {
             path.size = paths[i].data == NULL ? 0 : path.size;
             return fail_path(error, path.size == 0 ? WAL_EINVAL : WAL_ETOOBIG,
-                             path, "a path is null, or much too long");
+                             path,
+                             "the path is NULL or longer than 4,096 bytes");
         }
         size += paths[i].size;
     }
@@ -232,6 +237,7 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
     for (uint64_t i = 0; i < count && status == WAL_OK; i++) {
         status = add_path(files, below, &paths[i], &end, error);
     }
+    WAL__ASSERT(status != WAL_OK || files->count == count);
     if (status != WAL_OK) {
         wal__files_deinit(files);
     }
@@ -251,42 +257,42 @@ enum wal_status wal__files_from_paths(struct wal__files *files,
     return status;
 }
 
-/* --- states that are told ------------------------------------------------ */
+/* --- states given by the caller ------------------------------------------ */
 
 static enum wal_status set_state(struct wal__file_record *file,
-                                 const struct wal_file *told,
+                                 const struct wal_file *state,
                                  struct wal_error *error)
 {
-    if (told->kind > WAL_FILE_SYMLINK || told->mode > 07777) {
+    if (state->kind > WAL_FILE_SYMLINK || state->mode > 07777) {
         return fail_path(
             error, WAL_EINVAL, file->path,
-            "a file of no known kind, or with more than permission "
-            "bits");
+            "the file has an unknown kind, or a mode with other bits than "
+            "permissions");
     }
-    file->kind = (uint8_t)told->kind;
+    file->kind = (uint8_t)state->kind;
     if (file->kind == WAL__FILE_ABSENT) {
         return WAL_OK;
     }
     file->flags = WAL__FILE_RACY;
-    file->mode = told->mode;
+    file->mode = state->mode;
     if (file->kind == WAL__FILE_SYMLINK) {
         file->mode = 0777;
     } else if (file->mode == 0) {
         file->mode = 0644;
     }
-    file->mtime_ns = told->mtime_ns;
-    memcpy(file->digest.bytes, told->digest, sizeof(file->digest.bytes));
+    file->mtime_ns = state->mtime_ns;
+    memcpy(file->digest.bytes, state->digest, sizeof(file->digest.bytes));
     return WAL_OK;
 }
 
 static enum wal_status set_states(struct wal__files *files,
-                                  const struct wal_file *told,
+                                  const struct wal_file *states,
                                   struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
-        status = set_state(&files->items[i], &told[i], error);
+        status = set_state(&files->items[i], &states[i], error);
     }
     if (status != WAL_OK || files->count == 0) {
         return status;
@@ -296,7 +302,7 @@ static enum wal_status set_states(struct wal__files *files,
         if (compare_files(&files->items[i - 1], &files->items[i]) == 0 &&
             !wal__file_state_equal(&files->items[i - 1], &files->items[i])) {
             return fail_path(error, WAL_EINVAL, files->items[i].path,
-                             "the path is told twice, with different states");
+                             "the path is given twice with different states");
         }
     }
     sort(files);
@@ -305,7 +311,7 @@ static enum wal_status set_states(struct wal__files *files,
 
 enum wal_status wal__files_from_states(struct wal__files *files,
                                        const char *root,
-                                       const struct wal_file *told,
+                                       const struct wal_file *states,
                                        uint64_t count, struct wal_error *error)
 {
     struct wal_slice *paths = NULL;
@@ -320,11 +326,11 @@ enum wal_status wal__files_from_states(struct wal__files *files,
         return wal__no_memory(error);
     }
     for (uint64_t i = 0; i < count; i++) {
-        paths[i] = told[i].path;
+        paths[i] = states[i].path;
     }
     status = add_paths(files, root, paths, count, error);
     if (status == WAL_OK) {
-        status = set_states(files, told, error);
+        status = set_states(files, states, error);
     }
     if (status != WAL_OK) {
         wal__files_deinit(files);
@@ -333,12 +339,12 @@ enum wal_status wal__files_from_states(struct wal__files *files,
     return status;
 }
 
-/* --- bytes -------------------------------------------------------------- */
+/* --- bytes --------------------------------------------------------------- */
 
 static enum wal_status fail_corrupt(struct wal_error *error, enum wal__fmt fmt)
 {
     return wal__fail(error, WAL_ECORRUPT,
-                     "a checkpoint's list of files is damaged: %s",
+                     "the list of files of a checkpoint is damaged: %s",
                      wal__fmt_text(fmt));
 }
 
@@ -355,7 +361,7 @@ enum wal_status wal__files_decode(struct wal__files *files,
     if (fmt != WAL__FMT_OK) {
         return fail_corrupt(error, fmt);
     }
-    /* Of the bytes, the paths are a part. */
+    /* The paths need less space than the encoded records. */
     status = allocate(files, list.count, list.rest.size, error);
     memcpy(files->boot, list.boot, sizeof(files->boot));
     end = files->texts;
@@ -365,6 +371,7 @@ enum wal_status wal__files_decode(struct wal__files *files,
             status = fail_corrupt(error, fmt);
             break;
         }
+        WAL__ASSERT(files->count < list.count);
         append_file(files, &file, &end);
     }
     if (status != WAL_OK) {
@@ -379,7 +386,8 @@ enum wal_status wal__fail_content(struct wal_error *error,
 {
     return wal__fail_at(error, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status,
                         why->sys_errno, why->file, why->offset,
-                        "the content of \"%s\": %s", path, why->text);
+                        "cannot read the content of \"%s\": %s", path,
+                        why->text);
 }
 
 enum wal_status wal__files_load(struct wal__files *files,
@@ -446,10 +454,11 @@ enum wal_status wal__files_encode(const struct wal__files *files,
         wal__file_record_encode(&files->items[i], at);
         at += wal__file_record_size(&files->items[i]);
     }
+    WAL__ASSERT(at == out->data + out->size);
     return WAL_OK;
 }
 
-/* --- lists -------------------------------------------------------------- */
+/* --- lists --------------------------------------------------------------- */
 
 struct wal__file_record *wal__files_find(const struct wal__files *files,
                                          struct wal__span path)
@@ -510,6 +519,7 @@ enum wal_status wal__files_merge(struct wal__files *out,
         a += order <= 0;
         b += order >= 0;
     }
+    WAL__ASSERT(out->count >= first->count && out->count >= second->count);
     return WAL_OK;
 }
 
@@ -531,6 +541,7 @@ enum wal_status wal__files_filter(struct wal__files *out,
             append_file(out, &files->items[i], &end);
         }
     }
+    WAL__ASSERT(out->count <= files->count);
     return WAL_OK;
 }
 
@@ -539,7 +550,7 @@ enum wal_status wal__files_make_absolute(struct wal__files *out,
                                          struct wal__span root,
                                          struct wal_error *error)
 {
-    size_t root_size = root.size - (root.size == 1); /* the root of all */
+    size_t root_size = root.size - (root.size == 1); /* the root is "/" */
     uint64_t size =
         paths_size(files) + (uint64_t)files->count * (root_size + 1);
     enum wal_status status = allocate(out, files->count, size, error);
@@ -559,6 +570,7 @@ enum wal_status wal__files_make_absolute(struct wal__files *out,
         out->items[i].path.data = begin;
         out->items[i].path.size += root_size + 1;
     }
+    WAL__ASSERT(end == out->texts + size + files->count);
     return WAL_OK;
 }
 

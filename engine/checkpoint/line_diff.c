@@ -1,33 +1,37 @@
 /*
- * line_diff.c - the longest common subsequence of two texts (line_diff.h). No
- * section of SPEC.md.
+ * line_diff.c - the length of the longest common subsequence of two texts
+ * (line_diff.h). No section of SPEC.md.
  *
- * Two ways lead to the same length. The first walks diagonals (Wu, Manber,
- * Myers and Miller, "An O(NP) sequence comparison algorithm", 1990): fast when
- * few lines changed. It is given as much work as the second would take, which
- * compares one line with 64 at once (Hyyro, "Bit-parallel LCS-length
- * computation revisited", 2004): its time does not depend on the changes.
+ * Two algorithms compute the same length. The first walks diagonals (Wu,
+ * Manber, Myers and Miller, "An O(NP) sequence comparison algorithm", 1990): it
+ * is fast when few lines changed. Its budget is the estimated work of the
+ * second, which compares one line with 64 at once (Hyyro, "Bit-parallel
+ * LCS-length computation revisited", 2004) and whose time does not depend on
+ * the changes.
  *
- * Invariant: the result is the exact length, whichever way gave it. Threads:
- * any.
+ * Invariant: the result is the exact length, whichever algorithm computed it.
+ *
+ * Threads: any.
  */
 #include "engine/checkpoint/line_diff.h"
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 enum {
-    KIND_WINDOW = 100, /* lines looked at on each side of a frequent one */
-    KIND_SHARE = 4,    /* the frequent ones are fewer than one in so many */
-    FREQUENT_MIN_CAP = 1024, /* matches, in the longest texts */
-    DENSE_SHARE = 64,        /* a line is dense when it is one in so many */
-    DENSE_COUNT_MAX = 64, /* hence there are no more dense lines than these */
+    KIND_WINDOW = 100,       /* lines examined on each side of a frequent one */
+    KIND_SHARE = 4,          /* discard if fewer than one in N is frequent */
+    FREQUENT_MIN_CAP = 1024, /* upper bound of frequent_min() */
+    DENSE_SHARE = 64,        /* dense: at least one in N lines */
+    DENSE_COUNT_MAX = 64,    /* follows from DENSE_SHARE */
     WORD_BITS = 64,
 };
 
 /* git's rule ----------------------------------------------------------------*/
 
-/* About the square root of the text's lines: a power of two. */
+/* A power of two near the square root of the number of lines. */
 static uint32_t frequent_min(uint32_t total)
 {
     uint32_t from = 1;
@@ -52,8 +56,8 @@ struct run {
     uint32_t frequent;
 };
 
-/* The lines next to one, up to the first matched one: `count` at most, each
- * `step` from the one before. */
+/* Counts the lines next to a line, up to the first matched one: `count` at
+ * most, in direction `step`. */
 static struct run count_run(const uint8_t *kinds, uint32_t count, int step)
 {
     struct run run = {0, 0};
@@ -72,7 +76,7 @@ static struct run count_run(const uint8_t *kinds, uint32_t count, int step)
     return run;
 }
 
-/* Whether a frequent line is lost in a run of unmatched ones. */
+/* Whether a frequent line is in a run of mostly unmatched ones. */
 static bool should_discard(const uint8_t *kinds, uint32_t at, uint32_t count)
 {
     struct run before = count_run(kinds + at, at, -1);
@@ -86,7 +90,7 @@ static bool should_discard(const uint8_t *kinds, uint32_t at, uint32_t count)
     if (after.unmatched == 0) {
         return false;
     }
-    /* The line itself counts on either side. */
+    /* The line itself is counted once per side. */
     frequent = before.frequent + after.frequent + 2;
     return frequent * KIND_SHARE <
            frequent + before.unmatched + after.unmatched;
@@ -117,7 +121,7 @@ struct search {
     uint64_t work;
 };
 
-/* Diagonal k holds the pairs whose line of the longer text is k further on. */
+/* Diagonal k: the position in the longer text is k more than in the shorter. */
 static void extend_diagonal(struct search *search, int32_t k)
 {
     int32_t down = search->furthest[k - 1] + 1;
@@ -133,7 +137,7 @@ static void extend_diagonal(struct search *search, int32_t k)
     search->work += 1 + (uint64_t)(y - start);
 }
 
-/* With p lines of the shorter text changed; whether that was enough. */
+/* Extends all diagonals for p deletions; true if that reaches the end. */
 static bool search_step(struct search *search, int32_t p, uint64_t work_max)
 {
     int32_t last = search->longer_count - search->shorter_count;
@@ -153,7 +157,7 @@ static bool search_step(struct search *search, int32_t p, uint64_t work_max)
     return search->furthest[last] == search->longer_count;
 }
 
-/* False when it took more than work_max steps. */
+/* False when it needs more than work_max steps. */
 static bool lcs_by_diagonals(struct wal__lines shorter,
                              struct wal__lines longer, uint64_t work_max,
                              uint32_t *scratch, uint32_t *common)
@@ -167,11 +171,14 @@ static bool lcs_by_diagonals(struct wal__lines shorter,
         .furthest = (int32_t *)scratch + shorter.count + 1,
     };
 
+    WAL__ASSERT(shorter.count <= longer.count);
+    WAL__ASSERT(longer.count <= WAL__LINES_MAX);
     for (int32_t k = -1; k <= last + 1; k++) {
         search.furthest[k] = -1;
     }
     for (int32_t p = 0; search.work <= work_max; p++) {
         if (search_step(&search, p, work_max)) {
+            WAL__ASSERT((uint32_t)p <= shorter.count);
             *common = shorter.count - (uint32_t)p;
             return true;
         }
@@ -186,27 +193,26 @@ static uint32_t row_word_count(uint32_t line_count)
     return line_count / WORD_BITS + 1;
 }
 
-/* How many words hold one bit for each word. */
+/* The number of words of a bitmap with one bit per word. */
 static uint32_t open_word_count(uint32_t word_count)
 {
     return word_count / WORD_BITS + 1;
 }
 
-/* One bit per line of the longer text: those still set never ended a common
- * subsequence of a new length. */
+/* One bit per line of the longer text; a clear bit ends a common subsequence of
+ * a new length. */
 struct bits {
     uint64_t *row;
-    uint64_t *open;      /* a bit per word of the row: it has a clear bit */
-    uint64_t *masks;     /* of the dense lines: word_count words each */
-    uint32_t *starts;    /* per number, in `positions`; one more at the end */
-    uint32_t *positions; /* where in the longer text each number stands */
-    uint32_t *dense;     /* per number: which mask + 1; 0: not dense */
+    uint64_t *open;   /* a bit per word of the row: set if it has a clear bit */
+    uint64_t *masks;  /* word_count words per dense line */
+    uint32_t *starts; /* per number, and one more: index in positions */
+    uint32_t *positions; /* lines of the longer text, sorted by number */
+    uint32_t *dense;     /* per number: index of its mask + 1; 0: not dense */
     uint32_t word_count;
     uint32_t number_end;
 };
 
-/* Adds the bits that match to the row, each carrying up to the next clear one.
- */
+/* Adds the matching bits to the row; each carries up to the next clear bit. */
 static uint64_t step_word(uint64_t *word, uint64_t matches, uint64_t carry)
 {
     uint64_t hit = *word & matches;
@@ -229,7 +235,7 @@ static void update_open(struct bits *bits, uint32_t word)
     }
 }
 
-/* Carries through words without a match, into the first open one. */
+/* Propagates the carry through words without a match to the first open word. */
 static uint64_t propagate_carry(struct bits *bits, uint32_t from, uint32_t end)
 {
     uint64_t seen = (UINT64_C(1) << (from % WORD_BITS)) - 1;
@@ -305,6 +311,7 @@ static void sort_positions(struct bits *bits, struct wal__lines longer)
     for (uint32_t i = longer.count; i-- > 0;) {
         bits->positions[--starts[longer.numbers[i]]] = i;
     }
+    WAL__ASSERT(starts[bits->number_end] == longer.count);
 }
 
 static void build_masks(struct bits *bits, uint32_t longer_count)
@@ -320,6 +327,7 @@ static void build_masks(struct bits *bits, uint32_t longer_count)
         if ((uint64_t)(end - start) * DENSE_SHARE < longer_count) {
             continue;
         }
+        WAL__ASSERT(count < DENSE_COUNT_MAX);
         memset(mask, 0, bits->word_count * sizeof(*mask));
         for (uint32_t i = start; i < end; i++) {
             mask[bits->positions[i] / WORD_BITS] |=
@@ -361,12 +369,13 @@ static uint32_t lcs_bit_parallel(struct wal__lines shorter,
     for (uint32_t i = 0; i < longer.count; i++) {
         common += (uint32_t)(~bits.row[i / WORD_BITS] >> (i % WORD_BITS)) & 1;
     }
+    WAL__ASSERT(common <= shorter.count);
     return common;
 }
 
 /* Both ----------------------------------------------------------------------*/
 
-/* Lines of one text alone are in no common subsequence. */
+/* Lines that only one text has are in no common subsequence. */
 static void discard_unmatched(struct wal__lines *lines, const uint32_t *others)
 {
     uint32_t kept = 0;
@@ -388,7 +397,7 @@ static void count_numbers(struct wal__lines lines, uint32_t number_end,
     }
 }
 
-/* Cuts off the lines that both begin and both end with. */
+/* Removes the common prefix and suffix; returns their length in lines. */
 static uint32_t trim(struct wal__lines *before, struct wal__lines *after)
 {
     uint32_t most = before->count < after->count ? before->count : after->count;
@@ -403,6 +412,7 @@ static uint32_t trim(struct wal__lines *before, struct wal__lines *after)
                after->numbers[after->count - 1 - suffix]) {
         suffix++;
     }
+    WAL__ASSERT(prefix + suffix <= most);
     before->numbers += prefix;
     before->count -= prefix + suffix;
     after->numbers += prefix;
@@ -410,8 +420,8 @@ static uint32_t trim(struct wal__lines *before, struct wal__lines *after)
     return prefix + suffix;
 }
 
-/* About the steps of lcs_bit_parallel, in those of lcs_by_diagonals, which are
- * some four times as long. */
+/* Estimates the work of lcs_bit_parallel in steps of lcs_by_diagonals, which
+ * take about four times as long. */
 static uint64_t bit_parallel_work(struct wal__lines shorter,
                                   struct wal__lines longer,
                                   const uint32_t *counts)
@@ -471,5 +481,6 @@ uint32_t wal__lines_lcs(struct wal__lines before, struct wal__lines after,
                           &common)) {
         common = lcs_bit_parallel(shorter, longer, number_end, scratch);
     }
+    WAL__ASSERT(common <= shorter.count);
     return trimmed + common;
 }

@@ -1,29 +1,32 @@
 /*
- * numstat.c - the lines of two contents, numbered and compared
- * (line_count.h). No section of SPEC.md.
+ * numstat.c - numbers the lines of two contents and compares them (numstat.h).
+ * No section of SPEC.md.
  *
- * What both begin and both end with is cut off as bytes; only the lines
- * between are kept, 4 bytes each and some 32 more for each that is new. Then
- * those that git takes for changed unseen are sifted out, and of the others
- * the longest common subsequence is what did not change.
+ * The common prefix and suffix are removed bytewise. Only the lines between are
+ * kept: 4 bytes each, and about 32 more per distinct line. The lines that git
+ * assumes to be changed are removed, and the longest common subsequence of the
+ * others is unchanged.
  *
  * Invariant: nothing is read outside the two spans, even when their bytes
- * change meanwhile. Threads: any.
+ * change during the call.
+ *
+ * Threads: any.
  */
 #include "engine/checkpoint/numstat.h"
 
 #include <string.h>
 
 #include "engine/checkpoint/line_diff.h"
+#include "format/bytes/assert.h"
 
 #define HASH_MULTIPLIER UINT64_C(0x9e3779b97f4a7c15)
 
-/* Lines that are equal. Its place in the list is their number. */
+/* A class of equal lines; its index is their number. */
 struct line_class {
     const uint8_t *data;
     uint32_t size;
     uint32_t hash;
-    uint32_t counts[2]; /* in the whole content before, after */
+    uint32_t counts[2]; /* occurrences in the whole content: before, after */
 };
 
 struct classes {
@@ -31,11 +34,11 @@ struct classes {
     struct line_class *items;
     uint32_t *slots; /* number + 1; 0: free */
     uint32_t count;
-    uint32_t capacity; /* a power of two, or 0; there are twice the slots */
+    uint32_t capacity; /* a power of two, or 0; twice as many slots */
 };
 
 struct side {
-    struct wal__span middle; /* between what both begin and end with */
+    struct wal__span middle; /* between the common prefix and suffix */
     struct wal__lines lines; /* of the middle */
     uint32_t total;          /* lines of the whole content */
 };
@@ -60,7 +63,7 @@ static bool is_binary(struct wal__span content)
            (probe_size > 0 && memchr(content.data, 0, probe_size) != NULL);
 }
 
-/* Takes `size` bytes from the front. */
+/* Removes `size` bytes from the front and returns them. */
 static struct wal__span consume(struct wal__span *from, size_t size)
 {
     struct wal__span taken = {from->data, size};
@@ -72,7 +75,7 @@ static struct wal__span consume(struct wal__span *from, size_t size)
     return taken;
 }
 
-/* Takes a line with its end from a span that is not empty. */
+/* Removes a line with its newline from a nonempty span and returns it. */
 static struct wal__span next_line(struct wal__span *from)
 {
     const uint8_t *end = memchr(from->data, '\n', from->size);
@@ -121,15 +124,15 @@ static size_t common_suffix(struct wal__span a, struct wal__span b)
     return at;
 }
 
-/* Whether a line begins `size` bytes before the end of a span that begins with
- * a line. */
+/* Whether a line begins `size` bytes before the end of the span, which itself
+ * begins with a line. */
 static bool is_line_start(struct wal__span span, size_t size)
 {
     return size == span.size || span.data[span.size - size - 1] == '\n';
 }
 
-/* Cuts off the whole lines that both contents begin and end with. */
-static void cut(struct diff *diff)
+/* Removes the whole lines of the common prefix and suffix. */
+static void trim_common(struct diff *diff)
 {
     struct wal__span *before = &diff->sides[0].middle;
     struct wal__span *after = &diff->sides[1].middle;
@@ -152,6 +155,8 @@ static void cut(struct diff *diff)
             (void)next_line(&diff->suffix);
         }
     }
+    WAL__ASSERT(diff->suffix.size <= before->size);
+    WAL__ASSERT(diff->suffix.size <= after->size);
     before->size -= diff->suffix.size;
     after->size -= diff->suffix.size;
 }
@@ -174,13 +179,14 @@ static uint32_t hash_line(struct wal__span line)
     return (uint32_t)(hash ^ (hash >> 32));
 }
 
-/* The slot of a line's class, or the free one where it belongs. */
+/* The slot of the line's class, or the free slot for it. */
 static uint32_t *find_slot(const struct classes *classes, struct wal__span line,
                            uint32_t hash)
 {
     uint32_t mask = classes->capacity * 2 - 1;
     uint32_t at = hash & mask;
 
+    WAL__ASSERT(classes->capacity > 0);
     for (; classes->slots[at] != 0; at = (at + 1) & mask) {
         const struct line_class *item = &classes->items[classes->slots[at] - 1];
 
@@ -192,7 +198,7 @@ static uint32_t *find_slot(const struct classes *classes, struct wal__span line,
     return &classes->slots[at];
 }
 
-/* Doubles the room for classes. */
+/* Doubles the capacity for classes. */
 static enum wal_status grow(struct classes *classes)
 {
     uint32_t capacity = classes->capacity == 0 ? 64 : classes->capacity * 2;
@@ -201,6 +207,7 @@ static enum wal_status grow(struct classes *classes)
                                                 capacity, sizeof(*items));
     uint32_t *slots;
 
+    WAL__ASSERT((capacity & (capacity - 1)) == 0);
     if (items == NULL) {
         return WAL_ENOMEM;
     }
@@ -224,7 +231,7 @@ static enum wal_status grow(struct classes *classes)
     return WAL_OK;
 }
 
-/* Counts a line of one side in its class, which may be new. */
+/* Counts a line of one side in its class; creates the class if needed. */
 static enum wal_status classify_line(struct classes *classes,
                                      struct wal__span line, int side,
                                      uint32_t *number)
@@ -241,6 +248,7 @@ static enum wal_status classify_line(struct classes *classes,
     }
     slot = find_slot(classes, line, hash);
     if (*slot == 0) {
+        WAL__ASSERT(classes->count < classes->capacity);
         classes->items[classes->count] = (struct line_class){
             .data = line.data, .size = (uint32_t)line.size, .hash = hash};
         *slot = ++classes->count;
@@ -256,7 +264,7 @@ static enum wal_status classify_lines(struct diff *diff, int index)
     struct wal__span rest = side->middle;
     uint32_t count = 0;
 
-    /* The bytes may have changed since the lines were counted. */
+    /* Another process may have changed the bytes since they were counted. */
     while (rest.size > 0 && count < side->lines.count) {
         enum wal_status status =
             classify_line(&diff->classes, next_line(&rest), index,
@@ -267,11 +275,12 @@ static enum wal_status classify_lines(struct diff *diff, int index)
         }
         count++;
     }
+    WAL__ASSERT(count <= side->lines.count);
     side->lines.count = count;
     return WAL_OK;
 }
 
-/* Counts the lines that both have outside the middle in the classes of the
+/* Counts the lines of the common prefix or suffix in the classes of the
  * middle. */
 static void count_common(struct classes *classes, struct wal__span common)
 {
@@ -315,6 +324,7 @@ static enum wal_status discard_confusing(struct diff *diff, int index)
     struct side *side = &diff->sides[index];
     uint8_t *kinds = wal__heap_alloc(diff->classes.heap, side->lines.count);
 
+    WAL__ASSERT(side->lines.count <= side->total);
     if (kinds == NULL) {
         return WAL_ENOMEM;
     }
@@ -331,7 +341,7 @@ static enum wal_status discard_confusing_all(struct diff *diff)
 {
     enum wal_status status;
 
-    /* It takes two unmatched lines to lose one between them. */
+    /* A frequent line is discarded only between two unmatched lines. */
     if (diff->sides[0].lines.count < 3 && diff->sides[1].lines.count < 3) {
         return WAL_OK;
     }
@@ -352,7 +362,7 @@ static void free_classes(struct classes *classes)
     classes->items = NULL;
 }
 
-/* The lines of both middles that did not change. */
+/* Counts the lines of both middles that did not change. */
 static enum wal_status count_unchanged(struct diff *diff, bool is_minimal,
                                        uint32_t *unchanged)
 {
@@ -360,7 +370,7 @@ static enum wal_status count_unchanged(struct diff *diff, bool is_minimal,
     struct wal__lines *before = &diff->sides[0].lines;
     struct wal__lines *after = &diff->sides[1].lines;
     uint32_t number_end;
-    uint64_t *room;
+    uint64_t *scratch;
     enum wal_status status;
 
     status = classify_all(diff);
@@ -372,15 +382,16 @@ static enum wal_status count_unchanged(struct diff *diff, bool is_minimal,
     }
     number_end = diff->classes.count;
     free_classes(&diff->classes);
-    room = wal__heap_resize(
+    scratch = wal__heap_resize(
         heap, NULL,
         wal__lines_scratch_words(before->count, after->count, number_end),
-        sizeof(*room));
-    if (room == NULL) {
+        sizeof(*scratch));
+    if (scratch == NULL) {
         return WAL_ENOMEM;
     }
-    *unchanged = wal__lines_lcs(*before, *after, number_end, room);
-    wal__heap_free(heap, room);
+    *unchanged = wal__lines_lcs(*before, *after, number_end, scratch);
+    WAL__ASSERT(*unchanged <= before->count && *unchanged <= after->count);
+    wal__heap_free(heap, scratch);
     return WAL_OK;
 }
 
@@ -393,7 +404,7 @@ static enum wal_status count_changed(struct diff *diff, bool is_minimal,
     uint32_t unchanged = 0;
     enum wal_status status = WAL_OK;
 
-    cut(diff);
+    trim_common(diff);
     before->lines.count = count_lines(before->middle);
     after->lines.count = count_lines(after->middle);
     *counts = (struct wal__numstat){.insertions = after->lines.count,
@@ -404,6 +415,8 @@ static enum wal_status count_changed(struct diff *diff, bool is_minimal,
         after->total = common + after->lines.count;
         status = count_unchanged(diff, is_minimal, &unchanged);
     }
+    WAL__ASSERT(unchanged <= counts->insertions);
+    WAL__ASSERT(unchanged <= counts->deletions);
     counts->insertions -= unchanged;
     counts->deletions -= unchanged;
     return status;

@@ -1,6 +1,6 @@
 /*
- * numstat.h - how many lines were inserted and deleted between two contents
- * of a file, as git tells it. Any thread.
+ * numstat.h - the numbers of lines inserted and deleted between two contents of
+ * a file, as `git diff --numstat` prints them. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_NUMSTAT_H
 #define AGENTWAL_ENGINE_CHECKPOINT_NUMSTAT_H
@@ -12,8 +12,8 @@
 #include "engine/base/heap.h"
 #include "format/bytes/fmt.h"
 
-/* A content with a zero byte among so many first ones is binary, and so is one
- * of more bytes than git compares. */
+/* Content is binary if its first WAL__BINARY_PROBE_SIZE bytes contain a zero
+ * byte, or if it is larger than the largest content git compares. */
 enum {
     WAL__BINARY_PROBE_SIZE = 8000
 };
@@ -22,18 +22,18 @@ enum {
 struct wal__numstat {
     uint64_t insertions;
     uint64_t deletions;
-    bool is_binary; /* one of the two is; both numbers are 0 */
+    bool is_binary; /* one content is binary; both counts are 0 */
 };
 
-/* What `git diff --numstat --minimal --no-renames` says up to git 2.49. An
- * absent file is an empty span. Spans may be maps of files that another
- * process writes: the numbers are then those of no one moment. WAL_ENOMEM. */
+/* The counts of `git diff --numstat --minimal --no-renames` up to git 2.49. An
+ * absent file is an empty span. Spans may be maps of files that another process
+ * writes; the counts then belong to no single moment. WAL_ENOMEM. */
 enum wal_status wal__numstat_diff(const struct wal__heap *heap,
                                   struct wal__span before,
                                   struct wal__span after,
                                   struct wal__numstat *counts) WAL_MUST_USE;
 
-/* The least numbers that there are, which git says from 2.50 on. */
+/* The minimal counts, which git prints since 2.50. */
 enum wal_status
 wal__numstat_diff_minimal(const struct wal__heap *heap, struct wal__span before,
                           struct wal__span after,

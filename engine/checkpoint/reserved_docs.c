@@ -1,5 +1,6 @@
 /*
- * reserved_docs.c - the engine's own documents of a session (reserved.h).
+ * reserved_docs.c - reads and writes the engine's documents of a session
+ * (reserved_docs.h). Any thread.
  */
 #include "engine/checkpoint/reserved_docs.h"
 
@@ -9,6 +10,12 @@
 #include "engine/read/document_reader.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
+
+static bool is_reserved(struct wal__span key)
+{
+    return key.size > 0 && key.data[0] == 0;
+}
 
 static enum wal_status try_get(struct wal_doc_cursor *docs,
                                struct wal__span key, struct wal__buf *value,
@@ -24,7 +31,7 @@ static enum wal_status try_get(struct wal_doc_cursor *docs,
         value->size = 0;
         status = wal__buf_append(value, doc.value.data, (size_t)doc.value.size);
         if (status != WAL_OK) {
-            return wal__fail(error, status, "no memory");
+            return wal__no_memory(error);
         }
     }
     if (version != NULL) {
@@ -42,6 +49,7 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                   .number = session->number};
     enum wal_status status;
 
+    WAL__ASSERT(is_reserved(key));
     wal__buf_init(&docs.scratch, session->core->env.heap);
     do {
         status = try_get(&docs, key, value, version, error);
@@ -83,6 +91,7 @@ enum wal_status wal__reserved_doc_put(struct wal_session *session,
                           .key = wal__text_slice(key),
                           .value = wal__text_slice(value)};
 
+    WAL__ASSERT(is_reserved(key));
     if (expected != WAL__DOC_ANY_VERSION) {
         doc.flags = WAL_DOC_EXPECT;
         doc.version = expected;
@@ -98,5 +107,6 @@ enum wal_status wal__reserved_doc_delete(struct wal_session *session,
                                 .flags = WAL_DOC_DELETE,
                                 .key = wal__text_slice(key)};
 
+    WAL__ASSERT(is_reserved(key));
     return commit(session, &doc, NULL, error);
 }

@@ -1,7 +1,7 @@
 /*
  * reserved_docs.h - documents of a session whose keys begin with a zero byte
- * (SPEC.md 5.8): the engine's own. Public calls refuse them and leave them
- * out. Any thread.
+ * (SPEC.md 5.8). They belong to the engine: public calls refuse such keys and
+ * do not return such documents. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_RESERVED_DOCS_H
 #define AGENTWAL_ENGINE_CHECKPOINT_RESERVED_DOCS_H
@@ -12,22 +12,24 @@
 #define WAL__DOC_ANY_VERSION UINT64_MAX
 
 /*
- * The newest version, its JSON value in *value (emptied first; may be null).
- * WAL_ENOTFOUND when there is none, or it was deleted. version may be null.
+ * Reads the newest version; *value, which may be NULL, is replaced by its JSON
+ * value. WAL_ENOTFOUND when there is none, or it is deleted. version may be
+ * NULL.
  */
 enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                       struct wal__span key,
                                       struct wal__buf *value, uint64_t *version,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Durably. expected: the version that must be the newest, 0: none,
- * WAL__DOC_ANY_VERSION; WAL_ESTALE where it is not. version may be null. */
+/* Writes the document durably. expected: the version that must be the newest, 0
+ * for none, or WAL__DOC_ANY_VERSION. WAL_ESTALE when another version is the
+ * newest. version may be NULL. */
 enum wal_status wal__reserved_doc_put(struct wal_session *session,
                                       struct wal__span key,
                                       struct wal__span value, uint64_t expected,
                                       uint64_t *version,
                                       struct wal_error *error) WAL_MUST_USE;
-/* WAL_ENOTFOUND when it is not there. */
+/* Deletes the document durably. WAL_ENOTFOUND when there is none. */
 enum wal_status wal__reserved_doc_delete(struct wal_session *session,
                                          struct wal__span key,
                                          struct wal_error *error) WAL_MUST_USE;

@@ -1,6 +1,7 @@
 /*
- * rewind.c - a rewind from the question to the answer (SPEC.md 5.15). It makes
- * the order of the steps; each is in a file of its own.
+ * rewind.c - runs a rewind (SPEC.md 5.15): orders the steps, each of which has
+ * its own file, and builds the result. Any thread; steps that change files run
+ * under wal__rewind_lock.
  */
 #include "engine/rewind/rewind.h"
 
@@ -9,14 +10,15 @@
 
 #include "engine/base/error.h"
 #include "engine/rewind/rewind_job.h"
+#include "format/bytes/assert.h"
 
-/* --- acting -------------------------------------------------------------- */
+/* --- applying ------------------------------------------------------------ */
 
 /*
- * After a failure nothing of it stays. WAL_OK when that is so, or when the next
- * call will find nothing but temporary files; else files are in both states,
- * and the journal is left for the next call. moved are those to be put back:
- * also the one that failed, whatever became of it.
+ * Undoes a failed rewind. WAL_OK when all files are in their old states, or
+ * when the next call will find only temporary files. Otherwise files are in
+ * both states, and the journal remains for the next call. `moved` selects the
+ * files to restore, including the one that failed, whatever its state.
  */
 static enum wal_status roll_back(struct wal__rewind_job *job,
                                  const uint8_t *moved)
@@ -24,6 +26,7 @@ static enum wal_status roll_back(struct wal__rewind_job *job,
     struct wal_error ignored = {.struct_size = sizeof(ignored)};
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(job->before.count == job->after.count);
     if (memchr(moved, 1, job->before.count) != NULL) {
         status = wal__rewind_remove_temps(job, false, &ignored);
         if (status == WAL_OK) {
@@ -38,18 +41,19 @@ static enum wal_status roll_back(struct wal__rewind_job *job,
     return status;
 }
 
-/* *is_partial is set when files are left in both states. */
+/* Sets *is_partial when files are left in both states. */
 static enum wal_status apply_plan(struct wal__rewind_job *job, bool *is_partial,
                                   struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
     struct wal_error ignored = {.struct_size = sizeof(ignored)};
     uint32_t count = job->before.count;
-    /* Which files are chosen, and which of them were moved. */
+    /* One byte per file: chosen files, then moved files. */
     uint8_t *chosen = wal__heap_zalloc(heap, 2 * (size_t)count);
     uint8_t *moved;
     enum wal_status status;
 
+    WAL__ASSERT(count > 0 && count == job->after.count);
     if (chosen == NULL) {
         return wal__no_memory(error);
     }
@@ -57,24 +61,26 @@ static enum wal_status apply_plan(struct wal__rewind_job *job, bool *is_partial,
     memset(chosen, 1, count);
     status = wal__rewind_save_undo(job, error);
     if (status != WAL_OK) {
-        goto out;
+        goto done;
     }
     status =
         wal__rewind_apply(job, &job->after, &job->before, chosen, moved, error);
     if (status != WAL_OK) {
         *is_partial = roll_back(job, moved) != WAL_OK;
     } else {
-        /* Left behind it does no harm: every file is found done. */
+        /* A journal that remains is harmless: recovery finds every file
+         * done. */
         (void)!wal__rewind_journal_delete(job, false, &ignored);
     }
-out:
+done:
     wal__heap_free(heap, chosen);
     return status;
 }
 
-/* --- answering ----------------------------------------------------------- */
+/* --- the result ---------------------------------------------------------- */
 
-/* Whether a failure is an answer: it says why files cannot be rewound. */
+/* Whether a failure is reported in the result, as the reason why the files
+ * cannot be rewound. */
 static bool is_refusal(enum wal_status status)
 {
     return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
@@ -141,7 +147,7 @@ enum wal_status wal__rewind_create_refused(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Plans, and unless it is a dry run acts; the lock is held. */
+/* Plans the rewind, and applies it unless it is a dry run. The lock is held. */
 static enum wal_status plan_and_apply(struct wal_session *session,
                                       struct wal__span id,
                                       const struct wal_rewind_options *options,
@@ -157,6 +163,7 @@ static enum wal_status plan_and_apply(struct wal_session *session,
     wal__rewind_plan_init(&plan, session->core->env.heap);
     status = wal__rewind_plan_build(&plan, &job, id, options, error);
     if (status == WAL_OK && !dry && plan.changes.count > 0) {
+        WAL__ASSERT(job.before.count == plan.changes.count);
         status = apply_plan(&job, is_partial, error);
         if (status == WAL_OK) {
             rewind->undo = job.undo;
@@ -172,11 +179,12 @@ static enum wal_status plan_and_apply(struct wal_session *session,
     return status;
 }
 
-/* Checks what needs no lock, then does the rest under it. */
-static enum wal_status answer(struct wal_session *session, struct wal__span id,
-                              const struct wal_rewind_options *options,
-                              struct wal_rewind_answer *rewind,
-                              bool *is_partial, struct wal_error *error)
+/* Checks what needs no lock, then recovers and rewinds under the lock. */
+static enum wal_status run_locked(struct wal_session *session,
+                                  struct wal__span id,
+                                  const struct wal_rewind_options *options,
+                                  struct wal_rewind_answer *rewind,
+                                  bool *is_partial, struct wal_error *error)
 {
     bool on = true;
     enum wal_status status = wal__checkpoints_enabled(session, &on, error);
@@ -185,8 +193,9 @@ static enum wal_status answer(struct wal_session *session, struct wal__span id,
         return status;
     }
     if (!on) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "checkpoints are off in this session");
+        return wal__fail(
+            error, WAL_ENOTFOUND,
+            "checkpoints are off in this session; enable them first");
     }
     status = wal__rewind_lock(session->core, error);
     if (status != WAL_OK) {
@@ -215,14 +224,16 @@ enum wal_status wal__rewind(struct wal_session *session,
     if (made == NULL) {
         return wal__no_memory(error);
     }
-    status = answer(session, checkpoint, options, made, &is_partial, &why);
+    status = run_locked(session, checkpoint, options, made, &is_partial, &why);
+    WAL__ASSERT(status != WAL_OK || !is_partial);
     if (status != WAL_OK && (is_partial || !is_refusal(status))) {
         wal__error_copy(error, &why);
         if (is_partial) {
-            wal__fail_at(error, status, why.sys_errno, why.file, 0,
-                         "%.300s; some files are rewound and others not: the "
-                         "next call finishes it",
-                         why.text);
+            wal__fail_at(
+                error, status, why.sys_errno, why.file, 0,
+                "%.300s; only some files are rewound: call rewind again to "
+                "complete it",
+                why.text);
         }
         wal__rewind_close(made);
         return status;
@@ -234,7 +245,7 @@ enum wal_status wal__rewind(struct wal_session *session,
     return WAL_OK;
 }
 
-/* --- reading the answer -------------------------------------------------- */
+/* --- reading the result -------------------------------------------------- */
 
 void wal__rewind_info(const struct wal_rewind_answer *rewind,
                       struct wal_rewind_info *info)

@@ -1,8 +1,10 @@
 /*
- * rewind_apply.c - moving files to a state (SPEC.md 5.15): their contents are
- * written under temporary names beside them, synced, and only then put in
- * place. Invariant: nothing but temporary files and directories is made before
- * everything that the chosen files need is on stable storage.
+ * rewind_apply.c - moves files to the states of a list (SPEC.md 5.15): contents
+ * are written to temporary files in the directories of their targets, synced,
+ * and only then renamed into place. The caller holds wal__rewind_lock.
+ *
+ * Invariant: before everything that the chosen files need is on stable storage,
+ * only temporary files and directories are created.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +13,9 @@
 
 #include "engine/base/error.h"
 #include "engine/rewind/rewind_job.h"
+#include "format/bytes/assert.h"
 
-/* Bytes of the path's directory, without the slash; 0: the root. */
+/* Length of the path's directory without the slash; 0: the root. */
 static size_t parent_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -22,7 +25,7 @@ static size_t parent_size(const char *path)
 
 /* --- directories --------------------------------------------------------- */
 
-/* Bytes that two paths have in common at their beginning. */
+/* Length of the common prefix of two paths. */
 static size_t common_size(const char *a, const char *b)
 {
     size_t size = 0;
@@ -33,8 +36,8 @@ static size_t common_size(const char *a, const char *b)
     return size;
 }
 
-/* Of one path, whose directories up to `known` bytes were looked at with the
- * path before. */
+/* Appends the missing directories of one path. Those within the first `known`
+ * bytes were checked with the previous path. */
 static enum wal_status find_missing(const struct wal__rewind_job *job,
                                     const char *path, size_t known,
                                     struct wal__buf *out,
@@ -53,12 +56,14 @@ static enum wal_status find_missing(const struct wal__rewind_job *job,
         if (size < known) {
             continue;
         }
+        WAL__ASSERT(size < sizeof(name));
         memcpy(name, path, size);
         name[size] = '\0';
         status = io->stat(io->ctx, job->worktree, name, &stat, &err);
         if (status != WAL_OK) {
-            return wal__worktree_fail(error, status, err, path,
-                                      "its directory cannot be looked at");
+            return wal__worktree_fail(
+                error, status, err, path,
+                "cannot read the metadata of its directory");
         }
         if (stat.kind == WAL__WORKTREE_ABSENT &&
             wal__buf_append(out, name, size + 1) != WAL_OK) {
@@ -68,7 +73,7 @@ static enum wal_status find_missing(const struct wal__rewind_job *job,
     return WAL_OK;
 }
 
-/* The paths are sorted: those below a directory stand together. */
+/* The paths are sorted, so that those below a directory are adjacent. */
 enum wal_status wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
                                               const struct wal__files *list,
                                               const uint8_t *chosen,
@@ -90,11 +95,13 @@ enum wal_status wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
     return status;
 }
 
-/* The next of a list of directories behind `at`, or null. */
+/* The directory after `at` in the list, or NULL. */
 static const char *next_directory(const struct wal__buf *list, const char *at)
 {
-    const char *next =
-        at == NULL ? (const char *)list->data : at + strlen(at) + 1;
+    const char *next;
+
+    WAL__ASSERT(list->size == 0 || list->data[list->size - 1] == '\0');
+    next = at == NULL ? (const char *)list->data : at + strlen(at) + 1;
 
     return next == NULL || next == (const char *)list->data + list->size ? NULL
                                                                          : next;
@@ -112,22 +119,22 @@ static enum wal_status make_directories(const struct wal__rewind_job *job,
 
         if (status != WAL_OK && status != WAL_EEXISTS) {
             return wal__worktree_fail(error, status, err, at,
-                                      "the directory cannot be made");
+                                      "cannot create the directory");
         }
     }
     return WAL_OK;
 }
 
-/* A directory whose names are to be synced: the beginning of a path. */
-struct place {
+/* A directory to sync, as a prefix of a path. */
+struct parent_dir {
     const char *path;
     size_t size;
 };
 
 static int compare_dirs(const void *left, const void *right)
 {
-    const struct place *a = left;
-    const struct place *b = right;
+    const struct parent_dir *a = left;
+    const struct parent_dir *b = right;
     size_t size = a->size < b->size ? a->size : b->size;
     int order = memcmp(a->path, b->path, size);
 
@@ -136,19 +143,20 @@ static int compare_dirs(const void *left, const void *right)
 
 static enum wal_status add_parent_dir(struct wal__buf *dirs, const char *path)
 {
-    struct place place = {path, parent_size(path)};
+    struct parent_dir dir = {path, parent_size(path)};
 
-    return wal__buf_append(dirs, &place, sizeof(place));
+    return wal__buf_append(dirs, &dir, sizeof(dir));
 }
 
-/* The dirs as paths, each once, followed by a NUL. */
+/* Appends the distinct directories to `paths`, each followed by a NUL. */
 static enum wal_status list_distinct_dirs(struct wal__buf *dirs,
                                           struct wal__buf *paths)
 {
-    struct place *items = (void *)dirs->data;
+    struct parent_dir *items = (void *)dirs->data;
     size_t count = dirs->size / sizeof(*items);
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(dirs->size % sizeof(*items) == 0);
     if (count > 0) {
         qsort(items, count, sizeof(*items), compare_dirs);
     }
@@ -179,21 +187,21 @@ static enum wal_status sync_dirs(const struct wal__rewind_job *job,
         status = job->io->sync_directories(job->io->ctx, job->worktree,
                                            (const char *)paths.data, paths.size,
                                            &err);
-        /* One that is gone, or is another's now, holds none of our names. */
+        /* A directory that is gone or was replaced has none of our names. */
         if (status == WAL_ENOTFOUND || status == WAL_ENOTFILE ||
             status == WAL_EOUTSIDE) {
             status = WAL_OK;
         } else if (status != WAL_OK) {
-            (void)!wal__worktree_fail(error, status, err, job->root,
-                                      "its directories cannot be synced");
+            (void)!wal__worktree_fail(
+                error, status, err, job->root,
+                "cannot sync the directories below the root");
         }
     }
     wal__buf_deinit(&paths);
     return status;
 }
 
-/* Every directory in which a name of the chosen files, or one of the
- * directories made, was changed. */
+/* Syncs every directory that contains a chosen file or a created directory. */
 static enum wal_status sync_directories(const struct wal__rewind_job *job,
                                         const struct wal__buf *made,
                                         const uint8_t *chosen,
@@ -219,7 +227,7 @@ static enum wal_status sync_directories(const struct wal__rewind_job *job,
     return status;
 }
 
-/* --- putting in place ---------------------------------------------------- */
+/* --- replacing ----------------------------------------------------------- */
 
 static uint8_t kind_of(enum wal__worktree_kind kind)
 {
@@ -249,7 +257,7 @@ static bool matches_stat(const struct wal__file_record *file,
             stat->device == file->device);
 }
 
-/* The chosen files are as they were when their state was kept. */
+/* Checks that the stats of the chosen files are those of `from`. */
 static enum wal_status check_not_modified(const struct wal__rewind_job *job,
                                           const struct wal__files *from,
                                           const uint8_t *chosen,
@@ -267,12 +275,13 @@ static enum wal_status check_not_modified(const struct wal__rewind_job *job,
         status = job->io->stat(job->io->ctx, job->worktree, path, &stat, &err);
         if (status != WAL_OK) {
             return wal__worktree_fail(error, status, err, path,
-                                      "the file cannot be looked at");
+                                      "cannot read the metadata of the file");
         }
         if (!matches_stat(&from->items[i], &stat)) {
             return wal__fail_at(
                 error, WAL_ECHANGED, 0, path, 0,
-                "the file was changed by somebody else meanwhile");
+                "another program changed the file during the rewind; call "
+                "rewind again");
         }
     }
     return WAL_OK;
@@ -288,6 +297,7 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
     enum wal_status status;
     int err = 0;
 
+    WAL__ASSERT(number < job->before.count);
     if (to->kind == WAL__FILE_ABSENT) {
         status = io->unlink(io->ctx, job->worktree, path, &err);
         status = status == WAL_ENOTFOUND ? WAL_OK : status;
@@ -297,43 +307,44 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
     }
     return status == WAL_OK ? WAL_OK
                             : wal__worktree_fail(error, status, err, path,
-                                                 "the file cannot be replaced");
+                                                 "cannot replace the file");
 }
 
-/* The files of a list that are put in place. */
-struct moving {
+/* A parallel run that renames files of a list into place. */
+struct replacement {
     const struct wal__rewind_job *job;
     const struct wal__files *to;
     const uint8_t *chosen;
-    uint8_t *moved; /* or null */
+    uint8_t *moved; /* may be NULL */
 };
 
 static enum wal_status replace_item(void *ctx, void *state, uint32_t item,
                                     struct wal_error *error)
 {
-    const struct moving *moving = ctx;
+    const struct replacement *replacement = ctx;
 
     (void)state;
-    if (moving->chosen[item] == 0) {
+    if (replacement->chosen[item] == 0) {
         return WAL_OK;
     }
-    if (moving->moved != NULL) {
-        moving->moved[item] = 1;
+    if (replacement->moved != NULL) {
+        replacement->moved[item] = 1;
     }
-    return replace_file(moving->job, &moving->to->items[item], item, error);
+    return replace_file(replacement->job, &replacement->to->items[item], item,
+                        error);
 }
 
-/* By several threads: the system frees what was there before, which takes its
- * time, in the course of the call. */
-static enum wal_status replace_files(struct moving *moving,
+/* In several threads: the system frees the replaced contents within the call,
+ * which takes time. */
+static enum wal_status replace_files(struct replacement *replacement,
                                      struct wal_error *error)
 {
-    const struct wal__parallel_for loop = {.env =
-                                               &moving->job->session->core->env,
-                                           .ctx = moving,
-                                           .count = moving->to->count,
-                                           .grain = WAL__REWIND_GRAIN,
-                                           .body = replace_item};
+    const struct wal__parallel_for loop = {
+        .env = &replacement->job->session->core->env,
+        .ctx = replacement,
+        .count = replacement->to->count,
+        .grain = WAL__REWIND_GRAIN,
+        .body = replace_item};
 
     return wal__parallel_for(&loop, error);
 }
@@ -344,12 +355,14 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
                                   const uint8_t *chosen, uint8_t *moved,
                                   struct wal_error *error)
 {
-    struct moving moving = {
+    struct replacement replacement = {
         .job = job, .to = to, .chosen = chosen, .moved = moved};
     struct wal__buf missing;
     enum wal_status status;
     int err = 0;
 
+    WAL__ASSERT(to->count == job->before.count);
+    WAL__ASSERT(from == NULL || from->count == to->count);
     wal__buf_init(&missing, job->session->core->env.heap);
     status = wal__rewind_list_missing_dirs(job, to, chosen, &missing, error);
     if (status == WAL_OK) {
@@ -362,23 +375,26 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
         status = job->io->sync_all(job->io->ctx, job->worktree, &err);
         if (status != WAL_OK) {
             (void)!wal__worktree_fail(error, status, err, job->root,
-                                      "the files cannot be synced");
+                                      "cannot sync the files below the root");
         }
     }
     if (status == WAL_OK && from != NULL) {
         status = check_not_modified(job, from, chosen, error);
     }
-    if (status == WAL_OK) {
-        status = replace_files(&moving, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = sync_directories(job, &missing, chosen, error);
+    status = replace_files(&replacement, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = sync_directories(job, &missing, chosen, error);
+done:
     wal__buf_deinit(&missing);
     return status;
 }
 
-/* --- clearing away ------------------------------------------------------- */
+/* --- removing temporary files -------------------------------------------- */
 
 static void remove_directories(const struct wal__rewind_job *job)
 {
@@ -392,7 +408,7 @@ static void remove_directories(const struct wal__rewind_job *job)
         while (begin > 0 && list->data[begin - 1] != '\0') {
             begin--;
         }
-        /* Somebody may have put something there. */
+        /* Fails if another program put a file there, which must stay. */
         (void)!job->io->remove_directory(job->io->ctx, job->worktree,
                                          (const char *)list->data + begin,
                                          &ignored);
@@ -413,11 +429,11 @@ enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
 
         wal__rewind_temp_name(job, i, name);
         status = job->io->unlink(job->io->ctx, job->worktree, name, &err);
-        /* Where its directory was replaced there is nothing to remove. */
+        /* If its directory was replaced, there is nothing to remove. */
         if (status != WAL_OK && status != WAL_ENOTFOUND &&
             status != WAL_EOUTSIDE && status != WAL_ENOTFILE) {
             return wal__worktree_fail(error, status, err, name,
-                                      "the temporary file cannot be removed");
+                                      "cannot remove the temporary file");
         }
     }
     if (directories) {

@@ -1,7 +1,9 @@
 /*
- * rewind_job.h - what the files rewind*.c share (SPEC.md 5.15): a rewind
- * under way, its journal, and the moving of files. Everything here is called
- * by the one thread that has wal__rewind_lock.
+ * rewind_job.h - a rewind in progress, its journal, and the functions that move
+ * files; shared by the files rewind*.c (SPEC.md 5.15).
+ *
+ * Threads: the thread that holds wal__rewind_lock, except functions for one
+ * file, which run in threads of wal__parallel_for.
  */
 #ifndef AGENTWAL_ENGINE_REWIND_REWIND_JOB_H
 #define AGENTWAL_ENGINE_REWIND_REWIND_JOB_H
@@ -13,89 +15,91 @@
 enum {
     WAL__REWIND_SUFFIX_SIZE =
         16, /* hexadecimal digits in a temporary file's name */
-    WAL__REWIND_TEMP_RESERVE = 64, /* at most, of the name and what is around */
+    WAL__REWIND_TEMP_RESERVE =
+        64, /* upper bound of the name without its directory */
     WAL__REWIND_TEMP_NAME_MAX = WAL__FILE_PATH_MAX + WAL__REWIND_TEMP_RESERVE,
-    WAL__REWIND_GRAIN = 2 /* files that a thread takes at once */
+    WAL__REWIND_GRAIN = 2 /* files per step of a thread */
 };
 
-/* The two lists have the same paths in the same order. */
+/* A rewind in progress. The lists before and after have the same paths in the
+ * same order. */
 struct wal__rewind_job {
-    struct wal_session *session; /* whose journal it is */
-    struct wal_session *owner;   /* the same, opened for the job; or null */
+    struct wal_session *session; /* the session that owns the journal */
+    struct wal_session *owner; /* the same if opened for this job, else NULL */
     const struct wal__worktree_io *io;
-    struct wal__worktree *worktree; /* null: not opened */
+    struct wal__worktree *worktree; /* NULL: not open */
     char root[WAL__PATH_MAX];
     char temp_suffix[WAL__REWIND_SUFFIX_SIZE + 1];
     struct wal__buf undo;           /* id of the checkpoint of `before` */
-    struct wal__digest before_list; /* blob of that checkpoint's list */
-    struct wal__digest after_list;  /* blob of a list that has `after` */
-    struct wal__files before;       /* the files before it began */
-    struct wal__files after;        /* and as they are to be */
-    struct wal__buf directories;    /* to be made: parents first, each path
-                                      * followed by a NUL */
+    struct wal__digest before_list; /* digest of the list of `undo` */
+    struct wal__digest after_list;  /* digest of a list that contains `after` */
+    struct wal__files before;       /* states before the rewind */
+    struct wal__files after;        /* states to restore */
+    struct wal__buf directories; /* to create: parents first, NUL-terminated */
 };
 
 void wal__rewind_job_init(struct wal__rewind_job *job,
                           struct wal_session *session);
 void wal__rewind_job_deinit(struct wal__rewind_job *job);
-/* Opens the tree at job->root. */
+/* Opens the work tree at job->root. */
 enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* rewind_journal.c: one at a time in the whole store. */
+/* rewind_journal.c: one rewind at a time in the whole store. Waits for other
+ * threads, and up to the lock timeout for other processes (WAL_ELOCKED). */
 enum wal_status wal__rewind_lock(struct wal__core *core,
                                  struct wal_error *error) WAL_MUST_USE;
 void wal__rewind_unlock(struct wal__core *core);
 
-/* The journal as a document; *value is empty before. */
+/* The journal's key and its JSON; *value is empty on entry. */
 struct wal__span wal__rewind_journal_key(void);
 enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
                                            struct wal__buf *value) WAL_MUST_USE;
-/* Whether the session, or the one that it was forked from while it rewound,
- * has a journal. */
+/* Whether the session has a journal, or was forked from a session while that
+ * one rewound and still has the journal. */
 enum wal_status
 wal__rewind_journal_exists(struct wal_session *session, bool *has,
                            struct wal_error *error) WAL_MUST_USE;
-/* And fills the job from it. */
+/* Loads that journal into the job; *found says whether there is one. */
 enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
                                          bool *found,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Documents of the engine's own in one batch. */
+/* Commits reserved documents in one batch. */
 enum wal_status wal__rewind_commit_docs(struct wal_session *session,
                                         const struct wal_doc *docs,
                                         uint32_t count,
                                         enum wal_durability durability,
                                         struct wal_error *error) WAL_MUST_USE;
-/* It is over: found again after a loss of power it does no harm, so that it
- * is not synced. undone: the undo checkpoint goes with the journal. */
+/* Deletes the journal without a sync: a journal that reappears after a power
+ * loss is harmless. undone: also deletes the undo checkpoint. */
 enum wal_status
 wal__rewind_journal_delete(struct wal__rewind_job *job, bool undone,
                            struct wal_error *error) WAL_MUST_USE;
 
 /*
- * rewind_content.c. A choice is a byte for each file of the job: not 0 for
- * those that are meant.
+ * rewind_stage.c. `chosen` has one byte per file of the job; files with a
+ * nonzero byte are chosen.
  */
 
-/* The name of a file's temporary one, beside it. */
+/* Writes the path of the file's temporary file, in the same directory. */
 void wal__rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
                            char out[WAL__REWIND_TEMP_NAME_MAX]);
-/* Reads every content that the chosen files of a list need. WAL_ECORRUPT names
- * the file and the digest. */
+/* Reads and verifies every content that the chosen files need. WAL_ECORRUPT:
+ * the error names the file and the digest. */
 enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
                                    const struct wal__files *list,
                                    const uint8_t *chosen,
                                    struct wal_error *error) WAL_MUST_USE;
-/* Of one file, in a thread of wal__parallel_for; state is the thread's, and to
- * be ended. */
+/* The same for one file, in a thread of wal__parallel_for; `state` is the
+ * thread's and is released by wal__rewind_verify_worker_end. */
 enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
                                         const struct wal__files *list,
                                         uint32_t item, void *state,
                                         struct wal_error *error) WAL_MUST_USE;
 void wal__rewind_verify_worker_end(const struct wal__rewind_job *job,
                                    void *state);
-/* Makes the chosen files of a list under their temporary names. A failure
- * leaves some. */
+/* Writes the chosen files of a list under their temporary names. After a
+ * failure some remain. */
 enum wal_status wal__rewind_stage(const struct wal__rewind_job *job,
                                   const struct wal__files *to,
                                   const uint8_t *chosen,
@@ -103,8 +107,7 @@ enum wal_status wal__rewind_stage(const struct wal__rewind_job *job,
 
 /* rewind_apply.c */
 
-/* The directories that are missing for the chosen files of a list, appended
- * to `out`. */
+/* Appends to `out` the directories that are missing for the chosen files. */
 enum wal_status
 wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
                               const struct wal__files *list,
@@ -112,11 +115,11 @@ wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
                               struct wal_error *error) WAL_MUST_USE;
 
 /*
- * Brings the chosen files to the state in `to`, one of the job's lists, and
- * makes it durable. from, if not null, is the other: a file whose times are
- * not as it says any more is WAL_ECHANGED before anything is touched. moved,
- * if not null, has a byte for each file, zeros before: 1 for those that may be
- * in the new state. A failure leaves temporary files and directories for
+ * Brings the chosen files to the states in `to`, one of the job's lists, and
+ * syncs them. from, unless NULL, is the other list: a file whose stat differs
+ * from it is WAL_ECHANGED before any file is replaced. moved, unless NULL, has
+ * one byte per file, zeros on entry: 1 for files that may be in the new state.
+ * A failure leaves temporary files and directories for
  * wal__rewind_remove_temps.
  */
 enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
@@ -125,24 +128,24 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
                                   const uint8_t *chosen, uint8_t *moved,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Removes temporary files that are left, durably; with `directories` also
- * those of the job's that are empty. */
+/* Removes leftover temporary files durably; with `directories` also the job's
+ * directories that are empty. */
 enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
                                          bool directories,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* rewind_resume.c: as wal__rewind_recover, the lock being held; *elsewhere,
- * empty before, takes the files that somebody else changed meanwhile. */
+/* rewind_recover.c: as wal__rewind_recover, with the lock held; *elsewhere,
+ * empty on entry, receives the files that other programs changed since. */
 enum wal_status
 wal__rewind_recover_locked(struct wal_session *session,
                            struct wal__changes *elsewhere,
                            struct wal_error *error) WAL_MUST_USE;
 
-/* rewind_plan.c: what a rewind would do. */
+/* rewind_plan.c: the changes that a rewind would make. */
 struct wal__rewind_plan {
     struct wal__checkpoint checkpoint;
     struct wal__files target; /* all files of the checkpoint */
-    struct wal__files disk;   /* the same as they are */
+    struct wal__files disk;   /* their current states */
     struct wal__changes changes;
     struct wal__changes elsewhere;
 };
@@ -150,8 +153,9 @@ struct wal__rewind_plan {
 void wal__rewind_plan_init(struct wal__rewind_plan *plan,
                            const struct wal__heap *heap);
 void wal__rewind_plan_deinit(struct wal__rewind_plan *plan);
-/* The job's session is set, its tree opened here; before and after get what
- * changes, directories what is missing for it. WAL_ECHANGED: see elsewhere. */
+/* Builds the plan. job->session is set; this call opens the work tree and fills
+ * before and after with the files that change, and directories with the missing
+ * ones. WAL_ECHANGED: see elsewhere. */
 enum wal_status wal__rewind_plan_build(struct wal__rewind_plan *plan,
                                        struct wal__rewind_job *job,
                                        struct wal__span id,
@@ -159,9 +163,9 @@ enum wal_status wal__rewind_plan_build(struct wal__rewind_plan *plan,
                                        struct wal_error *error) WAL_MUST_USE;
 
 /*
- * rewind_undo.c: keeps the files of job->before as they are in a checkpoint of
- * its own, and the journal with it, durably. before gets what was recorded;
- * WAL_ECHANGED when that is something else than it had.
+ * rewind_undo.c: stores the current states of the files in job->before as the
+ * undo checkpoint, and the journal in the same batch, durably. Replaces
+ * job->before by what was recorded; WAL_ECHANGED when a state differs.
  */
 enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
                                       struct wal_error *error) WAL_MUST_USE;

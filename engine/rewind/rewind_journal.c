@@ -1,7 +1,9 @@
 /*
- * rewind_journal.c - who may rewind, and the document from which a rewind that
- * was cut short is finished (SPEC.md 5.15). Invariant: a journal acts in the
- * session that wrote it alone; what a fork inherits of it leads there.
+ * rewind_journal.c - the lock of rewinds, and the journal from which an
+ * interrupted rewind is recovered (SPEC.md 5.15).
+ *
+ * Invariant: a journal applies only to the session that wrote it; the copy that
+ * a fork inherits refers to that session.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include "engine/rewind/rewind_job.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
@@ -22,9 +25,10 @@ enum {
     LOCK_POLL_NS = 5000000
 };
 
-/* --- who may ------------------------------------------------------------- */
+/* --- the lock ------------------------------------------------------------ */
 
-/* The lock byte is of the store's open file, which threads share. */
+/* The lock byte excludes other processes. It belongs to the store's open file
+ * description, which all threads share: the mutex excludes them. */
 enum wal_status wal__rewind_lock(struct wal__core *core,
                                  struct wal_error *error)
 {
@@ -47,8 +51,9 @@ enum wal_status wal__rewind_lock(struct wal__core *core,
         pthread_mutex_unlock(&core->rewind_mutex);
         return wal__fail_at(
             error, status, err, core->control.path, WAL__LOCK_REWIND,
-            status == WAL_ELOCKED ? "another process rewinds files"
-                                  : "cannot lock");
+            status == WAL_ELOCKED
+                ? "another process is rewinding files; retry later"
+                : "cannot lock the rewind byte of the control file");
     }
     return WAL_OK;
 }
@@ -97,15 +102,16 @@ enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
     enum wal_status status;
     int err = 0;
 
+    WAL__ASSERT(job->worktree == NULL);
     if (job->io == NULL) {
         return wal__fail_at(error, WAL_EINVAL, 0, job->root, 0,
-                            "the system has no work trees");
+                            "this environment has no file system");
     }
     status = job->io->open_root(job->io->ctx, job->root, &job->worktree, &err);
     return status == WAL_OK
                ? WAL_OK
                : wal__worktree_fail(error, status, err, job->root,
-                                    "the root of the files cannot be opened");
+                                    "cannot open the root of the files");
 }
 
 /* --- the document -------------------------------------------------------- */
@@ -120,7 +126,7 @@ static enum wal_status put_text(struct wal__buf *out, const char *text)
     return wal__buf_append(out, text, strlen(text));
 }
 
-/* A member whose value is bytes as hexadecimal digits. */
+/* Appends a member whose value is bytes in hexadecimal. */
 static enum wal_status put_hex(struct wal__buf *out, const char *name,
                                const void *data, size_t size)
 {
@@ -129,15 +135,19 @@ static enum wal_status put_hex(struct wal__buf *out, const char *name,
     enum wal_status status = put_text(out, ",\"");
     uint8_t *at;
 
-    if (status == WAL_OK) {
-        status = put_text(out, name);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = put_text(out, "\":\"");
+    status = put_text(out, name);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__buf_reserve(out, 2 * size + 1, &at);
+    status = put_text(out, "\":\"");
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__buf_reserve(out, 2 * size + 1, &at);
+done:
     if (status != WAL_OK) {
         return status;
     }
@@ -155,30 +165,40 @@ enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
 {
     enum wal_status status;
     char head[64];
+    int size;
 
-    (void)snprintf(head, sizeof(head),
-                   "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
-                   job->session->number, job->temp_suffix);
+    WAL__ASSERT(job->undo.size > 0);
+    WAL__ASSERT(strlen(job->temp_suffix) == WAL__REWIND_SUFFIX_SIZE);
+    size = snprintf(head, sizeof(head),
+                    "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
+                    job->session->number, job->temp_suffix);
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(head));
     status = put_text(value, head);
-    if (status == WAL_OK) {
-        status = put_hex(value, "undo", job->undo.data, job->undo.size);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status =
-            put_hex(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    status = put_hex(value, "undo", job->undo.data, job->undo.size);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status =
-            put_hex(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    status = put_hex(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = put_hex(value, "root", job->root, strlen(job->root));
+    status = put_hex(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = put_hex(value, "directories", job->directories.data,
-                         job->directories.size);
+    status = put_hex(value, "root", job->root, strlen(job->root));
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK ? put_text(value, "}") : status;
+    status = put_hex(value, "directories", job->directories.data,
+                     job->directories.size);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return put_text(value, "}");
 }
 
 static int digit(uint8_t c)
@@ -189,7 +209,7 @@ static int digit(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Bytes of a text member, appended to out; at most `max`. */
+/* Appends the decoded bytes of a hexadecimal member to out; at most `max`. */
 static enum wal_status get_hex(const struct wal__buf *value, const char *name,
                                size_t max, struct wal__buf *out)
 {
@@ -222,7 +242,7 @@ static enum wal_status get_hex(const struct wal__buf *value, const char *name,
     return WAL_OK;
 }
 
-/* Exactly `size` bytes of a member. */
+/* Decodes exactly `size` bytes of a member. */
 static enum wal_status get_bytes(const struct wal__buf *value, const char *name,
                                  void *out, size_t size)
 {
@@ -241,10 +261,11 @@ static enum wal_status get_bytes(const struct wal__buf *value, const char *name,
     return status;
 }
 
-/* Which session wrote it, and its mark. */
+/* Reads the number of the writing session, and the suffix of its temporary
+ * files (JSON key "mark"). */
 static enum wal_status get_header(const struct wal__buf *value,
                                   uint32_t *number,
-                                  char mark[WAL__REWIND_SUFFIX_SIZE + 1])
+                                  char suffix[WAL__REWIND_SUFFIX_SIZE + 1])
 {
     struct wal__json_token token;
     int64_t session;
@@ -260,17 +281,17 @@ static enum wal_status get_header(const struct wal__buf *value,
         return WAL_ECORRUPT;
     }
     *number = (uint32_t)session;
-    memcpy(mark, token.span.data + 1, WAL__REWIND_SUFFIX_SIZE);
-    mark[WAL__REWIND_SUFFIX_SIZE] = '\0';
+    memcpy(suffix, token.span.data + 1, WAL__REWIND_SUFFIX_SIZE);
+    suffix[WAL__REWIND_SUFFIX_SIZE] = '\0';
     for (int i = 0; i < WAL__REWIND_SUFFIX_SIZE; i++) {
-        if (digit((uint8_t)mark[i]) < 0) {
+        if (digit((uint8_t)suffix[i]) < 0) {
             return WAL_ECORRUPT;
         }
     }
     return WAL_OK;
 }
 
-/* The rest of a journal. */
+/* Reads the other members into the job. */
 static enum wal_status get_job(const struct wal__buf *value,
                                struct wal__rewind_job *job)
 {
@@ -283,6 +304,7 @@ static enum wal_status get_job(const struct wal__buf *value,
         status = WAL_ECORRUPT;
     }
     if (status == WAL_OK) {
+        WAL__ASSERT(root.size < sizeof(job->root));
         memcpy(job->root, root.data, root.size);
         job->root[root.size] = '\0';
         status = get_hex(value, "undo", WAL__ID_MAX, &job->undo);
@@ -294,42 +316,49 @@ static enum wal_status get_job(const struct wal__buf *value,
         job->directories.data[job->directories.size - 1] != '\0') {
         status = WAL_ECORRUPT;
     }
-    if (status == WAL_OK) {
-        status = get_bytes(value, "before", job->before_list.bytes,
-                           WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status =
-            get_bytes(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    status =
+        get_bytes(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = get_bytes(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+done:
     wal__buf_deinit(&root);
     return status;
 }
 
-/* --- finding it ---------------------------------------------------------- */
+/* --- finding the journal ------------------------------------------------- */
 
-/* The journal that a session sees; *number is who wrote it. */
+/* Reads the journal in the session's documents, which a fork may have
+ * inherited; *number is the session that wrote it. */
 static enum wal_status read_journal(struct wal_session *session,
                                     struct wal__buf *value, uint32_t *number,
-                                    char mark[WAL__REWIND_SUFFIX_SIZE + 1],
+                                    char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
                                     struct wal_error *error)
 {
     enum wal_status status = wal__reserved_doc_get(
         session, wal__rewind_journal_key(), value, NULL, error);
 
     if (status == WAL_OK) {
-        status = get_header(value, number, mark);
+        status = get_header(value, number, suffix);
         if (status != WAL_OK) {
-            (void)!wal__fail(error, status,
-                             "the journal of a rewind cannot be understood");
+            (void)!wal__fail(
+                error, status,
+                "the journal of a rewind is damaged: invalid session or "
+                "mark");
         }
     }
     return status;
 }
 
-/* The journal was inherited: it counts while its session still has it. */
+/* Reads an inherited journal from the session that wrote it. It is valid while
+ * that session still has it. */
 static enum wal_status read_owner(struct wal_session *session, uint32_t number,
-                                  const char *mark, struct wal_session **owner,
+                                  const char *suffix,
+                                  struct wal_session **owner,
                                   struct wal__buf *value,
                                   struct wal_error *error)
 {
@@ -341,26 +370,27 @@ static enum wal_status read_owner(struct wal_session *session, uint32_t number,
     if (status == WAL_OK) {
         status = read_journal(*owner, value, &writer, now, error);
     }
-    if (status == WAL_OK && (writer != number || strcmp(now, mark) != 0)) {
+    if (status == WAL_OK && (writer != number || strcmp(now, suffix) != 0)) {
         status = WAL_ENOTFOUND;
     }
     return status;
 }
 
-/* *owner, null before: the session that the journal is of, when it is
- * another. */
+/* Finds the journal. *owner, NULL on entry, is the session that wrote it if
+ * that is another one. */
 static enum wal_status find_journal(struct wal_session *session,
                                     struct wal_session **owner,
                                     struct wal__buf *value,
-                                    char mark[WAL__REWIND_SUFFIX_SIZE + 1],
+                                    char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
                                     struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
     uint32_t number = 0;
-    enum wal_status status = read_journal(session, value, &number, mark, &own);
+    enum wal_status status =
+        read_journal(session, value, &number, suffix, &own);
 
     if (status == WAL_OK && number != session->number) {
-        status = read_owner(session, number, mark, owner, value, &own);
+        status = read_owner(session, number, suffix, owner, value, &own);
     }
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
         wal__error_copy(error, &own);
@@ -372,12 +402,12 @@ enum wal_status wal__rewind_journal_exists(struct wal_session *session,
                                            bool *has, struct wal_error *error)
 {
     struct wal_session *owner = NULL;
-    char mark[WAL__REWIND_SUFFIX_SIZE + 1];
+    char suffix[WAL__REWIND_SUFFIX_SIZE + 1];
     struct wal__buf value;
     enum wal_status status;
 
     wal__buf_init(&value, session->core->env.heap);
-    status = find_journal(session, &owner, &value, mark, error);
+    status = find_journal(session, &owner, &value, suffix, error);
     wal__buf_deinit(&value);
     wal__session_free(owner);
     if (status == WAL_OK || status == WAL_ENOTFOUND) {
@@ -387,7 +417,8 @@ enum wal_status wal__rewind_journal_exists(struct wal_session *session,
     return status;
 }
 
-/* The two lists that the journal names, of the same paths. */
+/* Loads the two lists that the journal names and restricts them to the same
+ * paths. */
 static enum wal_status load_lists(struct wal__rewind_job *job,
                                   struct wal_error *error)
 {
@@ -400,7 +431,7 @@ static enum wal_status load_lists(struct wal__rewind_job *job,
     if (status == WAL_OK) {
         status = wal__files_load(&all, blobs, &job->after_list, error);
     }
-    if (status == WAL_ENOTFOUND) { /* the list, not the journal */
+    if (status == WAL_ENOTFOUND) { /* a missing list, not a missing journal */
         status = WAL_ECORRUPT;
     }
     if (status == WAL_OK) {
@@ -408,8 +439,10 @@ static enum wal_status load_lists(struct wal__rewind_job *job,
             wal__files_filter(&job->after, &all, &job->before, true, error);
     }
     if (status == WAL_OK && job->after.count != job->before.count) {
-        status = wal__fail(error, WAL_ECORRUPT,
-                           "the lists of a rewind do not belong together");
+        status = wal__fail(
+            error, WAL_ECORRUPT,
+            "the journal of a rewind is damaged: its lists have different "
+            "paths");
     }
     wal__files_deinit(&all);
     return status;
@@ -421,16 +454,17 @@ enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
     struct wal__buf value;
     enum wal_status status;
 
+    WAL__ASSERT(job->owner == NULL && job->undo.size == 0);
     wal__buf_init(&value, job->session->core->env.heap);
     status = find_journal(job->session, &job->owner, &value, job->temp_suffix,
                           error);
     if (status == WAL_ENOTFOUND) {
         *found = false;
         status = WAL_OK;
-        goto out;
+        goto done;
     }
     if (status != WAL_OK) {
-        goto out;
+        goto done;
     }
     if (job->owner != NULL) {
         job->session = job->owner;
@@ -446,7 +480,7 @@ enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
     if (status == WAL_OK) {
         *found = true;
     }
-out:
+done:
     wal__buf_deinit(&value);
     return status;
 }
@@ -466,6 +500,7 @@ enum wal_status wal__rewind_commit_docs(struct wal_session *session,
                                                .durability = durability};
     enum wal_status status;
 
+    WAL__ASSERT(count > 0);
     do {
         struct wal__op *op = NULL;
 
@@ -491,12 +526,13 @@ enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
         {.struct_size = sizeof(docs[1]), .flags = WAL_DOC_DELETE}};
     enum wal_status status = WAL_ENOTFOUND;
 
+    WAL__ASSERT(undo.size <= WAL__ID_MAX);
     if (undone && undo.size > 0) {
         docs[1].key = wal__text_slice(wal__checkpoint_key(undo, key_buffer));
         status =
             wal__rewind_commit_docs(job->session, docs, 2, WAL_WRITTEN, error);
     }
-    /* The checkpoint may be gone already. */
+    /* The checkpoint may be deleted already. */
     if (status == WAL_ENOTFOUND) {
         status =
             wal__rewind_commit_docs(job->session, docs, 1, WAL_WRITTEN, error);

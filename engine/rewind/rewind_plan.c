@@ -1,15 +1,18 @@
 /*
- * rewind_plan.c - what a rewind would do, and whether it can be done (SPEC.md
- * 5.15). Invariant: nothing is changed, neither on disk nor in the store.
+ * rewind_plan.c - computes the changes of a rewind and checks that it is
+ * possible (SPEC.md 5.15). The caller holds wal__rewind_lock.
+ *
+ * Invariant: nothing is changed, neither on disk nor in the store.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/rewind/rewind_job.h"
+#include "format/bytes/assert.h"
 
 enum {
-    SMALL_LIST_MAX = 64 /* files that are read faster than lists are loaded */
+    SMALL_LIST_MAX = 64 /* reading fewer files is faster than loading lists */
 };
 
 void wal__rewind_plan_init(struct wal__rewind_plan *plan,
@@ -32,8 +35,7 @@ void wal__rewind_plan_deinit(struct wal__rewind_plan *plan)
     wal__checkpoint_deinit(&plan->checkpoint);
 }
 
-/* A blob that is missing is as bad as one that is damaged: the checkpoint is
- * there. */
+/* A missing blob is damage, since the checkpoint exists. */
 static enum wal_status load_files(struct wal__files *files,
                                   struct wal__blob_store *blobs,
                                   const struct wal__checkpoint *checkpoint,
@@ -55,25 +57,28 @@ static enum wal_status load_target(struct wal__rewind_plan *plan,
     enum wal_status status =
         wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
 
-    if (status == WAL_OK) {
-        status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
-        status = wal__checkpoint_normalize_root(
-            job->session,
-            override_root.size == 0 ? plan->checkpoint.root : override_root,
-            job->root, error);
+    status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        job->after_list = plan->checkpoint.list;
-        status = wal__rewind_job_open(job, error);
+    wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
+    status = wal__checkpoint_normalize_root(
+        job->session,
+        override_root.size == 0 ? plan->checkpoint.root : override_root,
+        job->root, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    job->after_list = plan->checkpoint.list;
+    status = wal__rewind_job_open(job, error);
     return status;
 }
 
-/* The files of the disk that the target's list does not tell, in the records
- * of `unread`, whose paths the disk's have. */
+/* Captures the files whose contents the target's list does not determine, using
+ * other baselines. */
 static enum wal_status read_unread(const struct wal__rewind_job *job,
                                    struct wal__files *unread,
                                    struct wal_error *error)
@@ -104,7 +109,7 @@ static enum wal_status read_unread(const struct wal__rewind_job *job,
     return status;
 }
 
-/* The records that are chosen, to be filled and to be put back. */
+/* Copies the chosen records to `to`; scatter_chosen copies them back. */
 static void gather_chosen(struct wal__files *from, const uint8_t *chosen,
                           struct wal__files *to)
 {
@@ -126,9 +131,10 @@ static void scatter_chosen(struct wal__files *into, const uint8_t *chosen,
             into->items[i] = from->items[next++];
         }
     }
+    WAL__ASSERT(next == from->count);
 }
 
-/* The target's files as they are on disk. */
+/* Captures the current states of the target's files. */
 static enum wal_status scan_worktree(struct wal__rewind_plan *plan,
                                      const struct wal__rewind_job *job,
                                      struct wal_error *error)
@@ -147,24 +153,28 @@ static enum wal_status scan_worktree(struct wal__rewind_plan *plan,
     if (status != WAL_OK || count == 0) {
         return status;
     }
+    WAL__ASSERT(plan->disk.count == count);
     capture.needs_read = wal__heap_zalloc(env->heap, count);
     unread.items = wal__heap_alloc(env->heap, count * sizeof(unread.items[0]));
     status = capture.needs_read != NULL && unread.items != NULL
                  ? wal__capture(&capture, &plan->disk, error)
                  : wal__no_memory(error);
-    if (status == WAL_OK) {
-        gather_chosen(&plan->disk, capture.needs_read, &unread);
-        status = read_unread(job, &unread, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        scatter_chosen(&plan->disk, capture.needs_read, &unread);
+    gather_chosen(&plan->disk, capture.needs_read, &unread);
+    status = read_unread(job, &unread, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    scatter_chosen(&plan->disk, capture.needs_read, &unread);
+done:
     wal__heap_free(env->heap, unread.items);
     wal__heap_free(env->heap, capture.needs_read);
     return status;
 }
 
-/* --- what was expected --------------------------------------------------- */
+/* --- the expected checkpoint --------------------------------------------- */
 
 static bool contains_path(const struct wal__changes *changes,
                           struct wal__span path)
@@ -190,7 +200,7 @@ static bool contains_path(const struct wal__changes *changes,
     return false;
 }
 
-/* Files that would change, and are not as the expected checkpoint has them. */
+/* Lists the files that would change and differ from the expected checkpoint. */
 static enum wal_status compare_expected(struct wal__rewind_plan *plan,
                                         const struct wal__files *expected,
                                         struct wal_error *error)
@@ -230,13 +240,16 @@ static enum wal_status check_expected(struct wal__rewind_plan *plan,
     wal__checkpoint_init(&checkpoint, heap);
     wal__files_init(&expected, heap);
     status = wal__checkpoint_get(job->session, id, &checkpoint, error);
-    if (status == WAL_OK) {
-        status = load_files(&expected, &job->session->core->blobs, &checkpoint,
-                            error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = compare_expected(plan, &expected, error);
+    status =
+        load_files(&expected, &job->session->core->blobs, &checkpoint, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = compare_expected(plan, &expected, error);
+done:
     wal__files_deinit(&expected);
     wal__checkpoint_deinit(&checkpoint);
     if (status == WAL_OK && plan->elsewhere.count > 0 &&
@@ -244,16 +257,16 @@ static enum wal_status check_expected(struct wal__rewind_plan *plan,
         status = wal__fail_at(
             error, WAL_ECHANGED, 0,
             (const char *)plan->elsewhere.items[0].path.data, 0,
-            "%u of the files were changed by somebody else since checkpoint "
+            "another program changed %u of the files since checkpoint "
             "\"%.*s\"; this is the first",
             plan->elsewhere.count, (int)id.size, (const char *)id.data);
     }
     return status;
 }
 
-/* --- whether it can be done ---------------------------------------------- */
+/* --- whether the rewind is possible -------------------------------------- */
 
-/* The two lists of the job: what changes, as it is and as it is to be. */
+/* Fills the job's lists: current and target states of the files that change. */
 static enum wal_status fill_lists(const struct wal__rewind_plan *plan,
                                   struct wal__rewind_job *job,
                                   struct wal_error *error)
@@ -277,12 +290,14 @@ static enum wal_status fill_lists(const struct wal__rewind_plan *plan,
         status = wal__files_filter(&job->after, &plan->target, &changing, true,
                                    error);
     }
+    WAL__ASSERT(status != WAL_OK || (job->before.count == changing.count &&
+                                     job->after.count == changing.count));
     wal__heap_free(changing.heap, changing.items);
     return status;
 }
 
-/* Where the file's directory is missing, what counts is the first part of its
- * way that is. */
+/* When directories of the path are missing, the first missing one must be
+ * creatable. */
 static enum wal_status check_creatable(const struct wal__rewind_job *job,
                                        const char *path, int *err)
 {
@@ -295,6 +310,7 @@ static enum wal_status check_creatable(const struct wal__rewind_job *job,
         size_t size = (size_t)(slash - path);
         struct wal__worktree_stat stat;
 
+        WAL__ASSERT(size < sizeof(name));
         memcpy(name, path, size);
         name[size] = '\0';
         status = job->io->stat(job->io->ctx, job->worktree, name, &stat, err);
@@ -317,7 +333,7 @@ static enum wal_status check_replaceable(const struct wal__rewind_job *job,
     int err = 0;
     enum wal_status status = WAL_ETOOBIG;
 
-    /* A temporary file must have room beside it. */
+    /* The path of the temporary file must not be too long. */
     if (parent + WAL__REWIND_TEMP_RESERVE < WAL__FILE_PATH_MAX) {
         status =
             job->io->check_replace(job->io->ctx, job->worktree, path, &err);
@@ -327,10 +343,10 @@ static enum wal_status check_replaceable(const struct wal__rewind_job *job,
     }
     return status == WAL_OK ? WAL_OK
                             : wal__worktree_fail(error, status, err, path,
-                                                 "the file cannot be replaced");
+                                                 "cannot replace the file");
 }
 
-/* A change, and all that has to be known of it. */
+/* A parallel run that checks and counts the changes. */
 struct examination {
     const struct wal__rewind_job *job;
     struct wal__diffstat diffstat;
@@ -341,16 +357,20 @@ static enum wal_status examine(void *ctx, void *state, uint32_t item,
 {
     struct examination *examination = ctx;
     const struct wal__rewind_job *job = examination->job;
-    enum wal_status status =
-        wal__rewind_verify_file(job, &job->after, item, state, error);
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status = check_replaceable(job, wal__file_path(&job->after.items[item]),
-                                   error);
+    WAL__ASSERT(item < job->after.count);
+    status = wal__rewind_verify_file(job, &job->after, item, state, error);
+
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK
-               ? wal__diffstat_file(&examination->diffstat, item, error)
-               : status;
+    status =
+        check_replaceable(job, wal__file_path(&job->after.items[item]), error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__diffstat_file(&examination->diffstat, item, error);
 }
 
 static void examine_worker_end(void *ctx, void *state)
@@ -360,8 +380,8 @@ static void examine_worker_end(void *ctx, void *state)
     wal__rewind_verify_worker_end(examination->job, state);
 }
 
-/* Whether it can be done, and how many lines it changes. The job's lists are
- * in the order of the changes. */
+/* Checks all changes and counts their lines. The job's lists have the order of
+ * the changes. */
 static enum wal_status examine_all(struct wal__rewind_plan *plan,
                                    struct wal__rewind_job *job,
                                    struct wal_error *error)
@@ -372,7 +392,7 @@ static enum wal_status examine_all(struct wal__rewind_plan *plan,
     const struct wal__content_source disk = {.io = job->io,
                                              .worktree = job->worktree};
     struct examination examination = {.job = job};
-    const struct wal__parallel_for many = {.env = &job->session->core->env,
+    const struct wal__parallel_for loop = {.env = &job->session->core->env,
                                            .ctx = &examination,
                                            .count = job->after.count,
                                            .grain = WAL__REWIND_GRAIN,
@@ -381,11 +401,12 @@ static enum wal_status examine_all(struct wal__rewind_plan *plan,
     uint8_t *chosen = wal__heap_alloc(heap, job->after.count);
     enum wal_status status;
 
+    WAL__ASSERT(job->after.count == plan->changes.count);
     if (chosen == NULL) {
         return wal__no_memory(error);
     }
     wal__diffstat_init(&examination.diffstat, &plan->changes, &disk, &blobs);
-    status = wal__parallel_for(&many, error);
+    status = wal__parallel_for(&loop, error);
     wal__diffstat_deinit(&examination.diffstat);
     if (status == WAL_OK) {
         memset(chosen, 1, job->after.count);
@@ -404,16 +425,20 @@ enum wal_status wal__rewind_plan_build(struct wal__rewind_plan *plan,
 {
     enum wal_status status = load_target(plan, job, id, options->root, error);
 
-    if (status == WAL_OK) {
-        status = scan_worktree(plan, job, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__changes_compute(&plan->disk, &plan->target,
-                                      &plan->changes, error);
+    status = scan_worktree(plan, job, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = check_expected(plan, job, options, error);
+    status =
+        wal__changes_compute(&plan->disk, &plan->target, &plan->changes, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = check_expected(plan, job, options, error);
+done:
     if (status == WAL_OK && plan->changes.count > 0) {
         status = fill_lists(plan, job, error);
     }

@@ -1,14 +1,17 @@
 /*
- * rewind_recover.c - what becomes of a rewind that was cut short (SPEC.md
- * 5.15, the table). Invariant: a file that is neither as it was nor as it was
- * to be is somebody else's, and is left alone.
+ * rewind_recover.c - recovers a rewind that was interrupted (SPEC.md 5.15, the
+ * table). The caller holds wal__rewind_lock.
+ *
+ * Invariant: a file that is in neither its old nor its new state was changed by
+ * another program, and is not touched.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/rewind/rewind_job.h"
+#include "format/bytes/assert.h"
 
-/* What a file is found to be. */
+/* The state in which recovery finds a file. */
 enum found {
     FOUND_BEFORE,
     FOUND_AFTER,
@@ -18,15 +21,15 @@ enum found {
 
 struct recovery {
     struct wal__rewind_job job;
-    struct wal__files now; /* the same paths */
+    struct wal__files now; /* current states of the same paths */
     uint8_t *states;       /* enum found */
     uint8_t *chosen;
     uint32_t counts[FOUND_STATES];
 };
 
-/* --- looking ------------------------------------------------------------- */
+/* --- inspecting ---------------------------------------------------------- */
 
-/* One file as it is now. What cannot be a file of ours is told as `other`. */
+/* Captures one file. Sets *other if it cannot be in a state of the job. */
 static enum wal_status inspect_file(struct recovery *recovery, uint32_t number,
                                     bool *other, struct wal_error *error)
 {
@@ -42,7 +45,10 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number,
                              .items = &recovery->now.items[number],
                              .count = 1,
                              .texts = recovery->now.texts};
-    enum wal_status status = wal__capture(&capture, &one, &own);
+    enum wal_status status;
+
+    WAL__ASSERT(number < recovery->now.count);
+    status = wal__capture(&capture, &one, &own);
 
     if (status == WAL_ENOTFILE || status == WAL_EOUTSIDE ||
         status == WAL_ECHANGED) {
@@ -80,10 +86,13 @@ static enum wal_status inspect_files(struct recovery *recovery,
         }
         recovery->counts[recovery->states[i]]++;
     }
+    WAL__ASSERT(recovery->counts[FOUND_BEFORE] + recovery->counts[FOUND_AFTER] +
+                    recovery->counts[FOUND_OTHER] <=
+                recovery->now.count);
     return status;
 }
 
-/* The files that somebody else changed, from what they were before. */
+/* Lists the files that another program changed, as changes from `before`. */
 static enum wal_status list_foreign_changes(const struct recovery *recovery,
                                             struct wal__changes *elsewhere,
                                             struct wal_error *error)
@@ -108,7 +117,7 @@ static enum wal_status list_foreign_changes(const struct recovery *recovery,
     return status;
 }
 
-/* --- acting -------------------------------------------------------------- */
+/* --- restoring ----------------------------------------------------------- */
 
 static void choose(struct recovery *recovery, enum found state)
 {
@@ -117,7 +126,7 @@ static void choose(struct recovery *recovery, enum found state)
     }
 }
 
-/* Brings the files found in one state to the other. */
+/* Moves the files found in one state to the other state. */
 static enum wal_status roll_from(struct recovery *recovery, enum found from,
                                  struct wal_error *error)
 {
@@ -125,6 +134,7 @@ static enum wal_status roll_from(struct recovery *recovery, enum found from,
         from == FOUND_BEFORE ? &recovery->job.after : &recovery->job.before;
     enum wal_status status;
 
+    WAL__ASSERT(from == FOUND_BEFORE || from == FOUND_AFTER);
     choose(recovery, from);
     status = wal__rewind_verify(&recovery->job, to, recovery->chosen, error);
     if (status == WAL_OK) {
@@ -134,7 +144,8 @@ static enum wal_status roll_from(struct recovery *recovery, enum found from,
     return status;
 }
 
-/* Neither way is open: the damage is told once, and the files stay. */
+/* Neither state can be restored: deletes the journal, so that the damage is
+ * reported once, and leaves the files. */
 static enum wal_status abandon(struct recovery *recovery,
                                struct wal_error *error)
 {
@@ -152,12 +163,16 @@ static enum wal_status abandon(struct recovery *recovery,
     return WAL_ECORRUPT;
 }
 
-/* Some files are as they were, and some as they were to be. */
+/* Some files are in the old and some in the new state: completes the rewind, or
+ * undoes it when contents of the new state are damaged. */
 static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
                                       struct wal_error *error)
 {
-    enum wal_status status = roll_from(recovery, FOUND_BEFORE, error);
+    enum wal_status status;
 
+    WAL__ASSERT(recovery->counts[FOUND_BEFORE] > 0);
+    WAL__ASSERT(recovery->counts[FOUND_AFTER] > 0);
+    status = roll_from(recovery, FOUND_BEFORE, error);
     *undone = false;
     if (status == WAL_ECORRUPT) {
         status = roll_from(recovery, FOUND_AFTER, error);
@@ -184,7 +199,7 @@ static enum wal_status recover_files(struct recovery *recovery,
         if (status != WAL_OK) {
             struct wal_error ignored = {.struct_size = sizeof(ignored)};
 
-            /* What is left is found by the next call. */
+            /* The next call finds what remains. */
             (void)!wal__rewind_remove_temps(&recovery->job, false, &ignored);
         }
     }
@@ -193,7 +208,7 @@ static enum wal_status recover_files(struct recovery *recovery,
                : status;
 }
 
-/* --- the whole ----------------------------------------------------------- */
+/* --- recovery ------------------------------------------------------------ */
 
 static enum wal_status recovery_init(struct recovery *recovery,
                                      struct wal_error *error)
@@ -207,6 +222,8 @@ static enum wal_status recovery_init(struct recovery *recovery,
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(recovery->now.count == count);
+    WAL__ASSERT(recovery->job.after.count == count);
     recovery->states = wal__heap_zalloc(heap, count);
     recovery->chosen = wal__heap_zalloc(heap, count);
     return recovery->states == NULL || recovery->chosen == NULL
@@ -221,19 +238,25 @@ static enum wal_status recover_journal(struct recovery *recovery,
     enum wal_status status = wal__rewind_job_open(&recovery->job, error);
 
     if (status == WAL_ENOTFOUND) {
-        /* None of the files is there any more, nor anything of ours. */
+        /* The root is gone, and with it all files and temporary files. */
         return wal__rewind_journal_delete(&recovery->job, false, error);
     }
-    if (status == WAL_OK) {
-        status = recovery_init(recovery, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = inspect_files(recovery, error);
+    status = recovery_init(recovery, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = list_foreign_changes(recovery, elsewhere, error);
+    status = inspect_files(recovery, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK ? recover_files(recovery, error) : status;
+    status = list_foreign_changes(recovery, elsewhere, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return recover_files(recovery, error);
 }
 
 enum wal_status wal__rewind_recover_locked(struct wal_session *session,
@@ -251,7 +274,8 @@ enum wal_status wal__rewind_recover_locked(struct wal_session *session,
     if (status == WAL_OK && found) {
         status = recover_journal(&recovery, elsewhere, error);
     } else if (status == WAL_ECORRUPT) {
-        /* Nothing can be made of it: told once. */
+        /* The journal is useless: delete it, so that the damage is reported
+         * once. */
         struct wal_error ignored = {.struct_size = sizeof(ignored)};
 
         (void)!wal__rewind_journal_delete(&recovery.job, false, &ignored);
@@ -270,7 +294,7 @@ enum wal_status wal__rewind_recover(struct wal_session *session,
     bool has = false;
     enum wal_status status = wal__rewind_journal_exists(session, &has, error);
 
-    /* A journal that cannot be understood is looked at by who may end it. */
+    /* A damaged journal is deleted under the lock. */
     if (status != WAL_ECORRUPT && (status != WAL_OK || !has)) {
         return status;
     }

@@ -1,9 +1,11 @@
 /*
- * rewind_stage.c - the contents that a rewind puts in place (SPEC.md 5.15):
- * read and verified, then written under temporary names beside the files.
- * Several threads read and write; here and in rewind_apply.c the simulated
- * disk sees one, file by file. Invariant: a temporary file has its content,
- * then its permission bits, or the call fails.
+ * rewind_stage.c - reads and verifies the contents that a rewind restores, and
+ * writes them to temporary files in the directories of their targets (SPEC.md
+ * 5.15). Several threads read and write; on the simulated disk one thread does,
+ * file by file.
+ *
+ * Invariant: a temporary file has its content, then its permission bits, or the
+ * call fails.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -12,21 +14,22 @@
 
 #include "engine/base/error.h"
 #include "engine/rewind/rewind_job.h"
+#include "format/bytes/assert.h"
 
 enum {
     PIECE_SIZE = 1024 * 1024
 };
 
-/* What is done with the chosen files of a list. */
+/* A parallel run over the chosen files of a list. */
 struct work {
     const struct wal__rewind_job *job;
     const struct wal__files *list;
     const uint8_t *chosen;
 };
 
-/* What a thread has. */
+/* The state of a worker thread. */
 struct worker {
-    uint8_t *piece; /* of PIECE_SIZE, once needed */
+    uint8_t *piece; /* PIECE_SIZE bytes, allocated on demand */
 };
 
 void wal__rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
@@ -35,9 +38,13 @@ void wal__rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
     const char *path = wal__file_path(&job->before.items[number]);
     const char *slash = strrchr(path, '/');
     int size = slash == NULL ? 0 : (int)(slash + 1 - path);
+    int written;
 
-    (void)snprintf(out, WAL__REWIND_TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32,
-                   size, path, job->temp_suffix, number);
+    WAL__ASSERT(number < job->before.count);
+    written =
+        snprintf(out, WAL__REWIND_TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32,
+                 size, path, job->temp_suffix, number);
+    WAL__ASSERT(written > 0 && written < WAL__REWIND_TEMP_NAME_MAX);
 }
 
 static enum wal_status alloc_buffer(const struct wal__rewind_job *job,
@@ -73,13 +80,13 @@ static enum wal_status run(struct work *work,
                                            .end = worker_end};
 
     static_assert(sizeof(struct worker) <= WAL__PARALLEL_STATE_SIZE,
-                  "what a worker has is in its room");
+                  "the worker state fits the per-thread space");
     return wal__parallel_for(&loop, error);
 }
 
 /* --- contents ------------------------------------------------------------ */
 
-/* A failure of a content, told with the file that needs it. */
+/* Fails because a content cannot be read; names the file that needs it. */
 static enum wal_status content_fail(const struct wal__file_record *file,
                                     enum wal_status status,
                                     const struct wal_error *why,
@@ -117,15 +124,16 @@ static enum wal_status write_piece(const struct wal__rewind_job *job,
         }
         if (status != WAL_OK) {
             return wal__worktree_fail(error, status, err, path,
-                                      "the file cannot be written");
+                                      "cannot write the file");
         }
+        WAL__ASSERT(put <= size - done);
         done += put;
     }
     return WAL_OK;
 }
 
-/* Reads a file's content from its first byte to its last, which verifies it,
- * and writes it to `out` unless that is null. */
+/* Reads all of a file's content, which verifies it, and writes it to `out`
+ * unless that is NULL. */
 static enum wal_status copy_content(const struct wal__rewind_job *job,
                                     const struct wal__file_record *file,
                                     struct wal__worktree_file *out,
@@ -140,11 +148,13 @@ static enum wal_status copy_content(const struct wal__rewind_job *job,
 
     if (status == WAL_OK && wal__blob_reader_size(reader) != file->size) {
         status =
-            wal__fail(&own, WAL_ECORRUPT, "it has another size than the file");
+            wal__fail(&own, WAL_ECORRUPT,
+                      "its size differs from the recorded size of the file");
     }
     while (status == WAL_OK && got > 0) {
         status = wal__blob_reader_read(reader, offset, piece, PIECE_SIZE, &got,
                                        &own);
+        WAL__ASSERT(status != WAL_OK || got <= PIECE_SIZE);
         if (status != WAL_OK || out == NULL) {
             offset += got;
             continue;
@@ -152,14 +162,14 @@ static enum wal_status copy_content(const struct wal__rewind_job *job,
         status = write_piece(job, out, wal__file_path(file), piece, (size_t)got,
                              offset, error);
         if (status != WAL_OK) {
-            goto out;
+            goto done;
         }
         offset += got;
     }
     if (status != WAL_OK) {
         status = content_fail(file, status, &own, error);
     }
-out:
+done:
     wal__blob_reader_destroy(reader);
     return status;
 }
@@ -208,6 +218,7 @@ enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
 {
     struct work work = {.job = job, .list = list, .chosen = chosen};
 
+    WAL__ASSERT(list->count == job->before.count);
     return run(&work, verify_item, error);
 }
 
@@ -225,16 +236,17 @@ static enum wal_status stage_file(const struct wal__rewind_job *job,
         io->create(io->ctx, job->worktree, name, 0600, &file, &err);
 
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, err, wal__file_path(to),
-                                  "a file beside it cannot be made");
+        return wal__worktree_fail(
+            error, status, err, wal__file_path(to),
+            "cannot create a temporary file in its directory");
     }
     status = copy_content(job, to, file, piece, error);
     if (status == WAL_OK) {
-        /* Last: writing takes some bits away. */
+        /* After the content: writing clears some of the bits. */
         status = io->set_mode(io->ctx, file, to->mode, &err);
         if (status != WAL_OK) {
             (void)!wal__worktree_fail(error, status, err, wal__file_path(to),
-                                      "its permission bits cannot be set");
+                                      "cannot set its permission bits");
         }
     }
     io->close(io->ctx, file);
@@ -261,8 +273,9 @@ static enum wal_status make_link(const struct wal__rewind_job *job,
         status = job->io->make_link(job->io->ctx, job->worktree, name,
                                     (const char *)target.data, &err);
         if (status != WAL_OK) {
-            (void)!wal__worktree_fail(error, status, err, wal__file_path(to),
-                                      "a link beside it cannot be made");
+            (void)!wal__worktree_fail(
+                error, status, err, wal__file_path(to),
+                "cannot create a temporary link in its directory");
         }
     }
     wal__buf_deinit(&target);
@@ -298,5 +311,6 @@ enum wal_status wal__rewind_stage(const struct wal__rewind_job *job,
 {
     struct work work = {.job = job, .list = to, .chosen = chosen};
 
+    WAL__ASSERT(to->count == job->before.count);
     return run(&work, stage_item, error);
 }

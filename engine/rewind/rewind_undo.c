@@ -1,8 +1,10 @@
 /*
- * rewind_undo.c - keeping what a rewind is about to overwrite (SPEC.md 5.15).
+ * rewind_undo.c - stores the states that a rewind is about to overwrite
+ * (SPEC.md 5.15). The caller holds wal__rewind_lock.
+ *
  * Invariant: contents and list are durable before the checkpoint and the
- * journal are submitted, and those are one batch: one is never there without
- * the other.
+ * journal are submitted. Those two are one batch, so that neither exists
+ * without the other.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +13,9 @@
 #include "engine/checkpoint/checkpoint_document.h"
 #include "engine/rewind/rewind_job.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
-/* Names for the job: of the checkpoint, and of its temporary files. */
+/* Generates the id of the undo checkpoint and the suffix of temporary files. */
 static enum wal_status generate_names(struct wal__rewind_job *job,
                                       struct wal_error *error)
 {
@@ -31,7 +34,7 @@ static enum wal_status generate_names(struct wal__rewind_job *job,
     return WAL_OK;
 }
 
-/* The files of `before` with their contents in the store. */
+/* Captures the files of `before` and stores their contents. */
 static enum wal_status capture_files(const struct wal__rewind_job *job,
                                      struct wal__files *files,
                                      struct wal__blob_put_result *result,
@@ -47,21 +50,22 @@ static enum wal_status capture_files(const struct wal__rewind_job *job,
         wal__files_filter(files, &job->before, &job->before, true, error);
 
     if (status == WAL_OK) {
+        WAL__ASSERT(files->count == job->before.count);
         status = wal__capture(&capture, files, error);
     }
     for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
         if (!wal__file_state_equal(&files->items[i], &job->before.items[i])) {
-            status = wal__fail_at(error, WAL_ECHANGED, 0,
-                                  wal__file_path(&files->items[i]), 0,
-                                  "the file was changed by somebody else "
-                                  "meanwhile");
+            status = wal__fail_at(
+                error, WAL_ECHANGED, 0, wal__file_path(&files->items[i]), 0,
+                "another program changed the file during the rewind; call "
+                "rewind again");
         }
     }
     *result = capture.result;
     return status;
 }
 
-/* The list as a blob, and all of it durable. */
+/* Writes the list as a blob, and syncs it with the contents. */
 static enum wal_status write_list(struct wal__rewind_job *job,
                                   const struct wal__files *files,
                                   struct wal__blob_put_result *result,
@@ -87,7 +91,7 @@ static enum wal_status write_list(struct wal__rewind_job *job,
     return status;
 }
 
-/* The checkpoint's document, its key in `key_buffer`, its value in `value`. */
+/* Appends the document of the undo checkpoint to `value`. */
 static enum wal_status
 encode_checkpoint(const struct wal__rewind_job *job,
                   const struct wal__files *files,
@@ -116,7 +120,7 @@ encode_checkpoint(const struct wal__rewind_job *job,
     return status;
 }
 
-/* Checkpoint and journal, each only where there is none. */
+/* Commits checkpoint and journal in one batch; the id must be unused. */
 static enum wal_status commit(const struct wal__rewind_job *job,
                               const struct wal__files *files,
                               const struct wal__blob_put_result *result,
@@ -160,17 +164,23 @@ enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
     struct wal__files files;
     enum wal_status status;
 
+    WAL__ASSERT(job->undo.size == 0);
+    WAL__ASSERT(job->before.count == job->after.count);
     wal__files_init(&files, job->session->core->env.heap);
     status = generate_names(job, error);
-    if (status == WAL_OK) {
-        status = capture_files(job, &files, &result, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = write_list(job, &files, &result, error);
+    status = capture_files(job, &files, &result, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = commit(job, &files, &result, error);
+    status = write_list(job, &files, &result, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = commit(job, &files, &result, error);
+done:
     if (status == WAL_OK) {
         struct wal__files old = job->before;
 

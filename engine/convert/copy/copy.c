@@ -1,11 +1,11 @@
 /*
- * copy.c - gives the lines of a copy.
+ * copy.c - reads the lines of a copy (copy.h, SPEC.md 5.17).
  *
- * Each line is made of the shared line that its chunk says, and checked. One
- * that does not rebuild_from is report_lost_line alone: the shared line is held
- * for the next, since the one that was meant is then missing.
+ * Each line is rebuilt from the shared line that its chunk names, and verified
+ * by a checksum. When that fails, one line is lost: the shared line is kept for
+ * the next, since the line that was meant is probably missing.
  *
- * Threads: one at a time.
+ * Threads: one at a time per copy.
  */
 #include "engine/convert/copy/copy.h"
 
@@ -13,11 +13,13 @@
 
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
+#include "engine/convert/copy/copy_internal.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 
 #define PIECE_SIZE ((size_t)1 << 20)
 
-/* Iterators that emit_bytes all that has a place in the file. */
+/* Flags of a cursor over everything that has a line in the file. */
 #define ALL_FLAGS                                          \
     (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | \
      WAL_ENTRY_CURSOR_OUT_OF_LINE)
@@ -27,10 +29,11 @@ static const struct wal__heap *copy_heap(const struct wal__copy *copy)
     return copy->heap != NULL ? copy->heap : &wal__heap_libc;
 }
 
-static enum wal_status open_iter(struct wal_session *session, uint32_t stream,
-                                 uint32_t flags, uint64_t skip,
-                                 struct wal_entry_cursor **iter,
-                                 struct wal_error *error)
+enum wal_status wal__copy_open_cursor(struct wal_session *session,
+                                      uint32_t stream, uint32_t flags,
+                                      uint64_t skip,
+                                      struct wal_entry_cursor **iter,
+                                      struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -43,9 +46,9 @@ static enum wal_status open_iter(struct wal_session *session, uint32_t stream,
     return wal_entry_cursor_open(session, &options, iter, error);
 }
 
-static enum wal_status next_entry(struct wal_entry_cursor *iter,
-                                  struct wal_entry *entry,
-                                  struct wal_error *error)
+enum wal_status wal__copy_next_entry(struct wal_entry_cursor *iter,
+                                     struct wal_entry *entry,
+                                     struct wal_error *error)
 {
     *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
     return wal_entry_cursor_next(iter, entry, error);
@@ -59,7 +62,7 @@ static bool is_chunk(const struct wal_entry *entry)
                0;
 }
 
-/* Takes in a chunk's entry. */
+/* Decodes a chunk's entry. */
 static enum wal_status read_chunk(struct wal__copy *copy,
                                   const struct wal_entry *entry)
 {
@@ -74,13 +77,13 @@ static enum wal_status read_chunk(struct wal__copy *copy,
     if (status == WAL_OK) {
         copy->is_complete |= copy->chunk.is_last;
         copy->chunk_count = copy->chunk.number + 1;
-        /* Those between, if any, are report_lost_line. */
+        /* A gap in the numbers: the chunks between are lost. */
         status = copy->chunk.number == expected ? WAL_OK : WAL_ECORRUPT;
     }
     return status;
 }
 
-/* Goes on to the next chunk; WAL_END: there is none. */
+/* Reads the next chunk; WAL_END after the last. */
 static enum wal_status next_chunk(struct wal__copy *copy,
                                   struct wal_error *error)
 {
@@ -88,7 +91,7 @@ static enum wal_status next_chunk(struct wal__copy *copy,
     enum wal_status status;
 
     do {
-        status = next_entry(copy->chunks, &entry, error);
+        status = wal__copy_next_entry(copy->chunks, &entry, error);
     } while (status == WAL_OK && !is_chunk(&entry));
     if (status == WAL_ECORRUPT || status == WAL_EIO) {
         copy->chunk_count++;
@@ -112,18 +115,18 @@ enum wal_status wal__copy_open(struct wal__copy *copy,
     *copy = (struct wal__copy){
         .session = session, .heap = heap, .chunk.heap = heap};
     *is_copy = false;
-    status = open_iter(session, WAL__COPY_STREAM, ALL_FLAGS | flags, 0,
-                       &copy->chunks, error);
+    status = wal__copy_open_cursor(session, WAL__COPY_STREAM, ALL_FLAGS | flags,
+                                   0, &copy->chunks, error);
     if (status == WAL_OK && wal_entry_cursor_remaining(copy->chunks) > 0) {
         status = next_chunk(copy, error);
         *is_copy = status != WAL_END;
         if (status == WAL_END || status == WAL_ECORRUPT || status == WAL_EIO) {
-            status = WAL_OK; /* it has no line */
+            status = WAL_OK; /* a copy whose chunk is lost */
         }
     }
     if (status == WAL_OK && *is_copy) {
-        status =
-            open_iter(session, 0, ALL_FLAGS | flags, 0, &copy->branch, error);
+        status = wal__copy_open_cursor(session, 0, ALL_FLAGS | flags, 0,
+                                       &copy->branch, error);
     }
     if (status != WAL_OK || !*is_copy) {
         *is_copy = false;
@@ -145,8 +148,8 @@ enum wal_status wal__copy_inspect(struct wal_session *session, bool *is_copy,
         return status;
     }
     *is_complete = copy.is_complete;
-    while (!*is_complete &&
-           (status = next_entry(copy.chunks, &entry, error)) != WAL_END) {
+    while (!*is_complete && (status = wal__copy_next_entry(copy.chunks, &entry,
+                                                           error)) != WAL_END) {
         if (status == WAL_OK && is_chunk(&entry)) {
             (void)read_chunk(&copy, &entry);
             *is_complete = copy.is_complete;
@@ -168,15 +171,14 @@ void wal__copy_close(struct wal__copy *copy)
     *copy = (struct wal__copy){.session = NULL};
 }
 
-/* Brings the next shared line to `base`. Those that cannot be read are passed
- * over. */
+/* Makes the next readable shared line the base. */
 static enum wal_status next_shared_line(struct wal__copy *copy,
                                         struct wal_error *error)
 {
     enum wal_status status;
 
     while (!copy->has_base) {
-        status = next_entry(copy->branch, &copy->base, error);
+        status = wal__copy_next_entry(copy->branch, &copy->base, error);
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
             continue;
         }
@@ -188,11 +190,11 @@ static enum wal_status next_shared_line(struct wal__copy *copy,
         }
         copy->has_base = (copy->base.flags & WAL_ENTRY_LINE) != 0;
     }
+    WAL__ASSERT(copy->base.sequence < copy->first_sequence);
     return WAL_OK;
 }
 
-/* Brings the line that the chunk names to `base`; the branch goes on behind
- * it. */
+/* Advances the branch past the line that the chunk names. */
 static enum wal_status find_named_base(struct wal__copy *copy,
                                        struct wal_error *error)
 {
@@ -224,6 +226,7 @@ static bool reserve(struct wal__copy *copy, size_t used, uint64_t more)
     size_t capacity = copy->capacity > 0 ? copy->capacity : 65536;
     uint8_t *text;
 
+    WAL__ASSERT(used <= copy->capacity);
     if (more > SIZE_MAX / 4 || used > SIZE_MAX / 4) {
         return false;
     }
@@ -241,37 +244,37 @@ static bool reserve(struct wal__copy *copy, size_t used, uint64_t more)
     return text != NULL;
 }
 
-/* Takes the next step, its offset made one of the original; false: the chunk
- * is not valid, or the original too short. A step that reads beyond it is none,
- * but the steps are gone through to the end. */
+/* Decodes the next operation and makes its offset relative to the original.
+ * False: the chunk is invalid. *fits is cleared when the operation exceeds the
+ * original; the remaining operations are still decoded. */
 static bool next_step(struct wal__delta_reader *reader, uint64_t total,
-                      uint64_t *at, struct wal__delta_op *piece, bool *fits)
+                      uint64_t *at, struct wal__delta_op *op, bool *fits)
 {
-    if (!wal__delta_decode_op(reader, piece)) {
+    if (!wal__delta_decode_op(reader, op)) {
         return false;
     }
-    if (piece->opcode == WAL__DELTA_OP_COPY ||
-        piece->opcode == WAL__DELTA_OP_SKIP) {
-        *fits = *fits && piece->size <= total - *at;
-        *at += *fits ? piece->size : 0;
-    } else if (piece->opcode == WAL__DELTA_OP_UUID_NEARBY) {
-        uint64_t from = *at + (uint64_t)piece->offset;
+    if (op->opcode == WAL__DELTA_OP_COPY || op->opcode == WAL__DELTA_OP_SKIP) {
+        *fits = *fits && op->size <= total - *at;
+        *at += *fits ? op->size : 0;
+    } else if (op->opcode == WAL__DELTA_OP_UUID_NEARBY) {
+        uint64_t from = *at + (uint64_t)op->offset;
 
         *fits = *fits && total >= WAL__UUID_TEXT_SIZE &&
                 from <= total - WAL__UUID_TEXT_SIZE;
-        piece->offset = (int64_t)from;
+        op->offset = (int64_t)from;
     }
     return true;
 }
 
-/* Makes the line of the original, as far as steps and original rebuild_from. */
+/* Rebuilds the line from the original. *fits: the operations match the original
+ * and the checksum is right. */
 static enum wal_status apply_delta(struct wal__copy *copy,
                                    struct wal_slice original, bool *fits,
                                    size_t *size)
 {
     struct wal__delta_reader *reader = &copy->chunk.reader;
     const uint8_t *bytes = original.data;
-    struct wal__delta_op piece;
+    struct wal__delta_op op;
     uint64_t at = 0;
 
     *size = 0;
@@ -280,48 +283,49 @@ static enum wal_status apply_delta(struct wal__copy *copy,
         struct wal__delta_span from = {NULL, 0};
         uint64_t before = at;
 
-        if (!next_step(reader, original.size, &at, &piece, fits)) {
+        if (!next_step(reader, original.size, &at, &op, fits)) {
             return WAL_ECORRUPT;
         }
-        if (piece.opcode == WAL__DELTA_OP_INSERT) {
-            from = piece.text;
-        } else if (*fits && piece.opcode == WAL__DELTA_OP_COPY) {
-            from = (struct wal__delta_span){bytes + before, (size_t)piece.size};
-        } else if (*fits && piece.opcode == WAL__DELTA_OP_UUID_NEARBY) {
-            from = (struct wal__delta_span){bytes + piece.offset,
+        if (op.opcode == WAL__DELTA_OP_INSERT) {
+            from = op.text;
+        } else if (*fits && op.opcode == WAL__DELTA_OP_COPY) {
+            from = (struct wal__delta_span){bytes + before, (size_t)op.size};
+        } else if (*fits && op.opcode == WAL__DELTA_OP_UUID_NEARBY) {
+            from = (struct wal__delta_span){bytes + op.offset,
                                             WAL__UUID_TEXT_SIZE};
         }
         if (!reserve(copy, *size, from.size)) {
             return WAL_ENOMEM;
         }
+        WAL__ASSERT(*size + from.size <= copy->capacity);
         if (from.size > 0) {
             memcpy(copy->text + *size, from.data, from.size);
             *size += from.size;
         }
-    } while (piece.opcode != WAL__DELTA_OP_END);
+    } while (op.opcode != WAL__DELTA_OP_END);
     *fits = *fits && at == original.size &&
             (uint8_t)wal__delta_crc(0, copy->text, *size) == reader->check;
     return WAL_OK;
 }
 
-/* Goes through the steps of a line that is not made now. */
+/* Decodes the operations of a line that is not rebuilt. */
 static enum wal_status skip_steps(struct wal__copy *copy, uint64_t total,
                                   bool *fits)
 {
-    struct wal__delta_op piece;
+    struct wal__delta_op op;
     uint64_t at = 0;
 
     *fits = true;
     do {
-        if (!next_step(&copy->chunk.reader, total, &at, &piece, fits)) {
+        if (!next_step(&copy->chunk.reader, total, &at, &op, fits)) {
             return WAL_ECORRUPT;
         }
-    } while (piece.opcode != WAL__DELTA_OP_END);
+    } while (op.opcode != WAL__DELTA_OP_END);
     *fits = *fits && at == total;
     return WAL_OK;
 }
 
-/* Of the original's meta the copy has that something was said of the line. */
+/* The meta of the copied line: only the "odd" member of the original's. */
 static struct wal_slice copied_meta(const struct wal_entry *entry)
 {
     static const char odd[] = "{\"odd\":true}";
@@ -334,8 +338,8 @@ static struct wal_slice copied_meta(const struct wal_entry *entry)
                : (struct wal_slice){NULL, 0};
 }
 
-/* Turns the original's entry into the line's; the steps are behind it then,
- * whatever is answered. */
+/* Turns the original's entry into the copy's. The reader is after the
+ * operations of the line, also on failure. */
 static enum wal_status rebuild_from(struct wal__copy *copy,
                                     struct wal_entry *entry)
 {
@@ -368,8 +372,8 @@ static enum wal_status rebuild_from(struct wal__copy *copy,
     return WAL_OK;
 }
 
-/* The line that a chunk tells by a shared one. WAL_ENOTFOUND: that one is
- * report_lost_line. */
+/* Rebuilds a line that refers to a shared line. WAL_ENOTFOUND: the shared line
+ * is lost. */
 static enum wal_status rebuild_line(struct wal__copy *copy,
                                     enum wal__delta_line_kind kind,
                                     struct wal_entry *entry,
@@ -410,9 +414,9 @@ static enum wal_status rebuild_line(struct wal__copy *copy,
 static enum wal_status report_lost_line(struct wal_error *error,
                                         enum wal_status status)
 {
-    return wal__fail(error, status,
-                     "a line of the copy, or the line that it is told by, "
-                     "cannot be read");
+    return wal__fail(
+        error, status,
+        "cannot read a line of the copy, or the shared line that it refers to");
 }
 
 enum wal_status wal__copy_next(struct wal__copy *copy, struct wal_entry *entry,
@@ -436,49 +440,50 @@ enum wal_status wal__copy_next(struct wal__copy *copy, struct wal_entry *entry,
         status = *is_own ? WAL_OK : rebuild_line(copy, kind, entry, error);
     }
     if (status == WAL_ECORRUPT) {
-        copy->chunk.reader.checks.size = 0; /* nor can what follows be read */
+        copy->chunk.reader.checks.size =
+            0; /* the rest of the chunk is unreadable too */
     }
     return status == WAL_ECORRUPT || status == WAL_ENOTFOUND
                ? report_lost_line(error, WAL_ECORRUPT)
                : status;
 }
 
-/* --- out of line ---------------------------------------------------------- */
+/* --- out of line --------------------------------------------------------- */
 
 struct payload_stream {
     struct wal_blob *blob;
-    uint8_t *piece;
+    uint8_t *buffer;
     bool (*sink)(void *ctx, const void *data, size_t size);
     void *ctx;
     uint32_t crc;
     bool has_stopped;
 };
 
-static void emit_bytes(struct payload_stream *payload_stream, const void *data,
+static void emit_bytes(struct payload_stream *stream, const void *data,
                        size_t size)
 {
-    payload_stream->crc = wal__delta_crc(payload_stream->crc, data, size);
-    payload_stream->has_stopped |=
-        !payload_stream->sink(payload_stream->ctx, data, size);
+    stream->crc = wal__delta_crc(stream->crc, data, size);
+    stream->has_stopped |= !stream->sink(stream->ctx, data, size);
 }
 
-static enum wal_status emit_original(struct payload_stream *payload_stream,
+static enum wal_status emit_original(struct payload_stream *stream,
                                      uint64_t offset, uint64_t size,
                                      struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    while (status == WAL_OK && size > 0 && !payload_stream->has_stopped) {
+    while (status == WAL_OK && size > 0 && !stream->has_stopped) {
         uint64_t got = 0;
 
         status =
-            wal_blob_read(payload_stream->blob, offset, payload_stream->piece,
+            wal_blob_read(stream->blob, offset, stream->buffer,
                           size < PIECE_SIZE ? size : PIECE_SIZE, &got, error);
         if (status == WAL_OK && got == 0) {
             status = WAL_ECORRUPT;
         }
         if (status == WAL_OK) {
-            emit_bytes(payload_stream, payload_stream->piece, (size_t)got);
+            emit_bytes(stream, stream->buffer, (size_t)got);
+            WAL__ASSERT(got <= size);
             offset += got;
             size -= got;
         }
@@ -486,33 +491,33 @@ static enum wal_status emit_original(struct payload_stream *payload_stream,
     return status;
 }
 
-static enum wal_status emit_line(struct payload_stream *payload_stream,
+static enum wal_status emit_line(struct payload_stream *stream,
                                  struct wal__delta_reader *reader,
                                  uint64_t total, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    struct wal__delta_op piece;
+    struct wal__delta_op op;
     uint64_t at = 0;
     bool fits = true;
 
     do {
         uint64_t before = at;
 
-        if (!next_step(reader, total, &at, &piece, &fits) || !fits) {
+        if (!next_step(reader, total, &at, &op, &fits) || !fits) {
             return WAL_ECORRUPT;
         }
-        if (piece.opcode == WAL__DELTA_OP_INSERT) {
-            emit_bytes(payload_stream, piece.text.data, piece.text.size);
-        } else if (piece.opcode == WAL__DELTA_OP_COPY) {
-            status = emit_original(payload_stream, before, piece.size, error);
-        } else if (piece.opcode == WAL__DELTA_OP_UUID_NEARBY) {
-            status = emit_original(payload_stream, (uint64_t)piece.offset,
+        if (op.opcode == WAL__DELTA_OP_INSERT) {
+            emit_bytes(stream, op.text.data, op.text.size);
+        } else if (op.opcode == WAL__DELTA_OP_COPY) {
+            status = emit_original(stream, before, op.size, error);
+        } else if (op.opcode == WAL__DELTA_OP_UUID_NEARBY) {
+            status = emit_original(stream, (uint64_t)op.offset,
                                    WAL__UUID_TEXT_SIZE, error);
         }
-    } while (status == WAL_OK && !payload_stream->has_stopped &&
-             piece.opcode != WAL__DELTA_OP_END);
-    if (status == WAL_OK && !payload_stream->has_stopped &&
-        (at != total || (uint8_t)payload_stream->crc != reader->check)) {
+    } while (status == WAL_OK && !stream->has_stopped &&
+             op.opcode != WAL__DELTA_OP_END);
+    if (status == WAL_OK && !stream->has_stopped &&
+        (at != total || (uint8_t)stream->crc != reader->check)) {
         status = WAL_ECORRUPT;
     }
     return status;
@@ -524,92 +529,18 @@ wal__copy_read_payload(struct wal__copy *copy, struct wal_store *store,
                        bool (*sink)(void *ctx, const void *data, size_t size),
                        void *ctx, struct wal_error *error)
 {
-    struct payload_stream payload_stream = {.sink = sink, .ctx = ctx};
+    struct payload_stream stream = {.sink = sink, .ctx = ctx};
     struct wal__delta_reader reader = copy->line;
-    enum wal_status status = wal_blob_open(store, entry->payload_digest,
-                                           &payload_stream.blob, error);
+    enum wal_status status =
+        wal_blob_open(store, entry->payload_digest, &stream.blob, error);
 
     if (status == WAL_OK) {
-        payload_stream.piece = wal__heap_alloc(copy_heap(copy), PIECE_SIZE);
-        status = payload_stream.piece == NULL
+        stream.buffer = wal__heap_alloc(copy_heap(copy), PIECE_SIZE);
+        status = stream.buffer == NULL
                      ? WAL_ENOMEM
-                     : emit_line(&payload_stream, &reader, entry->payload_size,
-                                 error);
+                     : emit_line(&stream, &reader, entry->payload_size, error);
     }
-    wal__heap_free(copy_heap(copy), payload_stream.piece);
-    wal_blob_close(payload_stream.blob);
+    wal__heap_free(copy_heap(copy), stream.buffer);
+    wal_blob_close(stream.blob);
     return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
-}
-
-/* --- own ------------------------------------------------------------------ */
-
-/* Whether the entry at that place is shared. */
-static enum wal_status is_shared(struct wal__copy *copy, uint32_t flags,
-                                 uint64_t place, bool *is_inherited,
-                                 struct wal_error *error)
-{
-    struct wal_entry_cursor *iter = NULL;
-    struct wal_entry entry;
-    enum wal_status status =
-        open_iter(copy->session, 0, flags, place, &iter, error);
-
-    if (status == WAL_OK) {
-        do {
-            status = next_entry(iter, &entry, error);
-        } while (status == WAL_ECORRUPT || status == WAL_EIO);
-    }
-    wal_entry_cursor_close(iter);
-    *is_inherited = status == WAL_OK && entry.sequence < copy->first_sequence;
-    return status == WAL_END ? WAL_OK : status;
-}
-
-/* The number of shared entries, where damage took some of them. */
-static enum wal_status count_shared(struct wal__copy *copy, uint32_t flags,
-                                    uint64_t *count, struct wal_error *error)
-{
-    struct wal_entry_cursor *iter = NULL;
-    enum wal_status status =
-        open_iter(copy->session, 0, flags, 0, &iter, error);
-    uint64_t low = 0;
-    uint64_t high = status == WAL_OK ? wal_entry_cursor_remaining(iter) : 0;
-
-    wal_entry_cursor_close(iter);
-    while (status == WAL_OK && low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        bool is_inherited = false;
-
-        status = is_shared(copy, flags, middle, &is_inherited, error);
-        if (is_inherited) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    *count = low;
-    return status;
-}
-
-enum wal_status wal__copy_open_own(struct wal__copy *copy, uint32_t flags,
-                                   struct wal_entry_cursor **iter,
-                                   struct wal_error *error)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    enum wal_status status = wal_session_get_info(copy->session, &info, error);
-    uint64_t skip = info.inherited > 0 ? info.inherited - 1 : 0;
-    struct wal_entry last;
-
-    if (status == WAL_OK) {
-        status = open_iter(copy->session, 0, flags, skip, iter, error);
-    }
-    if (status != WAL_OK || info.inherited == 0 ||
-        (next_entry(*iter, &last, NULL) == WAL_OK &&
-         last.sequence < copy->first_sequence)) {
-        return status;
-    }
-    wal_entry_cursor_close(*iter);
-    *iter = NULL;
-    status = count_shared(copy, flags, &skip, error);
-    return status == WAL_OK
-               ? open_iter(copy->session, 0, flags, skip, iter, error)
-               : status;
 }

@@ -1,5 +1,5 @@
 /*
- * copy_chunk.c - packs and unpacks chunks of a copy.
+ * copy_chunk.c - encodes and decodes the chunks of a copy (copy_chunk.h).
  *
  * Threads: no shared state.
  */
@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "engine/base/heap.h"
+#include "format/bytes/assert.h"
 
 static const struct wal__heap *chunk_heap(const struct wal__copy_chunk *chunk)
 {
@@ -106,7 +107,7 @@ void wal__copy_chunk_deinit(struct wal__copy_chunk *chunk)
 
 static bool skip_line(struct wal__delta_reader *reader)
 {
-    struct wal__delta_op piece;
+    struct wal__delta_op op;
     enum wal__delta_line_kind kind;
 
     if (!wal__delta_decode_line(reader, &kind)) {
@@ -114,11 +115,10 @@ static bool skip_line(struct wal__delta_reader *reader)
     }
     do {
         if (kind != WAL__DELTA_LINE_ADDED &&
-            !wal__delta_decode_op(reader, &piece)) {
+            !wal__delta_decode_op(reader, &op)) {
             return false;
         }
-    } while (kind != WAL__DELTA_LINE_ADDED &&
-             piece.opcode != WAL__DELTA_OP_END);
+    } while (kind != WAL__DELTA_LINE_ADDED && op.opcode != WAL__DELTA_OP_END);
     return true;
 }
 
@@ -138,24 +138,26 @@ static enum wal_status append_deflated(const uint8_t *raw, size_t raw_size,
                                        uint8_t *bytes, size_t *size,
                                        uint32_t *stored)
 {
-    uLongf room = compressBound((uLong)raw_size);
+    uLongf stored_size = compressBound((uLong)raw_size);
 
     *stored = 0;
     if (raw_size == 0) {
         return WAL_OK;
     }
-    if (compress2(bytes + *size, &room, raw, (uLong)raw_size,
+    WAL__ASSERT(*size + stored_size <= WAL__COPY_CHUNK_MAX);
+    if (compress2(bytes + *size, &stored_size, raw, (uLong)raw_size,
                   Z_BEST_COMPRESSION) != Z_OK) {
         return WAL_ENOMEM;
     }
-    *stored = (uint32_t)room;
-    *size += room;
+    *stored = (uint32_t)stored_size;
+    *size += stored_size;
     return WAL_OK;
 }
 
 static void append_bytes(const void *from, size_t from_size, uint8_t *bytes,
                          size_t *size)
 {
+    WAL__ASSERT(*size + from_size <= WAL__COPY_CHUNK_MAX);
     memcpy(bytes + *size, from, from_size);
     *size += from_size;
 }
@@ -174,18 +176,22 @@ enum wal_status wal__copy_chunk_encode(const struct wal__delta_chunk *chunk,
     };
     enum wal_status status;
 
+    WAL__ASSERT(chunk->line_count <= WAL__DELTA_LINES_MAX);
+    WAL__ASSERT(chunk->uuid_count <= WAL__DELTA_UUIDS_MAX);
     *size = WAL__DELTA_HEADER_SIZE;
     status = append_deflated(chunk->ops, chunk->ops_size, bytes, size,
                              &header.ops_stored);
-    if (status == WAL_OK) {
-        status = append_deflated(chunk->text, chunk->text_size, bytes, size,
-                                 &header.text_stored);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        append_bytes(chunk->uuids, chunk->uuid_count * WAL__DELTA_UUID_SIZE,
-                     bytes, size);
-        append_bytes(chunk->checks, chunk->line_count, bytes, size);
-        wal__delta_header_encode(&header, bytes);
+    status = append_deflated(chunk->text, chunk->text_size, bytes, size,
+                             &header.text_stored);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    append_bytes(chunk->uuids, chunk->uuid_count * WAL__DELTA_UUID_SIZE, bytes,
+                 size);
+    append_bytes(chunk->checks, chunk->line_count, bytes, size);
+    wal__delta_header_encode(&header, bytes);
+    return WAL_OK;
 }

@@ -1,9 +1,8 @@
 /*
- * copy_chunk.h - the entries in which a copy's lines are told (SPEC.md
- * 5.17), as bytes.
+ * copy_chunk.h - the payloads of a copy's chunks (SPEC.md 5.17): encoding and
+ * decoding with compression.
  *
- * Invariant: bytes of any kind may be unpacked; what does not hold together is
- * refused.
+ * Invariant: any bytes may be decoded; inconsistent ones are refused.
  *
  * Threads: no shared state.
  */
@@ -21,25 +20,25 @@ enum {
                           WAL__DELTA_LINES_MAX
 };
 
-/* A chunk that was unpacked. Zeroed: none. */
+/* A decoded chunk. Zeroed: none. */
 struct wal__copy_chunk {
-    uint32_t number;                 /* of the chunk, from 0 */
-    bool is_last;                    /* the copy ends with it */
-    struct wal__delta_reader reader; /* of the payload and memory */
+    uint32_t number;                 /* index of the chunk, from 0 */
+    bool is_last;                    /* the last chunk of the copy */
+    struct wal__delta_reader reader; /* borrows the payload and `memory` */
     uint8_t *memory;
-    const struct wal__heap *heap; /* null: the C library's */
+    const struct wal__heap *heap; /* NULL: the C library's */
 };
 
-/* WAL_ECORRUPT: it is none. */
+/* Decodes a payload, which must outlive the chunk. WAL_ECORRUPT, WAL_ENOMEM. */
 enum wal_status wal__copy_chunk_decode(struct wal__copy_chunk *chunk,
                                        struct wal_slice payload);
 void wal__copy_chunk_deinit(struct wal__copy_chunk *chunk);
 
-/* Whether all of a chunk can be read, as far as it tells without the original.
- */
+/* Whether all operations of a chunk are valid, as far as that can be checked
+ * without the original. */
 bool wal__copy_chunk_is_valid(struct wal_slice payload);
 
-/* The chunk as bytes, in WAL__COPY_CHUNK_MAX bytes at most. */
+/* Encodes a chunk in at most WAL__COPY_CHUNK_MAX bytes. */
 enum wal_status wal__copy_chunk_encode(const struct wal__delta_chunk *chunk,
                                        uint32_t number, bool is_last,
                                        uint8_t *bytes, size_t *size);

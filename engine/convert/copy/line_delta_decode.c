@@ -1,5 +1,5 @@
 /*
- * line_delta_decode.c - reads chunks of lines that are told by others (SPEC.md
+ * line_delta_decode.c - decodes chunks of encoded lines (line_delta.h, SPEC.md
  * 5.17).
  *
  * Threads: no shared state.
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/convert/copy/line_delta_internal.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 
@@ -20,7 +21,7 @@ enum {
     OFFSET_NUMBER = 4,
     OFFSET_LINES = 8,
     OFFSET_UUIDS = 12,
-    OFFSET_OPS = 16, /* raw, then stored */
+    OFFSET_OPS = 16, /* uncompressed, then stored size */
     OFFSET_TEXT = 24
 };
 
@@ -95,6 +96,8 @@ void wal__delta_uuid_text(const uint8_t *uuid, uint8_t *text)
 void wal__delta_recent_touch(struct wal__delta_recent *recent,
                              const uint8_t *uuid, size_t from)
 {
+    WAL__ASSERT(from <= recent->count);
+    WAL__ASSERT(recent->count <= WAL__DELTA_RECENT_COUNT);
     if (from == recent->count && recent->count < WAL__DELTA_RECENT_COUNT) {
         recent->count++;
     } else if (from == recent->count) {
@@ -169,7 +172,7 @@ static bool read_uuid(struct wal__delta_reader *reader, bool is_new,
 }
 
 bool wal__delta_decode_op(struct wal__delta_reader *reader,
-                          struct wal__delta_op *piece)
+                          struct wal__delta_op *op)
 {
     uint64_t number = 0;
     uint8_t step;
@@ -177,50 +180,50 @@ bool wal__delta_decode_op(struct wal__delta_reader *reader,
     if (!read_byte(&reader->ops, &step)) {
         return false;
     }
-    *piece = (struct wal__delta_op){.opcode = (enum wal__delta_opcode)step};
+    *op = (struct wal__delta_op){.opcode = (enum wal__delta_opcode)step};
     switch (step) {
     case WAL__DELTA_OP_END:
         return true;
     case WAL__DELTA_OP_COPY:
     case WAL__DELTA_OP_SKIP:
-        return read_varint(&reader->ops, &piece->size);
+        return read_varint(&reader->ops, &op->size);
     case WAL__DELTA_OP_INSERT:
         return read_varint(&reader->ops, &number) &&
-               read_bytes(&reader->text, number, &piece->text);
+               read_bytes(&reader->text, number, &op->text);
     case WAL__DELTA_OP_UUID_NEW:
     case WAL__DELTA_OP_UUID_RECENT:
-        piece->opcode = WAL__DELTA_OP_INSERT;
-        return read_uuid(reader, step == WAL__DELTA_OP_UUID_NEW, &piece->text);
+        op->opcode = WAL__DELTA_OP_INSERT;
+        return read_uuid(reader, step == WAL__DELTA_OP_UUID_NEW, &op->text);
     case WAL__DELTA_OP_UUID_NEARBY:
         if (!read_varint(&reader->ops, &number)) {
             return false;
         }
-        piece->offset = (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
+        op->offset = (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
         return true;
     default:
         return false;
     }
 }
 
-/* The id of the entry that is named: text and UUIDs. */
+/* Decodes the id of an entry, which consists of text and UUIDs. */
 static bool read_id(struct wal__delta_reader *reader)
 {
-    struct wal__delta_op piece;
+    struct wal__delta_op op;
 
     reader->id_size = 0;
     for (;;) {
-        if (!wal__delta_decode_op(reader, &piece)) {
+        if (!wal__delta_decode_op(reader, &op)) {
             return false;
         }
-        if (piece.opcode == WAL__DELTA_OP_END) {
+        if (op.opcode == WAL__DELTA_OP_END) {
             return reader->id_size > 0;
         }
-        if (piece.opcode != WAL__DELTA_OP_INSERT ||
-            piece.text.size > WAL__DELTA_ID_MAX - reader->id_size) {
+        if (op.opcode != WAL__DELTA_OP_INSERT ||
+            op.text.size > WAL__DELTA_ID_MAX - reader->id_size) {
             return false;
         }
-        memcpy(reader->id + reader->id_size, piece.text.data, piece.text.size);
-        reader->id_size += piece.text.size;
+        memcpy(reader->id + reader->id_size, op.text.data, op.text.size);
+        reader->id_size += op.text.size;
     }
 }
 

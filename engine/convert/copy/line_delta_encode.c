@@ -1,25 +1,27 @@
 /*
- * line_delta_encode.c - writes chunks of lines that are told by others (SPEC.md
- * 5.17).
+ * line_delta_encode.c - encodes lines as differences from other lines
+ * (line_delta.h, SPEC.md 5.17).
  *
- * Both lines are walked side by side. Where they differ, the nearest place is
- * looked for at which they are the same again for sixteen bytes.
+ * Both lines are scanned in parallel. After a difference, the encoder searches
+ * for the nearest positions at which sixteen bytes match again.
  *
  * Threads: no shared state.
  */
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 #include "engine/convert/copy/line_delta_internal.h"
 
 enum {
     SEARCH_NEAR = 160,
-    SEARCH_MAX = 2048,  /* bytes that are looked through behind a difference */
-    NGRAM_SIZE = 8,     /* bytes that are looked up */
-    MATCH_MIN = 16,     /* bytes that must be the same */
-    SLOTS = 1024,       /* of the table, a power of two */
-    UUID_WINDOW = 4096, /* where a UUID is looked for in the original */
-    INSERT_MIN = 1024,  /* bytes that may be new in any line, */
-    INSERT_EXTRA_MAX = 4096 /* and that may be more in a long one: a quarter */
+    SEARCH_MAX = 2048,      /* bytes searched after a difference */
+    NGRAM_SIZE = 8,         /* bytes hashed for a lookup */
+    MATCH_MIN = 16,         /* bytes that must match */
+    SLOTS = 1024,           /* size of the hash table, a power of two */
+    UUID_WINDOW = 4096,     /* distance at which a UUID counts as nearby */
+    INSERT_MIN = 1024,      /* inserted bytes allowed in any line */
+    INSERT_EXTRA_MAX = 4096 /* and in addition a quarter of a long line */
 };
 
 struct encoder {
@@ -27,14 +29,14 @@ struct encoder {
     struct wal__delta_source *source;
     const uint8_t *line;
     size_t size;
-    size_t i;        /* in the line */
-    uint64_t j;      /* in the original */
-    uint64_t copied; /* bytes before i that are the same, not told yet */
-    uint64_t fresh;  /* bytes that are not the original's */
+    size_t i;          /* position in the line */
+    uint64_t j;        /* position in the original */
+    uint64_t copied;   /* matching bytes before i, not yet encoded */
+    uint64_t inserted; /* inserted bytes so far */
     bool has_failed;
 };
 
-/* A difference: so many bytes of the line stand for so many others. */
+/* A difference: lengths in the line and in the original. */
 struct mismatch {
     size_t here;
     uint64_t there;
@@ -44,6 +46,7 @@ static void put_byte(struct encoder *encoder, uint8_t byte)
 {
     struct wal__delta_chunk *chunk = encoder->chunk;
 
+    WAL__ASSERT(chunk->ops_size <= WAL__DELTA_PART_MAX);
     if (chunk->ops_size == WAL__DELTA_PART_MAX) {
         encoder->has_failed = true;
         return;
@@ -67,6 +70,7 @@ static void put_text(struct encoder *encoder, const uint8_t *text, size_t size)
     if (size == 0) {
         return;
     }
+    WAL__ASSERT(chunk->text_size <= WAL__DELTA_PART_MAX);
     if (size > WAL__DELTA_PART_MAX - chunk->text_size) {
         encoder->has_failed = true;
         return;
@@ -93,7 +97,7 @@ static void read_uuid(const uint8_t *text, uint8_t *uuid)
     }
 }
 
-/* Whether the UUID stands in the original not far away. */
+/* Finds the UUID in the original near j; *offset is relative to j. */
 static bool find_nearby_uuid(const struct encoder *encoder, const uint8_t *text,
                              int64_t *offset)
 {
@@ -154,7 +158,7 @@ static void put_uuid(struct encoder *encoder, const uint8_t *text)
     wal__delta_recent_touch(recent, uuid, from);
 }
 
-/* Bytes that the original does not have here. */
+/* Encodes bytes that the original does not have here. */
 static void put_inserted(struct encoder *encoder, const uint8_t *text,
                          size_t size)
 {
@@ -182,7 +186,7 @@ static void put_copied(struct encoder *encoder, uint64_t size)
     }
 }
 
-/* Brings the original from j on into memory, as far as a fill_window goes. */
+/* Loads the part of the original around j that a search needs. */
 static bool fill_window(struct encoder *encoder)
 {
     struct wal__delta_source *source = encoder->source;
@@ -203,11 +207,12 @@ static const uint8_t *original(const struct encoder *encoder, size_t *size)
     const struct wal__delta_source *source = encoder->source;
     size_t at = (size_t)(encoder->j - source->at);
 
+    WAL__ASSERT(encoder->j >= source->at && at <= source->size);
     *size = source->size - at;
     return source->data + at;
 }
 
-static size_t same(const uint8_t *a, const uint8_t *b, size_t most)
+static size_t match_length(const uint8_t *a, const uint8_t *b, size_t most)
 {
     size_t i = 0;
 
@@ -233,7 +238,8 @@ static size_t hash_slot(const uint8_t *ngram)
     return (size_t)((word * UINT64_C(0x9E3779B97F4A7C15)) >> 54) % SLOTS;
 }
 
-/* Both lines end alike: what is before may be short enough. */
+/* Ends the difference at the common suffix of both lines, if the rests are at
+ * most `longest` bytes. */
 static bool match_suffix(const struct encoder *encoder, size_t longest,
                          struct mismatch *mismatch)
 {
@@ -257,8 +263,8 @@ static bool match_suffix(const struct encoder *encoder, size_t longest,
     return true;
 }
 
-/* Whether the lines are the same at these places, for as long as is asked
- * for or there is. */
+/* Whether the lines match at these positions for MATCH_MIN bytes, or to the end
+ * of the shorter one. */
 static bool is_match(const uint8_t *here, size_t line_left,
                      const uint8_t *there, size_t original_left)
 {
@@ -267,11 +273,11 @@ static bool is_match(const uint8_t *here, size_t line_left,
     return size >= NGRAM_SIZE && memcmp(here, there, size) == 0;
 }
 
-/* Looks so far for where both are the same again. */
+/* Searches at most `most` bytes for the next match. */
 static bool find_match_within(const struct encoder *encoder, size_t most,
                               struct mismatch *mismatch)
 {
-    uint16_t slots[SLOTS] = {0}; /* one more than the place */
+    uint16_t slots[SLOTS] = {0}; /* position + 1 */
     size_t original_left;
     const uint8_t *there = original(encoder, &original_left);
     const uint8_t *here = encoder->line + encoder->i;
@@ -294,7 +300,7 @@ static bool find_match_within(const struct encoder *encoder, size_t most,
     return false;
 }
 
-/* Finds where both are the same again, or that they end so. */
+/* Finds the end of the difference at i and j. */
 static bool find_match(const struct encoder *encoder, struct mismatch *mismatch)
 {
     return find_match_within(encoder, SEARCH_NEAR, mismatch) ||
@@ -303,7 +309,7 @@ static bool find_match(const struct encoder *encoder, struct mismatch *mismatch)
            match_suffix(encoder, SEARCH_MAX, mismatch);
 }
 
-/* How many bytes before and behind the difference make a UUID of it. */
+/* Extends the difference to a whole UUID by *before and *after bytes. */
 static void widen_to_uuid(const struct encoder *encoder,
                           const struct mismatch *mismatch, size_t *before,
                           size_t *after)
@@ -331,7 +337,7 @@ static void widen_to_uuid(const struct encoder *encoder,
     }
 }
 
-/* Tells a difference at i and j. */
+/* Encodes the difference at i and j. False: no end of it was found. */
 static bool put_mismatch(struct encoder *encoder)
 {
     struct mismatch mismatch;
@@ -344,7 +350,7 @@ static bool put_mismatch(struct encoder *encoder)
     }
     widen_to_uuid(encoder, &mismatch, &before, &after);
     (void)original(encoder, &there);
-    /* The bytes behind must be the original's too. */
+    /* The bytes after it must be in the original, too. */
     if (after > 0 &&
         (mismatch.there + after > there ||
          memcmp(encoder->line + encoder->i + mismatch.here,
@@ -354,6 +360,7 @@ static bool put_mismatch(struct encoder *encoder)
         before = 0;
         after = 0;
     }
+    WAL__ASSERT(before <= encoder->copied);
     put_copied(encoder, encoder->copied - before);
     encoder->copied = 0;
     if (mismatch.there + before + after > 0) {
@@ -364,11 +371,13 @@ static bool put_mismatch(struct encoder *encoder)
     put_inserted(encoder, encoder->line + encoder->i - before,
                  before + mismatch.here + after);
     encoder->i += mismatch.here + after;
-    encoder->fresh += mismatch.here;
+    encoder->inserted += mismatch.here;
+    WAL__ASSERT(encoder->i <= encoder->size);
+    WAL__ASSERT(encoder->j <= encoder->source->total);
     return true;
 }
 
-/* Tells the line; false: it is another one. */
+/* Encodes the line; false: it has too little in common with the original. */
 static bool put_line(struct encoder *encoder)
 {
     uint64_t most = INSERT_MIN + min_size(encoder->size / 4, INSERT_EXTRA_MAX);
@@ -382,15 +391,15 @@ static bool put_line(struct encoder *encoder)
         }
         const uint8_t *there = original(encoder, &size);
 
-        run = same(encoder->line + encoder->i, there,
-                   min_size(size, encoder->size - encoder->i));
+        run = match_length(encoder->line + encoder->i, there,
+                           min_size(size, encoder->size - encoder->i));
         encoder->i += run;
         encoder->j += run;
         encoder->copied += run;
         if (run == 0 && !put_mismatch(encoder)) {
             return false;
         }
-        if (encoder->fresh > most) {
+        if (encoder->inserted > most) {
             return false;
         }
     }
@@ -408,14 +417,14 @@ static void put_line_kind(struct encoder *encoder, const void *id,
         return;
     }
     put_byte(encoder, WAL__DELTA_LINE_BY_ID);
-    encoder->source = NULL; /* an id is not told by the line */
+    encoder->source = NULL; /* the line is no source for the id */
     put_inserted(encoder, id, id_size);
     encoder->source = source;
     put_byte(encoder, WAL__DELTA_OP_END);
 }
 
-/* What a chunk was, to come back to. */
-struct before {
+/* The state of a chunk, to restore after a failure. */
+struct chunk_state {
     size_t ops_size;
     size_t text_size;
     size_t uuid_count;
@@ -427,8 +436,8 @@ enum wal__delta_status wal__delta_encode_line(struct wal__delta_chunk *chunk,
                                               struct wal__delta_source *source,
                                               const void *id, size_t id_size)
 {
-    struct before before = {chunk->ops_size, chunk->text_size,
-                            chunk->uuid_count, chunk->recent};
+    struct chunk_state before = {chunk->ops_size, chunk->text_size,
+                                 chunk->uuid_count, chunk->recent};
     struct encoder encoder = {
         .chunk = chunk, .source = source, .line = line, .size = size};
     bool is_same;

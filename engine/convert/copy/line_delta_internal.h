@@ -1,5 +1,5 @@
 /*
- * line_delta_internal.h - what reading and writing a chunk share
+ * line_delta_internal.h - functions that encoding and decoding of chunks share
  * (line_delta.h).
  *
  * Threads: no shared state.
@@ -11,8 +11,7 @@
 
 void wal__delta_uuid_text(const uint8_t *uuid, uint8_t *text);
 
-/* Puts a UUID in front that was `from` behind it; `from` being the count: it
- * was not there. */
+/* Moves the UUID at index `from` to the front; from == count: adds it. */
 void wal__delta_recent_touch(struct wal__delta_recent *recent,
                              const uint8_t *uuid, size_t from);
 

@@ -1,5 +1,5 @@
 /*
- * line_match.c - compares two lines member by member (line_same.h).
+ * line_match.c - compares two lines member by member (line_match.h).
  *
  * Threads: no shared state.
  */
@@ -7,8 +7,10 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 enum {
-    MEMBERS_MAX = 64, /* of a line that is looked into */
+    MEMBERS_MAX = 64, /* of a line that is parsed */
     TIME_MIN = 20,    /* 2026-01-01T00:00:00Z */
     TIME_MAX = 40
 };
@@ -28,7 +30,7 @@ struct members {
     size_t count;
 };
 
-/* What a client writes anew in a copy. */
+/* The members that a client replaces in a copy. */
 static const char *const envelope[] = {
     "uuid",      "parentUuid",  "logicalParentUuid", "leafUuid",  "messageId",
     "sessionId", "session_id",  "forkedFrom",        "timestamp", "ordinal",
@@ -36,7 +38,7 @@ static const char *const envelope[] = {
     "parentId",  "isSidechain",
 };
 
-/* Behind the string that begins at `at`; null: it does not end. */
+/* The end of the string that begins at `at`, or NULL if it has none. */
 static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end)
 {
     for (at++; at < end; at++) {
@@ -58,7 +60,7 @@ static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
-/* Behind the value that begins at `at`; null: it does not end. */
+/* The end of the value that begins at `at`, or NULL if it has none. */
 static const uint8_t *skip_value(const uint8_t *at, const uint8_t *end)
 {
     size_t depth = 0;
@@ -100,34 +102,35 @@ static const uint8_t *skip_space(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* Behind the member that begins at `at`; null: there is none. */
+/* Parses the member that begins at `at`; returns its end and the spaces after
+ * it, or NULL if it is no member. */
 static const uint8_t *read_member(const uint8_t *at, const uint8_t *end,
                                   struct member *member)
 {
-    const uint8_t *behind;
+    const uint8_t *next;
 
     if (at == end || *at != '"') {
         return NULL;
     }
-    behind = skip_string(at, end);
-    if (behind == NULL) {
+    next = skip_string(at, end);
+    if (next == NULL) {
         return NULL;
     }
-    member->key = (struct text){at, (size_t)(behind - at)};
-    at = skip_space(behind, end);
+    member->key = (struct text){at, (size_t)(next - at)};
+    at = skip_space(next, end);
     if (at == end || *at != ':') {
         return NULL;
     }
     at = skip_space(at + 1, end);
-    behind = skip_value(at, end);
-    if (behind == NULL || behind == at) {
+    next = skip_value(at, end);
+    if (next == NULL || next == at) {
         return NULL;
     }
-    member->value = (struct text){at, (size_t)(behind - at)};
-    return skip_space(behind, end);
+    member->value = (struct text){at, (size_t)(next - at)};
+    return skip_space(next, end);
 }
 
-/* Takes an object apart; false when it is none, or has too many members. */
+/* Parses the members of an object; false when it is none, or has too many. */
 static bool parse_members(struct text line, struct members *members)
 {
     const uint8_t *end = line.data + line.size;
@@ -188,8 +191,8 @@ static bool is_time(struct text text)
     return true;
 }
 
-/* The inside of the string that position `at` lies in; false when that is none
- * of a length that matters. */
+/* The content of the string that contains position `at`; false when there is
+ * none, or it is too long for a UUID or a time. */
 static bool enclosing_string(struct text value, size_t at, struct text *inside)
 {
     size_t begin = at;
@@ -231,12 +234,13 @@ static size_t common_prefix(struct text a, struct text b)
     return i;
 }
 
-static struct text behind(struct text text, size_t size)
+static struct text skip_bytes(struct text text, size_t size)
 {
+    WAL__ASSERT(size <= text.size);
     return (struct text){text.data + size, text.size - size};
 }
 
-/* Whether the values are the same but for UUIDs and times. */
+/* Whether the values are equal except for UUIDs and times. */
 static bool is_same_value(struct text a, struct text b)
 {
     struct text in_a;
@@ -252,8 +256,8 @@ static bool is_same_value(struct text a, struct text b)
             !enclosing_string(b, same, &in_b) || !is_uuid_or_time(in_a, in_b)) {
             return false;
         }
-        a = behind(a, (size_t)(in_a.data - a.data) + in_a.size);
-        b = behind(b, (size_t)(in_b.data - b.data) + in_b.size);
+        a = skip_bytes(a, (size_t)(in_a.data - a.data) + in_a.size);
+        b = skip_bytes(b, (size_t)(in_b.data - b.data) + in_b.size);
     }
 }
 
@@ -270,7 +274,7 @@ static bool is_envelope(struct text key)
     return false;
 }
 
-/* The member of that key, looked for where the one before was found first. */
+/* Finds the member with the key, starting after the previous match. */
 static const struct member *find_member(const struct members *members,
                                         struct text key, size_t *hint)
 {

@@ -1,14 +1,14 @@
 /*
- * line_match.h - whether a line of a copied session file tells what a line of
- * the original does (SPEC.md 5.17).
+ * line_match.h - whether a line of a copied session file corresponds to a line
+ * of the original (SPEC.md 5.17).
  *
- * A client that copies a session gives its lines other ids, times and places;
- * what was said stays. So members of the envelope may differ, or be there on
- * one side alone; other members may be new in the copy, and else hold the same
- * bytes, but for strings that are UUIDs or times.
+ * A client that copies a session gives its lines new ids, times and positions;
+ * the content stays. So members of the envelope may differ, or exist on one
+ * side only. Other members may be added in the copy; the rest must have the
+ * same bytes, except strings that are UUIDs or times.
  *
- * Invariant: any bytes may be given; what is no JSON object is the same only
- * when it is the same bytes. No allocation, no state.
+ * Invariant: any bytes may be compared; a line that is no JSON object
+ * corresponds only to equal bytes. No allocation, no state.
  *
  * Threads: no shared state; any thread may call any function.
  */

@@ -1,5 +1,6 @@
 /*
- * converter.c - a session as a dialect's client has it (SPEC.md 10.2).
+ * converter.c - converts a session to a client's dialect (converter.h, SPEC.md
+ * 10.2).
  *
  * Threads: one thread at a time.
  */
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
 /* -------------------------------------------------------- live branch --- */
 
@@ -16,11 +18,11 @@ static uint64_t id_hash(struct wal__json_span id)
     return id.size > 0 ? wal__model_string_hash(0, id) : 0;
 }
 
-/* What an item's parent is kept with, once the item was written or left out. */
+/* The fate of an item in `parents`, by address. */
 static const uint8_t live[1];
 static const uint8_t excluded[1];
 
-/* First pass: remembers the item's parent. */
+/* First pass: records the item's parent. */
 static bool record_parent(void *ctx, struct wal__model_item *item)
 {
     struct wal__converter *convert = ctx;
@@ -35,14 +37,14 @@ static bool record_parent(void *ctx, struct wal__model_item *item)
     return wal__model_table_put(&convert->parents, id_hash(item->id), parent);
 }
 
-/* Whether the way up from an item leads to what was live, or to a root when
- * nothing was, over items that are new. */
+/* Whether the path from an item over new items leads to the live head, or to a
+ * root if there is none. */
 static bool extends_live_branch(const struct wal__converter *convert,
                                 uint64_t key)
 {
     struct wal__json_span parent;
 
-    /* Parents that name each other in a circle end it too. */
+    /* The bound ends a cycle of parents. */
     for (size_t i = 0; i <= convert->parents.count; i++) {
         if (key == 0 ||
             !wal__model_table_get(&convert->parents, key, &parent)) {
@@ -56,8 +58,8 @@ static bool extends_live_branch(const struct wal__converter *convert,
     return convert->live_head == 0;
 }
 
-/* Marks what is on the way from the head up. *extends: all that was marked
- * before is. */
+/* Marks the path from the head to the written branch as live. *extends: the
+ * head extends the written branch. */
 static bool select_live_branch(struct wal__converter *convert,
                                struct wal__json_span head, bool *extends)
 {
@@ -95,7 +97,8 @@ static bool is_live(const struct wal__converter *convert,
             parent.data == live);
 }
 
-/* An item that is not live is not written, now or ever. */
+/* Marks an item off the live branch as excluded for good, and counts the
+ * loss. */
 static bool exclude_item(struct wal__converter *convert,
                          const struct wal__model_item *item)
 {
@@ -110,7 +113,7 @@ static bool exclude_item(struct wal__converter *convert,
     return wal__model_table_put(&convert->parents, id_hash(item->id), parent);
 }
 
-/* Finds out what is live of what is new. */
+/* Determines the live items among the new ones. */
 static enum wal_status scan_parents(struct wal__converter *convert,
                                     const struct wal__entry_limits *limits,
                                     struct wal__json_span head, bool *extends,
@@ -153,7 +156,7 @@ static bool is_idle(void *ctx)
     return wal__model_write_is_idle(&convert->writer);
 }
 
-/* Why writing failed. */
+/* Returns the cause of a failed write. */
 static enum wal_status writer_failure(const struct wal__converter *convert,
                                       struct wal_error *error)
 {
@@ -170,8 +173,8 @@ static void init_items(struct wal__converter *convert,
     items->heap = convert->env->heap;
     items->store = convert->store;
     items->session = convert->session;
-    items->dialect = convert->fingerprint.dialect;
-    items->is_fork = convert->fingerprint.is_fork;
+    items->dialect = convert->snapshot.dialect;
+    items->is_fork = convert->snapshot.is_fork;
     items->ctx = convert;
     wal__session_items_init(items);
 }
@@ -182,6 +185,7 @@ enum wal_status wal__converter_begin(struct wal__converter *convert,
     const struct wal__dialect_write_ops *to = convert->dialect->write_ops;
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(!convert->has_begun);
     convert->has_begun = true;
     convert->is_linear = (to->carries & WAL__CARRIES(BRANCHES)) == 0;
     convert->output = wal__view_files_output(convert->files);
@@ -196,7 +200,7 @@ enum wal_status wal__converter_begin(struct wal__converter *convert,
     convert->parents.arena = &convert->keep.arena;
     convert->writer = (struct wal__model_writer){
         .dialect = convert->dialect,
-        .session = &convert->fingerprint.session,
+        .session = &convert->snapshot.session,
         .output = &convert->output,
         .keep = &convert->keep.arena,
         .scratch = &convert->items.scratch.arena,
@@ -215,7 +219,7 @@ void wal__converter_deinit(struct wal__converter *convert)
         wal__heap_arena_deinit(&convert->keep);
         wal__heap_arena_deinit(&convert->trailer_arena);
     }
-    wal__session_fingerprint_deinit(&convert->fingerprint);
+    wal__session_snapshot_deinit(&convert->snapshot);
     *convert = (struct wal__converter){.has_begun = false};
 }
 
@@ -228,6 +232,7 @@ enum wal_status wal__converter_append(struct wal__converter *convert,
     enum wal_status status = WAL_OK;
     uint64_t emitted;
 
+    WAL__ASSERT(convert->has_begun && !convert->must_restart);
     *extends = true;
     if (convert->is_linear) {
         status = scan_parents(convert, limits, head, extends, error);
@@ -262,7 +267,7 @@ enum wal_status wal__converter_write_trailer(
     struct wal__json_span updated, uint64_t losses[WAL__FEATURE_COUNT],
     struct wal_error *error)
 {
-    struct wal__model_session session = convert->fingerprint.session;
+    struct wal__model_session session = convert->snapshot.session;
     struct wal__model_writer branch;
     bool is_written;
 

@@ -1,5 +1,5 @@
 /*
- * copy_ids.c - entries of a copy under the ids that its lines say.
+ * copy_ids.c - maps the ids of a copy's entries (copy_ids.h).
  *
  * Threads: one thread at a time.
  */
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/convert/render/entry_meta.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 
 #define ID_MAX 255
@@ -18,7 +19,7 @@ static struct wal__json_span span_of(struct wal_slice slice)
     return (struct wal__json_span){slice.data, (size_t)slice.size};
 }
 
-/* What the entry's line says, if it is one that says anything. */
+/* Parses the entry's line; false if it has no ids. */
 static bool read_line(const struct wal__dialect *dialect,
                       const struct wal_entry *entry,
                       struct wal__line_info *line)
@@ -41,7 +42,7 @@ static bool is_used(const struct wal__copy_ids *ids, struct wal__json_span text)
                                 &found);
 }
 
-/* What the line says in a string, where the log could have it too. */
+/* Decodes a string that is valid as an id or a time of the log. */
 static bool decode_string(struct wal__json_span string, uint8_t *text,
                           size_t most, struct wal__json_span *plain)
 {
@@ -60,7 +61,7 @@ static bool decode_string(struct wal__json_span string, uint8_t *text,
     return size > 0;
 }
 
-/* An id that none above has, made in `text` where that is needed. */
+/* An id that no earlier entry has, generated in `text` if necessary. */
 static struct wal__json_span choose_id(const struct wal__copy_ids *ids,
                                        const struct wal__line_info *line,
                                        const struct wal_entry *entry,
@@ -82,7 +83,8 @@ static struct wal__json_span choose_id(const struct wal__copy_ids *ids,
     return id;
 }
 
-/* The own id of what the log has the entry under, or the one above. */
+/* The mapped id of the entry's parent in the log, or the previous entry's
+ * id. */
 static struct wal__json_span map_parent(const struct wal__copy_ids *ids,
                                         const struct wal_entry *entry)
 {
@@ -132,6 +134,7 @@ static void set_time(struct wal__copy_ids *ids,
     struct wal__json_span time;
 
     if (line != NULL && decode_string(line->time, text, sizeof(text), &time)) {
+        WAL__ASSERT(time.size <= sizeof(ids->time));
         memcpy(ids->time, time.data, time.size);
         ids->time_size = time.size;
     }

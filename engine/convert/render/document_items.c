@@ -1,5 +1,6 @@
 /*
- * document_items.c - the items of a session's documents (SPEC.md 10.2).
+ * document_items.c - reads the items of a session's documents
+ * (document_items.h, SPEC.md 10.2).
  *
  * Threads: one thread at a time.
  */
@@ -51,7 +52,7 @@ static bool get_document(void *ctx, const char *key,
     return is_there;
 }
 
-/* Gives one document; false: no more is wanted. */
+/* Passes one document to `each`; false to stop. */
 static bool emit_document(struct documents *documents,
                           const struct wal_doc *doc,
                           bool (*each)(void *each_ctx, const char *key,

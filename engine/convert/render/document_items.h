@@ -1,6 +1,6 @@
 /*
- * document_items.h - the items of a session's documents, where it is a tree of
- * files.
+ * document_items.h - the items of a session whose dialect stores documents, one
+ * per file of a directory.
  *
  * Threads: one thread at a time.
  */

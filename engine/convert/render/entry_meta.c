@@ -1,5 +1,6 @@
 /*
- * entry_meta.c - what an entry of the log says to a view.
+ * entry_meta.c - reads the meta of imported lines, and encodes entries
+ * (entry_meta.h).
  *
  * Threads: any thread.
  */
@@ -7,6 +8,7 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
@@ -20,7 +22,7 @@ static bool is_true(const struct wal_entry *entry, const char *key)
            value.kind == WAL__JSON_TRUE;
 }
 
-/* The dialect of the view that the line was written behind. */
+/* Sets the dialect of the view from which the line was imported. */
 static void set_view_dialect(const struct wal_entry *entry,
                              struct wal__line_meta *meta)
 {
@@ -56,12 +58,14 @@ struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
 struct text {
     uint8_t *data;
     size_t size;
+    size_t capacity;
 };
 
 static bool put(void *ctx, const void *data, size_t size)
 {
     struct text *text = ctx;
 
+    WAL__ASSERT(size <= text->capacity - text->size);
     memcpy(text->data + text->size, data, size);
     text->size += size;
     return true;
@@ -75,13 +79,13 @@ static struct wal__json_span span_of(struct wal_slice slice)
 struct wal__json_span wal__entry_line(const struct wal_entry *entry,
                                       struct wal__arena *arena)
 {
-    /* A byte of text is six of JSON at most; keys and brackets are fewer than
-     * a hundred. */
-    size_t room =
+    /* Escaping makes at most six bytes of one; keys and brackets need fewer
+     * than 100. */
+    size_t capacity =
         100 + (size_t)(entry->payload.size + entry->meta.size) +
         6 * (size_t)(entry->id.size + entry->parent_id.size + entry->type.size +
                      entry->timestamp.size + entry->run_id.size);
-    struct text text = {wal__arena_alloc(arena, room), 0};
+    struct text text = {wal__arena_alloc(arena, capacity), 0, capacity};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
     if (text.data == NULL) {

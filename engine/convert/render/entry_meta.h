@@ -1,5 +1,6 @@
 /*
- * entry_meta.h - what an entry of the log says to a view.
+ * entry_meta.h - the meta of imported lines, and entries as lines of the
+ * dialect `entries`.
  *
  * Threads: any thread.
  */
@@ -9,18 +10,18 @@
 #include "agentwal.h"
 #include "format/model/dialect.h"
 
-/* What the meta of a line that was imported says (SPEC.md 10.2). */
+/* The meta of an imported line (SPEC.md 10.2). */
 struct wal__line_meta {
-    bool is_opaque;  /* a piece of a file that is not made of lines */
+    bool is_opaque;  /* part of a file without lines */
     bool is_inexact; /* not JSON, blank, or its ids are not those of the log */
-    bool is_from_view;               /* it was written behind a view, */
-    const struct wal__dialect *view; /* of this dialect; null: not known */
+    bool is_from_view;               /* the line was imported from a view */
+    const struct wal__dialect *view; /* dialect of that view; NULL: unknown */
 };
 
 struct wal__line_meta wal__entry_meta(const struct wal_entry *entry);
 
-/* An entry that was appended, its payload in line, as a line of the dialect
- * `entries`; data is null without memory. */
+/* Encodes an appended entry, whose payload is in line, as a line of the dialect
+ * `entries`; data is NULL without memory. */
 struct wal__json_span wal__entry_line(const struct wal_entry *entry,
                                       struct wal__arena *arena);
 

@@ -1,5 +1,5 @@
 /*
- * entry_source.c - the entries of a stream, as a view reads them.
+ * entry_source.c - reads the entries of a stream for a view (entry_source.h).
  *
  * Threads: one thread at a time.
  */
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
 enum wal_status
 wal__entry_source_open(struct wal__entry_source *source,
@@ -25,7 +26,7 @@ wal__entry_source_open(struct wal__entry_source *source,
     if (status != WAL_OK) {
         return status;
     }
-    /* A payload says ids. */
+    /* Ids are in the payload: load all payloads. */
     return source->is_copy
                ? wal__copy_open_own(&source->copy,
                                     options->flags &
@@ -61,12 +62,13 @@ static bool append_payload(void *ctx, const void *data, size_t size)
         source->payload = payload;
         source->capacity = more;
     }
+    WAL__ASSERT(size <= source->capacity - source->size);
     memcpy(source->payload + source->size, data, size);
     source->size += size;
     return true;
 }
 
-/* Whether the payload is to be brought in. */
+/* Whether an out-of-line payload must be loaded. */
 static bool must_load(const struct wal__entry_source *source,
                       const struct wal_entry *entry)
 {
@@ -74,7 +76,7 @@ static bool must_load(const struct wal__entry_source *source,
            (source->size_max == 0 || entry->payload_size <= source->size_max);
 }
 
-/* Brings a line's payload in. */
+/* Loads the out-of-line payload of a line. */
 static enum wal_status load_payload(struct wal__entry_source *source,
                                     struct wal_entry *entry,
                                     struct wal_error *error)
@@ -95,7 +97,7 @@ static enum wal_status load_payload(struct wal__entry_source *source,
     return status;
 }
 
-/* The next entry that the session has alone. */
+/* The next own entry of the session. */
 static enum wal_status next_own(struct wal__entry_source *source,
                                 struct wal_entry *entry,
                                 struct wal_error *error)
@@ -132,7 +134,7 @@ static enum wal_status next_copy_entry(struct wal__entry_source *source,
     }
     was_own_line_next = source->is_own_line_next;
     status = next_own(source, entry, error);
-    /* One that is missing is lost alone. */
+    /* A missing own line is lost alone. */
     return was_own_line_next && status == WAL_END ? WAL_ECORRUPT : status;
 }
 

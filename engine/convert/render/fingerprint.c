@@ -1,9 +1,9 @@
 /*
- * fingerprint.c - tells whether bytes are the ones that were there (SPEC.md
+ * fingerprint.c - the rolling checksum of view files (fingerprint.h, SPEC.md
  * 10.4).
  *
- * Invariant: each mix_word is a bijection of the word, so that bytes that
- * differ in one word never have one fingerprint.
+ * Invariant: each step is a bijection of the word, so that contents that differ
+ * in one word only always have different fingerprints.
  *
  * Threads: one thread at a time per fingerprint.
  */

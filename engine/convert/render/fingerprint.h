@@ -1,8 +1,9 @@
 /*
- * fingerprint.h - tells whether bytes are the ones that were there.
+ * fingerprint.h - a rolling 64-bit checksum of a file's bytes, to detect
+ * whether they changed (SPEC.md 10.4).
  *
- * Not against an adversary. It goes on where it ended, so that a file that
- * grows is not read again.
+ * It is no protection against an adversary. It can be continued, so that a
+ * growing file is not read again.
  *
  * Threads: one thread at a time per fingerprint.
  */
@@ -13,11 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed: of no bytes. */
+/* Zeroed: the fingerprint of no bytes. */
 struct wal__fingerprint {
-    uint64_t value; /* of the whole words */
-    uint64_t part;  /* the bytes behind them, the first one lowest */
-    uint64_t size;  /* of all bytes */
+    uint64_t value; /* of the complete words */
+    uint64_t part;  /* the remaining bytes, little-endian */
+    uint64_t size;  /* number of bytes */
 };
 
 void wal__fingerprint_update(struct wal__fingerprint *fingerprint,

@@ -1,7 +1,7 @@
 /*
- * heap_arena.c - arenas on the heap.
+ * heap_arena.c - arenas on the heap (heap_arena.h).
  *
- * Invariant: of an arena that is reset again and again, one block stays.
+ * Invariant: an arena that is reset repeatedly keeps one block.
  *
  * Threads: one thread at a time per arena.
  */
@@ -9,9 +9,11 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 #define BLOCK_SIZE 65536
 
-static void *more(void *ctx, size_t size, size_t *got)
+static void *alloc_block(void *ctx, size_t size, size_t *got)
 {
     struct wal__heap_arena *arena = ctx;
     void **blocks =
@@ -33,6 +35,7 @@ static void *more(void *ctx, size_t size, size_t *got)
     if (arena->count == 0) {
         arena->first_size = size;
     }
+    WAL__ASSERT(arena->count < arena->capacity);
     arena->blocks[arena->count++] = block;
     *got = size;
     return block;
@@ -42,7 +45,7 @@ void wal__heap_arena_init(struct wal__heap_arena *arena,
                           const struct wal__heap *heap)
 {
     *arena = (struct wal__heap_arena){
-        .arena = {.alloc_block = more, .ctx = arena}, .heap = heap};
+        .arena = {.alloc_block = alloc_block, .ctx = arena}, .heap = heap};
 }
 
 void wal__heap_arena_reset(struct wal__heap_arena *arena)
@@ -51,7 +54,7 @@ void wal__heap_arena_reset(struct wal__heap_arena *arena)
         return;
     }
     if (arena->first_size > BLOCK_SIZE) {
-        /* One item that was large is no reason to keep as much. */
+        /* Do not keep the memory of one large item. */
         wal__heap_arena_deinit(arena);
         return;
     }

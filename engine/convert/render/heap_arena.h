@@ -1,5 +1,5 @@
 /*
- * heap_arena.h - arenas on the heap.
+ * heap_arena.h - arenas whose blocks are on the heap, and copies of texts.
  *
  * Threads: one thread at a time per arena.
  */
@@ -10,31 +10,32 @@
 #include "engine/base/heap.h"
 #include "format/json/arena.h"
 
-/* Stays where it is as long as it is used: `arena` points back to it. */
+/* Must not move in memory: `arena` points back to it. */
 struct wal__heap_arena {
     struct wal__arena arena;
     const struct wal__heap *heap;
     void **blocks;
     uint32_t count;
     uint32_t capacity;
-    size_t first_size; /* bytes of the first piece */
-    bool has_failed;   /* there was no memory */
+    size_t first_size; /* bytes of the first block */
+    bool has_failed;   /* an allocation failed */
 };
 
 void wal__heap_arena_init(struct wal__heap_arena *arena,
                           const struct wal__heap *heap);
 
-/* Takes everything back; what it gave is gone. */
+/* Frees everything allocated from the arena; keeps one block. */
 void wal__heap_arena_reset(struct wal__heap_arena *arena);
 void wal__heap_arena_deinit(struct wal__heap_arena *arena);
 
-/* The text as a JSON string; empty where it is, data null without memory. */
+/* Quotes the text as a JSON string; empty for an empty text; data is NULL
+ * without memory. */
 struct wal__json_span wal__json_quote(struct wal__arena *arena,
                                       struct wal_slice text);
 
 struct wal_slice wal__slice_from_text(const char *text);
 
-/* A copy of the bytes with a NUL behind them; null: no memory. */
+/* Copies the bytes and appends a NUL; NULL: no memory. */
 char *wal__heap_copy_text(const struct wal__heap *heap, const void *data,
                           size_t size);
 

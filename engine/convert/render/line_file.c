@@ -1,6 +1,5 @@
 /*
- * line_file.c - a file of lines that is brought up to what it is to hold
- * (SPEC.md 10.3).
+ * line_file.c - updates a file of lines (line_file.h, SPEC.md 10.3).
  *
  * Threads: one thread at a time.
  */
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
 #define BUFFER_SIZE ((size_t)256 << 10)
 
@@ -47,9 +47,9 @@ static enum wal_status fail_changed(const struct wal__line_file *file,
                         "%s; not touched (import it first)", what);
 }
 
-/* -------------------------------------------------------- whose it is --- */
+/* ---------------------------------------------------------- ownership --- */
 
-/* Digests the first bytes of what is there, through the buffer. */
+/* Computes the fingerprint of the first bytes of the existing file. */
 static bool read_fingerprint(struct wal__line_file *file, uint64_t size,
                              struct wal__fingerprint *fingerprint)
 {
@@ -68,28 +68,29 @@ static bool read_fingerprint(struct wal__line_file *file, uint64_t size,
     return true;
 }
 
-/* Whether what is there is what the view left, and nothing else. */
+/* Whether the existing content is exactly what the view left. *has_more: more
+ * bytes follow it. */
 static bool is_own_content(struct wal__line_file *file, bool *has_more)
 {
-    const struct wal__saved_file *left = &file->saved;
+    const struct wal__saved_file *saved = &file->saved;
     struct wal__fingerprint fingerprint;
 
     *has_more = false;
-    if (!left->is_known) {
+    if (!saved->is_known) {
         return false;
     }
-    if (wal__file_stamp_equal(&file->stamp, &left->stamp) ||
-        (left->has_old_stamp &&
-         wal__file_stamp_equal(&file->stamp, &left->old_stamp))) {
+    if (wal__file_stamp_equal(&file->stamp, &saved->stamp) ||
+        (saved->has_old_stamp &&
+         wal__file_stamp_equal(&file->stamp, &saved->old_stamp))) {
         return true;
     }
-    if (file->stamp.size < left->fingerprint.size ||
-        !read_fingerprint(file, left->fingerprint.size, &fingerprint) ||
-        !wal__fingerprint_equal(&fingerprint, &left->fingerprint)) {
+    if (file->stamp.size < saved->fingerprint.size ||
+        !read_fingerprint(file, saved->fingerprint.size, &fingerprint) ||
+        !wal__fingerprint_equal(&fingerprint, &saved->fingerprint)) {
         return false;
     }
     *has_more =
-        file->stamp.size > left->fingerprint.size && !left->append_pending;
+        file->stamp.size > saved->fingerprint.size && !saved->append_pending;
     return !*has_more;
 }
 
@@ -114,12 +115,12 @@ static enum wal_status open_existing(struct wal__line_file *file,
     }
     file->exists = status == WAL_OK;
     if (status == WAL_ENOTFILE) {
-        return fail_changed(file, "is there, and is no regular file", error);
+        return fail_changed(file, "exists and is no regular file", error);
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* Copies the beginning that stays into the new file. */
+/* Copies the prefix that is unchanged into the new file. */
 static enum wal_status copy_stable_prefix(struct wal__line_file *file,
                                           struct wal_error *error)
 {
@@ -162,8 +163,8 @@ static enum wal_status begin_replace(struct wal__line_file *file,
 
     if (file->exists && !is_own_content(file, &has_more)) {
         return fail_changed(file,
-                            has_more ? "was written to by somebody else"
-                                     : "is there with other content",
+                            has_more ? "another program wrote to it"
+                                     : "exists with other content",
                             error);
     }
     status = wal__view_fs_create(file->env, file->state_dir, file->temporary,
@@ -172,21 +173,21 @@ static enum wal_status begin_replace(struct wal__line_file *file,
     return status == WAL_OK ? copy_stable_prefix(file, error) : status;
 }
 
-/* Whether somebody else is writing a line behind what the view left: that it
- * begins as the view's next one does is chance. */
+/* Whether another program is writing a line after the view's content, which the
+ * view's next line matches so far by chance. */
 static bool has_foreign_partial_line(const struct wal__line_file *file)
 {
-    const struct wal__saved_file *left = &file->saved;
+    const struct wal__saved_file *saved = &file->saved;
     char last = '\n';
 
-    return left->is_known && !left->append_pending &&
-           file->content.size > left->fingerprint.size &&
+    return saved->is_known && !saved->append_pending &&
+           file->content.size > saved->fingerprint.size &&
            pread(file->existing_fd, &last, 1, (off_t)file->content.size - 1) ==
                1 &&
            last != '\n';
 }
 
-/* From the end of what is there on. */
+/* Starts appending at the end of the existing file. */
 static enum wal_status begin_append(struct wal__line_file *file,
                                     struct wal_error *error)
 {
@@ -201,8 +202,9 @@ static enum wal_status begin_append(struct wal__line_file *file,
         (uint64_t)stat.st_ino != file->stamp.inode ||
         (uint64_t)stat.st_size != file->content.size ||
         has_foreign_partial_line(file)) {
-        return fail_changed(file, "was written to by somebody else", error);
+        return fail_changed(file, "another program wrote to it", error);
     }
+    WAL__ASSERT(file->mode == WAL__LINES_COMPARE);
     file->mode = WAL__LINES_APPEND;
     file->buffered = 0;
     file->saved = (struct wal__saved_file){.is_known = true,
@@ -256,13 +258,15 @@ static enum wal_status append_data(struct wal__line_file *file,
         return write_out(file, data, size, error);
     }
     if (status == WAL_OK) {
+        WAL__ASSERT(file->buffered + size <= BUFFER_SIZE);
         memcpy(file->buffer + file->buffered, data, size);
         file->buffered += size;
     }
     return status;
 }
 
-/* Passes what is there and the same; answers how many bytes that were. */
+/* Compares with the existing file, in whole buffers; returns the number of
+ * equal bytes and advances past them. */
 static size_t compare(struct wal__line_file *file, const uint8_t *data,
                       size_t size)
 {
@@ -272,7 +276,7 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data,
         uint64_t at = file->content.size + same;
         size_t have = 0;
         size_t common = size - same;
-        const uint8_t *there;
+        const uint8_t *existing;
         if (at >= file->buffer_offset &&
             at < file->buffer_offset + file->buffered) {
             have = (size_t)(file->buffer_offset + file->buffered - at);
@@ -283,9 +287,9 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data,
             file->buffered = got > 0 ? (size_t)got : 0;
             have = file->buffered;
         }
-        there = file->buffer + (at - file->buffer_offset);
+        existing = file->buffer + (at - file->buffer_offset);
         common = common < have ? common : have;
-        if (common == 0 || memcmp(there, data + same, common) != 0) {
+        if (common == 0 || memcmp(existing, data + same, common) != 0) {
             break;
         }
         same += common;
@@ -294,7 +298,8 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data,
     return same;
 }
 
-/* The first byte that differs, within what a comparison refused. */
+/* Compares to the first byte that differs; returns the number of equal
+ * bytes. */
 static size_t compare_bytes(struct wal__line_file *file, const uint8_t *data,
                             size_t size)
 {
@@ -379,8 +384,7 @@ enum wal_status wal__line_file_finish(struct wal__line_file *file,
             }
         }
         if (status == WAL_OK && file->stamp.size != file->content.size) {
-            status =
-                fail_changed(file, "was written to by somebody else", error);
+            status = fail_changed(file, "another program wrote to it", error);
         }
     }
     return status;
@@ -391,6 +395,7 @@ enum wal_status wal__line_file_commit(struct wal__line_file *file,
 {
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(file->stable.size <= file->content.size);
     if (file->mode == WAL__LINES_REPLACE) {
         status =
             wal__view_fs_rename(file->env, file->state_dir, file->temporary,

@@ -1,13 +1,14 @@
 /*
- * line_file.h - a file of lines that is brought up to what it is to hold.
+ * line_file.h - updates a file of lines to new content (SPEC.md 10.3).
  *
- * Its content is put from the beginning, or from what is known to be there
- * already. What is there is compared with it; behind that the file is appended
- * to in place. Where they differ, the file is written anew beside its place,
- * if what is there is the view's own.
+ * The caller puts the content from the beginning, or from the end of the part
+ * that is known to be in the file. Bytes that are in the file already are only
+ * compared. At the end of the file, new bytes are appended in place. At a
+ * difference, the file is written anew under a temporary name, if its content
+ * is the view's own.
  *
- * Invariant: at any time the file is as it was, or as it was and the beginning
- * of what comes behind, or whole.
+ * Invariant: at any time the file has the old content, the old content and a
+ * prefix of the appended bytes, or the new content.
  *
  * Threads: one thread at a time.
  */
@@ -18,36 +19,35 @@
 #include "engine/convert/render/view_fs.h"
 
 enum wal__line_mode {
-    WAL__LINES_IDLE,    /* nothing was put yet */
-    WAL__LINES_COMPARE, /* with what is there */
+    WAL__LINES_IDLE,    /* no content was put yet */
+    WAL__LINES_COMPARE, /* with the existing file */
     WAL__LINES_APPEND,
-    WAL__LINES_REPLACE /* in a file of another name */
+    WAL__LINES_REPLACE /* into a temporary file */
 };
 
-/* A file as the view left it. */
+/* The state in which the view left a file. */
 struct wal__saved_file {
     bool is_known;
-    bool has_old_stamp;  /* or it is still as it was before */
-    bool append_pending; /* what is behind the fingerprint is the view's too */
+    bool has_old_stamp;  /* old_stamp is also valid */
+    bool append_pending; /* bytes after the fingerprint are the view's, too */
     struct wal__file_stamp stamp; /* size is fingerprint.size */
     struct wal__file_stamp old_stamp;
-    struct wal__fingerprint fingerprint; /* of all of it */
-    struct wal__fingerprint stable;      /* of what stays, whatever comes */
+    struct wal__fingerprint fingerprint; /* of the whole file */
+    struct wal__fingerprint stable;      /* of the part no flush changes */
 };
 
-/* What the owner is told: a file is as its `left` says, and is about to be
- * appended to. */
+/* Called before the first append, when the file is as `saved` says. */
 struct wal__line_owner {
     enum wal_status (*before_append)(void *ctx, struct wal_error *error);
     void *ctx;
 };
 
-/* Zeroed but for the first six fields: a file that was not looked at. */
+/* The owner sets the first six fields and zeroes the others. */
 struct wal__line_file {
     const struct wal__view_env *env;
     const struct wal__line_owner *owner;
     const char *root;
-    int state_dir;         /* for what is not in place yet */
+    int state_dir;         /* directory of the temporary file */
     const char *temporary; /* its name there */
     char *path;            /* below the root */
     struct wal__saved_file saved;
@@ -55,48 +55,50 @@ struct wal__line_file {
     enum wal__line_mode mode;
     bool exists;
     int directory;
-    int existing_fd; /* what is there, open for reading, */
-    int out_fd;      /* and what is written to */
+    int existing_fd; /* the existing file, open for reading */
+    int out_fd;      /* the file that is written */
     const char *name;
-    struct wal__file_stamp stamp;    /* of what is there; of what was written */
-    struct wal__fingerprint content; /* of what was put */
+    struct wal__file_stamp stamp;    /* of the existing, then the new file */
+    struct wal__fingerprint content; /* of the content put so far */
     struct wal__fingerprint stable;
-    uint8_t *buffer; /* to be written, or read from what is there */
+    uint8_t *buffer; /* bytes to write, or read from the existing file */
     size_t buffered;
-    uint64_t buffer_offset; /* where the buffer was read */
-    uint64_t lines;         /* that were not there */
-    uint64_t bytes;         /* that were written */
+    uint64_t buffer_offset; /* file offset of the buffer */
+    uint64_t lines;         /* lines written */
+    uint64_t bytes;         /* bytes written */
 };
 
-/* Once before anything else, and before each run. Content is put from the
- * beginning, or with `is_incremental` from the end of what was settled. */
+/* Starts a run; must be called before any other function. Content is put from
+ * the beginning, or with `is_incremental` from the end of the stable part. */
 void wal__line_file_begin(struct wal__line_file *file, bool is_incremental);
 
 enum wal_status wal__line_file_put(struct wal__line_file *file,
                                    const void *data, size_t size,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Whether bytes that are put now are written to the file in its place. */
+/* Whether bytes that are put now are appended in place. */
 bool wal__line_file_is_appending(const struct wal__line_file *file);
 
-/* What was put so far stays, whatever comes. */
+/* Marks the content put so far as stable. */
 void wal__line_file_set_stable(struct wal__line_file *file);
 
-/* That was all: durable in place, or beside it. *stamp is set. */
+/* Ends the content: makes it durable, in place or in the temporary file. Sets
+ * *stamp. */
 enum wal_status wal__line_file_finish(struct wal__line_file *file,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Puts what was written beside in place; file->saved is as it is then. */
+/* Renames the temporary file into place, if there is one; updates
+ * file->saved. */
 enum wal_status wal__line_file_commit(struct wal__line_file *file,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Whether the file is as it was left; opens nothing but its directory. */
+/* Whether the stamp of the file is unchanged; opens only its directory. */
 bool wal__line_file_is_unchanged(struct wal__line_file *file);
 
-/* Removes the file if it is the view's. */
+/* Removes the file if its content is the view's. */
 void wal__line_file_remove(struct wal__line_file *file);
 
-/* Closes what is open, drops what was not committed. */
+/* Closes all descriptors and removes an uncommitted temporary file. */
 void wal__line_file_end(struct wal__line_file *file);
 
 #endif

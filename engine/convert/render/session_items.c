@@ -1,6 +1,6 @@
 /*
- * session_items.c - a session of a store as items of the neutral model (SPEC.md
- * 10.2).
+ * session_items.c - reads a session as items of the neutral model
+ * (session_items.h, SPEC.md 10.2).
  *
  * Threads: one thread at a time.
  */
@@ -12,6 +12,7 @@
 #include "engine/convert/render/document_items.h"
 #include "engine/convert/render/entry_meta.h"
 #include "engine/convert/render/entry_source.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
 
@@ -57,7 +58,7 @@ static bool is_text(struct wal__json_span string, struct wal_slice text)
            wal__json_string_equals(string, text.data, (size_t)text.size);
 }
 
-/* Whether the line says the id and the parent that the log has. */
+/* Whether the line has the same id and parent as the entry in the log. */
 static bool is_exact(const struct wal__line_info *line,
                      const struct wal_entry *entry)
 {
@@ -85,7 +86,8 @@ static void emit_line(struct wal__session_items *items,
     }
 }
 
-/* Of an entry that says nothing: what is under it goes under its parent. */
+/* Emits an item without content, so that children of the entry get its
+ * parent. */
 static void emit_placeholder(struct wal__session_items *items,
                              const struct wal_entry *entry)
 {
@@ -105,7 +107,7 @@ static bool discard_item(void *ctx, struct wal__model_item *item)
     return true;
 }
 
-/* Such a reader stands behind the header of a file. */
+/* Initialises a reader as if it had read the header of a file. */
 static void init_view_reader(struct wal__session_items *items,
                              struct wal__model_reader *reader,
                              const struct wal__dialect *dialect)
@@ -123,7 +125,7 @@ static void init_view_reader(struct wal__session_items *items,
     }
 }
 
-/* The reader of a line; null: of a dialect that is not read. */
+/* The reader of a line, or NULL if its dialect cannot be read. */
 static struct wal__model_reader *find_reader(struct wal__session_items *items,
                                              const struct wal__line_meta *meta)
 {
@@ -194,7 +196,7 @@ static bool copy_to_arena(struct wal__arena *arena, struct wal_slice *slice)
     return slice->size == 0 || slice->data != NULL;
 }
 
-/* Brings a payload in line that is a blob. */
+/* Loads the blob of an out-of-line payload. */
 static enum wal_status load_blob_payload(struct wal__session_items *items,
                                          struct wal_entry *entry)
 {
@@ -216,14 +218,14 @@ static enum wal_status load_blob_payload(struct wal__session_items *items,
     return status;
 }
 
-/* Whether the payload is there to be read. */
+/* Loads the payload if necessary; false: it cannot be used. */
 static bool has_payload(struct wal__session_items *items,
                         struct wal_entry *entry)
 {
     enum wal_status status;
 
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
-        /* An iterator may emit_item it back with its next entry. */
+        /* The cursor reuses the memory of the payload for its next entry. */
         return !items->retains_items ||
                copy_to_arena(&items->scratch.arena, &entry->payload);
     }
@@ -286,14 +288,15 @@ static enum wal_status read_stream(struct wal__session_items *items,
                                        .keep = &items->keep.arena};
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(stream <
+                sizeof(items->read_counts) / sizeof(items->read_counts[0]));
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     if (items->read_counts[stream] < limits) {
         status = wal__entry_source_open(&source, items->session, &options,
                                         items->is_fork, error);
         items->is_copy |= source.is_copy;
     }
-    /* A copy_to_arena may have lines that are on no branch, which nobody
-     * counts. */
+    /* A copy may have lines on no branch, which are not counted. */
     while (status == WAL_OK && !items->has_stopped &&
            (source.is_copy || items->read_counts[stream] < limits)) {
         struct wal_entry entry;
@@ -344,11 +347,10 @@ enum wal_status wal__session_items_read(struct wal__session_items *items,
          i++) {
         status = read_stream(items, i, limits->entries[i], error);
     }
-    return status == WAL_ENOMEM ? wal__fail(error, status, "no memory")
-                                : status;
+    return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
-/* Gives what waited in a reader. */
+/* Emits the items that wait in a reader. */
 static void finish_reader(struct wal__session_items *items,
                           struct wal__model_reader *reader)
 {

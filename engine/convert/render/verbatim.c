@@ -1,5 +1,6 @@
 /*
- * verbatim.c - a session as the lines that came in (SPEC.md 10.2).
+ * verbatim.c - writes a session as the imported lines (verbatim.h, SPEC.md
+ * 10.2).
  *
  * Threads: one thread at a time.
  */
@@ -13,15 +14,16 @@
 
 #define PIECE_SIZE ((size_t)1 << 20)
 
-struct writing {
+struct verbatim_writer {
     const struct wal__verbatim *verbatim;
     struct wal__model_output output;
     uint8_t *piece;
 };
 
-/* ------------------------------------------------------------- suiting --- */
+/* -------------------------------------------------------- eligibility --- */
 
-/* Whether `main` is where an append put it: at the entry that moved it. */
+/* Whether the last append moved `main` to its entry, and no call moved it
+ * since. */
 static bool is_head_appended(struct wal_session *session)
 {
     struct wal_entry_cursor_options options = wal__session_items_options(0, 0);
@@ -39,7 +41,7 @@ static bool is_head_appended(struct wal_session *session)
     if (status == WAL_END ||
         (status == WAL_OK && (head.stream != 0 || head.name.size != 4 ||
                               memcmp(head.name.data, "main", 4) != 0))) {
-        is_appended = true; /* there is none */
+        is_appended = true; /* there is no head */
     } else if (status == WAL_OK &&
                wal_entry_cursor_open(session, &options, &iter, NULL) ==
                    WAL_OK) {
@@ -58,20 +60,20 @@ bool wal__verbatim_is_possible(const struct wal__verbatim *verbatim)
     struct wal__heap_arena arena;
     bool is_possible;
 
-    if (to->can_copy_verbatim == NULL || verbatim->fingerprint->is_fork ||
-        verbatim->fingerprint->dialect != verbatim->dialect) {
+    if (to->can_copy_verbatim == NULL || verbatim->snapshot->is_fork ||
+        verbatim->snapshot->dialect != verbatim->dialect) {
         return false;
     }
     wal__heap_arena_init(&arena, verbatim->env->heap);
     is_possible =
-        to->can_copy_verbatim(&verbatim->fingerprint->session, &arena.arena);
+        to->can_copy_verbatim(&verbatim->snapshot->session, &arena.arena);
     wal__heap_arena_deinit(&arena);
     return is_possible && is_head_appended(verbatim->session);
 }
 
-/* ------------------------------------------------------------- writing --- */
+/* ------------------------------------------------------------ writing --- */
 
-static bool write_blob(struct writing *writing, struct wal_blob *blob,
+static bool write_blob(struct verbatim_writer *writer, struct wal_blob *blob,
                        bool dry_run, enum wal_status *status,
                        struct wal_error *error)
 {
@@ -79,19 +81,19 @@ static bool write_blob(struct writing *writing, struct wal_blob *blob,
 
     for (uint64_t at = 0; got > 0 && *status == WAL_OK; at += got) {
         *status =
-            wal_blob_read(blob, at, writing->piece, PIECE_SIZE, &got, error);
+            wal_blob_read(blob, at, writer->piece, PIECE_SIZE, &got, error);
         if (*status == WAL_OK && got > 0 && !dry_run &&
-            !writing->output.put(writing->output.ctx, writing->piece,
-                                 (size_t)got)) {
+            !writer->output.put(writer->output.ctx, writer->piece,
+                                (size_t)got)) {
             return false;
         }
     }
     return true;
 }
 
-/* Writes a payload that is a blob, all of it or nothing: it is read before it
- * is written. */
-static enum wal_status write_blob_payload(struct writing *writing,
+/* Writes a payload that is a blob, all of it or nothing: a dry run reads it
+ * completely first. */
+static enum wal_status write_blob_payload(struct verbatim_writer *writer,
                                           const struct wal_entry *entry,
                                           bool dry_run, struct wal_error *error)
 {
@@ -99,34 +101,34 @@ static enum wal_status write_blob_payload(struct writing *writing,
     enum wal_status status;
     bool wants_more;
 
-    if (writing->piece == NULL) {
-        writing->piece =
-            wal__heap_alloc(writing->verbatim->env->heap, PIECE_SIZE);
-        if (writing->piece == NULL) {
+    if (writer->piece == NULL) {
+        writer->piece =
+            wal__heap_alloc(writer->verbatim->env->heap, PIECE_SIZE);
+        if (writer->piece == NULL) {
             return wal__no_memory(error);
         }
     }
-    status = wal_blob_open(writing->verbatim->store, entry->payload_digest,
+    status = wal_blob_open(writer->verbatim->store, entry->payload_digest,
                            &blob, error);
     wants_more =
-        status != WAL_OK || write_blob(writing, blob, dry_run, &status, error);
+        status != WAL_OK || write_blob(writer, blob, dry_run, &status, error);
     wal_blob_close(blob);
     return wants_more ? status : WAL_ECALLBACK;
 }
 
-static enum wal_status write_line(struct writing *writing,
+static enum wal_status write_line(struct verbatim_writer *writer,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
-    struct wal__model_output *output = &writing->output;
+    struct wal__model_output *output = &writer->output;
     bool is_out_of_line = (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
     enum wal_status status = WAL_OK;
 
     if (is_out_of_line) {
-        status = write_blob_payload(writing, entry, true, error);
+        status = write_blob_payload(writer, entry, true, error);
     }
     if (status == WAL_OK && is_out_of_line) {
-        status = write_blob_payload(writing, entry, false, error);
+        status = write_blob_payload(writer, entry, false, error);
     }
     if (status == WAL_OK &&
         ((!is_out_of_line && !output->put(output->ctx, entry->payload.data,
@@ -135,8 +137,8 @@ static enum wal_status write_line(struct writing *writing,
         status = WAL_ECALLBACK;
     }
     if (status == WAL_ECALLBACK) {
-        wal__error_copy(error, &writing->verbatim->files->error);
-        return writing->verbatim->files->status;
+        wal__error_copy(error, &writer->verbatim->files->error);
+        return writer->verbatim->files->status;
     }
     return status;
 }
@@ -152,16 +154,16 @@ static bool is_exact(const struct wal__verbatim *verbatim,
            (!meta.is_from_view || meta.view == verbatim->dialect);
 }
 
-/* Writes an entry, if it can go out as it stands. */
-static enum wal_status write_entry(struct writing *writing,
+/* Writes an entry if it can be written verbatim. */
+static enum wal_status write_entry(struct verbatim_writer *writer,
                                    const struct wal_entry *entry, bool *exact,
                                    struct wal_error *error)
 {
-    *exact = is_exact(writing->verbatim, entry);
-    return *exact ? write_line(writing, entry, error) : WAL_OK;
+    *exact = is_exact(writer->verbatim, entry);
+    return *exact ? write_line(writer, entry, error) : WAL_OK;
 }
 
-/* Whether all that is new is exact, before any of it is written. */
+/* Checks all new entries before any of them is written. */
 static enum wal_status check_exact(const struct wal__verbatim *verbatim,
                                    uint64_t limits, bool *exact,
                                    struct wal_error *error)
@@ -189,8 +191,8 @@ static enum wal_status check_exact(const struct wal__verbatim *verbatim,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static enum wal_status write_lines(struct writing *writing, uint64_t *from,
-                                   uint64_t limits, bool *exact,
+static enum wal_status write_lines(struct verbatim_writer *writer,
+                                   uint64_t *from, uint64_t limits, bool *exact,
                                    struct wal_error *error)
 {
     struct wal_entry_cursor_options options =
@@ -199,17 +201,17 @@ static enum wal_status write_lines(struct writing *writing, uint64_t *from,
     enum wal_status status;
 
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
-    status = wal_entry_cursor_open(writing->verbatim->session, &options, &iter,
+    status = wal_entry_cursor_open(writer->verbatim->session, &options, &iter,
                                    error);
     for (uint64_t at = *from; status == WAL_OK && *exact && at < limits; at++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         status = wal_entry_cursor_next(iter, &entry, error);
         if (status == WAL_OK) {
-            status = write_entry(writing, &entry, exact, error);
+            status = write_entry(writer, &entry, exact, error);
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO ||
             status == WAL_ENOTFOUND) {
-            *exact = false; /* the model leaves out what cannot be read */
+            *exact = false; /* a conversion omits what cannot be read */
             status = WAL_OK;
         }
         *from = at + 1;
@@ -222,33 +224,33 @@ enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
                                     const struct wal__entry_limits *limits,
                                     bool *exact, struct wal_error *error)
 {
-    struct writing writing = {.verbatim = verbatim,
-                              .output =
-                                  wal__view_files_output(verbatim->files)};
+    struct verbatim_writer writer = {
+        .verbatim = verbatim,
+        .output = wal__view_files_output(verbatim->files)};
     struct wal__heap_arena arena;
     enum wal_status status = WAL_OK;
     const char *path;
 
     *exact = true;
     wal__heap_arena_init(&arena, verbatim->env->heap);
-    path = verbatim->dialect->write_ops->path(&verbatim->fingerprint->session,
-                                              0, &arena.arena);
+    path = verbatim->dialect->write_ops->path(&verbatim->snapshot->session, 0,
+                                              &arena.arena);
     if (path == NULL || arena.has_failed) {
         status = wal__no_memory(error);
-    } else if (!writing.output.file(writing.output.ctx, path, false)) {
+    } else if (!writer.output.file(writer.output.ctx, path, false)) {
         wal__error_copy(error, &verbatim->files->error);
         status = verbatim->files->status;
     }
-    /* What is appended in place must not have to be taken back. */
+    /* An append in place cannot be undone: check first. */
     if (status == WAL_OK && wal__view_files_is_appending(verbatim->files)) {
         status = check_exact(verbatim, limits->entries[0], exact, error);
     }
     if (status == WAL_OK && *exact) {
-        status = write_lines(&writing, &verbatim->from, limits->entries[0],
+        status = write_lines(&writer, &verbatim->from, limits->entries[0],
                              exact, error);
     }
     wal__view_files_set_stable(verbatim->files);
-    wal__heap_free(verbatim->env->heap, writing.piece);
+    wal__heap_free(verbatim->env->heap, writer.piece);
     wal__heap_arena_deinit(&arena);
     return status;
 }

@@ -1,8 +1,9 @@
 /*
- * verbatim.h - a session as the lines that came in, byte for byte.
+ * verbatim.h - writes a session as the imported lines, byte for byte (SPEC.md
+ * 10.2).
  *
- * It is for sessions that were read from the view's own dialect, all of whose
- * entries are lines that say the ids that the log has. Nothing of them is
+ * It applies to sessions that were imported from the view's own dialect and
+ * whose entries are all lines with the ids of the log. The lines are not
  * parsed.
  *
  * Threads: one thread at a time.
@@ -10,8 +11,8 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_RENDER_VERBATIM_H
 #define AGENTWAL_ENGINE_CONVERT_RENDER_VERBATIM_H
 
-#include "engine/convert/render/session_fingerprint.h"
 #include "engine/convert/render/session_items.h"
+#include "engine/convert/render/session_snapshot.h"
 #include "engine/convert/render/view_files.h"
 
 struct wal__verbatim {
@@ -20,15 +21,17 @@ struct wal__verbatim {
     struct wal_session *session;
     const struct wal__dialect *dialect;
     struct wal__view_files *files;
-    const struct wal__session_fingerprint *fingerprint;
-    uint64_t from; /* entries that are written */
+    const struct wal__session_snapshot *snapshot;
+    uint64_t from; /* entries written so far */
 };
 
-/* Whether the session as a whole can be; its lines are another question. */
+/* Whether the session as a whole can be written verbatim; wal__verbatim_write
+ * checks its lines. */
 bool wal__verbatim_is_possible(const struct wal__verbatim *verbatim);
 
-/* Writes the lines behind `from`. *is_exact is false where one of them cannot
- * go out as it stands; then all is to be converted. */
+/* Writes the lines from entry `from` on, and advances it. *is_exact is false
+ * when a line cannot be written verbatim; then the session must be
+ * converted. */
 enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
                                     const struct wal__entry_limits *limits,
                                     bool *is_exact,

@@ -1,6 +1,6 @@
 /*
- * view_env.h - what all of a view's parts need from outside: memory, and a
- * place for tests to stop it.
+ * view_env.h - the environment of a view: its heap, and a hook with which tests
+ * stop it.
  *
  * Threads: read only.
  */
@@ -11,8 +11,8 @@
 
 struct wal__view_env {
     const struct wal__heap *heap;
-    /* Called before each change of the file system with the bytes that it is
-     * to write, or 0; answers how many of them to write. May be null. */
+    /* Called before each change of the file system with the number of bytes to
+     * write, or 0; returns how many of them to write. May be NULL. */
     size_t (*fault_hook)(void *ctx, size_t size);
     void *ctx;
 };

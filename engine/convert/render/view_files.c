@@ -1,5 +1,5 @@
 /*
- * view_files.c - the files that a view is made of (SPEC.md 10.3).
+ * view_files.c - the files of a view (view_files.h, SPEC.md 10.3).
  *
  * Threads: one thread at a time.
  */
@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/convert/render/heap_arena.h"
+#include "format/bytes/assert.h"
 #include "format/model/model_table.h"
 
 #define PENDING_SIZE ((size_t)64 << 10)
@@ -110,6 +111,7 @@ struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
     }
     snprintf(file->temporary, sizeof(file->temporary), "%s.%u.tmp", files->key,
              is_document ? 9 : (unsigned)files->count % 8);
+    WAL__ASSERT(files->count < files->capacity);
     files->items[files->count++] = file;
     return file;
 }
@@ -181,7 +183,8 @@ static bool call_callback(struct wal__view_files *files, const void *data,
     return answer == 0 ||
            fail(files,
                 wal__fail_at(&files->error, WAL_ECALLBACK, answer, NULL, 0,
-                             "the caller's function answered %d", answer));
+                             "the callback that receives lines returned %d",
+                             answer));
 }
 
 static bool buffer_output(struct wal__view_files *files, const void *data,
@@ -193,6 +196,7 @@ static bool buffer_output(struct wal__view_files *files, const void *data,
         }
         files->pending.size = 0;
     }
+    WAL__ASSERT(files->pending.size <= PENDING_SIZE);
     if (size >= PENDING_SIZE) {
         return call_callback(files, data, size);
     }
@@ -208,6 +212,7 @@ static bool put(void *ctx, const void *data, size_t size)
     if (files->status != WAL_OK || size == 0) {
         return files->status == WAL_OK;
     }
+    WAL__ASSERT(file != NULL);
     if (files->root == NULL) {
         return file->is_document || buffer_output(files, data, size);
     }
@@ -250,7 +255,7 @@ void wal__view_files_set_stable(struct wal__view_files *files)
 
 /* ---------------------------------------------------------- documents --- */
 
-/* Whether what is there is what the document is to be. */
+/* Whether the file has the content of the document. */
 static bool matches_file(struct wal__view_file *file, int directory,
                          const char *name, struct wal__file_stamp *stamp)
 {
@@ -319,7 +324,7 @@ static void count_lines(struct wal__view_files *files,
     }
 }
 
-/* Finds out whether a document has to be written. */
+/* Determines whether the document must be written, and sets its saved state. */
 static enum wal_status check_document(struct wal__view_files *files,
                                       struct wal__view_file *file,
                                       struct wal_error *error)
@@ -367,7 +372,7 @@ static enum wal_status write_document(struct wal__view_files *files,
     return status;
 }
 
-/* What documents are to be is known before the first one is. */
+/* The saved state names all new documents before the first is written. */
 static enum wal_status write_documents(struct wal__view_files *files,
                                        struct wal_error *error)
 {
@@ -419,7 +424,7 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
     return status == WAL_OK ? write_documents(files, error) : status;
 }
 
-/* A file that was the view's and is so no more. */
+/* Removes a file that is no longer part of the view. */
 static void remove_file(struct wal__view_files *files,
                         struct wal__view_file *file)
 {
@@ -442,6 +447,7 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
             remove_file(files, files->items[i]);
         }
     }
+    WAL__ASSERT(kept <= files->count);
     if (kept == files->count) {
         return WAL_OK;
     }
@@ -452,7 +458,7 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
         status = wal__hashmap_add(&files->index_by_path,
                                   path_hash(files->items[i]->lines.path), i);
     }
-    return status == WAL_OK ? WAL_OK : wal__fail(error, status, "no memory");
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
 enum wal_status wal__view_files_commit(struct wal__view_files *files,

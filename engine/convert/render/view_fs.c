@@ -1,5 +1,6 @@
 /*
- * view_fs.c - directories and files below a view's root (SPEC.md 10.3).
+ * view_fs.c - directories and files below a view's root (view_fs.h, SPEC.md
+ * 10.3).
  *
  * Threads: any thread.
  */
@@ -14,8 +15,9 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
-#define NAME_SIZE 256 /* of a part of a path, with its end */
+#define NAME_SIZE 256 /* of a path component, with its NUL */
 
 bool wal__file_stamp_equal(const struct wal__file_stamp *one,
                            const struct wal__file_stamp *two)
@@ -32,7 +34,7 @@ enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name)
     case ELOOP:
     case ENOTDIR:
         return wal__fail_at(error, WAL_EIO, number, name, 0,
-                            "a part of the path is no directory");
+                            "a component of the path is no directory");
     case ENOENT:
         return wal__fail_at(error, WAL_ENOTFOUND, number, name, 0, "%s",
                             strerror(number));
@@ -73,7 +75,7 @@ bool wal__view_fs_is_beneath(const char *path)
     }
 }
 
-/* Makes the root, and what is missing above it. */
+/* Creates the root and its missing parents. */
 static bool create_root(const struct wal__view_env *env, const char *root)
 {
     char above[PATH_MAX];
@@ -88,14 +90,14 @@ static bool create_root(const struct wal__view_env *env, const char *root)
     for (char *at = above; *at != '\0'; at++) {
         if (*at == '/' && at > above) {
             *at = '\0';
-            (void)mkdir(above, 0700); /* the last one tells */
+            (void)mkdir(above, 0700); /* the last mkdir reports the failure */
             *at = '/';
         }
     }
     return mkdir(root, 0700) == 0 || errno == EEXIST;
 }
 
-/* Opens one directory below another, which it closes. */
+/* Opens a directory below another one, and closes that. */
 static int descend(const struct wal__view_env *env, int above, const char *name,
                    bool create_missing)
 {
@@ -126,8 +128,9 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
     int at;
 
     if (!wal__view_fs_is_beneath(path)) {
-        return wal__fail_at(error, WAL_EOUTSIDE, 0, path, 0,
-                            "leads out of the output directory; not written");
+        return wal__fail_at(
+            error, WAL_EOUTSIDE, 0, path, 0,
+            "the path leaves the output directory; not written");
     }
     at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0 && errno == ENOENT && create_missing && create_root(env, root)) {
@@ -168,7 +171,7 @@ enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
     if (fstat(opened, &stat) != 0 || !S_ISREG(stat.st_mode)) {
         close(opened);
         return wal__fail_at(error, WAL_ENOTFILE, 0, name, 0,
-                            "is there, and is no regular file");
+                            "exists and is no regular file");
     }
     fill_stamp(&stat, stamp);
     *fd = opened;
@@ -215,12 +218,14 @@ enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
 
     while (size > 0) {
         ssize_t put = write(fd, at, wal__view_fault_point(env, size));
+
         if (put < 0 && errno == EINTR) {
             continue;
         }
         if (put < 0) {
             return wal__view_fs_fail(error, NULL);
         }
+        WAL__ASSERT((size_t)put <= size);
         at += put;
         size -= (size_t)put;
     }

@@ -1,8 +1,8 @@
 /*
- * view_fs.h - directories and files below a view's root.
+ * view_fs.h - directories and files below a view's root (SPEC.md 10.3).
  *
- * Invariant: nothing is touched outside the root: a path that leaves it is
- * refused, and symbolic links below it are not followed.
+ * Invariant: nothing outside the root is changed: a path that leaves the root
+ * is refused, and symbolic links below it are not followed.
  *
  * Threads: any thread.
  */
@@ -14,9 +14,10 @@
 #include "agentwal.h"
 #include "engine/convert/render/view_env.h"
 
-#define WAL__VIEW_STATE_DIR ".agentwal" /* of what is the library's own */
+#define WAL__VIEW_STATE_DIR \
+    ".agentwal" /* directory of the library's own files */
 
-/* What tells that a file is as it was left. */
+/* The attributes that identify an unchanged file. */
 struct wal__file_stamp {
     uint64_t size;
     int64_t mtime_ns;
@@ -26,13 +27,13 @@ struct wal__file_stamp {
 bool wal__file_stamp_equal(const struct wal__file_stamp *one,
                            const struct wal__file_stamp *two);
 
-/* Whether the path stays below the directory it is taken from. */
+/* Whether the relative path stays below its directory. */
 bool wal__view_fs_is_beneath(const char *path);
 
 /*
- * Opens the directories above the path, and with `create_missing`
- * create_missing those that are missing, 0700. *name is then the last part of
- * the path. WAL_ENOTFOUND: one is missing.
+ * Opens the parent directory of the path; with `create_missing` creates missing
+ * directories with mode 0700. *name is the last component of the path.
+ * WAL_ENOTFOUND: a directory is missing.
  */
 enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
                                          const char *root, const char *path,
@@ -40,12 +41,12 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
                                          const char **name,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* Opens a regular file in the directory for reading. WAL_ENOTFOUND: none. */
+/* Opens a regular file for reading. WAL_ENOTFOUND; WAL_ENOTFILE. */
 enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Opens a new, empty file, whatever stood there, and one to be appended to. */
+/* Creates or truncates a file; opens a file for appending. */
 enum wal_status wal__view_fs_create(const struct wal__view_env *env,
                                     int directory, const char *name, int *fd,
                                     struct wal_error *error) WAL_MUST_USE;
@@ -58,24 +59,24 @@ enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
                                    const void *data, size_t size,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* The file has all that it is to have, on stable storage if it is to be
- * durable; *stamp is how it is then. */
+/* Completes a file: syncs it if is_durable, and sets *stamp. */
 enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
                                   bool is_durable,
                                   struct wal__file_stamp *stamp,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Gives a file another name, whatever had it. */
+/* Renames a file, replacing any file of that name; syncs the directory if
+ * is_durable. */
 enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,
                                     const char *old, int to, const char *name,
                                     bool is_durable,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Removes a file; one that is not there is no failure. */
+/* Removes a file, if it exists. */
 void wal__view_fs_remove(const struct wal__view_env *env, int directory,
                          const char *name);
 
-/* A failure of the system, by errno. */
+/* Fails with the status for errno. */
 enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * view.c - the calls of views (SPEC.md 10).
+ * view.c - the public functions of views (SPEC.md 10).
  *
  * Threads: one thread at a time per view.
  */
@@ -48,14 +48,15 @@ static enum wal_status check_arguments(const struct wal_store *store,
         options->struct_size != sizeof(*options) ||
         options->dialect.size == 0 ||
         (options->root.size == 0) == (options->put == NULL)) {
-        return wal__invalid(error,
-                            "a view needs a store, a session, a dialect, and "
-                            "either a root or a function that takes lines");
+        return wal__invalid(
+            error,
+            "store, session, options and view must not be NULL, and options "
+            "need a dialect and either a root or put");
     }
     return WAL_OK;
 }
 
-/* Names of the view's own files: the dialect, and a hash of the session. */
+/* The prefix of state files: the dialect, and a hash of the session's id. */
 static void set_key(struct wal_view *view)
 {
     struct wal__json_span id = {(const uint8_t *)view->id, strlen(view->id)};
@@ -64,8 +65,8 @@ static void set_key(struct wal_view *view)
              view->dialect->name, wal__model_hash(0, id));
 }
 
-/* Opens the session once more: what a handle of the caller's told must hold
- * while the view asks. */
+/* Reads store and session ids, and opens a separate handle: slices that the
+ * caller's handle returned must remain valid while the view reads. */
 static enum wal_status set_identity(struct wal_view *view,
                                     struct wal_session *of,
                                     struct wal_error *error)
@@ -87,7 +88,7 @@ static enum wal_status set_identity(struct wal_view *view,
         return wal__no_memory(error);
     }
     memcpy(view->identity.store, store.uuid, sizeof(store.uuid));
-    /* A store without an id keeps nothing. */
+    /* A store without an id has no persistence. */
     view->is_disabled = memcmp(store.uuid, none, sizeof(none)) == 0;
     view->identity.session = (struct wal_slice){view->id, session.id.size};
     view->identity.dialect = view->dialect->name;
@@ -112,9 +113,10 @@ enum wal_status wal__view_open(struct wal_store *store,
     }
     dialect = find_dialect(options->dialect);
     if (dialect == NULL) {
-        return wal__fail(
-            error, WAL_ENOTFOUND, "'%.*s' is no dialect that is written",
-            (int)options->dialect.size, (const char *)options->dialect.data);
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "views cannot be written in the dialect '%.*s'",
+                         (int)options->dialect.size,
+                         (const char *)options->dialect.data);
     }
     opened = wal__heap_zalloc(env->heap, sizeof(*opened));
     if (opened == NULL) {
@@ -154,7 +156,7 @@ enum wal_status wal_view_open(struct wal_store *store,
     return wal__view_open(store, session, options, &env, view, error);
 }
 
-/* The root and a path below it. */
+/* Joins the root and a path below it. */
 static char *join_path(const struct wal__heap *heap, const char *root,
                        const char *path)
 {
@@ -172,36 +174,41 @@ static char *join_path(const struct wal__heap *heap, const char *root,
 enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
                               const char **path, struct wal_error *error)
 {
-    struct wal__session_fingerprint fingerprint = {.dialect = NULL};
+    struct wal__session_snapshot snapshot = {.dialect = NULL};
     const char *below = NULL;
     enum wal_status status;
 
     if (view == NULL || path == NULL) {
-        return wal__invalid(error, "no view, or no path");
+        return wal__invalid(error, "view and path must not be NULL");
     }
-    status = wal__session_fingerprint_read(&fingerprint, view->env.heap,
-                                           view->store, view->session, error);
-    if (status == WAL_OK) {
-        below = view->dialect->write_ops->path(&fingerprint.session, stream,
-                                               &fingerprint.memory.arena);
-        if (below == NULL || fingerprint.memory.has_failed) {
-            status = fingerprint.memory.has_failed
-                         ? wal__no_memory(error)
-                         : wal__fail(error, WAL_ENOTFOUND,
-                                     "has no file of that stream in this "
-                                     "dialect");
-        }
+    status = wal__session_snapshot_read(&snapshot, view->env.heap, view->store,
+                                        view->session, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        wal__heap_free(view->env.heap, view->path);
-        view->path = join_path(view->env.heap,
-                               view->root != NULL ? view->root : "", below);
-        status = view->path != NULL ? WAL_OK : wal__no_memory(error);
+    below = view->dialect->write_ops->path(&snapshot.session, stream,
+                                           &snapshot.memory.arena);
+    if (snapshot.memory.has_failed) {
+        status = wal__no_memory(error);
+        goto done;
     }
-    if (status == WAL_OK) {
-        *path = view->path;
+    if (below == NULL) {
+        status = wal__fail(
+            error, WAL_ENOTFOUND,
+            "the session has no file of this stream in the dialect of the "
+            "view");
+        goto done;
     }
-    wal__session_fingerprint_deinit(&fingerprint);
+    wal__heap_free(view->env.heap, view->path);
+    view->path =
+        join_path(view->env.heap, view->root != NULL ? view->root : "", below);
+    if (view->path == NULL) {
+        status = wal__no_memory(error);
+        goto done;
+    }
+    *path = view->path;
+done:
+    wal__session_snapshot_deinit(&snapshot);
     return status;
 }
 
@@ -211,7 +218,9 @@ enum wal_status wal_view_flush(struct wal_view *view,
 {
     if (view == NULL ||
         (report != NULL && report->struct_size != sizeof(*report))) {
-        return wal__invalid(error, "no view, or no report of this version");
+        return wal__invalid(
+            error, "view must not be NULL, and report must be NULL or have the "
+                   "struct_size of this version");
     }
     return wal__view_flush(view, report, error);
 }
@@ -221,7 +230,7 @@ enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
                               struct wal_error *error)
 {
     if (view == NULL || name == NULL || count == NULL) {
-        return wal__invalid(error, "no view, or no place for its losses");
+        return wal__invalid(error, "view, name and count must not be NULL");
     }
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
         if (view->position.losses[i] > 0 && index-- == 0) {
@@ -239,9 +248,9 @@ enum wal_status wal_view_import(struct wal_view *view,
 {
     if (view == NULL || (view->root == NULL && !view->is_disabled) ||
         (report != NULL && report->struct_size != sizeof(*report))) {
-        return wal__invalid(error,
-                            "no view that has a root, or no report of this "
-                            "version");
+        return wal__invalid(
+            error, "view must have a root, and report must be NULL or have the "
+                   "struct_size of this version");
     }
     if (view->is_disabled) {
         if (report != NULL) {
@@ -258,7 +267,7 @@ enum wal_status wal_view_issue(const struct wal_view *view, uint32_t index,
                                struct wal_error *error)
 {
     if (view == NULL || offset == NULL || reason == NULL) {
-        return wal__invalid(error, "no view, or no place for what is odd");
+        return wal__invalid(error, "view, offset and reason must not be NULL");
     }
     if (index >= view->issue_count) {
         return WAL_END;

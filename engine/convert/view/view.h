@@ -1,8 +1,8 @@
 /*
- * view.h - a view, inside: its parts, and how it is opened by tests.
+ * view.h - a view: its parts, and how tests open one (SPEC.md 10).
  *
- * Invariant: what is known of the files is as of the last flush, and is
- * trusted no longer than they are as they were left.
+ * Invariant: the knowledge about the files is from the last flush, and is used
+ * only while their stamps are unchanged.
  *
  * Threads: one thread at a time per view.
  */
@@ -13,7 +13,7 @@
 #include "engine/convert/render/verbatim.h"
 #include "engine/convert/view/view_state.h"
 
-/* What an import of the view found odd about a line. */
+/* A line that the import could not place as expected. */
 struct wal__view_issue {
     uint64_t offset; /* of the line in the file */
     const char *reason;
@@ -22,25 +22,25 @@ struct wal__view_issue {
 struct wal_view {
     struct wal__view_env env;
     struct wal_store *store;
-    struct wal_session *session; /* a handle of its own */
+    struct wal_session *session; /* a separate handle */
     const struct wal__dialect *dialect;
     char *root;
-    char *path;   /* the one that was answered last */
+    char *path;   /* the last result of wal_view_path */
     char *id;     /* of the session */
-    char key[40]; /* begins the names of the view's own files */
+    char key[40]; /* prefix of the names of the view's state files */
     struct wal__view_identity identity;
     struct wal__view_files files;
     struct wal__view_position position;
-    struct wal__file_stamp state; /* of the state's file, as it was left */
+    struct wal__file_stamp state; /* of the state file, as written */
     struct wal__converter convert;
     struct wal__view_issue *issues; /* of the last import */
     uint32_t issue_count;
     uint32_t issue_capacity;
-    bool is_disabled;       /* persistence is: no file is touched */
-    bool is_never_verbatim; /* for tests: never verbatim */
+    bool is_disabled; /* the store has no persistence; no file is written */
+    bool is_never_verbatim; /* for tests: always convert */
 };
 
-/* Opens a view with an environment of its own. */
+/* Opens a view with a given environment. */
 enum wal_status wal__view_open(struct wal_store *store,
                                struct wal_session *session,
                                const struct wal_view_options *options,

@@ -1,5 +1,5 @@
 /*
- * view_find.c - whose view a file is (SPEC.md 10.6).
+ * view_find.c - finds the view that a file belongs to (SPEC.md 10.6).
  *
  * Threads: any thread.
  */
@@ -15,7 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/convert/view/view_state.h"
 
-#define PARENT_DIRS_MAX 8 /* directories above a file that are looked at */
+#define PARENT_DIRS_MAX 8 /* parent directories of a file that are searched */
 
 struct view_search {
     const struct wal__view_env *env;
@@ -31,30 +31,29 @@ static bool is_state(const char *name)
     return size > 5 && strcmp(name + size - 5, ".json") == 0;
 }
 
-/* Looks for the path below the root in all states there. */
-static enum wal_status search_state_dir(struct view_search *view_search,
+/* Searches all states in the directory for the path below the root. */
+static enum wal_status search_state_dir(struct view_search *search,
                                         DIR *state_dir, const char *path,
                                         struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     const struct dirent *entry;
 
-    while (status == WAL_OK && !view_search->is_found &&
+    while (status == WAL_OK && !search->is_found &&
            (entry = readdir(state_dir)) != NULL) {
         if (is_state(entry->d_name)) {
-            status = wal__view_state_find(view_search->env, dirfd(state_dir),
-                                          entry->d_name, view_search->store,
-                                          path, &view_search->place,
-                                          &view_search->is_found, error);
+            status = wal__view_state_find(
+                search->env, dirfd(state_dir), entry->d_name, search->store,
+                path, &search->place, &search->is_found, error);
         }
     }
     return status;
 }
 
-/* `size` bytes of the path are the root. */
-static enum wal_status search_root(struct view_search *view_search,
-                                   const char *path, size_t size,
-                                   struct wal_error *error)
+/* Searches the states of the root, which is the first `size` bytes of the
+ * path. */
+static enum wal_status search_root(struct view_search *search, const char *path,
+                                   size_t size, struct wal_error *error)
 {
     char name[PATH_MAX + sizeof(WAL__VIEW_STATE_DIR) + 1];
     enum wal_status status;
@@ -65,26 +64,26 @@ static enum wal_status search_root(struct view_search *view_search,
     if (state_dir == NULL) {
         return WAL_OK;
     }
-    status = search_state_dir(view_search, state_dir, path + size + 1, error);
+    status = search_state_dir(search, state_dir, path + size + 1, error);
     closedir(state_dir);
-    snprintf(view_search->place.root, sizeof(view_search->place.root), "%.*s",
+    snprintf(search->place.root, sizeof(search->place.root), "%.*s",
              size > 0 ? (int)size : 1, path);
     return status;
 }
 
-static enum wal_status find(struct view_search *view_search, const char *path,
+static enum wal_status find(struct view_search *search, const char *path,
                             struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     size_t size = strlen(path);
 
     for (unsigned i = 0; i < PARENT_DIRS_MAX && size > 0 && status == WAL_OK &&
-                         !view_search->is_found;
+                         !search->is_found;
          i++) {
         do {
             size--;
         } while (path[size] != '/');
-        status = search_root(view_search, path, size, error);
+        status = search_root(search, path, size, error);
     }
     return status;
 }
@@ -94,7 +93,7 @@ enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
                               struct wal_error *error)
 {
     const struct wal__view_env env = {.heap = &wal__heap_libc};
-    struct view_search view_search = {.env = &env};
+    struct view_search search = {.env = &env};
     struct wal_store_info info = {.struct_size = sizeof(info)};
     char given[PATH_MAX];
     char real[PATH_MAX];
@@ -102,26 +101,28 @@ enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
 
     if (store == NULL || place == NULL || path.size == 0 ||
         path.size >= sizeof(given) || place->struct_size != sizeof(*place)) {
-        return wal__invalid(error,
-                            "no store, no path, or no place of this version");
+        return wal__invalid(
+            error,
+            "store and place must not be NULL, path must be a valid path, "
+            "and place must have the struct_size of this version");
     }
     memcpy(given, path.data, (size_t)path.size);
     given[path.size] = '\0';
-    view_search.place.struct_size = sizeof(view_search.place);
+    search.place.struct_size = sizeof(search.place);
     status = wal_store_get_info(store, &info, error);
     /* A store without an id has no views. */
-    if (status == WAL_OK && memcmp(info.uuid, view_search.store, 16) != 0) {
-        memcpy(view_search.store, info.uuid, sizeof(view_search.store));
+    if (status == WAL_OK && memcmp(info.uuid, search.store, 16) != 0) {
+        memcpy(search.store, info.uuid, sizeof(search.store));
         status = realpath(given, real) != NULL
-                     ? find(&view_search, real, error)
+                     ? find(&search, real, error)
                      : wal__view_fs_fail(error, given);
     }
-    if (status == WAL_OK && !view_search.is_found) {
+    if (status == WAL_OK && !search.is_found) {
         return wal__fail(error, WAL_ENOTFOUND,
-                         "the file is of no view of this store");
+                         "the file belongs to no view of this store");
     }
     if (status == WAL_OK) {
-        *place = view_search.place;
+        *place = search.place;
     }
     return status;
 }

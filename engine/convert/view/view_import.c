@@ -1,10 +1,10 @@
 /*
- * view_import.c - takes what another program wrote behind a view's main file
- * into the session (SPEC.md 10.6).
+ * view_import.c - imports lines that another program appended to a view's main
+ * file (view_import.h, SPEC.md 10.6).
  *
- * Lines are appended first, and then the state says that the file as it is now
- * is the view's own. What is cut short between the two is found again by the
- * mark that each entry has, and is not appended twice.
+ * Lines are appended to the session first; then the state records the whole
+ * file as the view's own. After an interruption between the two, the position
+ * hash in each entry's meta (JSON key "mark") prevents a second append.
  *
  * Invariant: the file is only read.
  *
@@ -17,11 +17,12 @@
 
 #include "engine/base/error.h"
 #include "engine/convert/view/view_import_line.h"
+#include "format/bytes/assert.h"
 
 #define READ_SIZE  ((size_t)1 << 20)
 #define BATCH_SIZE ((size_t)4 << 20)
 
-/* --------------------------------------------------------------- lines --- */
+/* -------------------------------------------------------------- lines --- */
 
 static enum wal_status append_batch(struct wal__view_importer *importer,
                                     struct wal_error *error)
@@ -72,12 +73,13 @@ static enum wal_status import_line(struct wal__view_importer *importer,
         importer->report.duplicates++;
         return WAL_OK;
     }
+    WAL__ASSERT(importer->count < WAL__IMPORT_BATCH_MAX);
     importer->entries[importer->count++] = imported.entry;
     importer->size += size;
     return WAL_OK;
 }
 
-/* Takes the whole lines that the buffer has, and keeps the rest in it. */
+/* Imports the complete lines in the buffer and keeps the partial line. */
 static enum wal_status import_buffer(struct wal__view_importer *importer,
                                      size_t *scanned, struct wal_error *error)
 {
@@ -99,6 +101,7 @@ static enum wal_status import_buffer(struct wal__view_importer *importer,
     if (status == WAL_OK && at > 0) {
         status = append_batch(importer, error);
     }
+    WAL__ASSERT(at <= buf->size);
     memmove(buf->data, buf->data + at, buf->size - at);
     buf->size -= at;
     *scanned = buf->size;
@@ -114,8 +117,8 @@ static enum wal_status import_lines(struct wal__view_importer *importer,
     size_t scanned = 0;
 
     while (status == WAL_OK && at < importer->stamp.size) {
-        uint64_t left = importer->stamp.size - at;
-        size_t want = left < READ_SIZE ? (size_t)left : READ_SIZE;
+        uint64_t remaining = importer->stamp.size - at;
+        size_t want = remaining < READ_SIZE ? (size_t)remaining : READ_SIZE;
         uint8_t *to;
         ssize_t got;
         if (wal__buf_reserve(buf, want, &to) != WAL_OK) {
@@ -123,9 +126,9 @@ static enum wal_status import_lines(struct wal__view_importer *importer,
         }
         got = pread(importer->fd, to, want, (off_t)at);
         if (got <= 0) {
-            return wal__fail_at(error, WAL_ECHANGED, 0,
-                                importer->file->lines.path, at,
-                                "became shorter while it was read");
+            return wal__fail_at(
+                error, WAL_ECHANGED, 0, importer->file->lines.path, at,
+                "the file became shorter while it was read; flush the view");
         }
         at += (uint64_t)got;
         buf->size += (size_t)got;
@@ -134,30 +137,28 @@ static enum wal_status import_lines(struct wal__view_importer *importer,
     return status == WAL_OK ? wal_sync(importer->view->store, error) : status;
 }
 
-/* ---------------------------------------------------------------- file --- */
+/* --------------------------------------------------------------- file --- */
 
-/* The view's main file, as the state has it. */
+/* Finds the view's main file in the state. */
 static enum wal_status find_file(struct wal__view_importer *importer,
                                  struct wal_error *error)
 {
     struct wal_view *view = importer->view;
     const char *path;
-    enum wal_status status = wal__session_fingerprint_read(
-        &importer->session_fingerprint, view->env.heap, view->store,
-        view->session, error);
+    enum wal_status status = wal__session_snapshot_read(
+        &importer->snapshot, view->env.heap, view->store, view->session, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    path = view->dialect->write_ops->path(
-        &importer->session_fingerprint.session, 0,
-        &importer->session_fingerprint.memory.arena);
-    if (importer->session_fingerprint.memory.has_failed) {
+    path = view->dialect->write_ops->path(&importer->snapshot.session, 0,
+                                          &importer->snapshot.memory.arena);
+    if (importer->snapshot.memory.has_failed) {
         return wal__no_memory(error);
     }
     for (uint32_t i = 0; path != NULL && i < view->files.count; i++) {
         struct wal__view_file *file = view->files.items[i];
-        /* How it is left is what the state will say of it. */
+        /* Not current: the state keeps what `saved` says. */
         file->is_current = false;
         if (!file->is_document && strcmp(file->lines.path, path) == 0) {
             importer->file = file;
@@ -166,13 +167,14 @@ static enum wal_status find_file(struct wal__view_importer *importer,
     if (!view->position.is_known || importer->file == NULL ||
         view->dialect->read_ops == NULL ||
         view->dialect->read_ops->line == NULL) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "the view has no file of lines that is known");
+        return wal__fail(
+            error, WAL_ENOTFOUND,
+            "the state of the view has no file of lines; flush the view first");
     }
     return view->position.append_pending
                ? wal__fail_at(
                      error, WAL_EBUSY, 0, importer->file->lines.path, 0,
-                     "a flush of the view was cut short; flush it first")
+                     "a flush of the view was interrupted; flush it first")
                : WAL_OK;
 }
 
@@ -194,42 +196,43 @@ static enum wal_status open_file(struct wal__view_importer *importer,
     return status;
 }
 
-/* Whether the file begins with what the view left. */
+/* Checks that the file begins with the content that the view left. */
 static enum wal_status check_prefix(struct wal__view_importer *importer,
                                     struct wal_error *error)
 {
-    const struct wal__saved_file *left = &importer->file->lines.saved;
+    const struct wal__saved_file *saved = &importer->file->lines.saved;
     uint8_t *to;
     ssize_t got = 1;
 
     if (wal__buf_reserve(&importer->buf, READ_SIZE, &to) != WAL_OK) {
         return wal__no_memory(error);
     }
-    while (got > 0 && importer->fingerprint.size < left->fingerprint.size) {
-        uint64_t more = left->fingerprint.size - importer->fingerprint.size;
+    while (got > 0 && importer->fingerprint.size < saved->fingerprint.size) {
+        uint64_t more = saved->fingerprint.size - importer->fingerprint.size;
         got =
             pread(importer->fd, to, more < READ_SIZE ? (size_t)more : READ_SIZE,
                   (off_t)importer->fingerprint.size);
         wal__fingerprint_update(&importer->fingerprint, to,
                                 got > 0 ? (size_t)got : 0);
     }
-    return wal__fingerprint_equal(&importer->fingerprint, &left->fingerprint)
+    return wal__fingerprint_equal(&importer->fingerprint, &saved->fingerprint)
                ? WAL_OK
                : wal__fail_at(error, WAL_ECHANGED, 0,
                               importer->file->lines.path, 0,
                               "was not only appended to");
 }
 
-/* The file as it is now is the view's own. */
+/* Saves the current file as the view's own. */
 static enum wal_status save_state(struct wal__view_importer *importer,
                                   struct wal_error *error)
 {
-    struct wal__saved_file *left = &importer->file->lines.saved;
+    struct wal__saved_file *saved = &importer->file->lines.saved;
 
-    left->has_old_stamp = false;
-    left->fingerprint = importer->fingerprint;
-    left->stamp = importer->stamp;
-    left->stamp.size = importer->fingerprint.size;
+    WAL__ASSERT(importer->fingerprint.size >= saved->fingerprint.size);
+    saved->has_old_stamp = false;
+    saved->fingerprint = importer->fingerprint;
+    saved->stamp = importer->stamp;
+    saved->stamp.size = importer->fingerprint.size;
     return wal__view_lock_save_state(&importer->view_lock,
                                      &importer->view->position, true, error);
 }
@@ -242,7 +245,7 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
                  WAL_ENTRY_CURSOR_OUT_OF_LINE};
     enum wal_status status = find_file(importer, error);
-    const struct wal__saved_file *left;
+    const struct wal__saved_file *saved;
 
     if (status == WAL_OK) {
         status = open_file(importer, error);
@@ -250,27 +253,32 @@ static enum wal_status import_changes(struct wal__view_importer *importer,
     if (status != WAL_OK) {
         return status;
     }
-    left = &importer->file->lines.saved;
-    if (wal__file_stamp_equal(&importer->stamp, &left->stamp) ||
-        (left->has_old_stamp &&
-         wal__file_stamp_equal(&importer->stamp, &left->old_stamp))) {
+    saved = &importer->file->lines.saved;
+    if (wal__file_stamp_equal(&importer->stamp, &saved->stamp) ||
+        (saved->has_old_stamp &&
+         wal__file_stamp_equal(&importer->stamp, &saved->old_stamp))) {
         return WAL_OK;
     }
     status = check_prefix(importer, error);
-    if (status == WAL_OK) {
-        status = wal_entry_cursor_open(importer->view->session, &options,
-                                       &importer->iter, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__view_import_find_last(importer, error);
+    status = wal_entry_cursor_open(importer->view->session, &options,
+                                   &importer->iter, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = import_lines(importer, error);
+    status = wal__view_import_find_last(importer, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status == WAL_OK &&
-                   importer->fingerprint.size > left->fingerprint.size
+    status = import_lines(importer, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return importer->fingerprint.size > saved->fingerprint.size
                ? save_state(importer, error)
-               : status;
+               : WAL_OK;
 }
 
 static void destroy_importer(struct wal__view_importer *importer)
@@ -282,7 +290,7 @@ static void destroy_importer(struct wal__view_importer *importer)
     wal__heap_arena_deinit(&importer->import_arena);
     wal__heap_arena_deinit(&importer->scratch);
     wal__buf_deinit(&importer->buf);
-    wal__session_fingerprint_deinit(&importer->session_fingerprint);
+    wal__session_snapshot_deinit(&importer->snapshot);
     if (importer->fd >= 0) {
         close(importer->fd);
     }

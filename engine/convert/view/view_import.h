@@ -1,6 +1,6 @@
 /*
- * view_import.h - takes what another program wrote behind a view's main file
- * into the session.
+ * view_import.h - imports lines that another program appended to a view's main
+ * file into the session (SPEC.md 10.6).
  *
  * Threads: one thread at a time per view.
  */

@@ -1,8 +1,9 @@
 /*
- * view_import_line.c - makes an entry of a line that another program wrote
- * behind a view (SPEC.md 10.6).
+ * view_import_line.c - makes an entry from a line that another program appended
+ * to a view (view_import_line.h, SPEC.md 10.6).
  *
- * Invariant: the same line at the same place gets the same id and mark.
+ * Invariant: the same line at the same position gets the same id and position
+ * hash.
  *
  * Threads: one thread at a time per view.
  */
@@ -14,9 +15,10 @@
 
 #include "engine/base/error.h"
 #include "engine/convert/render/entry_meta.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 
-#define ID_SIZE   255 /* of ids and types */
+#define ID_SIZE   255 /* bytes of ids and types */
 #define TIME_SIZE 64
 
 static bool slices_equal(struct wal_slice one, struct wal_slice two)
@@ -25,8 +27,8 @@ static bool slices_equal(struct wal_slice one, struct wal_slice two)
            (one.size == 0 || memcmp(one.data, two.data, (size_t)one.size) == 0);
 }
 
-/* A JSON string as text of 1 to `most` bytes without control characters; empty
- * where it is none. */
+/* Decodes a JSON string of 1 to `most` bytes without control characters; empty
+ * when it is not one. */
 static struct wal_slice decode_text(struct wal__arena *arena,
                                     struct wal__json_span string, size_t most)
 {
@@ -50,8 +52,8 @@ static struct wal_slice decode_text(struct wal__arena *arena,
     return (struct wal_slice){text, size};
 }
 
-static struct wal_slice kept(struct wal__view_importer *importer,
-                             struct wal_slice text)
+static struct wal_slice copy_to_import(struct wal__view_importer *importer,
+                                       struct wal_slice text)
 {
     struct wal__json_span span = {text.data, (size_t)text.size};
 
@@ -60,9 +62,9 @@ static struct wal_slice kept(struct wal__view_importer *importer,
     return (struct wal_slice){span.data, span.data != NULL ? span.size : 0};
 }
 
-/* Remembers what is issues about a line, for who asks. */
-static bool report(struct wal__view_importer *importer, uint64_t offset,
-                   const char *reason)
+/* Records an issue of a line, for wal_view_issue. */
+static bool report_issue(struct wal__view_importer *importer, uint64_t offset,
+                         const char *reason)
 {
     struct wal_view *view = importer->view;
     struct wal__view_issue *issues =
@@ -74,6 +76,7 @@ static bool report(struct wal__view_importer *importer, uint64_t offset,
         return false;
     }
     view->issues = issues;
+    WAL__ASSERT(view->issue_count < view->issue_capacity);
     issues[view->issue_count++] =
         (struct wal__view_issue){.offset = offset, .reason = reason};
     return true;
@@ -81,7 +84,7 @@ static bool report(struct wal__view_importer *importer, uint64_t offset,
 
 /* ---------------------------------------------------------------- log --- */
 
-/* An entry of the conversation with that id. */
+/* Finds an entry of the conversation by its id. */
 static bool find_entry(const struct wal__view_importer *importer,
                        struct wal_slice id, struct wal_entry *entry)
 {
@@ -108,13 +111,13 @@ enum wal_status wal__view_import_find_last(struct wal__view_importer *importer,
         wal_entry_cursor_open(importer->view->session, &options, &iter, error);
     if (status == WAL_OK &&
         wal_entry_cursor_next(iter, &entry, NULL) == WAL_OK) {
-        importer->last_written = kept(importer, entry.id);
+        importer->last_written = copy_to_import(importer, entry.id);
     }
     wal_entry_cursor_close(iter);
     return status;
 }
 
-/* What the file has under which id, once it is asked for. */
+/* Loads the ids in the file, when first needed. */
 static enum wal_status load_written_ids(struct wal__view_importer *importer,
                                         struct wal_error *error)
 {
@@ -133,13 +136,13 @@ static enum wal_status load_written_ids(struct wal__view_importer *importer,
         last = decode_text(&importer->scratch.arena, importer->written_ids.last,
                            ID_SIZE);
         if (find_entry(importer, last, &entry)) {
-            importer->last_written = kept(importer, last);
+            importer->last_written = copy_to_import(importer, last);
         }
     }
     return status;
 }
 
-/* ------------------------------------------------------------- parents --- */
+/* ------------------------------------------------------------ parents --- */
 
 static enum wal_status
 set_parent_to_previous(struct wal__view_importer *importer,
@@ -159,7 +162,7 @@ set_parent_to_previous(struct wal__view_importer *importer,
     return status;
 }
 
-/* The entry that a line names; empty where it is not known. */
+/* Finds the parent that a line names; empty when it is unknown. */
 static enum wal_status
 find_named_parent(struct wal__view_importer *importer,
                   const struct wal__imported_line *imported,
@@ -208,7 +211,7 @@ static enum wal_status set_parent(struct wal__view_importer *importer,
                                error);
     if (status == WAL_OK && imported->entry.parent_id.size == 0) {
         importer->report.unknown++;
-        report(importer, imported->offset, "its parent is not known");
+        report_issue(importer, imported->offset, "its parent is not known");
         imported->is_inexact = true;
         status = load_written_ids(importer, error);
         imported->entry.parent_id = importer->last_written;
@@ -221,9 +224,9 @@ static enum wal_status set_parent(struct wal__view_importer *importer,
     return status;
 }
 
-/* ----------------------------------------------------------------- ids --- */
+/* ---------------------------------------------------------------- ids --- */
 
-/* A line at that place behind what the view wrote, whenever it is read. */
+/* Identifies the line by its offset and the content that the view left. */
 static void set_position_hash(const struct wal__view_importer *importer,
                               struct wal__imported_line *imported)
 {
@@ -237,23 +240,25 @@ static void set_position_hash(const struct wal__view_importer *importer,
              "%016" PRIx64, wal__model_hash(0, bytes));
 }
 
-static bool has_position_hash(const struct wal_entry *entry, const char *mark)
+static bool has_position_hash(const struct wal_entry *entry,
+                              const char *position_hash)
 {
     struct wal__json_token value;
 
     return wal__json_find(entry->meta.data, (size_t)entry->meta.size, "mark",
                           &value) == WAL__JSON_OK &&
            value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(value.span, mark);
+           wal__json_string_is(value.span, position_hash);
 }
 
-/* Whether the log has the line under that id. A line that was redacted says
- * nothing of itself any more, and is not taken in again. */
-static bool is_in_log(const struct wal_entry *entry, const char *mark)
+/* Whether the entry is this line. A redacted line has no hash any more, and is
+ * not imported again. */
+static bool is_in_log(const struct wal_entry *entry, const char *position_hash)
 {
     const uint32_t gone = WAL_ENTRY_LINE | WAL_ENTRY_REDACTED;
 
-    return (entry->flags & gone) == gone || has_position_hash(entry, mark);
+    return (entry->flags & gone) == gone ||
+           has_position_hash(entry, position_hash);
 }
 
 static void set_id(struct wal__view_importer *importer,
@@ -277,8 +282,8 @@ static void set_id(struct wal__view_importer *importer,
         }
     }
     if (imported->line_id.size > 0) {
-        report(importer, imported->offset,
-               "its id is taken; it is kept under another");
+        report_issue(importer, imported->offset,
+                     "its id is taken; it is kept under another");
     }
     imported->is_inexact |=
         imported->line.id.size > 0 || imported->line.is_in_conversation;
@@ -290,11 +295,11 @@ static void set_id(struct wal__view_importer *importer,
     imported->is_known = find_entry(importer, imported->entry.id, &entry);
 }
 
-/* What other lines of the file find the line by. */
+/* Records the id by which later lines of the file refer to this one. */
 static void record_ids(struct wal__view_importer *importer,
                        const struct wal__imported_line *imported)
 {
-    struct wal_slice id = kept(importer, imported->entry.id);
+    struct wal_slice id = copy_to_import(importer, imported->entry.id);
     struct wal__json_span span = {id.data, (size_t)id.size};
     uint64_t key = wal__model_string_hash(0, imported->line.id);
     struct wal__json_span used;
@@ -307,7 +312,7 @@ static void record_ids(struct wal__view_importer *importer,
     }
 }
 
-/* ---------------------------------------------------------------- entry --- */
+/* -------------------------------------------------------------- entry --- */
 
 static void set_meta(struct wal__view_importer *importer,
                      struct wal__imported_line *imported)
@@ -336,7 +341,7 @@ static void set_type_and_time(struct wal__view_importer *importer,
             imported->line.is_message ? "message" : "line");
     }
     if (time.size > 0) {
-        importer->time = kept(importer, time);
+        importer->time = copy_to_import(importer, time);
     }
     imported->entry.timestamp = importer->time;
 }
@@ -356,7 +361,7 @@ enum wal_status wal__view_import_line(struct wal__view_importer *importer,
                                                  .head = WAL__HEAD_KEEP};
         imported->is_inexact = true;
         importer->report.damaged++;
-        report(importer, imported->offset, "is not JSON");
+        report_issue(importer, imported->offset, "is not JSON");
     }
     imported->is_inexact |= text.size != imported->text.size;
     imported->line_id =

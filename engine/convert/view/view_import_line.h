@@ -1,6 +1,6 @@
 /*
- * view_import_line.h - makes an entry of a line that another program wrote
- * behind a view.
+ * view_import_line.h - makes an entry from a line that another program appended
+ * to a view (SPEC.md 10.6).
  *
  * Threads: one thread at a time per view.
  */
@@ -10,54 +10,53 @@
 #include "engine/convert/view/view_lock.h"
 #include "engine/convert/view/written_ids.h"
 
-#define WAL__IMPORT_BATCH_MAX 256 /* of a batch */
+#define WAL__IMPORT_BATCH_MAX 256 /* entries per batch */
 
-/* An import of a view. */
+/* An import in progress. */
 struct wal__view_importer {
     struct wal_view *view;
     struct wal__view_lock view_lock;
-    struct wal__session_fingerprint session_fingerprint;
+    struct wal__session_snapshot snapshot;
     struct wal_view_import_result report;
-    struct wal__view_file *file;  /* the view's main one */
-    struct wal__file_stamp stamp; /* of the file as it is read */
-    /* of what was taken, and what is before it */
+    struct wal__view_file *file;  /* the view's main file */
+    struct wal__file_stamp stamp; /* stamp of the opened file */
+    /* of the file up to the end of the imported lines */
     struct wal__fingerprint fingerprint;
     struct wal__buf buf;
     int fd;
     struct wal__written_ids written_ids;
     bool has_loaded_ids;
-    struct wal_entry_cursor *iter;       /* for looking entries up */
-    struct wal__heap_arena import_arena; /* as long as this is */
-    struct wal__heap_arena scratch;      /* as long as a batch is */
-    struct wal__model_table
-        imported_ids;              /* id in the log, by hash of a line's own */
-    struct wal_slice last_written; /* the last entry that the view has */
-    struct wal_slice previous_id;  /* the line before; empty: none yet */
+    struct wal_entry_cursor *iter;        /* for lookups by id */
+    struct wal__heap_arena import_arena;  /* lives as long as the import */
+    struct wal__heap_arena scratch;       /* lives as long as a batch */
+    struct wal__model_table imported_ids; /* by hash of the line's id */
+    struct wal_slice last_written;        /* id of the last entry in the view */
+    struct wal_slice previous_id; /* id of the previous line; empty: none yet */
     struct wal_slice time;
     struct wal_entry entries[WAL__IMPORT_BATCH_MAX];
     uint32_t count;
     size_t size;
 };
 
-/* A line, and what is made of it. */
+/* A line and the entry made from it. */
 struct wal__imported_line {
     struct wal__json_span text;
     struct wal__line_info line;
     uint64_t offset;
-    struct wal_slice line_id; /* id that it says, if it can be one */
+    struct wal_slice line_id; /* its id, if valid in the log */
     struct wal_entry entry;
     char position_hash[17];
     bool is_inexact;
-    bool is_known; /* the log has it */
+    bool is_known; /* the log has the line already */
 };
 
-/* Finds the last entry that the view wrote, as far as the log alone tells. */
+/* Determines the last entry that the view wrote from the log alone. */
 enum wal_status
 wal__view_import_find_last(struct wal__view_importer *importer,
                            struct wal_error *error) WAL_MUST_USE;
 
-/* Makes an entry of the line, text and offset of which are set. It holds until
- * `scratch` is taken back. */
+/* Makes an entry from the line; text and offset are set. The entry is valid
+ * until `scratch` is reset. */
 enum wal_status wal__view_import_line(struct wal__view_importer *importer,
                                       struct wal__imported_line *imported,
                                       struct wal_error *error) WAL_MUST_USE;

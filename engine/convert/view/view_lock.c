@@ -1,5 +1,6 @@
 /*
- * view_lock.c - a view in the hands of one call (SPEC.md 10.4).
+ * view_lock.c - acquires and releases the lock of a view (view_lock.h, SPEC.md
+ * 10.4).
  *
  * Threads: one thread at a time per view.
  */
@@ -12,10 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/bytes/assert.h"
 #include "format/model/model_table.h"
 
-static enum wal_status lock(struct wal__view_lock *view_lock,
-                            struct wal_error *error)
+static enum wal_status lock_byte(struct wal__view_lock *view_lock,
+                                 struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
     struct wal__json_span key = {(const uint8_t *)view->key, strlen(view->key)};
@@ -42,7 +44,7 @@ static enum wal_status lock(struct wal__view_lock *view_lock,
                        : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR "/lock");
 }
 
-/* Removes what a flush that was cut short has left beside. */
+/* Removes the temporary files of interrupted flushes. */
 static void remove_temporary_files(struct wal_view *view)
 {
     char name[WAL__VIEW_NAME_SIZE];
@@ -89,9 +91,11 @@ enum wal_status wal__view_lock_acquire(struct wal__view_lock *view_lock,
 {
     enum wal_status status;
 
+    WAL__ASSERT(view_lock->lock_fd < 0);
+    WAL__ASSERT(view_lock->view->files.state_dir < 0);
     snprintf(view_lock->state, sizeof(view_lock->state), "%s.json",
              view_lock->view->key);
-    status = lock(view_lock, error);
+    status = lock_byte(view_lock, error);
     return status == WAL_OK ? load_state(view_lock, error) : status;
 }
 
@@ -102,6 +106,7 @@ wal__view_lock_save_state(struct wal__view_lock *view_lock,
 {
     struct wal_view *view = view_lock->view;
 
+    WAL__ASSERT(view_lock->lock_fd >= 0);
     return wal__view_state_write(view_lock->state, &view->identity,
                                  &view->files, position, is_durable,
                                  &view->state, error);

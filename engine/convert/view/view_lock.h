@@ -1,23 +1,24 @@
 /*
- * view_lock.h - a view in the hands of one call: its lock, and what the last
- * one left.
+ * view_lock.h - the lock of a view, which one call at a time holds, and the
+ * state that it guards (SPEC.md 10.4).
  *
- * Threads: one thread at a time per view.
+ * Threads: one thread at a time per view; processes exclude each other.
  */
 #ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_LOCK_H
 #define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_LOCK_H
 
 #include "engine/convert/view/view.h"
 
-/* Zeroed but for the view, which has a root, and lock, which is -1. */
+/* The owner sets view, which has a root, and lock_fd = -1, and zeroes the
+ * rest. */
 struct wal__view_lock {
     struct wal_view *view;
-    char state[WAL__VIEW_NAME_SIZE]; /* name of its file */
+    char state[WAL__VIEW_NAME_SIZE]; /* name of the state file */
     int lock_fd;
 };
 
-/* Waits until nobody else holds the view, in any process, and takes its state
- * from disk unless it is the one that was left there. End it in any case. */
+/* Waits until no call in any process holds the lock, and loads the state unless
+ * it is unchanged since this view wrote it. Release it in any case. */
 enum wal_status wal__view_lock_acquire(struct wal__view_lock *view_lock,
                                        struct wal_error *error) WAL_MUST_USE;
 void wal__view_lock_release(struct wal__view_lock *view_lock);
@@ -26,7 +27,7 @@ enum wal_status wal__view_lock_save_state(
     struct wal__view_lock *view_lock, const struct wal__view_position *position,
     bool is_durable, struct wal_error *error) WAL_MUST_USE;
 
-/* Nothing is known of the files any more. */
+/* Discards all knowledge about the files. */
 void wal__view_invalidate(struct wal_view *view);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * view_state.c - what a view remembers (SPEC.md 10.4).
+ * view_state.c - reads and writes the state of a view (view_state.h, SPEC.md
+ * 10.4).
  *
  * Threads: one thread at a time.
  */
@@ -13,6 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/convert/render/heap_arena.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
@@ -22,7 +24,7 @@
 #define CHECK_KEY     ",\"check\":\""
 #define CHECK_SIZE    (sizeof(CHECK_KEY) - 1 + 16 + 3) /* 16 digits, "}\n */
 
-/* ------------------------------------------------------------- writing --- */
+/* ------------------------------------------------------------ writing --- */
 
 static bool put(void *ctx, const void *data, size_t size)
 {
@@ -76,7 +78,7 @@ static void put_file(struct wal__json_out *out,
         return;
     }
     wal__json_out_open(out, '{');
-    /* Paths are made of what is UTF-8. */
+    /* Paths are always UTF-8. */
     wal__json_out_member_text(
         out, "path",
         (struct wal__json_span){(const uint8_t *)path, strlen(path)});
@@ -138,7 +140,7 @@ static bool encode(const struct wal__view_identity *identity,
     put_number(&out, "seen", position->session_sequence);
     put_number(&out, "newest", position->entry_sequence);
     wal__json_out_key(&out, "known");
-    put_hex(&out, position->fingerprint);
+    put_hex(&out, position->session_hash);
     put_number(&out, "documents", position->documents);
     put_number(&out, "unreadable", position->unreadable);
     put_losses(&out, position->losses);
@@ -168,6 +170,7 @@ enum wal_status wal__view_state_write(const char *name,
     enum wal_status status;
     int fd = -1;
 
+    WAL__ASSERT(files->state_dir >= 0);
     wal__buf_init(&buf, env->heap);
     snprintf(temporary, sizeof(temporary), "%s.8.tmp", files->key);
     if (!encode(identity, files, position, &buf)) {
@@ -190,7 +193,7 @@ enum wal_status wal__view_state_write(const char *name,
     return status;
 }
 
-/* ------------------------------------------------------------- reading --- */
+/* ------------------------------------------------------------ reading --- */
 
 enum {
     S_VERSION,
@@ -440,7 +443,7 @@ static enum wal_status decode(const uint8_t *data, size_t size,
         !read_number(&members[S_REDACTED].value, &read.redacted) ||
         !read_number(&members[S_SEEN].value, &read.session_sequence) ||
         !read_number(&members[S_NEWEST].value, &read.entry_sequence) ||
-        !read_hex(&members[S_KNOWN].value, &read.fingerprint) ||
+        !read_hex(&members[S_KNOWN].value, &read.session_hash) ||
         !read_number(&members[S_DOCUMENTS].value, &read.documents) ||
         !read_number(&members[S_UNREADABLE].value, &read.unreadable) ||
         !read_losses(members[S_LOSSES].value.span, read.losses)) {
@@ -468,7 +471,8 @@ static bool read_fully(int fd, uint8_t *data, size_t size)
     return at == size;
 }
 
-/* Reads a state's file, to be freed; *data is null where there is none. */
+/* Reads a state file; the caller frees *data, which is NULL when there is
+ * none. */
 static enum wal_status read_state(const struct wal__view_env *env,
                                   int state_dir, const char *name,
                                   uint8_t **data, struct wal__file_stamp *stamp,
@@ -518,10 +522,10 @@ enum wal_status wal__view_state_read(const char *name,
         wal__view_files_clear(files);
         return WAL_OK;
     }
-    return status == WAL_OK ? WAL_OK : wal__fail(error, status, "no memory");
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-/* -------------------------------------------------------------- finding --- */
+/* ------------------------------------------------------------ finding --- */
 
 static bool copy_text(const struct wal__json_member *member, char *text,
                       size_t room)

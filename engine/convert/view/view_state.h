@@ -1,9 +1,9 @@
 /*
- * view_state.h - what a view remembers in the folder of its root: how far it
- * was written, and how its files were left.
+ * view_state.h - the state of a view, a file below its root: the position up to
+ * which it was written, and the saved states of its files (SPEC.md 10.4).
  *
- * Invariant: a state that cannot be read whole, or is of another session, is
- * none; nothing is lost with it but time.
+ * Invariant: a state that is incomplete, or of another session, counts as
+ * absent; that costs only time.
  *
  * Threads: one thread at a time.
  */
@@ -12,32 +12,32 @@
 
 #include "engine/convert/render/view_files.h"
 
-/* How far a view was written. */
+/* The position up to which a view was written. */
 struct wal__view_position {
     bool is_known;
-    bool is_verbatim;    /* all of it is lines as they stand */
-    bool append_pending; /* something that may not stay was being appended */
-    uint64_t entries[2]; /* of each stream */
-    uint64_t total;      /* of both */
-    uint64_t redacted;   /* of those that the session sees */
-    /* the session's newest record; 0: there was one that was not durable */
+    bool is_verbatim;    /* all content is verbatim lines */
+    bool append_pending; /* an append was in progress */
+    uint64_t entries[2]; /* entries of each stream */
+    uint64_t total;      /* entries of both streams */
+    uint64_t redacted;   /* redacted entries */
+    /* sequence of the session's newest record; 0: an entry was not durable */
     uint64_t session_sequence;
     uint64_t entry_sequence; /* sequence of the newest entry */
-    uint64_t fingerprint;    /* hash of what the session is known by */
+    uint64_t session_hash;   /* wal__session_snapshot_hash */
     uint64_t documents;      /* records of documents */
     uint64_t unreadable;     /* entries */
     uint64_t losses[WAL__FEATURE_COUNT];
 };
 
-/* Of what a state is. */
+/* What a state belongs to. */
 struct wal__view_identity {
     uint8_t store[16];
     struct wal_slice session;
     const char *dialect;
 };
 
-/* Reads a state, and adds the files that it names. position->is_known is false
- * where there is none. */
+/* Reads a state and adds its files to `files`. position->is_known is false when
+ * there is none. */
 enum wal_status wal__view_state_read(const char *name,
                                      const struct wal__view_identity *identity,
                                      struct wal__view_files *files,
@@ -45,8 +45,8 @@ enum wal_status wal__view_state_read(const char *name,
                                      struct wal__file_stamp *stamp,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Whether it is a state of that store and has that file, of lines; *place then
- * says whose view that is, but for the root. */
+/* *is_found: the state belongs to the store and has the file, which is one of
+ * lines; *place then describes the view, except for the root. */
 enum wal_status wal__view_state_find(const struct wal__view_env *env,
                                      int state_dir, const char *name,
                                      const uint8_t store[16], const char *path,
@@ -54,8 +54,8 @@ enum wal_status wal__view_state_find(const struct wal__view_env *env,
                                      bool *is_found,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Writes it, with the files as they are left once they are committed, or of an
- * open position as they are now. With `is_durable` it is on stable storage. */
+/* Writes the state: files as they are after their commit, or, when
+ * append_pending, as they were saved before. is_durable: syncs it. */
 enum wal_status wal__view_state_write(const char *name,
                                       const struct wal__view_identity *identity,
                                       const struct wal__view_files *files,

@@ -1,10 +1,9 @@
 /*
- * written_ids.c - which entry of the log is what a view's file has under an id
- * (SPEC.md 10.6).
+ * written_ids.c - recovers the ids in a view's file by converting the session
+ * again (written_ids.h, SPEC.md 10.6).
  *
- * What is settled of the file tells whether the replay_session is the one that
- * wrote it; what stands behind that is known only where all of the file is the
- * same.
+ * The fingerprint of the stable part shows whether the conversion yields the
+ * same bytes; ids after that part are known only if the whole file is equal.
  *
  * Threads: one thread at a time.
  */
@@ -17,27 +16,26 @@
 struct view_replay {
     struct wal__written_ids *written_ids;
     const char *path;
-    bool is_selected;                    /* what is put is of that file */
-    struct wal__fingerprint fingerprint; /* of it */
-    struct wal__model_table of;          /* as it is being written_ids */
+    bool is_selected; /* output goes to the file with the path */
+    struct wal__fingerprint fingerprint; /* of the output to that file */
+    struct wal__model_table ids;         /* ids recorded so far */
     struct wal__json_span last;
 };
 
 static bool select_file(void *ctx, const char *path, bool is_document)
 {
-    struct view_replay *view_replay = ctx;
+    struct view_replay *replay = ctx;
 
-    view_replay->is_selected =
-        !is_document && strcmp(path, view_replay->path) == 0;
+    replay->is_selected = !is_document && strcmp(path, replay->path) == 0;
     return true;
 }
 
 static bool put(void *ctx, const void *data, size_t size)
 {
-    struct view_replay *view_replay = ctx;
+    struct view_replay *replay = ctx;
 
-    if (view_replay->is_selected) {
-        wal__fingerprint_update(&view_replay->fingerprint, data, size);
+    if (replay->is_selected) {
+        wal__fingerprint_update(&replay->fingerprint, data, size);
     }
     return true;
 }
@@ -45,24 +43,25 @@ static bool put(void *ctx, const void *data, size_t size)
 static bool record_id(void *ctx, struct wal__json_span item,
                       struct wal__json_span written, bool is_part)
 {
-    struct view_replay *view_replay = ctx;
+    struct view_replay *replay = ctx;
     struct wal__json_span item_copy =
-        wal__arena_copy(&view_replay->written_ids->memory.arena, item);
+        wal__arena_copy(&replay->written_ids->memory.arena, item);
     uint64_t key = wal__model_string_hash(0, written);
 
     if (item_copy.data == NULL) {
         return false;
     }
     if (is_part) {
-        return wal__model_table_put(&view_replay->written_ids->parts, key,
+        return wal__model_table_put(&replay->written_ids->parts, key,
                                     item_copy);
     }
-    view_replay->last = item_copy;
-    return wal__model_table_put(&view_replay->of, key, item_copy);
+    replay->last = item_copy;
+    return wal__model_table_put(&replay->ids, key, item_copy);
 }
 
-/* Runs over what the view has, and keeps what was written_ids if that is it. */
-static enum wal_status replay_session(struct view_replay *view_replay,
+/* Converts the entries that the view has, and keeps the ids if the bytes are
+ * equal. */
+static enum wal_status replay_session(struct view_replay *replay,
                                       struct wal__converter *convert,
                                       const struct wal_view *view,
                                       const struct wal__saved_file *saved,
@@ -70,33 +69,33 @@ static enum wal_status replay_session(struct view_replay *view_replay,
 {
     const struct wal__entry_limits limits = {
         {view->position.entries[0], view->position.entries[1]}};
-    const struct wal__model_id_listener listener = {view_replay, record_id};
-    struct wal__json_span head = convert->fingerprint.head;
-    struct wal__written_ids *written_ids = view_replay->written_ids;
+    const struct wal__model_id_listener listener = {replay, record_id};
+    struct wal__json_span head = convert->snapshot.head;
+    struct wal__written_ids *written_ids = replay->written_ids;
     uint64_t losses[WAL__FEATURE_COUNT];
     bool extends = true;
     enum wal_status status = wal__converter_begin(convert, error);
 
-    convert->output = (struct wal__model_output){view_replay, select_file, put};
+    convert->output = (struct wal__model_output){replay, select_file, put};
     convert->writer.listener = &listener;
     if (status == WAL_OK) {
         status = wal__converter_append(convert, &limits, head, &extends, error);
     }
     if (status != WAL_OK || !extends ||
-        !wal__fingerprint_equal(&view_replay->fingerprint, &saved->stable)) {
+        !wal__fingerprint_equal(&replay->fingerprint, &saved->stable)) {
         return status;
     }
-    written_ids->items = view_replay->of;
-    written_ids->last = view_replay->last;
+    written_ids->items = replay->ids;
+    written_ids->last = replay->last;
     written_ids->is_known = true;
-    view_replay->of =
+    replay->ids =
         (struct wal__model_table){.arena = &written_ids->memory.arena};
     status = wal__converter_write_trailer(
-        convert, head, convert->fingerprint.session.updated, losses, error);
-    if (status == WAL_OK && wal__fingerprint_equal(&view_replay->fingerprint,
-                                                   &saved->fingerprint)) {
-        written_ids->provisional = view_replay->of;
-        written_ids->last = view_replay->last;
+        convert, head, convert->snapshot.session.updated, losses, error);
+    if (status == WAL_OK &&
+        wal__fingerprint_equal(&replay->fingerprint, &saved->fingerprint)) {
+        written_ids->provisional = replay->ids;
+        written_ids->last = replay->last;
     }
     return status;
 }
@@ -113,17 +112,17 @@ enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
                                      .session = view->session,
                                      .dialect = view->dialect,
                                      .files = &files};
-    struct view_replay view_replay = {.written_ids = written_ids, .path = path};
+    struct view_replay replay = {.written_ids = written_ids, .path = path};
     enum wal_status status;
 
     wal__heap_arena_init(&written_ids->memory, view->env.heap);
     written_ids->parts.arena = &written_ids->memory.arena;
-    view_replay.of.arena = &written_ids->memory.arena;
+    replay.ids.arena = &written_ids->memory.arena;
     wal__view_files_init(&files, &view->env);
-    status = wal__session_fingerprint_read(&convert.fingerprint, view->env.heap,
-                                           view->store, view->session, error);
+    status = wal__session_snapshot_read(&convert.snapshot, view->env.heap,
+                                        view->store, view->session, error);
     if (status == WAL_OK) {
-        status = replay_session(&view_replay, &convert, view, saved, error);
+        status = replay_session(&replay, &convert, view, saved, error);
     }
     wal__converter_deinit(&convert);
     wal__view_files_deinit(&files);

@@ -1,8 +1,9 @@
 /*
- * written_ids.h - which entry of the log is what a view's file has under an id.
+ * written_ids.h - maps the ids in a view's file to entries of the log (SPEC.md
+ * 10.6).
  *
- * Invariant: it answers only where a run over the same entries writes the same
- * bytes again.
+ * Invariant: the map is used only if converting the same entries again yields
+ * the same bytes.
  *
  * Threads: one thread at a time.
  */
@@ -11,18 +12,19 @@
 
 #include "engine/convert/view/view.h"
 
-/* Zeroed: nothing was written_ids. */
+/* Zeroed: no id is known. */
 struct wal__written_ids {
     struct wal__heap_arena memory;
-    struct wal__model_table items; /* item by hash of the id that it has */
-    struct wal__model_table provisional; /* the same, of what is not settled */
-    struct wal__model_table parts; /* the last part of an item, by its hash */
-    struct wal__json_span last;    /* item that was written_ids last */
+    struct wal__model_table items; /* item, by hash of its id in the file */
+    struct wal__model_table provisional; /* the same after the stable part */
+    struct wal__model_table parts;       /* last part, by hash of the item */
+    struct wal__json_span last;          /* the last item in the file */
     bool is_known;
 };
 
-/* Converts the session once more, up to where the view has it. `saved` is how
- * the file of that path was saved. WAL_OK also where that is not known. */
+/* Converts the session again, up to the position of the view. `saved` is the
+ * saved state of the file with the path. Returns WAL_OK with is_known false
+ * when the bytes differ. */
 enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
                                       const struct wal_view *view,
                                       const char *path,
@@ -30,7 +32,7 @@ enum wal_status wal__written_ids_load(struct wal__written_ids *written_ids,
                                       struct wal_error *error) WAL_MUST_USE;
 void wal__written_ids_deinit(struct wal__written_ids *written_ids);
 
-/* The item, a JSON string, that went out under the id; empty: none is known. */
+/* The item, a JSON string, that was written with the id; empty: unknown. */
 struct wal__json_span
 wal__written_ids_find(const struct wal__written_ids *written_ids,
                       struct wal__json_span written);

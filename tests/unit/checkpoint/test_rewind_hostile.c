@@ -121,7 +121,7 @@ static void test_rewind_hostile__paths_of_4095_bytes(void **state)
             assert_int_equal(answer.info.files_changed, 1);
             expect_content(directory, name, "1\n");
         } else {
-            assert_rewind_refused(&answer, WAL_ETOOBIG, "cannot be replaced");
+            assert_rewind_refused(&answer, WAL_ETOOBIG, "cannot replace the file");
             expect_content(directory, name, "two\n");
         }
         WAL__ASSERT(close(directory) == 0);
@@ -335,7 +335,7 @@ test_rewind_hostile__permission_is_denied_in_the_middle(void **state)
         before.fails = WAL_EACCESS;
         before.renames = nth;
         answer = kit_rewind(session, "c");
-        assert_rewind_refused(&answer, WAL_EACCESS, "cannot be replaced");
+        assert_rewind_refused(&answer, WAL_EACCESS, "cannot replace the file");
         expect_untouched();
         close_watched(store, session);
         assert_int_equal(system("rm -r tree store"), 0);
@@ -354,7 +354,7 @@ static void test_rewind_hostile__no_space_for_what_is_restored(void **state)
         before.fails = WAL_ENOSPACE;
         before.writes = nth;
         answer = kit_rewind(session, "c");
-        assert_rewind_refused(&answer, WAL_ENOSPACE, "cannot be written");
+        assert_rewind_refused(&answer, WAL_ENOSPACE, "cannot write the file");
         expect_untouched();
         close_watched(store, session);
         assert_int_equal(system("rm -r tree store"), 0);
@@ -379,7 +379,7 @@ test_rewind_hostile__file_changes_while_others_are_made(void **state)
     before.act = change_a;
     before.writes = 2;
     answer = kit_rewind(session, "c");
-    assert_rewind_refused(&answer, WAL_ECHANGED, "changed by somebody else");
+    assert_rewind_refused(&answer, WAL_ECHANGED, "another program changed");
     tree_assert_content("a", "somebody's\n");
     tree_assert_content("d/b", "b2\n");
     tree_assert_content("d/c", "c2\n");

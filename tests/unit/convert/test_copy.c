@@ -5,6 +5,7 @@
  */
 #include "engine/convert/copy/copy.c"
 #include "engine/convert/copy/copy_chunk.c"
+#include "engine/convert/copy/copy_own.c"
 
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/view_kit.h"
@@ -196,9 +197,9 @@ static void test_copy__own_entries_are_behind_those_shared(void **state)
         wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error), WAL_OK);
     assert_int_equal(wal__copy_open_own(&copy, ALL_FLAGS, &iter, &error),
                      WAL_OK);
-    assert_int_equal(next_entry(iter, &entry, &error), WAL_OK);
+    assert_int_equal(wal__copy_next_entry(iter, &entry, &error), WAL_OK);
     assert_slice(entry.id, "d");
-    assert_int_equal(next_entry(iter, &entry, &error), WAL_END);
+    assert_int_equal(wal__copy_next_entry(iter, &entry, &error), WAL_END);
     wal_entry_cursor_close(iter);
     assert_int_equal(count_shared(&copy, ALL_FLAGS, &shared, &error), WAL_OK);
     assert_int_equal(shared, 3);

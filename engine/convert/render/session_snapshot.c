@@ -1,9 +1,10 @@
 /*
- * session_fingerprint.c - what a session is fingerprint by (SPEC.md 10.2).
+ * session_snapshot.c - reads the fields of a session (session_snapshot.h,
+ * SPEC.md 10.2).
  *
  * Threads: one thread at a time.
  */
-#include "engine/convert/render/session_fingerprint.h"
+#include "engine/convert/render/session_snapshot.h"
 
 #include <string.h>
 
@@ -12,16 +13,16 @@
 #include "format/model/model_table.h"
 #include "format/model/model_timestamp.h"
 
-#define SCAN_ENTRIES_MAX 64 /* so many are looked at for what a session says, */
-#define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* but none that is so long */
+#define SCAN_ENTRIES_MAX 64 /* entries that are scanned for fields */
+#define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* larger payloads are skipped */
 
-/* The years 0 to 9999, in milliseconds. */
+/* The years 0 to 9999, in milliseconds of Unix time. */
 #define TIME_FIRST INT64_C(-62167219200000)
 #define TIME_LAST  INT64_C(253402300799999)
 
 struct field_scan {
     struct wal__arena *keep;
-    struct wal__model_session *fingerprint;
+    struct wal__model_session *snapshot;
     unsigned count;
 };
 
@@ -37,28 +38,27 @@ static void set_field_once(struct field_scan *field_scan,
 static bool collect_fields(void *ctx, struct wal__model_item *item)
 {
     struct field_scan *field_scan = ctx;
-    struct wal__model_session *fingerprint = field_scan->fingerprint;
+    struct wal__model_session *snapshot = field_scan->snapshot;
     const struct wal__model_session *found = item->session;
 
     if (item->kind == WAL__ITEM_HEADER && found != NULL) {
-        set_field_once(field_scan, &fingerprint->provider, found->provider);
-        set_field_once(field_scan, &fingerprint->model, found->model);
-        set_field_once(field_scan, &fingerprint->cwd, found->cwd);
-        set_field_once(field_scan, &fingerprint->time, found->time);
-        set_field_once(field_scan, &fingerprint->title, found->title);
-        set_field_once(field_scan, &fingerprint->parent, found->parent);
-        set_field_once(field_scan, &fingerprint->thinking_level,
+        set_field_once(field_scan, &snapshot->provider, found->provider);
+        set_field_once(field_scan, &snapshot->model, found->model);
+        set_field_once(field_scan, &snapshot->cwd, found->cwd);
+        set_field_once(field_scan, &snapshot->time, found->time);
+        set_field_once(field_scan, &snapshot->title, found->title);
+        set_field_once(field_scan, &snapshot->parent, found->parent);
+        set_field_once(field_scan, &snapshot->thinking_level,
                        found->thinking_level);
-        set_field_once(field_scan, &fingerprint->agent, found->agent);
-        set_field_once(field_scan, &fingerprint->exit_reason,
-                       found->exit_reason);
-        set_field_once(field_scan, &fingerprint->raw, found->raw);
-        fingerprint->dialect = found->dialect;
+        set_field_once(field_scan, &snapshot->agent, found->agent);
+        set_field_once(field_scan, &snapshot->exit_reason, found->exit_reason);
+        set_field_once(field_scan, &snapshot->raw, found->raw);
+        snapshot->dialect = found->dialect;
     }
-    set_field_once(field_scan, &fingerprint->provider, item->provider);
-    set_field_once(field_scan, &fingerprint->model, item->model);
+    set_field_once(field_scan, &snapshot->provider, item->provider);
+    set_field_once(field_scan, &snapshot->model, item->model);
     return ++field_scan->count < SCAN_ENTRIES_MAX &&
-           (fingerprint->model.size == 0 || fingerprint->cwd.size == 0 ||
+           (snapshot->model.size == 0 || snapshot->cwd.size == 0 ||
             field_scan->count < 2);
 }
 
@@ -73,7 +73,7 @@ static struct wal__json_span time_text(struct wal__arena *arena, int64_t ms)
 
 static void set_created(const struct wal_session_info *info,
                         struct wal__arena *keep,
-                        struct wal__model_session *fingerprint)
+                        struct wal__model_session *snapshot)
 {
     struct wal__json_token created;
 
@@ -81,13 +81,13 @@ static void set_created(const struct wal_session_info *info,
         wal__json_find(info->metadata.data, (size_t)info->metadata.size,
                        "created", &created) == WAL__JSON_OK &&
         created.kind == WAL__JSON_STRING) {
-        fingerprint->time = wal__arena_copy(keep, created.span);
+        snapshot->time = wal__arena_copy(keep, created.span);
         return;
     }
-    fingerprint->time = time_text(keep, info->created_ms);
+    snapshot->time = time_text(keep, info->created_ms);
 }
 
-/* The dialect that an import source names, or null. */
+/* The dialect that an import source names, or NULL. */
 static const struct wal__dialect *dialect_of_source(struct wal_slice source)
 {
     const struct wal__dialect *dialect;
@@ -104,7 +104,7 @@ static const struct wal__dialect *dialect_of_source(struct wal_slice source)
     return NULL;
 }
 
-/* Lines of a fork are those of the session that was imported. */
+/* The lines of a fork have the dialect of the imported session. */
 static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
                                                      struct wal_slice id)
 {
@@ -126,23 +126,22 @@ static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
     return dialect;
 }
 
-static enum wal_status field_scan(struct wal__session_fingerprint *fingerprint,
-                                  const struct wal__heap *heap,
-                                  struct wal_store *store,
-                                  struct wal_session *session,
-                                  struct wal_error *error)
+static enum wal_status scan_fields(struct wal__session_snapshot *snapshot,
+                                   const struct wal__heap *heap,
+                                   struct wal_store *store,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
 {
     const struct wal__entry_limits limits = {
-        {SCAN_ENTRIES_MAX, fingerprint->dialect->read_ops->stream != NULL
-                               ? SCAN_ENTRIES_MAX
-                               : 0}};
-    struct field_scan scan = {.keep = &fingerprint->memory.arena,
-                              .fingerprint = &fingerprint->session};
+        {SCAN_ENTRIES_MAX,
+         snapshot->dialect->read_ops->stream != NULL ? SCAN_ENTRIES_MAX : 0}};
+    struct field_scan scan = {.keep = &snapshot->memory.arena,
+                              .snapshot = &snapshot->session};
     struct wal__session_items items = {.heap = heap,
                                        .store = store,
                                        .session = session,
-                                       .dialect = fingerprint->dialect,
-                                       .is_fork = fingerprint->is_fork,
+                                       .dialect = snapshot->dialect,
+                                       .is_fork = snapshot->is_fork,
                                        .sink = collect_fields,
                                        .ctx = &scan,
                                        .size_max = SCAN_PAYLOAD_MAX};
@@ -157,27 +156,28 @@ static enum wal_status field_scan(struct wal__session_fingerprint *fingerprint,
         status = wal__session_items_finish(&items, error);
     }
     wal__session_items_deinit(&items);
-    if (status == WAL_OK && fingerprint->memory.has_failed) {
+    if (status == WAL_OK && snapshot->memory.has_failed) {
         status = wal__no_memory(error);
     }
     return status;
 }
 
-enum wal_status wal__session_fingerprint_read(
-    struct wal__session_fingerprint *fingerprint, const struct wal__heap *heap,
-    struct wal_store *store, struct wal_session *session,
-    struct wal_error *error)
+enum wal_status
+wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
+                           const struct wal__heap *heap,
+                           struct wal_store *store, struct wal_session *session,
+                           struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal__arena *keep = &fingerprint->memory.arena;
+    struct wal__arena *keep = &snapshot->memory.arena;
     enum wal_status status;
 
-    wal__heap_arena_init(&fingerprint->memory, heap);
+    wal__heap_arena_init(&snapshot->memory, heap);
     status = wal_session_get_info(session, &info, error);
     if (status != WAL_OK) {
         return status;
     }
-    fingerprint->session = (struct wal__model_session){
+    snapshot->session = (struct wal__model_session){
         .id = wal__json_quote(keep, info.id),
         .cwd = wal__json_quote(keep, info.cwd),
         .title = wal__json_quote(keep, info.title),
@@ -185,32 +185,31 @@ enum wal_status wal__session_fingerprint_read(
         .project = wal__json_quote(keep, info.project),
         .updated = time_text(keep, info.updated_ms),
     };
-    fingerprint->session.metadata = wal__arena_copy(
+    snapshot->session.metadata = wal__arena_copy(
         keep, (struct wal__json_span){info.metadata.data,
                                       (size_t)info.metadata.size});
-    fingerprint->head = wal__json_quote(keep, info.head);
-    fingerprint->last_sequence = info.last_sequence;
-    fingerprint->metadata_version = info.metadata_version;
-    fingerprint->documents = info.documents;
-    fingerprint->is_fork = (info.flags & WAL_SESSION_FORK) != 0;
-    set_created(&info, keep, &fingerprint->session);
-    fingerprint->dialect = dialect_of_source(info.source);
-    if (fingerprint->dialect == NULL && fingerprint->is_fork) {
-        fingerprint->dialect = dialect_of_lineage(store, info.id);
+    snapshot->head = wal__json_quote(keep, info.head);
+    snapshot->last_sequence = info.last_sequence;
+    snapshot->metadata_version = info.metadata_version;
+    snapshot->documents = info.documents;
+    snapshot->is_fork = (info.flags & WAL_SESSION_FORK) != 0;
+    set_created(&info, keep, &snapshot->session);
+    snapshot->dialect = dialect_of_source(info.source);
+    if (snapshot->dialect == NULL && snapshot->is_fork) {
+        snapshot->dialect = dialect_of_lineage(store, info.id);
     }
-    if (fingerprint->dialect == NULL) {
-        fingerprint->dialect = &wal__dialect_entries;
+    if (snapshot->dialect == NULL) {
+        snapshot->dialect = &wal__dialect_entries;
     }
-    return field_scan(fingerprint, heap, store, session, error);
+    return scan_fields(snapshot, heap, store, session, error);
 }
 
-void wal__session_fingerprint_deinit(
-    struct wal__session_fingerprint *fingerprint)
+void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot)
 {
-    if (fingerprint->memory.heap != NULL) {
-        wal__heap_arena_deinit(&fingerprint->memory);
+    if (snapshot->memory.heap != NULL) {
+        wal__heap_arena_deinit(&snapshot->memory);
     }
-    *fingerprint = (struct wal__session_fingerprint){.dialect = NULL};
+    *snapshot = (struct wal__session_snapshot){.dialect = NULL};
 }
 
 static uint64_t hash_span(uint64_t hash, struct wal__json_span span)
@@ -218,10 +217,10 @@ static uint64_t hash_span(uint64_t hash, struct wal__json_span span)
     return wal__model_hash(hash + span.size, span);
 }
 
-uint64_t wal__session_fingerprint_hash(
-    const struct wal__session_fingerprint *fingerprint)
+uint64_t
+wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot)
 {
-    const struct wal__model_session *session = &fingerprint->session;
+    const struct wal__model_session *session = &snapshot->session;
     const struct wal__json_span spans[] = {
         session->id,       session->cwd,         session->title,
         session->time,     session->parent,      session->project,
@@ -235,7 +234,7 @@ uint64_t wal__session_fingerprint_hash(
     }
     for (size_t i = 0; i < 2; i++) {
         const struct wal__dialect *dialect =
-            i == 0 ? session->dialect : fingerprint->dialect;
+            i == 0 ? session->dialect : snapshot->dialect;
         struct wal__json_span name = {NULL, 0};
         if (dialect != NULL) {
             name.data = (const uint8_t *)dialect->name;
@@ -246,9 +245,8 @@ uint64_t wal__session_fingerprint_hash(
     return hash;
 }
 
-bool wal__session_fingerprint_equal(const struct wal__session_fingerprint *one,
-                                    const struct wal__session_fingerprint *two)
+bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
+                                 const struct wal__session_snapshot *two)
 {
-    return wal__session_fingerprint_hash(one) ==
-           wal__session_fingerprint_hash(two);
+    return wal__session_snapshot_hash(one) == wal__session_snapshot_hash(two);
 }

@@ -15,7 +15,7 @@
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
 
-/* A session's handle, and what it was given; the texts are in handle.info. */
+/* A session's handle and info; the texts are in handle.info_texts. */
 struct noop_session {
     struct wal_session handle; /* first: it is freed by wal__session_free */
     struct wal_session_info known;
@@ -116,7 +116,7 @@ static struct wal_slice append_text(struct wal__buf *texts,
 static enum wal_status copy_texts(struct noop_session *made,
                                   const struct wal__session_record *record)
 {
-    struct wal__buf *texts = &made->handle.info;
+    struct wal__buf *texts = &made->handle.info_texts;
     struct wal_session_info *known = &made->known;
     uint8_t *room;
 
@@ -152,7 +152,7 @@ static enum wal_status create_handle(struct wal__core *core,
     }
     made->handle.core = core;
     pthread_mutex_init(&made->handle.info_mutex, NULL);
-    wal__buf_init(&made->handle.info, core->env.heap);
+    wal__buf_init(&made->handle.info_texts, core->env.heap);
     made->known.struct_size = sizeof(made->known);
     made->known.flags = flags;
     if (record->id.size == 0) {

@@ -206,7 +206,7 @@ enum wal_status wal__store_commit_mark(struct wal_store *store,
 /* The tail as recovery found it. */
 static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
 {
-    const struct wal__scan_result *found = &core->found;
+    const struct wal__scan_result *found = &core->open_scan_facts;
 
     switch (found->verdict) {
     case WAL__VERDICT_TORN:
@@ -224,7 +224,7 @@ static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
     case WAL__VERDICT_STOPPED:
         return;
     }
-    info->tail_segment = core->found_segment;
+    info->tail_segment = core->open_scan_segment;
     info->tail_offset = found->end;
     info->tail_size = found->dirty_end - found->end;
     info->tail_sequence = found->last_sequence + 1;

@@ -1,9 +1,10 @@
 /*
- * document_reader.c - a reader of documents (docs.h): what it gives is fixed
- * when it is opened; the records are read without any lock.
+ * document_reader.c - a cursor over documents (document_reader.h, SPEC.md 5.8).
+ * The versions are fixed when it is opened; their records are read without a
+ * lock.
  *
- * The texts of keys are read from the log the first time that documents are
- * put in order, and kept with the session's slot from then on.
+ * The texts of keys are read from the log when documents are first ordered, and
+ * cached in the session's slot.
  */
 #include "engine/read/document_reader.h"
 
@@ -13,6 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 static enum wal_status read_record(struct wal_doc_cursor *docs,
@@ -35,8 +37,7 @@ static enum wal_status read_record(struct wal_doc_cursor *docs,
     return status;
 }
 
-/* Makes the text of a document's key known: any version that can be read has
- * it. */
+/* Reads the text of a document's key from any version that is readable. */
 static enum wal_status read_key(struct wal_doc_cursor *docs,
                                 struct wal__documents *documents,
                                 struct wal__document *document,
@@ -48,6 +49,7 @@ static enum wal_status read_key(struct wal_doc_cursor *docs,
     struct wal__frame frame;
     enum wal_status status;
 
+    WAL__ASSERT(document->key_size == 0);
     do {
         status = read_record(docs, version->position, version->sequence, &frame,
                              &record, error);
@@ -58,32 +60,33 @@ static enum wal_status read_key(struct wal_doc_cursor *docs,
                : status;
 }
 
-/* A document whose key cannot be read comes before all others, and is told of
- * when it is its turn. It may be an index that is damaged: that is looked into
- * first. */
+/* Reads the key of a document unless it is cached. An unreadable key is left
+ * empty: the document sorts first, and reading it reports the damage.
+ * WAL_ECORRUPT is returned unless the indexes were rebuilt from the log
+ * already, since an index may be at fault. */
 static enum wal_status load_key(struct wal_doc_cursor *docs,
                                 struct wal__documents *documents,
                                 struct wal__document *document,
                                 struct wal_error *error)
 {
-    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal_error local_error = {.struct_size = sizeof(local_error)};
     enum wal_status status;
 
     if (document->key_size > 0) {
         return WAL_OK;
     }
-    status = read_key(docs, documents, document, &own);
+    status = read_key(docs, documents, document, &local_error);
     if (status == WAL_EIO ||
         (status == WAL_ECORRUPT && docs->core->rebuild_from_log)) {
         return WAL_OK;
     }
     if (status != WAL_OK) {
-        wal__error_copy(error, &own);
+        wal__error_copy(error, &local_error);
     }
     return status;
 }
 
-/* Takes a version; its key stands at `offset` in keys. */
+/* Adds a version; its key is at `offset` in keys. */
 static enum wal_status add_version(struct wal_doc_cursor *docs,
                                    const struct wal__document *document,
                                    const struct wal__doc_version *version,
@@ -95,10 +98,11 @@ static enum wal_status add_version(struct wal_doc_cursor *docs,
                                   .sequence = version->sequence,
                                   .position = version->position};
 
+    WAL__ASSERT(offset + document->key_size <= docs->keys.size);
     return wal__buf_append(&docs->items, &item, sizeof(item));
 }
 
-/* Takes what of a document is to be given. */
+/* Adds the versions of a document that the flags ask for. */
 static enum wal_status add_document(struct wal_doc_cursor *docs,
                                     const struct wal__documents *documents,
                                     const struct wal__document *document)
@@ -122,8 +126,8 @@ static enum wal_status add_document(struct wal_doc_cursor *docs,
     return status;
 }
 
-/* One whose key cannot be read may have any prefix. The engine's own are left
- * out unless the prefix asks for them. */
+/* Whether the document is selected. An unreadable key matches every prefix;
+ * reserved keys match only a prefix. */
 static bool has_prefix(const struct wal__document *document,
                        struct wal__span prefix)
 {
@@ -164,12 +168,13 @@ static void sort(struct wal_doc_cursor *docs)
     struct wal__docs_item *items = (void *)docs->items.data;
     size_t count = docs->items.size / sizeof(*items);
 
+    WAL__ASSERT(docs->items.size % sizeof(*items) == 0);
     if (count > 0) {
         qsort_r(items, count, sizeof(*items), compare, docs->keys.data);
     }
 }
 
-/* A deleted session has no documents to be read. */
+/* WAL_ENOTFOUND when the session was deleted. */
 static enum wal_status check_session(const struct wal_doc_cursor *docs,
                                      struct wal_error *error)
 {
@@ -180,7 +185,7 @@ static enum wal_status check_session(const struct wal_doc_cursor *docs,
                : wal__session_find(docs->core, docs->number, &summary, error);
 }
 
-/* Under the state lock for writing. */
+/* State lock for writing. */
 static enum wal_status collect(struct wal_doc_cursor *docs,
                                struct wal__span prefix, struct wal_error *error)
 {
@@ -213,10 +218,12 @@ check_options(const struct wal_doc_cursor_options *options,
 
     if (options->struct_size != sizeof(*options) ||
         (options->flags & ~known) != 0) {
-        return wal__invalid(error, "the options for documents are not valid");
+        return wal__invalid(
+            error, "the struct_size or flags of the document options are not "
+                   "valid");
     }
-    return wal__text_check(options->prefix, WAL__KEY_MAX, "keys' prefix",
-                           prefix, error);
+    return wal__text_check(options->prefix, WAL__KEY_MAX, "key prefix", prefix,
+                           error);
 }
 
 enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
@@ -254,11 +261,8 @@ enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
         wal__core_unlock(core);
     }
     if (status != WAL_OK) {
-        if (status == WAL_ENOMEM) {
-            wal__fail(error, status, "no memory");
-        }
         wal__docs_close(opened);
-        return status;
+        return status == WAL_ENOMEM ? wal__no_memory(error) : status;
     }
     sort(opened);
     *docs = opened;
@@ -288,10 +292,12 @@ enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
     struct wal__frame frame;
     enum wal_status status;
 
+    WAL__ASSERT(docs->next <= docs->items.size / sizeof(*items));
     if (docs->next == docs->items.size / sizeof(*items)) {
         return WAL_END;
     }
     item = &items[docs->next];
+    WAL__ASSERT(item->key_offset + item->key_size <= docs->keys.size);
     status = read_record(docs, item->position, item->sequence, &frame, &record,
                          error);
     if (status != WAL_ENOMEM) {
@@ -307,7 +313,7 @@ enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
     return status;
 }
 
-/* The version asked for, 0: the newest; null when there is none. */
+/* The requested version, or the newest for 0; NULL when there is none. */
 static const struct wal__doc_version *
 find_version(const struct wal__documents *documents,
              const struct wal__document *document, uint64_t version)

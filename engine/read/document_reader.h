@@ -1,13 +1,13 @@
 /*
- * document_reader.h - reading documents in the order of their keys (SPEC.md
- * 5.8).
+ * document_reader.h - reading documents, ordered by key (SPEC.md 5.8). A cursor
+ * is used by one thread at a time; the state lock is taken inside.
  */
 #ifndef AGENTWAL_ENGINE_READ_DOCUMENT_READER_H
 #define AGENTWAL_ENGINE_READ_DOCUMENT_READER_H
 
 #include "engine/store/session.h"
 
-/* A version that is given, and which document it is of. */
+/* A version to return, and its document's key. */
 struct wal__docs_item {
     size_t key_offset; /* in `keys` */
     uint32_t key_size;
@@ -18,7 +18,7 @@ struct wal__docs_item {
 
 struct wal_doc_cursor {
     struct wal__core *core;
-    uint32_t number;       /* of the session, or WAL__STORE_NUMBER */
+    uint32_t number;       /* session, or WAL__STORE_NUMBER */
     uint32_t flags;        /* enum wal_doc_cursor_flag */
     struct wal__buf items; /* of struct wal__docs_item, in order */
     struct wal__buf keys;
@@ -26,20 +26,25 @@ struct wal_doc_cursor {
     struct wal__buf scratch;
 };
 
-/* Keys that begin with a zero byte are the engine's own: public calls refuse
- * them. */
+/* Keys that start with a zero byte are reserved for the engine: public calls
+ * refuse them. */
 static inline bool wal__doc_key_is_reserved(struct wal__span key)
 {
     return key.size > 0 && key.data[0] == 0;
 }
 
-/* Reserved keys are among those given only when the prefix is of them. */
+/* Opens a cursor. Reserved keys are returned only when the prefix is
+ * reserved. */
 enum wal_status wal__docs_open(struct wal__core *core, uint32_t number,
                                const struct wal_doc_cursor_options *options,
                                struct wal_doc_cursor **docs,
                                struct wal_error *error) WAL_MUST_USE;
+/* The next version, or WAL_END; texts are valid until the next call. After a
+ * failure other than WAL_ENOMEM the next call returns the version after it. */
 enum wal_status wal__docs_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
                                struct wal_error *error) WAL_MUST_USE;
+/* The document with the key, in the given version (0: the newest).
+ * WAL_ENOTFOUND when there is none or it was deleted. */
 enum wal_status wal__docs_get(struct wal_doc_cursor *docs, struct wal__span key,
                               uint64_t version, struct wal_doc *doc,
                               struct wal_error *error) WAL_MUST_USE;

@@ -1,7 +1,9 @@
 /*
- * head_list.c - reading the named heads of a session (SPEC.md 5.5). What a head
- * points to is in the branch and the marks of the session's own records; its
+ * head_list.c - reading the heads of a session (SPEC.md 5.5). The target of a
+ * head is in the branch and the annotations of the session's own records; its
  * name and note are read from the record that set it, the id from the entry.
+ *
+ * A cursor is used by one thread at a time; the state lock is taken inside.
  */
 #include "engine/read/head_list.h"
 
@@ -10,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 static const struct wal__span main_name = {(const uint8_t *)"main", 4};
@@ -18,12 +21,12 @@ enum {
     STREAMS = 256
 };
 
-/* A head, its texts copied: first by their places among the list's texts, in
- * the end by address. */
+/* A head and copies of its texts: first as offsets in the cursor's texts,
+ * finally as spans. */
 struct item {
     uint64_t version;
     uint32_t stream;
-    bool named; /* it is not `main` */
+    bool named; /* not `main` */
     size_t name_offset;
     size_t id_offset;
     size_t note_offset;
@@ -55,6 +58,7 @@ uint64_t wal__head_target(const struct wal__branch_slot *slot, uint32_t stream,
 {
     const struct wal__named_head *head;
 
+    WAL__ASSERT(slot->loaded);
     if (wal__head_is_main(name)) {
         return wal__branch_head(&slot->branch, stream);
     }
@@ -63,8 +67,8 @@ uint64_t wal__head_target(const struct wal__branch_slot *slot, uint32_t stream,
     return head == NULL ? 0 : head->target;
 }
 
-/* The id of the entry; it holds while scratch does. WAL_ENOTFOUND when the
- * entry was lost. State lock for writing. */
+/* The id of the entry; valid while scratch is. WAL_ENOTFOUND when the entry was
+ * lost. State lock for writing. */
 static enum wal_status read_id(struct wal__core *core, uint32_t session,
                                uint32_t stream, uint64_t sequence,
                                struct wal__buf *scratch, struct wal__span *id,
@@ -77,21 +81,22 @@ static enum wal_status read_id(struct wal__core *core, uint32_t session,
     enum wal_status status =
         wal__core_find_sequence(core, session, stream, sequence, &found, error);
 
-    if (status == WAL_OK) {
-        status = wal__log_read(&core->log, found.position, scratch, &frame,
-                               &payload, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK &&
-        (frame.type != WAL__FRAME_ENTRY ||
-         wal__entry_record_decode(payload, &record) != WAL__FMT_OK)) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                              wal__position_offset(found.position),
-                              "the entry that a head points to is damaged");
+    status = wal__log_read(&core->log, found.position, scratch, &frame,
+                           &payload, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *id = record.id;
+    if (frame.type != WAL__FRAME_ENTRY ||
+        wal__entry_record_decode(payload, &record) != WAL__FMT_OK) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
+                            wal__position_offset(found.position),
+                            "the entry that a head points to is damaged");
     }
-    return status;
+    *id = record.id;
+    return WAL_OK;
 }
 
 /* --- one head ----------------------------------------------------------- */
@@ -139,6 +144,7 @@ enum wal_status wal__head_get(struct wal_session *session, uint32_t stream,
     wal__buf_init(&scratch, core->env.heap);
     status = find_id(session, stream, name, &scratch, &id, error);
     if (status == WAL_OK) {
+        WAL__ASSERT(id.size <= WAL__ID_MAX);
         memcpy(entry_id, id.data, id.size);
         entry_id[id.size] = '\0';
     }
@@ -149,13 +155,13 @@ enum wal_status wal__head_get(struct wal_session *session, uint32_t stream,
 
 /* --- the list ----------------------------------------------------------- */
 
-/* Copies a text behind the others. */
+/* Appends a copy of a text to the cursor's texts. */
 static enum wal_status copy_text(struct wal_head_cursor *heads,
-                                 struct wal__span text, struct wal__span *kept,
+                                 struct wal__span text, struct wal__span *copy,
                                  size_t *at, struct wal_error *error)
 {
     *at = heads->texts.size;
-    kept->size = text.size;
+    copy->size = text.size;
     if (text.size > 0 &&
         wal__buf_append(&heads->texts, text.data, text.size) != WAL_OK) {
         return wal__no_memory(error);
@@ -163,7 +169,7 @@ static enum wal_status copy_text(struct wal_head_cursor *heads,
     return WAL_OK;
 }
 
-/* Takes name, note and version from the record that set the head. */
+/* Copies name, note and version from the record that set the head. */
 static enum wal_status copy_record(struct wal_head_cursor *heads,
                                    const struct wal__named_head *head,
                                    struct item *item, struct wal_error *error)
@@ -175,54 +181,55 @@ static enum wal_status copy_record(struct wal_head_cursor *heads,
         wal__log_read(&heads->core->log, head->position, &heads->scratch,
                       &frame, &payload, error);
 
-    if (status == WAL_OK &&
-        (frame.type != WAL__FRAME_HEAD ||
-         wal__head_record_decode(payload, &record) != WAL__FMT_OK)) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                              wal__position_offset(head->position),
-                              "the record of a head is damaged");
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        item->version = head->version;
-        status = copy_text(heads, record.name, &item->name, &item->name_offset,
-                           error);
+    if (frame.type != WAL__FRAME_HEAD ||
+        wal__head_record_decode(payload, &record) != WAL__FMT_OK) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
+                            wal__position_offset(head->position),
+                            "the record of a head is damaged");
     }
-    if (status == WAL_OK) {
-        status = copy_text(heads, record.note, &item->note, &item->note_offset,
-                           error);
+    item->version = head->version;
+    status =
+        copy_text(heads, record.name, &item->name, &item->name_offset, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    return copy_text(heads, record.note, &item->note, &item->note_offset,
+                     error);
 }
 
-/* Adds the item with the id of its target; one whose target was lost is left
- * out. */
+/* Adds the item with the id of its target; skips it when the target was
+ * lost. */
 static enum wal_status add_item(struct wal_head_cursor *heads,
                                 struct item *item, uint64_t target,
                                 struct wal_error *error)
 {
-    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal_error local_error = {.struct_size = sizeof(local_error)};
     struct wal__span id;
-    enum wal_status status = read_id(heads->core, heads->session, item->stream,
-                                     target, &heads->scratch, &id, &own);
+    enum wal_status status =
+        read_id(heads->core, heads->session, item->stream, target,
+                &heads->scratch, &id, &local_error);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
     if (status != WAL_OK) {
-        wal__error_copy(error, &own);
+        wal__error_copy(error, &local_error);
+        return status;
     }
-    if (status == WAL_OK) {
-        status = copy_text(heads, id, &item->entry_id, &item->id_offset, error);
+    status = copy_text(heads, id, &item->entry_id, &item->id_offset, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK &&
-        wal__buf_append(&heads->items, item, sizeof(*item)) != WAL_OK) {
-        status = wal__no_memory(error);
-    }
-    return status;
+    return wal__buf_append(&heads->items, item, sizeof(*item)) == WAL_OK
+               ? WAL_OK
+               : wal__no_memory(error);
 }
 
-/* `main` of a stream: set by a record, moved by an append, or still where the
- * fork began. */
+/* Adds `main` of a stream: it was set by a record, moved by an append, or is
+ * still at the fork point. */
 static enum wal_status add_main(struct wal_head_cursor *heads,
                                 const struct wal__branch_slot *slot,
                                 const struct wal__summary *summary,
@@ -287,13 +294,20 @@ static int compare(const void *a, const void *b)
     return one->name.size < other->name.size ? -1 : 1;
 }
 
-/* The texts move no more. */
+/* Converts offsets to spans, since the texts move no more, and sorts the
+ * items. */
 static void finish_items(struct wal_head_cursor *heads)
 {
     struct item *items = (void *)heads->items.data;
     size_t count = heads->items.size / sizeof(*items);
 
     for (size_t i = 0; i < count; i++) {
+        WAL__ASSERT(items[i].name_offset + items[i].name.size <=
+                    heads->texts.size);
+        WAL__ASSERT(items[i].id_offset + items[i].entry_id.size <=
+                    heads->texts.size);
+        WAL__ASSERT(items[i].note_offset + items[i].note.size <=
+                    heads->texts.size);
         items[i].name.data = heads->texts.data + items[i].name_offset;
         items[i].entry_id.data = heads->texts.data + items[i].id_offset;
         items[i].note.data = heads->texts.data + items[i].note_offset;
@@ -318,7 +332,7 @@ static enum wal_status collect(struct wal_head_cursor *heads,
     if (status != WAL_OK) {
         return status;
     }
-    slot->pin_count++; /* looking through ancestors drops others */
+    slot->pin_count++; /* a lookup in ancestors may evict slots */
     for (uint32_t i = 0; i < STREAMS && status == WAL_OK; i++) {
         status = add_main(heads, slot, &summary, i, error);
     }
@@ -326,11 +340,12 @@ static enum wal_status collect(struct wal_head_cursor *heads,
          i++) {
         status = add_named(heads, &slot->annotations.heads[i], error);
     }
+    WAL__ASSERT(slot->pin_count > 0);
     slot->pin_count--;
     return status;
 }
 
-/* With persistence off there is nothing. */
+/* Without persistence there are no heads. */
 static enum wal_status fill(struct wal_head_cursor *heads,
                             struct wal_error *error)
 {
@@ -344,10 +359,7 @@ static enum wal_status fill(struct wal_head_cursor *heads,
         status = collect(heads, error);
         wal__core_unlock(heads->core);
     }
-    if (status == WAL_ENOMEM) {
-        wal__fail(error, status, "no memory");
-    }
-    return status;
+    return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
 enum wal_status wal__heads_open(struct wal_session *session,
@@ -382,6 +394,7 @@ enum wal_status wal__heads_next(struct wal_head_cursor *heads,
     const struct item *item = (const void *)heads->items.data;
     uint32_t size = head->struct_size;
 
+    WAL__ASSERT(heads->at <= heads->items.size / sizeof(*item));
     if (heads->at == heads->items.size / sizeof(*item)) {
         return WAL_END;
     }

@@ -1,7 +1,7 @@
 /*
- * iter.c - reading on with an iterator (SPEC.md 5.5, 5.7). Where its entries
- * lie is looked up a block at a time under the state lock, and the records
- * themselves are read without any lock. One thread at a time.
+ * iter.c - reading entries with a cursor (SPEC.md 5.5, 5.7). Locations are
+ * looked up a block at a time under the state lock; records are read without a
+ * lock. One thread at a time.
  *
  * Invariant: the block holds the entries from (range, range_index) on.
  */
@@ -13,10 +13,12 @@
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 #include "engine/store/payload.h"
+#include "format/bytes/assert.h"
 
 /* --- blocks ------------------------------------------------------------- */
 
-/* Depths of items that are no path: along a run they rise by one. */
+/* Fills in depths when the entries are not one path: along a run depth rises by
+ * one. */
 static enum wal_status fill_depths(struct wal_entry_cursor *iter,
                                    uint32_t session, const uint32_t *runs,
                                    uint32_t count, struct wal_error *error)
@@ -36,7 +38,7 @@ static enum wal_status fill_depths(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Takes the places of entries of a range, from `at` on, into the block. */
+/* Adds the locations of a range's entries, from `at` on, to the block. */
 static enum wal_status fill_from_range(struct wal_entry_cursor *iter,
                                        const struct wal__branch_slot *slot,
                                        const struct wal__iter_range *range,
@@ -51,6 +53,7 @@ static enum wal_status fill_from_range(struct wal_entry_cursor *iter,
     enum wal_status status =
         wal__iter_find_stream(iter, slot, range, &stream, error);
 
+    WAL__ASSERT(at < range->count && iter->block_count < WAL__ITER_BLOCK);
     if (status != WAL_OK) {
         return status;
     }
@@ -70,7 +73,7 @@ static enum wal_status fill_from_range(struct wal_entry_cursor *iter,
         runs[i] = entries[i].run;
     }
     if (iter->all) {
-        /* Looking up a depth may drop the slot. */
+        /* Last use of the slot: looking up a depth may evict it. */
         status = fill_depths(iter, range->session, runs, count, error);
     }
     if (status == WAL_OK) {
@@ -79,8 +82,8 @@ static enum wal_status fill_from_range(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Fills the block, which is empty; what is not loaded ends it, unless it may
- * be loaded. */
+/* Fills the empty block. Stops at a session that is not loaded, unless
+ * `loading`. */
 static enum wal_status fill_from_ranges(struct wal_entry_cursor *iter,
                                         bool loading, struct wal_error *error)
 {
@@ -89,6 +92,7 @@ static enum wal_status fill_from_ranges(struct wal_entry_cursor *iter,
     enum wal_status status = WAL_OK;
     uint32_t at = iter->range_index;
 
+    WAL__ASSERT(iter->block_count == 0);
     for (size_t i = iter->range;
          i < range_count && iter->block_count < WAL__ITER_BLOCK; i++) {
         struct wal__branch_slot *slot =
@@ -108,12 +112,13 @@ static enum wal_status fill_from_ranges(struct wal_entry_cursor *iter,
         }
         at = 0;
     }
-    /* What was taken is given first. */
+    WAL__ASSERT(iter->block_count <= WAL__ITER_BLOCK);
+    /* Return the entries found; a later call reports the failure. */
     return iter->block_count > 0 ? WAL_OK : status;
 }
 
-/* Fills the block when nothing has to be loaded or changed: a shared lock is
- * enough. Leaves it empty otherwise. */
+/* Fills the block under the shared lock; leaves it empty when an index must be
+ * loaded or the ranges are stale. */
 static enum wal_status fill_shared(struct wal_entry_cursor *iter,
                                    struct wal_error *error)
 {
@@ -129,7 +134,8 @@ static enum wal_status fill_shared(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Looks up the next entries; none when all that was left is hidden now. */
+/* Looks up the next entries; finds none when all remaining ones are hidden
+ * now. */
 static enum wal_status fill_block(struct wal_entry_cursor *iter,
                                   struct wal_error *error)
 {
@@ -157,11 +163,13 @@ static enum wal_status fill_block(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Steps over the entry that was given, or could not be. */
+/* Steps over the current entry. */
 static void advance(struct wal_entry_cursor *iter)
 {
     const struct wal__iter_range *ranges = (const void *)iter->ranges.data;
 
+    WAL__ASSERT(iter->block_index < iter->block_count && iter->remaining > 0);
+    WAL__ASSERT(iter->range_index < ranges[iter->range].count);
     iter->block_index++;
     iter->remaining--;
     iter->range_index++;
@@ -173,13 +181,13 @@ static void advance(struct wal_entry_cursor *iter)
 
 /* --- entries ------------------------------------------------------------ */
 
-/* The nearest entry above that is not hidden. */
+/* The nearest visible ancestor of an entry. */
 struct parent {
     struct wal__span id;
-    bool none; /* the entry is a root, to this reader */
+    bool none; /* no visible ancestor */
 };
 
-/* Looks for it in the lineage. */
+/* Searches the parent in the lineage. */
 static enum wal_status find_parent(struct wal_entry_cursor *iter,
                                    const struct wal__frame *child,
                                    struct parent *parent,
@@ -204,7 +212,7 @@ static enum wal_status find_parent(struct wal_entry_cursor *iter,
     if (status == WAL_ENOMEM) {
         return wal__fail(error, status, "no memory");
     }
-    /* A parent that was lost leaves the id empty; the entry itself is whole. */
+    /* A lost parent leaves the id empty; the entry itself is intact. */
     return WAL_OK;
 }
 
@@ -234,7 +242,7 @@ static void fill_entry(const struct wal__frame *frame,
     entry->depth = depth;
 }
 
-/* Puts who redacted the entry, and why, in the place of what it said. */
+/* Replaces the content of a redacted entry by the author and reason. */
 static void redact(const struct wal_entry_cursor *iter, struct wal_entry *entry)
 {
     const struct wal_slice redaction_json = {iter->redaction_json.data,
@@ -247,18 +255,17 @@ static void redact(const struct wal_entry_cursor *iter, struct wal_entry *entry)
     entry->meta = none;
 }
 
-/* Puts the payload that was brought in line in its place, or says where it
- * is. */
-static void place_payload(const struct wal_entry_cursor *iter,
-                          const struct wal__entry_record *record,
-                          struct wal_entry *entry)
+/* Sets the out-of-line payload that was loaded, or its digest. */
+static void set_out_of_line_payload(const struct wal_entry_cursor *iter,
+                                    const struct wal__entry_record *record,
+                                    struct wal_entry *entry)
 {
-    const struct wal_slice inside = {iter->payload_buf.data,
+    const struct wal_slice loaded = {iter->payload_buf.data,
                                      iter->payload_buf.size};
     const struct wal_slice none = {NULL, 0};
 
     if ((iter->flags & WAL_ENTRY_CURSOR_OUT_OF_LINE) == 0) {
-        entry->payload = inside;
+        entry->payload = loaded;
         return;
     }
     entry->flags |= WAL_ENTRY_OUT_OF_LINE;
@@ -266,13 +273,13 @@ static void place_payload(const struct wal_entry_cursor *iter,
     memcpy(entry->payload_digest, record->digest, WAL_DIGEST_SIZE);
 }
 
-/* Reads the entry's record and gives it. above: the entry above it, when that
- * is known; its sequence is the parent's own, where `exact`. */
-static enum wal_status read_entry(struct wal_entry_cursor *iter,
-                                  const struct wal__iter_item *item,
-                                  const struct wal__iter_parent_hint *above,
-                                  bool exact, struct wal_entry *entry,
-                                  struct wal_error *error)
+/* Reads the entry's record and fills *entry. parent_hint: the entry that
+ * precedes it, if known; `exact`: use it only when its sequence is the
+ * parent's. */
+static enum wal_status
+read_entry(struct wal_entry_cursor *iter, const struct wal__iter_item *item,
+           const struct wal__iter_parent_hint *parent_hint, bool exact,
+           struct wal_entry *entry, struct wal_error *error)
 {
     struct wal__entry_record record;
     struct parent parent = {.none = false};
@@ -282,11 +289,12 @@ static enum wal_status read_entry(struct wal_entry_cursor *iter,
 
     if (item->redaction != 0) {
         status = wal__iter_format_redaction(iter, item->redaction, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__log_read(&iter->core->log, item->position, &iter->scratch,
-                               &frame, &payload, error);
-    }
+    status = wal__log_read(&iter->core->log, item->position, &iter->scratch,
+                           &frame, &payload, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -299,29 +307,33 @@ static enum wal_status read_entry(struct wal_entry_cursor *iter,
     }
     if (frame.parent == 0) {
         parent.none = true;
-    } else if (above->sequence != 0 &&
-               (!exact || frame.parent == above->sequence)) {
-        parent.id = above->id;
+    } else if (parent_hint->sequence != 0 &&
+               (!exact || frame.parent == parent_hint->sequence)) {
+        parent.id = parent_hint->id;
     } else {
         status = find_parent(iter, &frame, &parent, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && record.digest != NULL && item->redaction == 0 &&
+    if (record.digest != NULL && item->redaction == 0 &&
         (iter->flags & WAL_ENTRY_CURSOR_OUT_OF_LINE) == 0) {
         status =
             wal__payload_load(iter->core, &record, &iter->payload_buf, error);
-    }
-    if (status == WAL_OK) {
-        fill_entry(&frame, &record, &parent, item->depth, entry);
-        if (item->redaction != 0) {
-            redact(iter, entry);
-        } else if (record.digest != NULL) {
-            place_payload(iter, &record, entry);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    return status;
+    fill_entry(&frame, &record, &parent, item->depth, entry);
+    if (item->redaction != 0) {
+        redact(iter, entry);
+    } else if (record.digest != NULL) {
+        set_out_of_line_payload(iter, &record, entry);
+    }
+    return WAL_OK;
 }
 
-/* Keeps the id for the next entry, whose parent this is most often. */
+/* Keeps the id for the next entry, whose parent this entry often is. */
 static void save_parent_hint(struct wal_entry_cursor *iter,
                              const struct wal_entry *entry)
 {
@@ -329,9 +341,10 @@ static void save_parent_hint(struct wal_entry_cursor *iter,
     iter->previous.id.data = entry->id.data;
     iter->previous.id.size = (size_t)entry->id.size;
     if (iter->core->env.use_pread) {
-        /* The next read takes this one's bytes away. */
+        /* With pread the next read overwrites these bytes. */
         uint8_t *copy = iter->id_copy[iter->id_copy_index];
 
+        WAL__ASSERT(iter->previous.id.size <= WAL__ID_MAX);
         memcpy(copy, entry->id.data, iter->previous.id.size);
         iter->previous.id.data = copy;
         iter->id_copy_index ^= 1;
@@ -353,9 +366,10 @@ enum wal_status wal__iter_next(struct wal_entry_cursor *iter,
             return status;
         }
         if (iter->remaining == 0) {
-            return WAL_END; /* the rest was redacted */
+            return WAL_END; /* the rest was redacted meanwhile */
         }
     }
+    WAL__ASSERT(iter->block_index < iter->block_count);
     status = read_entry(iter, &iter->block[iter->block_index], &iter->previous,
                         iter->all, entry, error);
     if (status == WAL_ENOMEM) {
@@ -371,17 +385,18 @@ enum wal_status wal__iter_next(struct wal_entry_cursor *iter,
 
 /* --- by id -------------------------------------------------------------- */
 
-/* An entry that was lookup for. */
+/* The result of a lookup by id. */
 struct lookup {
     struct wal__iter_item item;
     bool depth_is_known;
-    /* The parent, when it is the entry before and not hidden; sequence 0: it
-     * has to be looked for. */
+    /* The parent when it is the preceding entry and visible; sequence 0: it
+     * must be searched. */
     uint64_t parent;
     uint64_t parent_position;
 };
 
-/* What the owner's branch says of the entry. Any state lock. */
+/* Fills the lookup from the owner's branch. State lock for reading or
+ * writing. */
 static void fill_lookup(const struct wal_entry_cursor *iter,
                         const struct wal__branch_slot *slot,
                         const struct wal__entry_location *found,
@@ -393,6 +408,7 @@ static void fill_lookup(const struct wal_entry_cursor *iter,
     const struct wal__redaction *redaction =
         wal__annotations_find_redaction(&slot->annotations, found->sequence);
 
+    WAL__ASSERT(found->ordinal < stream->entry_count);
     lookup->item.position = found->position;
     lookup->item.sequence = found->sequence;
     lookup->item.depth = wal__branch_depth(stream, found->ordinal);
@@ -401,13 +417,14 @@ static void fill_lookup(const struct wal_entry_cursor *iter,
     lookup->parent = 0;
     if (found->ordinal > stream->runs[entry->run].first &&
         !wal__iter_is_hidden(iter, &slot->annotations, entry - 1)) {
+        WAL__ASSERT(entry[-1].sequence < found->sequence);
         lookup->parent = entry[-1].sequence;
         lookup->parent_position = entry[-1].position;
     }
 }
 
-/* Finds the entry when nothing has to be loaded for it: a shared lock is
- * enough. WAL_ENOTFOUND otherwise. */
+/* Finds the entry under the shared lock; WAL_ENOTFOUND also when that would
+ * need an index to be loaded. */
 static enum wal_status find_shared(struct wal_entry_cursor *iter,
                                    struct wal__span id, struct lookup *lookup,
                                    struct wal_error *error)
@@ -431,7 +448,7 @@ static enum wal_status find_shared(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Finds it in the lineage. */
+/* Finds the entry in the lineage. */
 static enum wal_status find_in_lineage(struct wal_entry_cursor *iter,
                                        struct wal__span id,
                                        struct lookup *lookup,
@@ -465,7 +482,7 @@ enum wal_status wal__iter_get(struct wal_entry_cursor *iter,
                               struct wal__span id, struct wal_entry *entry,
                               struct wal_error *error)
 {
-    struct wal__iter_parent_hint above = {0, {NULL, 0}};
+    struct wal__iter_parent_hint parent_hint = {0, {NULL, 0}};
     struct lookup lookup;
     enum wal_status status;
 
@@ -481,11 +498,11 @@ enum wal_status wal__iter_get(struct wal_entry_cursor *iter,
         (iter->flags & WAL_ENTRY_CURSOR_REDACTED) == 0) {
         return wal__iter_fail_redacted(iter, lookup.item.redaction, error);
     }
-    /* What redacted it is read into the same scratch. */
+    /* The REDACT record is read into the same scratch. */
     if (lookup.parent != 0 && lookup.item.redaction == 0 &&
         wal__core_read_id(iter->core, lookup.parent_position, lookup.parent,
-                          &iter->aux_scratch, &above.id) == WAL_OK) {
-        above.sequence = lookup.parent;
+                          &iter->aux_scratch, &parent_hint.id) == WAL_OK) {
+        parent_hint.sequence = lookup.parent;
     }
-    return read_entry(iter, &lookup.item, &above, true, entry, error);
+    return read_entry(iter, &lookup.item, &parent_hint, true, entry, error);
 }

@@ -1,14 +1,15 @@
 /*
- * iter_compaction.c - where reading "since the last compaction" begins
- * (SPEC.md 5.5). A compaction counts whether it is hidden or not: what it kept
- * is part of the tree's shape. Under the state lock, for writing.
+ * iter_compaction.c - finds where reading "since the last compaction" starts
+ * (SPEC.md 5.5). A hidden compaction counts too: the entries that it keeps are
+ * part of the shape of the tree. State lock for writing.
  */
 #include "engine/base/error.h"
 #include "engine/read/iter.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
-/* Depth on the path of the entry with this sequence; UINT64_MAX when it is
- * not on it. */
+/* Depth on the path of the entry with this sequence; UINT64_MAX when it is not
+ * on the path. */
 static enum wal_status depth_on_path(struct wal_entry_cursor *iter,
                                      const struct wal__buf *path,
                                      uint64_t sequence, uint64_t *depth,
@@ -16,7 +17,7 @@ static enum wal_status depth_on_path(struct wal_entry_cursor *iter,
 {
     const struct wal__path_range *ranges = (const void *)path->data;
     size_t count = path->size / sizeof(*ranges);
-    uint64_t above = 0;
+    uint64_t before = 0;
 
     *depth = UINT64_MAX;
     for (size_t i = 0; i < count; i++) {
@@ -34,10 +35,10 @@ static enum wal_status depth_on_path(struct wal_entry_cursor *iter,
             wal__branch_find_sequence(stream, sequence, &ordinal) &&
             ordinal >= ranges[i].first &&
             ordinal - ranges[i].first < ranges[i].count) {
-            *depth = above + ordinal - ranges[i].first;
+            *depth = before + ordinal - ranges[i].first;
             return WAL_OK;
         }
-        above += ranges[i].count;
+        before += ranges[i].count;
     }
     return WAL_OK;
 }
@@ -54,8 +55,8 @@ static uint64_t count_ranges(const struct wal__buf *path)
     return total;
 }
 
-/* The newest compaction on the path: its depth and where it lies. Position 0:
- * there is none. */
+/* The newest compaction on the path: its depth and position. Position 0: there
+ * is none. */
 static enum wal_status find_last_compaction(struct wal_entry_cursor *iter,
                                             const struct wal__buf *path,
                                             uint64_t *depth, uint64_t *position,
@@ -63,26 +64,29 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *iter,
 {
     const struct wal__path_range *ranges = (const void *)path->data;
     size_t count = path->size / sizeof(*ranges);
-    uint64_t above = count_ranges(path);
+    uint64_t before = count_ranges(path);
 
     *position = 0;
     while (count > 0) {
-        const struct wal__path_range *part = &ranges[--count];
-        struct wal__entry_range stretch = {part->first, part->count};
+        const struct wal__path_range *range = &ranges[--count];
+        struct wal__entry_range own_range = {range->first, range->count};
         struct wal__branch_slot *slot;
         const struct wal__stream *stream;
         uint32_t ordinal;
         enum wal_status status =
-            wal__core_get_branch(iter->core, part->session, &slot, error);
+            wal__core_get_branch(iter->core, range->session, &slot, error);
 
         if (status != WAL_OK) {
             return status;
         }
-        above -= part->count;
+        WAL__ASSERT(before >= range->count);
+        before -= range->count;
         stream = wal__branch_stream(&slot->branch, iter->stream);
         if (stream != NULL &&
-            wal__branch_find_compaction(stream, &stretch, &ordinal)) {
-            *depth = above + ordinal - part->first;
+            wal__branch_find_compaction(stream, &own_range, &ordinal)) {
+            WAL__ASSERT(ordinal >= range->first &&
+                        ordinal - range->first < range->count);
+            *depth = before + ordinal - range->first;
             *position = stream->entries[ordinal].position;
             return WAL_OK;
         }
@@ -91,7 +95,7 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *iter,
 }
 
 /* The entry that the compaction's payload names as firstKeptEntryId.
- * WAL_ENOTFOUND when it names none that is there. */
+ * WAL_ENOTFOUND when it names none that exists. */
 static enum wal_status find_first_kept(struct wal_entry_cursor *iter,
                                        uint64_t position,
                                        struct wal__entry_location *found,
@@ -121,7 +125,7 @@ enum wal_status wal__iter_find_compaction(struct wal_entry_cursor *iter,
                                           uint64_t *cut,
                                           struct wal_error *error)
 {
-    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal_error local_error = {.struct_size = sizeof(local_error)};
     struct wal__entry_location found;
     uint64_t position = 0;
     uint64_t depth = 0;
@@ -129,18 +133,23 @@ enum wal_status wal__iter_find_compaction(struct wal_entry_cursor *iter,
     enum wal_status status =
         find_last_compaction(iter, path, &depth, &position, error);
 
-    if (status == WAL_OK && position != 0) {
-        status = find_first_kept(iter, position, &found, &own);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (position != 0) {
+        status = find_first_kept(iter, position, &found, &local_error);
         if (status == WAL_OK) {
             status = depth_on_path(iter, path, found.sequence, &kept, error);
-        } else if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
-            status = WAL_OK; /* the compaction itself is what it kept */
-        } else {
-            wal__error_copy(error, &own);
+            if (status != WAL_OK) {
+                return status;
+            }
+        } else if (status != WAL_ENOTFOUND && status != WAL_ECORRUPT) {
+            wal__error_copy(error, &local_error);
+            return status;
         }
     }
-    if (status == WAL_OK) {
-        *cut = kept < depth ? kept : depth;
-    }
-    return status;
+    /* Without a first kept entry, read from the compaction itself. */
+    *cut = kept < depth ? kept : depth;
+    WAL__ASSERT(*cut <= count_ranges(path));
+    return WAL_OK;
 }

@@ -1,21 +1,22 @@
 /*
- * iter_open.c - opening an iterator (SPEC.md 5.5): its path is found, cut
- * where reading begins and ends, and freed of what is hidden. Any thread; the
- * state lock is taken here.
+ * iter_open.c - opening an entry cursor (SPEC.md 5.5): finds its path, cuts it
+ * where reading starts and ends, and splits it at hidden entries. Any thread;
+ * the state lock is taken inside.
  */
 #include "engine/base/error.h"
 #include "engine/read/head_list.h"
 #include "engine/read/iter.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
-/* What the options say, checked. */
+/* The options, validated. */
 struct request {
     const struct wal_entry_cursor_options *options;
     struct wal__span up_to;
     struct wal__span head;
 };
 
-/* Reverses the ranges: a path comes newest first. */
+/* Reverses the ranges: a path is found newest first. */
 static void reverse(struct wal__buf *path)
 {
     struct wal__path_range *items = (void *)path->data;
@@ -29,21 +30,21 @@ static void reverse(struct wal__buf *path)
     }
 }
 
-/* What a fork shares. Where the fork point was lost that is nothing: the
- * session's own entries are left. */
+/* Adds the entries that a fork inherits: none when the fork point was lost. */
 static enum wal_status add_inherited(struct wal_entry_cursor *iter,
                                      uint64_t fork_point, struct wal__buf *path,
                                      struct wal_error *error)
 {
-    struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = wal__core_find_path(
-        iter->core, iter->session, iter->stream, fork_point, path, &own);
+    struct wal_error local_error = {.struct_size = sizeof(local_error)};
+    enum wal_status status =
+        wal__core_find_path(iter->core, iter->session, iter->stream, fork_point,
+                            path, &local_error);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
     if (status != WAL_OK) {
-        wal__error_copy(error, &own);
+        wal__error_copy(error, &local_error);
     }
     reverse(path);
     return status;
@@ -62,7 +63,7 @@ static enum wal_status add_all(struct wal_entry_cursor *iter,
         slot->branch.fork_stream == iter->stream) {
         status = add_inherited(iter, slot->branch.fork_sequence, path, error);
         if (status == WAL_OK) {
-            /* Looking through ancestors may have dropped it. */
+            /* The lookup in ancestors may have evicted the slot. */
             status =
                 wal__core_get_branch(iter->core, iter->session, &slot, error);
         }
@@ -76,7 +77,7 @@ static enum wal_status add_all(struct wal_entry_cursor *iter,
                             : wal__buf_append(path, &range, sizeof(range));
 }
 
-/* The entry that the branch ends with; 0: the branch is empty. */
+/* The last entry of the branch; 0: the branch is empty. */
 static enum wal_status find_end(struct wal_entry_cursor *iter,
                                 const struct request *request,
                                 uint64_t *sequence, struct wal_error *error)
@@ -92,24 +93,25 @@ static enum wal_status find_end(struct wal_entry_cursor *iter,
         }
         *sequence = wal__head_target(slot, iter->stream, request->head);
         if (*sequence == 0 && !wal__head_is_main(request->head)) {
-            status = wal__fail(error, WAL_ENOTFOUND,
-                               "stream %u has no head \"%.*s\"", iter->stream,
-                               (int)request->head.size,
-                               (const char *)request->head.data);
+            return wal__fail(error, WAL_ENOTFOUND,
+                             "stream %u has no head \"%.*s\"", iter->stream,
+                             (int)request->head.size,
+                             (const char *)request->head.data);
         }
-        return status;
+        return WAL_OK;
     }
     status = wal__core_find_id(iter->core, iter->session, request->up_to,
                                &found, error);
-    if (status == WAL_OK && found.stream != iter->stream) {
-        status =
-            wal__fail(error, WAL_ENOTFOUND, "the entry is in stream %u, not %u",
-                      found.stream, iter->stream);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *sequence = found.sequence;
+    if (found.stream != iter->stream) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "the entry is in stream %u, not %u", found.stream,
+                         iter->stream);
     }
-    return status;
+    *sequence = found.sequence;
+    return WAL_OK;
 }
 
 static enum wal_status add_path(struct wal_entry_cursor *iter,
@@ -127,8 +129,8 @@ static enum wal_status add_path(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Leaves out what lies beyond the limit: it is at the end, since every entry
- * lies behind those before it. */
+/* Removes the entries beyond the limit. They are the last ones, since entries
+ * are ordered by position. */
 static enum wal_status trim(struct wal_entry_cursor *iter,
                             struct wal__buf *path, struct wal_error *error)
 {
@@ -156,11 +158,12 @@ static enum wal_status trim(struct wal_entry_cursor *iter,
         }
         left--;
     }
+    WAL__ASSERT(left <= path->size / sizeof(*ranges));
     path->size = left * sizeof(*ranges);
     return WAL_OK;
 }
 
-/* The path's entries but for the first `cut` and those that are hidden. */
+/* Adds the path's visible entries except for the first `cut` ones. */
 static enum wal_status build_ranges(struct wal_entry_cursor *iter,
                                     const struct wal__buf *path, uint64_t cut,
                                     struct wal_error *error)
@@ -170,6 +173,8 @@ static enum wal_status build_ranges(struct wal_entry_cursor *iter,
     enum wal_status status = WAL_OK;
     uint64_t depth = 0;
 
+    WAL__ASSERT(cut == 0 || !iter->all);
+    WAL__ASSERT(iter->remaining == 0);
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         struct wal__iter_range range = {depth, ranges[i].session,
                                         ranges[i].first, ranges[i].count};
@@ -188,11 +193,12 @@ static enum wal_status build_ranges(struct wal_entry_cursor *iter,
     return status;
 }
 
-/* Leaves out the first `count` entries. */
+/* Skips the first `count` entries. */
 static void skip_entries(struct wal_entry_cursor *iter, uint64_t count)
 {
     const struct wal__iter_range *ranges = (const void *)iter->ranges.data;
 
+    WAL__ASSERT(iter->range == 0 && iter->range_index == 0);
     if (count > iter->remaining) {
         count = iter->remaining;
     }
@@ -200,6 +206,7 @@ static void skip_entries(struct wal_entry_cursor *iter, uint64_t count)
     while (count > 0) {
         uint32_t left = ranges[iter->range].count - iter->range_index;
 
+        WAL__ASSERT(iter->range < iter->ranges.size / sizeof(*ranges));
         if (count < left) {
             iter->range_index += (uint32_t)count;
             return;
@@ -220,24 +227,30 @@ static enum wal_status fill_ranges(struct wal_entry_cursor *iter,
     enum wal_status status =
         wal__session_find(iter->core, iter->session, &summary, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
     wal__buf_init(&path, iter->core->env.heap);
-    if (status == WAL_OK) {
-        status = iter->all ? add_all(iter, &path, error)
-                           : add_path(iter, request, &path, error);
+    status = iter->all ? add_all(iter, &path, error)
+                       : add_path(iter, request, &path, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = trim(iter, &path, error);
+    status = trim(iter, &path, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK && !iter->all &&
-        (iter->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
+    if (!iter->all && (iter->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
         status = wal__iter_find_compaction(iter, &path, &cut, error);
+        if (status != WAL_OK) {
+            goto done;
+        }
     }
-    if (status == WAL_OK) {
-        status = build_ranges(iter, &path, cut, error);
-    }
+    status = build_ranges(iter, &path, cut, error);
     if (status == WAL_OK) {
         skip_entries(iter, request->options->skip);
     }
+done:
     wal__buf_deinit(&path);
     return status;
 }
@@ -255,20 +268,25 @@ static enum wal_status check_options(struct request *request,
     if (options->struct_size != sizeof(*options) ||
         options->mode > WAL_ENTRY_CURSOR_ALL ||
         (options->flags & ~known) != 0 || options->stream > 255) {
-        return wal__invalid(error, "the iterator's options are not valid");
+        return wal__invalid(error,
+                            "the struct_size, mode, flags or stream of the "
+                            "cursor options are not valid");
     }
     status = wal__text_check(options->up_to, WAL__ID_MAX, "entry's id",
                              &request->up_to, error);
-    if (status == WAL_OK) {
-        status = wal__text_check(options->head, WAL__ID_MAX, "head's name",
-                                 &request->head, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && request->up_to.size > 0 && request->head.size > 0) {
-        status = wal__invalid(error,
-                              "a branch ends with an entry or at a head: name "
-                              "one of them");
+    status = wal__text_check(options->head, WAL__ID_MAX, "head's name",
+                             &request->head, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    if (request->up_to.size > 0 && request->head.size > 0) {
+        return wal__invalid(
+            error, "up_to and head exclude each other; set one of them");
+    }
+    return WAL_OK;
 }
 
 static struct wal_entry_cursor *
@@ -327,8 +345,7 @@ enum wal_status wal__iter_open(struct wal_session *session,
     }
     if (status != WAL_OK) {
         wal__iter_close(opened);
-        return status == WAL_ENOMEM ? wal__fail(error, status, "no memory")
-                                    : status;
+        return status == WAL_ENOMEM ? wal__no_memory(error) : status;
     }
     *iter = opened;
     return WAL_OK;

@@ -1,18 +1,19 @@
 /*
- * iter_visibility.c - what an iterator leaves out, deltas and redacted entries,
- * and what it says of those it was asked to give (SPEC.md 5.7).
+ * iter_visibility.c - the entries that a cursor hides, deltas and redacted
+ * entries, and the content that replaces a redacted entry (SPEC.md 5.7).
  *
- * Invariant: no range holds an entry that was hidden when `redactions` was
- * read. One thread at a time; the state lock as iter.h says.
+ * Invariant: no range contains an entry that was hidden at
+ * redaction_generation. One thread at a time; state lock as iter.h says.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/read/iter.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 
 enum {
-    REASON_SHOWN = 160 /* bytes of a reason in an error's text */
+    REASON_SHOWN = 160 /* bytes of the reason in an error text */
 };
 
 /* --- what is hidden ----------------------------------------------------- */
@@ -44,7 +45,7 @@ bool wal__iter_is_hidden(const struct wal_entry_cursor *iter,
                NULL;
 }
 
-/* The first hidden sequence at or above this one, in whatever stream. */
+/* The first hidden sequence at or above this one, in any stream. */
 static uint64_t next_hidden_sequence(const struct wal_entry_cursor *iter,
                                      const struct wal__annotations *annotations,
                                      uint64_t sequence)
@@ -60,10 +61,12 @@ static uint64_t next_hidden_sequence(const struct wal_entry_cursor *iter,
     return delta < redacted ? delta : redacted;
 }
 
-/* The first ordinal of [at, end) whose sequence is not below this one. */
+/* The first ordinal of [at, end) whose sequence is at least this one, or
+ * end. */
 static uint32_t find_at_least(const struct wal__stream *stream, uint32_t at,
                               uint32_t end, uint64_t sequence)
 {
+    WAL__ASSERT(at <= end);
     while (at < end) {
         uint32_t middle = at + (end - at) / 2;
 
@@ -76,8 +79,8 @@ static uint32_t find_at_least(const struct wal__stream *stream, uint32_t at,
     return at;
 }
 
-/* The first hidden ordinal of [at, end), or end: annotations of other streams
- * are passed over in leaps, as entries between annotations are. */
+/* The first hidden ordinal of [at, end), or end. Skips visible entries and
+ * annotations of other streams by binary search. */
 static uint32_t next_hidden(const struct wal_entry_cursor *iter,
                             const struct wal__annotations *annotations,
                             const struct wal__stream *stream, uint32_t at,
@@ -108,14 +111,16 @@ enum wal_status wal__iter_find_stream(const struct wal_entry_cursor *iter,
 
     if (found == NULL || range->first > found->entry_count ||
         range->count > found->entry_count - range->first) {
-        return wal__fail(error, WAL_EPOISONED,
-                         "entries that were read are gone: a sync failed");
+        return wal__fail(
+            error, WAL_EPOISONED,
+            "entries of this cursor were lost when a sync failed; open "
+            "a new one");
     }
     *stream = found;
     return WAL_OK;
 }
 
-/* Appends the range, split where entries are hidden. */
+/* Appends the visible parts of the range. */
 static enum wal_status split(const struct wal_entry_cursor *iter,
                              const struct wal__branch_slot *slot,
                              const struct wal__stream *stream,
@@ -125,6 +130,7 @@ static enum wal_status split(const struct wal_entry_cursor *iter,
     uint32_t end = range->first + range->count;
     uint32_t at = range->first;
 
+    WAL__ASSERT(end >= range->first && end <= stream->entry_count);
     while (at < end) {
         struct wal__iter_range visible = {range->depth + (at - range->first),
                                           range->session, at, 0};
@@ -141,6 +147,7 @@ static enum wal_status split(const struct wal_entry_cursor *iter,
             at++;
         }
     }
+    WAL__ASSERT(at <= end);
     return WAL_OK;
 }
 
@@ -201,6 +208,7 @@ enum wal_status wal__iter_refresh(struct wal_entry_cursor *iter,
     iter->ranges = left;
     iter->range = 0;
     iter->range_index = 0;
+    WAL__ASSERT(remaining <= iter->remaining);
     iter->remaining = remaining;
     iter->redaction_generation = redactions;
     iter->block_count = 0;
@@ -211,7 +219,7 @@ enum wal_status wal__iter_refresh(struct wal_entry_cursor *iter,
 
 /* --- parents ------------------------------------------------------------ */
 
-/* Goes up from the entry in its own run: true at one that is not hidden, else
+/* Walks up from the entry within its run: true at a visible entry, else
  * *sequence is the parent of the run. */
 static bool find_visible_in_run(const struct wal_entry_cursor *iter,
                                 const struct wal__branch_slot *slot,
@@ -223,6 +231,7 @@ static bool find_visible_in_run(const struct wal_entry_cursor *iter,
     uint32_t ordinal = found->ordinal;
     const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
 
+    WAL__ASSERT(ordinal < stream->entry_count && ordinal >= run->first);
     while (ordinal > run->first &&
            wal__iter_is_hidden(iter, &slot->annotations,
                                &stream->entries[ordinal])) {
@@ -264,7 +273,8 @@ enum wal_status wal__iter_find_visible(struct wal_entry_cursor *iter,
 
 /* --- redactions --------------------------------------------------------- */
 
-/* The record's texts hold until something else is read beside an entry. */
+/* Reads a REDACT record; its texts are valid until aux_scratch is used
+ * again. */
 static enum wal_status read_redact(struct wal_entry_cursor *iter,
                                    uint64_t redaction,
                                    struct wal__redact_record *record,
@@ -286,9 +296,30 @@ static enum wal_status read_redact(struct wal_entry_cursor *iter,
     return status;
 }
 
-static enum wal_status put(struct wal__buf *out, const char *text)
+static enum wal_status append_text(struct wal__buf *out, const char *text)
 {
     return wal__buf_append(out, text, strlen(text));
+}
+
+/* Appends {"redactedBy":ID,"reason":TEXT}. */
+static enum wal_status format_redaction(const struct wal__redact_record *record,
+                                        struct wal__buf *out)
+{
+    enum wal_status status = append_text(out, "{\"redactedBy\":");
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__text_quote(out, record->entry_id);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = append_text(out, ",\"reason\":");
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__text_quote(out, record->reason);
+    return status == WAL_OK ? append_text(out, "}") : status;
 }
 
 enum wal_status wal__iter_format_redaction(struct wal_entry_cursor *iter,
@@ -296,31 +327,22 @@ enum wal_status wal__iter_format_redaction(struct wal_entry_cursor *iter,
                                            struct wal_error *error)
 {
     struct wal__redact_record record;
+    struct wal__buf *out = &iter->redaction_json;
     enum wal_status status = read_redact(iter, redaction, &record, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    iter->redaction_json.size = 0;
-    status = put(&iter->redaction_json, "{\"redactedBy\":");
-    if (status == WAL_OK) {
-        status = wal__text_quote(&iter->redaction_json, record.entry_id);
-    }
-    if (status == WAL_OK) {
-        status = put(&iter->redaction_json, ",\"reason\":");
-    }
-    if (status == WAL_OK) {
-        status = wal__text_quote(&iter->redaction_json, record.reason);
-    }
-    if (status == WAL_OK) {
-        status = put(&iter->redaction_json, "}");
-    }
+    out->size = 0;
+    status = format_redaction(&record, out);
     if (status != WAL_OK) {
-        wal__fail_at(error, status, 0, NULL, wal__position_offset(redaction),
-                     "what redacted the entry cannot be told: %s",
-                     wal_status_text(status));
+        return wal__fail_at(error, status, 0, NULL,
+                            wal__position_offset(redaction),
+                            "cannot format the redaction of the entry: %s",
+                            wal_status_text(status));
     }
-    return status;
+    WAL__ASSERT(out->size > 0 && out->data[out->size - 1] == '}');
+    return WAL_OK;
 }
 
 enum wal_status wal__iter_fail_redacted(struct wal_entry_cursor *iter,
@@ -338,7 +360,7 @@ enum wal_status wal__iter_fail_redacted(struct wal_entry_cursor *iter,
     if (size > REASON_SHOWN) {
         size = REASON_SHOWN;
         while (size > 0 && (record.reason.data[size] & 0xc0) == 0x80) {
-            size--; /* within a character */
+            size--; /* do not cut a UTF-8 sequence */
         }
     }
     return wal__fail(

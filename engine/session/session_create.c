@@ -1,6 +1,7 @@
 /*
- * session_create.c - new sessions, their end, and accepting damage: each one
- * small batch of records (SPEC.md 5.4, 5.10).
+ * session_create.c - creating and deleting sessions, and accepting damage: each
+ * is one small operation (SPEC.md 5.4, 5.10). Any thread; the resolve functions
+ * run in the leader, under the append lock and the state lock for writing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "engine/session/session_create.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/segment_fmt.h"
 
@@ -19,16 +21,16 @@ enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
     enum wal_status status =
         wal__committer_submit(&core->committer, op, false, error);
 
-    if (status == WAL_OK) {
-        status = wal__committer_wait(&core->committer, op, -1);
-        if (status != WAL_OK) {
-            wal__error_copy(error, &op->error);
-        }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__committer_wait(&core->committer, op, -1);
+    if (status != WAL_OK) {
+        wal__error_copy(error, &op->error);
     }
     return status;
 }
 
-/* Gives the new session its number; its id must be free. */
 enum wal_status wal__new_session_resolve(struct wal__core *core,
                                          struct wal__op *op, uint32_t *number)
 {
@@ -36,26 +38,26 @@ enum wal_status wal__new_session_resolve(struct wal__core *core,
     struct wal__summary summary;
     enum wal_status status;
 
+    WAL__ASSERT(op->frame_count > 0);
     if (wal__session_record_decode(wal__batch_payload(op, 0),
                                    WAL__FORMAT_VERSION,
                                    &record) != WAL__FMT_OK) {
-        return wal__invalid(&op->error, "the session's record is not valid");
+        return wal__invalid(&op->error, "the SESSION record is not valid");
     }
     status = wal__catalogue_find(&core->catalogue, record.id, &summary);
     if (status == WAL_OK) {
-        wal__fail(&op->error, WAL_EEXISTS,
-                  "there is a session \"%.*s\" already", (int)record.id.size,
-                  (const char *)record.id.data);
+        wal__fail(&op->error, WAL_EEXISTS, "session \"%.*s\" already exists",
+                  (int)record.id.size, (const char *)record.id.data);
         wal__error_set_actual(&op->error, record.id.data, record.id.size);
         return WAL_EEXISTS;
     }
     if (status != WAL_ENOTFOUND) {
-        return wal__fail(&op->error, status, "the catalogue: %s",
+        return wal__fail(&op->error, status, "cannot read the catalogue: %s",
                          wal_status_text(status));
     }
     if (core->catalogue.last_session == UINT32_MAX - 1) {
         return wal__fail(&op->error, WAL_ETOOBIG,
-                         "the store has no more session numbers");
+                         "the store has no free session number");
     }
     *number = core->catalogue.last_session + 1;
     for (uint32_t i = 0; i < op->frame_count; i++) {
@@ -91,50 +93,55 @@ wal__new_session_init_record(const struct wal_session_options *options,
         {&options->parent_id, &record->parent_id, WAL__ID_MAX, "parent id"},
         {&options->source, &record->source, WAL__TEXT_MAX, "source"},
     };
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if (options->struct_size != sizeof(*options)) {
         return wal__invalid(
             error,
-            "the session options' struct_size is %u; it must be "
+            "the struct_size of the session options is %u; it must be "
             "%zu",
             options->struct_size, sizeof(*options));
     }
     if (options->id.size > WAL__ID_MAX) {
         return wal__invalid(error,
                             "the session's id has %" PRIu64
-                            " bytes; 1 to %d are possible",
+                            " bytes; the limits are 1 and %d",
                             options->id.size, WAL__ID_MAX);
     }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (status == WAL_OK) {
-            status = wal__text_check(*texts[i].slice, texts[i].max,
-                                     texts[i].what, texts[i].span, error);
+        status = wal__text_check(*texts[i].slice, texts[i].max, texts[i].what,
+                                 texts[i].span, error);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    if (status == WAL_OK && options->metadata.size > 0) {
+    if (options->metadata.size > 0) {
         status =
             wal__text_check_json(options->metadata, WAL__METADATA_MAX, true,
                                  "metadata", &record->metadata, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && options->id.size == 0 && options->id.data != NULL) {
-        status = wal__invalid(error, "the session's id is empty");
+    if (options->id.size == 0 && options->id.data != NULL) {
+        return wal__invalid(error, "the session's id is empty");
     }
     record->schema_version = options->schema_version;
     record->created_ms = options->created_ms;
-    return status;
+    return WAL_OK;
 }
 
-static enum wal_status reject_schema(uint32_t given, uint32_t written,
+static enum wal_status reject_schema(uint32_t requested, uint32_t required,
                                      struct wal_error *error)
 {
     char actual[16];
-    int size = snprintf(actual, sizeof(actual), "%" PRIu32, given);
+    int size = snprintf(actual, sizeof(actual), "%" PRIu32, requested);
 
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
     wal__fail(error, WAL_ESCHEMA,
-              "the session would have schema version %s; %" PRIu32
-              " is written here",
-              actual, written);
+              "the session would have schema version %s; this store was "
+              "opened for version %" PRIu32,
+              actual, required);
     wal__error_set_actual(error, actual, (size_t)size);
     return WAL_ESCHEMA;
 }
@@ -159,7 +166,6 @@ wal__new_session_set_defaults(const struct wal__core *core,
     return WAL_OK;
 }
 
-/* An operation whose first frame is the session's record. */
 enum wal_status
 wal__new_session_create_op(struct wal__core *core,
                            const struct wal__session_record *record,
@@ -176,6 +182,7 @@ wal__new_session_create_op(struct wal__core *core,
         wal__op_release(created);
         return wal__no_memory(error);
     }
+    WAL__ASSERT(size >= record->metadata.size);
     wal__session_record_encode(record, payload);
     frame->frame.type = WAL__FRAME_SESSION;
     frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
@@ -185,8 +192,8 @@ wal__new_session_create_op(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Commits what makes the session, and gives a handle on it: which is there
- * before anything is written, so that a refusal means what it says. */
+/* The handle is allocated before the commit: after it, running out of memory
+ * would report a failure of a session that exists. */
 enum wal_status
 wal__new_session_commit(struct wal__core *core, struct wal__op *op,
                         const struct wal__new_session *new_session,
@@ -263,8 +270,9 @@ static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
             : wal__session_check_writable(core, number, true, &summary,
                                           &op->error);
 
+    WAL__ASSERT(op->frame_count == 1);
     if (status == WAL_ENOTFOUND && number == WAL__STORE_NUMBER) {
-        summary.flags = 0; /* the store has no documents yet */
+        summary.flags = 0; /* the store has no documents */
         status = WAL_OK;
     }
     frame->frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
@@ -272,7 +280,7 @@ static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
     return status;
 }
 
-/* A session is deleted whatever it lost. */
+/* A damaged session can be deleted. */
 static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
 {
     struct wal__core *core = ctx;
@@ -280,6 +288,7 @@ static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
     enum wal_status status = wal__session_check_writable(
         core, op->frames[0].frame.session, false, &summary, &op->error);
 
+    WAL__ASSERT(op->frame_count == 1);
     if (status == WAL_OK || status == WAL_EDAMAGED) {
         op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
         status = WAL_OK;

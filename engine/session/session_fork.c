@@ -1,7 +1,10 @@
 /*
- * session_fork.c - a session that shares another's entries up to one of them
- * (SPEC.md 5.3): a SESSION and a FORK record, and when it is made to go on from
- * a summary, the compaction that says so.
+ * session_fork.c - forks: sessions that share another session's entries up to a
+ * fork point (SPEC.md 5.3). A fork is a SESSION and a FORK record, and a
+ * compaction_summary entry when it continues from a summary.
+ *
+ * Any thread; the resolve functions run in the leader, under the append lock
+ * and the state lock for writing.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 #include "engine/store/payload.h"
 #include "engine/write/payload_build.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 enum {
@@ -19,13 +23,14 @@ enum {
     COMPACTION_FRAME = 2
 };
 
-/* Who owns the fork point, and how deep it lies. */
-static enum wal_status find_fork_point(struct wal__new_session *made,
+/* Finds the fork point: its location, its depth + 1, and the number of sessions
+ * that the fork descends from. */
+static enum wal_status find_fork_point(struct wal__new_session *new_session,
                                        struct wal__entry_location *found,
                                        uint64_t *depth, uint32_t *sessions,
                                        struct wal_error *error)
 {
-    struct wal__core *core = made->core;
+    struct wal__core *core = new_session->core;
     struct wal__summary summary;
     struct wal__branch_slot *slot;
     enum wal_status status;
@@ -33,33 +38,35 @@ static enum wal_status find_fork_point(struct wal__new_session *made,
     *depth = 0;
     *sessions = 0;
     memset(found, 0, sizeof(*found));
-    status = wal__core_get_branch(core, made->source, &slot, error);
+    status = wal__core_get_branch(core, new_session->source, &slot, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (made->fork_point.size > 0) {
-        status = wal__core_find_id(core, made->source, made->fork_point, found,
-                                   error);
+    if (new_session->fork_point.size > 0) {
+        status = wal__core_find_id(core, new_session->source,
+                                   new_session->fork_point, found, error);
     } else if (wal__branch_head(&slot->branch, 0) != 0) {
-        status = wal__core_find_sequence(core, made->source, 0,
+        status = wal__core_find_sequence(core, new_session->source, 0,
                                          wal__branch_head(&slot->branch, 0),
                                          found, error);
     } else {
-        return WAL_OK; /* an empty session: nothing is shared */
+        return WAL_OK; /* an empty session: nothing is inherited */
     }
-    if (status == WAL_OK) {
-        status = wal__catalogue_get(&core->catalogue, found->session, &summary);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *sessions = summary.depth + 1;
-        status = wal__core_entry_depth(core, found->session, found->stream,
-                                       found->sequence, depth, error);
-        *depth += status == WAL_OK;
+    status = wal__catalogue_get(&core->catalogue, found->session, &summary);
+    if (status != WAL_OK) {
+        return status;
     }
+    *sessions = summary.depth + 1;
+    status = wal__core_entry_depth(core, found->session, found->stream,
+                                   found->sequence, depth, error);
+    *depth += status == WAL_OK;
     return status;
 }
 
-/* The id of the fork point, in scratch or the segment's map. */
+/* Reads the fork point's owner and id, in scratch or the segment's map. */
 static enum wal_status read_fork_point(struct wal__core *core,
                                        const struct wal__entry_location *found,
                                        struct wal__buf *scratch,
@@ -73,24 +80,25 @@ static enum wal_status read_fork_point(struct wal__core *core,
     enum wal_status status =
         wal__catalogue_get(&core->catalogue, found->session, &owner);
 
-    if (status == WAL_OK) {
-        status = wal__log_read(&core->log, found->position, scratch, &point,
-                               &payload, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK &&
-        wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
-        status = WAL_ECORRUPT;
+    status = wal__log_read(&core->log, found->position, scratch, &point,
+                           &payload, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        record->owner = owner.number;
-        record->owner_id = owner.id;
-        record->entry_id = entry.id;
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
     }
-    return status;
+    record->owner = owner.number;
+    record->owner_id = owner.id;
+    record->entry_id = entry.id;
+    return WAL_OK;
 }
 
-/* The FORK record is written in full only now: its owner and depth are those
- * of this moment. Room for the longest texts was kept. */
+/* Encodes the FORK record again, with the owner and depth found under the
+ * append lock. Space for the longest texts was reserved. */
 static void encode_fork(struct wal__op *op,
                         const struct wal__fork_record *record,
                         uint64_t sequence)
@@ -98,6 +106,8 @@ static void encode_fork(struct wal__op *op,
     struct wal__op_frame *frame = &op->frames[FORK_FRAME];
     uint8_t *at = op->bytes.data + frame->offset;
 
+    WAL__ASSERT(sequence < op->next_sequence);
+    WAL__ASSERT(wal__fork_record_size(record) <= WAL__FORK_SIZE_MAX);
     frame->frame.stored_size = (uint32_t)wal__fork_record_size(record);
     frame->frame.raw_size = frame->frame.stored_size;
     frame->frame.parent = sequence;
@@ -108,26 +118,30 @@ static void encode_fork(struct wal__op *op,
         wal__crc32(0, at + WAL__FRAME_SIZE, frame->frame.stored_size);
 }
 
-/* The compaction goes under the fork point, and keeps what is on the way. */
-static enum wal_status resolve_compaction(struct wal__new_session *made,
+/* Sets the compaction's parent to the fork point; its first kept entry must be
+ * on the path. */
+static enum wal_status resolve_compaction(struct wal__new_session *new_session,
                                           struct wal__op *op, uint64_t point)
 {
     struct wal__frame *frame = &op->frames[COMPACTION_FRAME].frame;
     struct wal__entry_location kept = {0};
-    bool on = false;
-    enum wal_status status = wal__core_find_id(
-        made->core, made->source, made->first_kept, &kept, &op->error);
+    bool on_path = false;
+    enum wal_status status =
+        wal__core_find_id(new_session->core, new_session->source,
+                          new_session->first_kept, &kept, &op->error);
 
+    WAL__ASSERT(op->frame_count > COMPACTION_FRAME);
     if (status == WAL_OK) {
-        status = wal__core_is_on_path(made->core, made->source, 0, point,
-                                      kept.sequence, &on, &op->error);
+        status =
+            wal__core_is_on_path(new_session->core, new_session->source, 0,
+                                 point, kept.sequence, &on_path, &op->error);
     }
-    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on)) {
+    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on_path)) {
         return wal__fail(&op->error, WAL_ENOTFOUND,
                          "the entry \"%.*s\" is not on the branch of the "
                          "head",
-                         (int)made->first_kept.size,
-                         (const char *)made->first_kept.data);
+                         (int)new_session->first_kept.size,
+                         (const char *)new_session->first_kept.data);
     }
     frame->parent = point;
     frame->flags |= WAL__FRAME_MOVES_HEAD;
@@ -136,7 +150,7 @@ static enum wal_status resolve_compaction(struct wal__new_session *made,
 
 static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
 {
-    struct wal__new_session *made = op->request;
+    struct wal__new_session *new_session = op->request;
     struct wal__fork_record record = {0};
     struct wal__summary source;
     struct wal__entry_location found;
@@ -144,48 +158,58 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
     enum wal_status status;
 
     wal__buf_init(&scratch, op->heap);
-    status = wal__session_check_writable(made->core, made->source, true,
-                                         &source, &op->error);
-    if (status == WAL_OK || status == WAL_EDAMAGED) {
-        status = wal__new_session_resolve(ctx, op, &made->number);
+    status = wal__session_check_writable(new_session->core, new_session->source,
+                                         true, &source, &op->error);
+    if (status != WAL_OK && status != WAL_EDAMAGED) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = find_fork_point(made, &found, &record.inherited, &record.depth,
+    status = wal__new_session_resolve(ctx, op, &new_session->number);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = find_fork_point(new_session, &found, &record.inherited,
+                             &record.depth, &op->error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    /* Loading branches may have moved the texts of the first read. */
+    status = wal__catalogue_get(&new_session->core->catalogue,
+                                new_session->source, &source);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    record.source = source.number;
+    record.source_id = source.id;
+    record.owner = source.number;
+    record.owner_id = source.id;
+    record.stream = (uint8_t)found.stream;
+    if (found.sequence != 0) {
+        status = read_fork_point(new_session->core, &found, &scratch, &record,
                                  &op->error);
+        if (status != WAL_OK) {
+            goto done;
+        }
     }
-    if (status == WAL_OK) {
-        /* Loading others may have moved what the first look gave. */
-        status =
-            wal__catalogue_get(&made->core->catalogue, made->source, &source);
-    }
-    if (status == WAL_OK) {
-        record.source = source.number;
-        record.source_id = source.id;
-        record.owner = source.number;
-        record.owner_id = source.id;
-        record.stream = (uint8_t)found.stream;
-    }
-    if (status == WAL_OK && found.sequence != 0) {
-        status =
-            read_fork_point(made->core, &found, &scratch, &record, &op->error);
-    }
-    if (status == WAL_OK && record.depth > WAL__LINEAGE_MAX) {
+    if (record.depth > WAL__LINEAGE_MAX) {
         status = wal__fail(&op->error, WAL_ETOOBIG,
-                           "the lineage has %u sessions; %d are possible",
+                           "the lineage has %u sessions; the limit is %d",
                            record.depth, WAL__LINEAGE_MAX);
+        goto done;
     }
-    if (status == WAL_OK && made->first_kept.size > 0) {
-        status = resolve_compaction(made, op, found.sequence);
+    if (new_session->first_kept.size > 0) {
+        status = resolve_compaction(new_session, op, found.sequence);
+        if (status != WAL_OK) {
+            goto done;
+        }
     }
-    if (status == WAL_OK) {
-        made->depth = record.depth;
-        encode_fork(op, &record, found.sequence);
-    }
+    new_session->depth = record.depth;
+    encode_fork(op, &record, found.sequence);
+done:
     wal__buf_deinit(&scratch);
     return status;
 }
 
-/* What the fork's record takes from its source. */
+/* Copies unset fields of the fork's record from its source. */
 static void copy_source_texts(struct wal__session_record *record,
                               const struct wal_session_info *source)
 {
@@ -209,39 +233,42 @@ static void copy_source_texts(struct wal__session_record *record,
     record->parent_id.size = (size_t)source->id.size;
 }
 
-/* SESSION and FORK; the second has room for the longest texts. */
+/* Creates the operation of SESSION and FORK; FORK has space for the longest
+ * texts. */
 static enum wal_status create_fork_op(struct wal__core *core,
                                       const struct wal__session_record *record,
-                                      struct wal__new_session *made,
+                                      struct wal__new_session *new_session,
                                       struct wal__op **op,
                                       struct wal_error *error)
 {
-    const uint32_t longest = WAL__FORK_SIZE_MAX;
+    const uint32_t size_max = WAL__FORK_SIZE_MAX;
     struct wal__op_frame *frame;
     uint8_t *payload;
     enum wal_status status =
-        wal__new_session_create_op(core, record, made, op, error);
+        wal__new_session_create_op(core, record, new_session, op, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__op_add_frame(*op, longest, &frame, &payload) != WAL_OK) {
+    if (wal__op_add_frame(*op, size_max, &frame, &payload) != WAL_OK) {
         wal__op_release(*op);
         *op = NULL;
         return wal__no_memory(error);
     }
-    memset(payload, 0, longest);
+    WAL__ASSERT((*op)->frame_count == FORK_FRAME + 1);
+    memset(payload, 0, size_max);
     frame->frame.type = WAL__FRAME_FORK;
     (*op)->resolve = resolve_fork;
     (*op)->reservation.texts += WAL__ID_MAX;
     return WAL_OK;
 }
 
-/* What a fork is made of, until it is committed. */
+/* A fork that is being built, until it is committed. */
 struct fork_build {
-    struct wal__new_session made;
+    struct wal__new_session new_session;
     struct wal__session_record record;
-    struct wal_session *reader; /* of the source: its record holds with it */
+    /* of the source; owns texts that `record` borrows */
+    struct wal_session *reader;
     char id[WAL__UUID_TEXT];
     struct wal__op *op;
 };
@@ -257,12 +284,12 @@ static enum wal_status prepare(struct fork_build *fork_build,
     struct wal__core *core = source->core;
     enum wal_status status;
 
-    fork_build->made.core = core;
-    fork_build->made.source = source->number;
+    fork_build->new_session.core = core;
+    fork_build->new_session.source = source->number;
     status = wal__new_session_init_record(options == NULL ? &none : options,
                                           record, error);
     if (status == WAL_OK) {
-        /* A handle of its own: the source's info belongs to its callers. */
+        /* A separate handle: the caller owns the info texts of its handle. */
         status =
             wal__session_open(core, source->number, &fork_build->reader, error);
     }
@@ -283,9 +310,10 @@ static enum wal_status prepare(struct fork_build *fork_build,
         record->id.size = sizeof(fork_build->id);
     }
     status = wal__new_session_set_defaults(core, record, error);
-    return status == WAL_OK ? create_fork_op(core, record, &fork_build->made,
-                                             &fork_build->op, error)
-                            : status;
+    return status == WAL_OK
+               ? create_fork_op(core, record, &fork_build->new_session,
+                                &fork_build->op, error)
+               : status;
 }
 
 static void end(struct fork_build *fork_build)
@@ -301,8 +329,9 @@ enum wal_status wal__session_fork(struct wal_session *source,
                                   struct wal_error *error)
 {
     struct fork_build fork_build = {.op = NULL};
-    enum wal_status status = wal__text_check(
-        at, WAL__ID_MAX, "fork point's id", &fork_build.made.fork_point, error);
+    enum wal_status status =
+        wal__text_check(at, WAL__ID_MAX, "fork point's id",
+                        &fork_build.new_session.fork_point, error);
 
     if (status == WAL_OK) {
         status = prepare(&fork_build, source, options, error);
@@ -310,18 +339,18 @@ enum wal_status wal__session_fork(struct wal_session *source,
     if (status == WAL_OK) {
         wal__op_finish(fork_build.op);
         status = wal__new_session_commit(source->core, fork_build.op,
-                                         &fork_build.made, fork, error);
+                                         &fork_build.new_session, fork, error);
     }
     end(&fork_build);
     return status;
 }
 
-/* The entry that says what the fork goes on from. */
+/* Adds the compaction_summary entry that the fork continues from. */
 static enum wal_status add_compaction(struct fork_build *fork_build,
                                       struct wal__span payload,
                                       struct wal_error *error)
 {
-    const struct wal__env *env = &fork_build->made.core->env;
+    const struct wal__env *env = &fork_build->new_session.core->env;
     struct wal__entry_record record = {.form = WAL__ENTRY_FIELDS};
     struct wal__op_frame *frame;
     char id[WAL__UUID_TEXT];
@@ -335,7 +364,7 @@ static enum wal_status add_compaction(struct fork_build *fork_build,
     record.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};
     record.time = (struct wal__span){(const uint8_t *)now, sizeof(now)};
     record.payload = payload;
-    status = wal__payload_store(fork_build->made.core,
+    status = wal__payload_store(fork_build->new_session.core,
                                 WAL__KIND_COMPACTION_SUMMARY, &record,
                                 &out_of_line, &fork_build->op->pack_end, error);
     if (status == WAL_OK) {
@@ -343,7 +372,7 @@ static enum wal_status add_compaction(struct fork_build *fork_build,
                                    (uint32_t)wal__entry_record_size(&record),
                                    &frame, &at);
         if (status != WAL_OK) {
-            wal__fail(error, status, "no memory");
+            status = wal__no_memory(error);
         }
     }
     if (status == WAL_OK) {
@@ -353,6 +382,7 @@ static enum wal_status add_compaction(struct fork_build *fork_build,
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(fork_build->op->frame_count == COMPACTION_FRAME + 1);
     frame->frame.type = WAL__FRAME_ENTRY;
     frame->frame.kind = WAL__KIND_COMPACTION_SUMMARY;
     frame->frame.id_hash = wal__id_hash(id, sizeof(id));
@@ -371,8 +401,8 @@ enum wal_status wal__session_compact_into(
     enum wal_status status;
 
     wal__buf_init(&payload, source->core->env.heap);
-    status = wal__payload_build_compaction(options, &fork_build.made.first_kept,
-                                           &payload, error);
+    status = wal__payload_build_compaction(
+        options, &fork_build.new_session.first_kept, &payload, error);
     if (status == WAL_OK) {
         status = prepare(&fork_build, source, options->into, error);
     }
@@ -384,7 +414,7 @@ enum wal_status wal__session_compact_into(
     if (status == WAL_OK) {
         wal__op_finish(fork_build.op);
         status = wal__new_session_commit(source->core, fork_build.op,
-                                         &fork_build.made, fork, error);
+                                         &fork_build.new_session, fork, error);
     }
     if (status == WAL_OK && result != NULL) {
         *result = fork_build.op->result;

@@ -1,5 +1,7 @@
 /*
- * session_info.c - what a session is, from its summary (SPEC.md 5.4).
+ * session_info.c - the info of a session, from its summary and SESSION record
+ * (SPEC.md 5.4), and session handles. Any thread; functions that take a summary
+ * need the state lock for reading.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -7,12 +9,14 @@
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"
+#include "format/bytes/assert.h"
 
-/* Copies a text behind the others; room was reserved. */
+/* Appends a copy of a text; the space is reserved. */
 static struct wal_slice copy_text(struct wal__buf *texts, struct wal__span text)
 {
     struct wal_slice slice = {texts->data + texts->size, text.size};
 
+    WAL__ASSERT(text.size <= texts->capacity - texts->size);
     if (text.size > 0) {
         memcpy(texts->data + texts->size, text.data, text.size);
         texts->size += text.size;
@@ -20,7 +24,8 @@ static struct wal_slice copy_text(struct wal__buf *texts, struct wal__span text)
     return slice;
 }
 
-/* The first user message, wherever on the lineage its text is kept. */
+/* The first user message; its text may be kept by another session of the
+ * lineage. */
 static enum wal_status find_first_text(const struct wal__core *core,
                                        const struct wal__summary *summary,
                                        struct wal__span *text)
@@ -43,28 +48,30 @@ static enum wal_status find_first_text(const struct wal__core *core,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-static uint32_t describe_flags(uint32_t flags)
+static uint32_t public_flags(uint32_t flags)
 {
     return ((flags & WAL__SUMMARY_FORK) != 0 ? WAL_SESSION_FORK : 0) |
            ((flags & WAL__SUMMARY_DAMAGED) != 0 ? WAL_SESSION_DAMAGED : 0) |
            ((flags & WAL__SUMMARY_DELETED) != 0 ? WAL_SESSION_DELETED : 0);
 }
 
-/* A text of a summary where they all were copied to. */
+/* The copy of a summary's text, given the copy of all its texts. */
 static struct wal_slice relocate(const struct wal__summary *summary,
                                  struct wal__span text, const uint8_t *to)
 {
     size_t offset = text.size > 0 ? (size_t)(text.data - summary->id.data) : 0;
 
+    WAL__ASSERT(text.size == 0 || text.data >= summary->id.data);
     return (struct wal_slice){to + offset, text.size};
 }
 
-/* They lie together in the catalogue. */
+/* Copies the texts of a summary, which are contiguous in the catalogue. */
 static void copy_texts(const struct wal__summary *summary, size_t size,
                        struct wal__buf *texts, struct wal_session_info *info)
 {
     const uint8_t *to = texts->data + texts->size;
 
+    WAL__ASSERT(size <= texts->capacity - texts->size);
     memcpy(texts->data + texts->size, summary->id.data, size);
     texts->size += size;
     info->id = relocate(summary, summary->id, to);
@@ -76,12 +83,12 @@ static void copy_texts(const struct wal__summary *summary, size_t size,
     info->source = relocate(summary, summary->source, to);
 }
 
-/* Metadata are those of the SESSION record, or empty. */
-static enum wal_status describe(const struct wal__core *core,
-                                const struct wal__summary *summary,
-                                struct wal__span metadata,
-                                struct wal__buf *texts,
-                                struct wal_session_info *info)
+/* metadata: that of the SESSION record, or empty. */
+static enum wal_status fill_info(const struct wal__core *core,
+                                 const struct wal__summary *summary,
+                                 struct wal__span metadata,
+                                 struct wal__buf *texts,
+                                 struct wal_session_info *info)
 {
     struct wal__span first_text;
     enum wal_status status = find_first_text(core, summary, &first_text);
@@ -98,12 +105,13 @@ static enum wal_status describe(const struct wal__core *core,
     }
     info->schema_version = summary->schema_version;
     info->number = summary->number;
-    info->flags = describe_flags(summary->flags);
+    info->flags = public_flags(summary->flags);
     copy_texts(summary, size, texts, info);
     info->metadata = copy_text(texts, metadata);
     info->first_text = first_text.data == summary->first_text.data
                            ? relocate(summary, first_text, info->id.data)
                            : copy_text(texts, first_text);
+    WAL__ASSERT(info->id.data == texts->data && texts->size <= texts->capacity);
     info->created_ms = summary->created_ms;
     info->updated_ms = summary->updated_ms;
     info->entries = summary->entries + summary->inherited;
@@ -120,7 +128,7 @@ enum wal_status wal__session_fill_info(const struct wal__core *core,
                                        struct wal__buf *texts,
                                        struct wal_session_info *info)
 {
-    return describe(core, summary, (struct wal__span){NULL, 0}, texts, info);
+    return fill_info(core, summary, (struct wal__span){NULL, 0}, texts, info);
 }
 
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
@@ -135,7 +143,7 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                          (int)summary->id.size, (const char *)summary->id.data);
     }
     if (status != WAL_OK) {
-        return wal__fail(error, status, "the catalogue: %s",
+        return wal__fail(error, status, "cannot read the catalogue: %s",
                          wal_status_text(status));
     }
     return WAL_OK;
@@ -169,7 +177,7 @@ wal__core_read_session_record(struct wal__core *core, uint64_t position,
     return WAL_OK;
 }
 
-/* Under the state lock and the handle's own. */
+/* Under the state lock and info_mutex. */
 static enum wal_status read_info(struct wal_session *session,
                                  struct wal__buf *scratch,
                                  struct wal_session_info *info,
@@ -192,12 +200,10 @@ static enum wal_status read_info(struct wal_session *session,
             return status;
         }
     }
-    if (status == WAL_OK) {
-        status =
-            describe(core, &summary, record.metadata, &session->info, info);
-    }
+    status =
+        fill_info(core, &summary, record.metadata, &session->info_texts, info);
     if (status != WAL_OK) {
-        return wal__fail(error, status, "the catalogue: %s",
+        return wal__fail(error, status, "cannot read the catalogue: %s",
                          wal_status_text(status));
     }
     info->metadata_version = sequence;
@@ -236,7 +242,7 @@ struct wal_session *wal__session_alloc(struct wal__core *core)
     if (handle != NULL) {
         handle->core = core;
         pthread_mutex_init(&handle->info_mutex, NULL);
-        wal__buf_init(&handle->info, core->env.heap);
+        wal__buf_init(&handle->info_texts, core->env.heap);
     }
     return handle;
 }
@@ -280,6 +286,6 @@ void wal__session_free(struct wal_session *session)
         wal__session_release_claim(session);
     }
     pthread_mutex_destroy(&session->info_mutex);
-    wal__buf_deinit(&session->info);
+    wal__buf_deinit(&session->info_texts);
     wal__heap_free(session->core->env.heap, session);
 }

@@ -1,10 +1,11 @@
 /*
- * session_list.c - walking the catalogue, or the ancestors of a session
- * (SPEC.md 5.4).
+ * session_list.c - session cursors: the sessions of the catalogue, or the
+ * ancestors of a session (SPEC.md 5.4).
  *
- * Invariant: a session is in `seen` once it was given, and `place` is that of
- * the one given last among those that had no record since the opening: a list
- * goes on there when the indexes are loaded anew. A list belongs to one thread.
+ * Invariant: `seen` contains every session that was returned, and `key` is that
+ * of the last one returned among those without a record since the open: after
+ * the indexes are reloaded the cursor continues there. One thread at a time;
+ * the state lock is taken inside.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"
+#include "format/bytes/assert.h"
 
 enum {
     FILTERS = 5,
@@ -24,14 +26,15 @@ enum {
 static enum wal_status fail_catalogue(enum wal_status status,
                                       struct wal_error *error)
 {
-    return status >= 0 ? status
-                       : wal__fail(error, status, "the catalogue: %s",
-                                   wal_status_text(status));
+    return status >= 0
+               ? status
+               : wal__fail(error, status, "cannot read the catalogue: %s",
+                           wal_status_text(status));
 }
 
 /* -------------------------------------------------------------- options --- */
 
-/* Copies the filter's texts; they must outlive the cursor. */
+/* Copies the filter's texts, which must outlive the catalogue cursor. */
 static enum wal_status
 set_filter(struct wal_session_cursor *list,
            const struct wal_session_cursor_options *options,
@@ -49,10 +52,10 @@ set_filter(struct wal_session_cursor *list,
         {&options->source, &filter->source, "source"},
         {&options->parent, &filter->parent_id, "parent id"},
     };
-    uint8_t *room;
+    uint8_t *at;
 
     if (wal__buf_reserve(&list->filter_texts, (size_t)FILTERS * WAL__TEXT_MAX,
-                         &room) != WAL_OK) {
+                         &at) != WAL_OK) {
         return wal__no_memory(error);
     }
     for (size_t i = 0; i < FILTERS; i++) {
@@ -64,9 +67,9 @@ set_filter(struct wal_session_cursor *list,
             return status;
         }
         if (texts[i].span->size > 0) {
-            memcpy(room, texts[i].span->data, texts[i].span->size);
-            texts[i].span->data = room;
-            room += texts[i].span->size;
+            memcpy(at, texts[i].span->data, texts[i].span->size);
+            texts[i].span->data = at;
+            at += texts[i].span->size;
         }
     }
     return WAL_OK;
@@ -96,7 +99,8 @@ static bool read_hex(const char *text, size_t digits, uint64_t *value)
     return true;
 }
 
-/* What wal__list_cursor wrote. Number 0: nothing was given, all is behind. */
+/* Parses what wal__list_cursor wrote. Number 0: no session was returned, so all
+ * follow. */
 static enum wal_status set_after(struct wal_session_cursor *list,
                                  struct wal_slice after,
                                  struct wal_error *error)
@@ -113,17 +117,18 @@ static enum wal_status set_after(struct wal_session_cursor *list,
         !read_hex(text, SEQUENCE_DIGITS, &sequence) ||
         !read_hex(text + SEQUENCE_DIGITS + 1, NUMBER_DIGITS, &number) ||
         (number == 0 && sequence != 0)) {
-        return wal__invalid(
-            error, "`after` is no cursor: give what wal_session_cursor_encode "
-                   "wrote");
+        return wal__invalid(error,
+                            "`after` is not a cursor; pass the text that "
+                            "wal_session_cursor_encode wrote");
     }
+    WAL__ASSERT(list->key.number == 0);
     list->catalogue_filter.after.sequence = sequence;
     list->catalogue_filter.after.number = (uint32_t)number;
     list->key = list->catalogue_filter.after;
     return WAL_OK;
 }
 
-/* The options but for the session whose lineage is asked for: *of. */
+/* Sets the options; *of is the session whose lineage is requested. */
 static enum wal_status
 set_options(struct wal_session_cursor *list,
             const struct wal_session_cursor_options *options,
@@ -133,26 +138,34 @@ set_options(struct wal_session_cursor *list,
 
     if (options->struct_size != sizeof(*options) ||
         (options->flags & ~(uint32_t)WAL_SESSION_CURSOR_LINEAGE) != 0) {
-        return wal__invalid(error, "the list's options are not valid");
+        return wal__invalid(error,
+                            "the struct_size or flags of the session cursor "
+                            "options are not valid");
     }
     list->is_lineage = (options->flags & WAL_SESSION_CURSOR_LINEAGE) != 0;
     status = set_filter(list, options, error);
-    if (status == WAL_OK) {
-        status = set_after(list, options->after, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(options->lineage_of, WAL__ID_MAX,
-                                 "session's id", of, error);
+    status = set_after(list, options->after, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && list->is_lineage != (of->size > 0)) {
-        status = wal__invalid(
-            error, "WAL_SESSION_CURSOR_LINEAGE and `of` need each other");
+    status = wal__text_check(options->lineage_of, WAL__ID_MAX, "session's id",
+                             of, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && list->is_lineage &&
-        is_filtered(&list->catalogue_filter)) {
-        status = wal__invalid(error, "a lineage cannot be filtered");
+    if (list->is_lineage != (of->size > 0)) {
+        return wal__invalid(
+            error, "WAL_SESSION_CURSOR_LINEAGE and lineage_of must be set "
+                   "together");
     }
-    return status;
+    if (list->is_lineage && is_filtered(&list->catalogue_filter)) {
+        return wal__invalid(error,
+                            "a lineage cannot be filtered; unset the filters");
+    }
+    return WAL_OK;
 }
 
 /* -------------------------------------------------------------- lineage --- */
@@ -168,7 +181,8 @@ static enum wal_status add_seen(struct wal_session_cursor *list,
     return status;
 }
 
-/* What a session comes from; WAL_ENOTFOUND when it comes from none. */
+/* The session that a session was forked from, or names as its parent;
+ * WAL_ENOTFOUND when there is none. */
 static enum wal_status get_parent(const struct wal__core *core,
                                   const struct wal__summary *summary,
                                   struct wal__summary *parent)
@@ -180,8 +194,8 @@ static enum wal_status get_parent(const struct wal__core *core,
     return wal__catalogue_find(&core->catalogue, summary->parent_id, parent);
 }
 
-/* The numbers of the ancestors, nearest first. A parent's id is only what
- * somebody said, so that they may go round in a circle. */
+/* Collects the numbers of the ancestors, nearest first. parent_id is set by
+ * callers, so it can form a cycle: the walk stops at the first repeat. */
 static enum wal_status collect_lineage(struct wal_session_cursor *list,
                                        const struct wal__summary *of)
 {
@@ -209,6 +223,7 @@ static enum wal_status collect_lineage(struct wal_session_cursor *list,
 static bool lineage_at(const struct wal_session_cursor *list, size_t rank,
                        uint32_t *number)
 {
+    WAL__ASSERT(list->lineage.size % sizeof(*number) == 0);
     if (rank >= list->lineage.size / sizeof(*number)) {
         return false;
     }
@@ -227,6 +242,7 @@ static enum wal_status begin_lineage(struct wal_session_cursor *list,
     enum wal_status status =
         wal__catalogue_find(&core->catalogue, of, &summary);
 
+    WAL__ASSERT(list->is_lineage && list->lineage.size == 0);
     if (status == WAL_ENOTFOUND) {
         return wal__fail_at(error, status, 0, core->env.root, 0,
                             "there is no session \"%.*s\"", (int)of.size,
@@ -269,7 +285,7 @@ static enum wal_status next_in_lineage(struct wal_session_cursor *list,
 
 /* -------------------------------------------------------------- walking --- */
 
-/* Begins where the filter says; under the state lock. */
+/* Starts the catalogue cursor after the filter's key. State lock. */
 static enum wal_status begin(struct wal_session_cursor *list)
 {
     struct wal__core *core = list->core;
@@ -282,10 +298,12 @@ static enum wal_status begin(struct wal_session_cursor *list)
     return status;
 }
 
-/* The indexes were loaded anew: from their newest session, since the cursor's
- * places are gone; was_returned() leaves out what is not to be given. */
+/* Restarts at the newest session after the indexes were reloaded, which
+ * invalidated the catalogue cursor. was_returned() skips the sessions that were
+ * returned before. */
 static enum wal_status restart(struct wal_session_cursor *list)
 {
+    WAL__ASSERT(list->generation != list->core->generation);
     wal__catalogue_iter_deinit(&list->cursor);
     memset(&list->cursor, 0, sizeof(list->cursor));
     list->cursor.heap = list->core->env.heap;
@@ -296,20 +314,22 @@ static enum wal_status restart(struct wal_session_cursor *list)
     return begin(list);
 }
 
-/* A session without a record since the opening is where it was then. One with
- * records is in front of these, and is given if it was not. */
+/* Whether the session was returned before a reload. Sessions without a record
+ * since the open keep their order and are compared by key; those with records
+ * come first and are looked up in `seen`. */
 static bool was_returned(const struct wal_session_cursor *list)
 {
-    const struct wal__list_key *place = &list->cursor.key;
+    const struct wal__list_key *key = &list->cursor.key;
 
+    WAL__ASSERT(list->generation == list->core->generation);
     if (!list->reloaded) {
         return false;
     }
-    if (place->sequence > list->last_sequence) {
-        return place->number > list->last_session ||
-               wal__bitset_contains(&list->seen, place->number);
+    if (key->sequence > list->last_sequence) {
+        return key->number > list->last_session ||
+               wal__bitset_contains(&list->seen, key->number);
     }
-    return !wal__list_key_is_after(place, &list->key);
+    return !wal__list_key_is_after(key, &list->key);
 }
 
 static enum wal_status next_summary(struct wal_session_cursor *list,
@@ -347,6 +367,7 @@ static enum wal_status next_in_catalogue(struct wal_session_cursor *list,
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(list->generation == core->generation);
     list->retry_session = summary.number;
     status = wal__bitset_reserve(&list->seen, summary.number);
     if (status == WAL_OK) {

@@ -1,7 +1,8 @@
 /*
- * session_update.c - changing a session by a function of what it is: read, call
- * outside all locks, write if nobody else did since, or begin again (SPEC.md
- * 5.9); and migrating a session's schema, one such step a version (7.2).
+ * session_update.c - updating a session by a callback (SPEC.md 5.9): reads the
+ * session, calls the function without a lock, writes if no other change was
+ * appended since, else retries; and migrating a session's schema, one such
+ * update per version (SPEC.md 7.2). Any thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,13 +11,15 @@
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 
 enum {
     RETRIES_MAX = 1000
 };
 
-/* Two that add one write the same: what is there already, as another made it
- * since, is no answer to the function here, as it is to a batch sent again. */
+/* WAL_ESTALE when another change was appended since the read, even an equal
+ * one: a batch that is sent again may be skipped as a duplicate, but here two
+ * callers that each add one may write the same value. */
 static enum wal_status check_stale_read(const struct wal__op *op,
                                         const struct wal_session_change *change,
                                         struct wal_error *error)
@@ -25,11 +28,13 @@ static enum wal_status check_stale_read(const struct wal__op *op,
     char actual[24];
     int size;
 
+    WAL__ASSERT(batch->change_prepared);
     if (batch->expected_version == change->expected_version) {
         return WAL_OK;
     }
     size =
         snprintf(actual, sizeof(actual), "%" PRIu64, batch->expected_version);
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
     wal__fail(error, WAL_ESTALE, "the metadata has version %s, not %" PRIu64,
               actual, change->expected_version);
     wal__error_set_actual(error, actual, (size_t)size);
@@ -46,17 +51,18 @@ static enum wal_status commit_change(struct wal_session *session,
     enum wal_status status =
         wal__batch_create(session, &batch, NULL, is_migration, &op, error);
 
-    if (status == WAL_OK) {
-        status = check_stale_read(op, change, error);
-        if (status == WAL_OK) {
-            status = wal__session_commit(session->core, op, error);
-        }
-        wal__op_release(op);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = check_stale_read(op, change, error);
+    if (status == WAL_OK) {
+        status = wal__session_commit(session->core, op, error);
+    }
+    wal__op_release(op);
     return status;
 }
 
-/* Reads, asks, writes: once. */
+/* Reads, calls the function and writes, once. */
 static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
                                   void *ctx, uint32_t schema_version,
                                   struct wal_error *error)
@@ -64,20 +70,20 @@ static enum wal_status try_update(struct wal_session *reader, wal_update_fn *fn,
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_change change = {.struct_size = sizeof(change)};
     enum wal_status status = wal__session_get_info(reader, &info, error);
-    int32_t answer;
+    int32_t returned;
 
     if (status != WAL_OK) {
         return status;
     }
     if (schema_version != 0 && info.schema_version >= schema_version) {
-        return WAL_OK; /* another made the step meanwhile */
+        return WAL_OK; /* another caller did this step meanwhile */
     }
-    answer = fn(ctx, &info, &change);
-    if (answer != 0) {
-        return wal__fail_at(error, WAL_ECALLBACK, answer, NULL, 0,
-                            "the function that changes the session answered "
+    returned = fn(ctx, &info, &change);
+    if (returned != 0) {
+        return wal__fail_at(error, WAL_ECALLBACK, returned, NULL, 0,
+                            "the update function of the session returned "
                             "%" PRId32,
-                            answer);
+                            returned);
     }
     change.fields |= WAL_CHANGE_EXPECT;
     change.expected_version = info.metadata_version;
@@ -93,7 +99,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
                               struct wal_error *error)
 {
     struct wal_session *reader = NULL;
-    /* A handle of its own: the session's info belongs to its callers. */
+    /* A separate handle: the caller owns the info texts of its handle. */
     enum wal_status status =
         wal__session_open(session->core, session->number, &reader, error);
     uint32_t attempt = 0;
@@ -105,6 +111,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
         status = try_update(reader, fn, ctx, schema_version, error);
         attempt++;
     } while (status == WAL_ESTALE && attempt < RETRIES_MAX);
+    WAL__ASSERT(attempt <= RETRIES_MAX);
     wal__session_free(reader);
     return status;
 }
@@ -118,12 +125,12 @@ enum wal_status wal__session_update(struct wal_session *session,
 
 /* --- schemas ------------------------------------------------------------ */
 
-/* The title that a session of schema 0 has in its metadata. */
+/* Buffer for the title in the metadata of a session of schema 0. */
 struct title_buffer {
     uint8_t title[WAL__TEXT_MAX];
 };
 
-/* Step 0 to 1: the title becomes a field of the session's own. */
+/* Version 0 to 1: copies the title from the metadata to its field. */
 static int32_t migrate_title(void *ctx, const struct wal_session_info *now,
                              struct wal_session_change *change)
 {
@@ -137,6 +144,7 @@ static int32_t migrate_title(void *ctx, const struct wal_session_info *now,
                           sizeof(title_buffer->title), &title)) {
         return 0;
     }
+    WAL__ASSERT(title.size <= sizeof(title_buffer->title));
     change->fields = WAL_CHANGE_TITLE;
     change->title = wal__text_slice(title);
     return 0;
@@ -149,7 +157,7 @@ static enum wal_status reject_migration(uint32_t from, uint32_t to,
     int size = snprintf(actual, sizeof(actual), "%" PRIu32, from);
 
     wal__fail(error, WAL_ESCHEMA,
-              "no way is known from schema version %s to %" PRIu32, actual, to);
+              "cannot migrate schema version %s to %" PRIu32, actual, to);
     wal__error_set_actual(error, actual, (size_t)size);
     return WAL_ESCHEMA;
 }
@@ -200,6 +208,7 @@ enum wal_status wal__session_migrate(struct wal_session *session, uint32_t to,
         version += status == WAL_OK;
     }
     if (status == WAL_OK && result != NULL) {
+        WAL__ASSERT(version == to);
         result->from = from;
         result->to = to;
         result->reserved = 0;

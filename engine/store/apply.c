@@ -1,9 +1,9 @@
 /*
- * apply.c - what the log calls: each record goes to the catalogue, the tail's
- * index and the branch of its session when that is loaded (SPEC.md 3.6).
+ * apply.c - the client of the log: applies each record to the catalogue, the
+ * tail index and, when it is loaded, the branch of its session (SPEC.md 3.6).
  *
- * Under the state lock for writing. A failure leaves the indexes behind the
- * log; the log then has them loaded again.
+ * Called under the state lock for writing. After a failure the indexes lack
+ * records of the log; the log then has them reloaded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,10 +11,12 @@
 
 #include "engine/base/error.h"
 #include "engine/store/core.h"
+#include "format/bytes/assert.h"
 
 static void make_posting(const struct wal__log_record *record,
                          struct wal__posting *posting)
 {
+    WAL__ASSERT(wal__position_offset(record->position) <= UINT32_MAX);
     posting->offset = (uint32_t)wal__position_offset(record->position);
     posting->type = record->frame->type;
     posting->flags = record->frame->flags;
@@ -25,7 +27,7 @@ static void make_posting(const struct wal__log_record *record,
     posting->id_hash = record->frame->id_hash;
 }
 
-/* Bytes that the record may add to the session's summary. */
+/* An upper bound of the bytes that the record adds to its session's summary. */
 static uint64_t text_size_max(const struct wal__log_record *record)
 {
     struct wal__session_record session;
@@ -34,6 +36,7 @@ static uint64_t text_size_max(const struct wal__log_record *record)
                                    &session) != WAL__FMT_OK) {
         return record->payload.size;
     }
+    WAL__ASSERT(session.metadata.size <= record->payload.size);
     return record->payload.size - session.metadata.size;
 }
 
@@ -44,13 +47,13 @@ static enum wal_status apply_to_tail(struct wal__core *core,
     uint32_t session = record->frame->session;
     struct wal__summary summary;
 
-    if (!wal__tail_index_has_session(&core->tail, session)) {
+    if (!wal__tail_index_has_session(&core->tail_index, session)) {
         core->tail_text_max += WAL__SUMMARY_GROWTH_MAX;
         if (wal__catalogue_get(&core->catalogue, session, &summary) == WAL_OK) {
             core->tail_text_max += wal__summary_text_size(&summary);
         }
     }
-    if (wal__tail_index_add(&core->tail, session, posting) != WAL_OK) {
+    if (wal__tail_index_add(&core->tail_index, session, posting) != WAL_OK) {
         return WAL_ENOMEM;
     }
     if (record->frame->type == WAL__FRAME_SESSION) {
@@ -59,7 +62,8 @@ static enum wal_status apply_to_tail(struct wal__core *core,
     return WAL_OK;
 }
 
-static enum wal_status apply(void *ctx, const struct wal__log_record *record)
+static enum wal_status on_record(void *ctx,
+                                 const struct wal__log_record *record)
 {
     struct wal__core *core = ctx;
     struct wal__branch_slot *slot;
@@ -68,11 +72,14 @@ static enum wal_status apply(void *ctx, const struct wal__log_record *record)
 
     make_posting(record, &posting);
     status = apply_to_tail(core, record, &posting);
-    if (status == WAL_OK && record->frame->sequence > core->snapshot_sequence) {
-        status = wal__catalogue_apply(&core->catalogue, record);
-    }
     if (status != WAL_OK) {
         return status;
+    }
+    if (record->frame->sequence > core->snapshot_sequence) {
+        status = wal__catalogue_apply(&core->catalogue, record);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
     if (record->frame->type == WAL__FRAME_REDACT) {
         atomic_fetch_add(&core->redaction_generation, 1);
@@ -81,10 +88,11 @@ static enum wal_status apply(void *ctx, const struct wal__log_record *record)
     if (slot == NULL || !slot->loaded) {
         return WAL_OK;
     }
+    WAL__ASSERT(slot->branch.session == record->frame->session);
     return wal__branch_slot_apply(slot, &posting, record->position);
 }
 
-static enum wal_status lost(void *ctx, uint32_t session)
+static enum wal_status on_lost(void *ctx, uint32_t session)
 {
     struct wal__core *core = ctx;
     enum wal_status status;
@@ -96,8 +104,8 @@ static enum wal_status lost(void *ctx, uint32_t session)
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* A session whose own record was lost: its entries are kept under a name that
- * is made of its number. */
+/* Adds a session whose SESSION record was lost: its entries are kept under an
+ * id made of its number. */
 static enum wal_status add_placeholder(struct wal__core *core,
                                        const struct wal__log_record *record)
 {
@@ -107,12 +115,14 @@ static enum wal_status add_placeholder(struct wal__core *core,
     char id[32];
     int size = snprintf(id, sizeof(id), "lost-%" PRIu32, summary.number);
 
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(id));
     summary.id.data = (const uint8_t *)id;
     summary.id.size = (size_t)size;
     return wal__catalogue_put(&core->catalogue, &summary);
 }
 
-static enum wal_status orphan(void *ctx, const struct wal__log_record *record)
+static enum wal_status on_orphan(void *ctx,
+                                 const struct wal__log_record *record)
 {
     struct wal__core *core = ctx;
     uint32_t number = record->frame->session;
@@ -120,7 +130,7 @@ static enum wal_status orphan(void *ctx, const struct wal__log_record *record)
     enum wal_status status;
 
     if (core->snapshot.at != NULL || number == 0) {
-        return WAL_ECORRUPT; /* it may be the snapshot that is damaged */
+        return WAL_ECORRUPT; /* the snapshot may be what is damaged */
     }
     status = wal__catalogue_get(&core->catalogue, number, &summary);
     if (status == WAL_OK) {
@@ -132,7 +142,8 @@ static enum wal_status orphan(void *ctx, const struct wal__log_record *record)
     if (status == WAL_OK) {
         status = wal__catalogue_apply(&core->catalogue, record);
     }
-    /* A fork whose source is nameless too has lost its past. */
+    /* The source of a fork may be lost too; the fork then has no inherited
+     * entries. */
     return status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
@@ -142,7 +153,8 @@ static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
     struct wal__core *core = ctx;
 
     texts += (uint64_t)sessions * WAL__SUMMARY_GROWTH_MAX;
-    return wal__tail_index_size_bound(&core->tail, postings, sessions,
+    WAL__ASSERT(core->tail_text_max <= UINT64_MAX - texts);
+    return wal__tail_index_size_bound(&core->tail_index, postings, sessions,
                                       core->tail_text_max + texts);
 }
 
@@ -159,24 +171,27 @@ static enum wal_status set_session_segment(void *ctx, uint32_t number)
                                       segment_end->segment);
 }
 
-/* The sessions of the tail have their newest ended segment in it now. */
+/* Records the ended segment as the newest of each session in the tail index,
+ * and empties the tail index. */
 static enum wal_status reset_tail_index(struct wal__core *core,
                                         uint64_t segment)
 {
     struct segment_end segment_end = {core, segment};
     enum wal_status status = wal__tail_index_visit_sessions(
-        &core->tail, set_session_segment, &segment_end);
+        &core->tail_index, set_session_segment, &segment_end);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__tail_index_reset(&core->tail);
+    WAL__ASSERT(segment_end.segment != 0);
+    wal__tail_index_reset(&core->tail_index);
     wal__index_slot_deinit(&core->env, &core->tail_base);
     core->tail_text_max = 0;
     return WAL_OK;
 }
 
-/* Writes index/ID.idx; it is derived, so a full disk only costs time later. */
+/* Writes index/ID.idx. The file is derived: when it cannot be written, the
+ * index is kept in memory and the next opening is slower. */
 static enum wal_status write_index_file(struct wal__core *core, uint64_t id,
                                         struct wal__span bytes)
 {
@@ -186,7 +201,7 @@ static enum wal_status write_index_file(struct wal__core *core, uint64_t id,
     return WAL_OK;
 }
 
-/* Keeps this process's own index of a segment that has no other. */
+/* Keeps an index in memory for a segment that has none. */
 static enum wal_status store_index(struct wal__core *core,
                                    const struct wal__segment *segment)
 {
@@ -207,6 +222,7 @@ static enum wal_status store_index(struct wal__core *core,
     wal__buf_init(&bytes, core->env.heap);
     status = wal__core_encode_tail_index(core, &header, &bytes);
     if (status == WAL_OK) {
+        WAL__ASSERT(bytes.size > WAL__FRAME_SIZE);
         span.data = bytes.data + WAL__FRAME_SIZE;
         span.size = bytes.size - WAL__FRAME_SIZE;
         status = wal__index_set_put(&core->indexes, segment->id, span);
@@ -219,12 +235,14 @@ enum {
     SNAPSHOT_GROWTH = 256 * 1024 * 1024
 };
 
-static enum wal_status ended(void *ctx, const struct wal__segment *segment,
-                             const struct wal__buf *index)
+static enum wal_status on_segment_end(void *ctx,
+                                      const struct wal__segment *segment,
+                                      const struct wal__buf *index)
 {
     struct wal__core *core = ctx;
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(index == NULL || index->size > WAL__FRAME_SIZE);
     if (index != NULL) {
         struct wal__span bytes = {index->data + WAL__FRAME_SIZE,
                                   index->size - WAL__FRAME_SIZE};
@@ -238,7 +256,7 @@ static enum wal_status ended(void *ctx, const struct wal__segment *segment,
     }
     if (status == WAL_OK && wal__core_log_growth(core) >= SNAPSHOT_GROWTH &&
         wal__core_log_growth(core) >= 2 * core->snapshot.size) {
-        /* Derived: without it the next opening merges more indexes. */
+        /* Derived: without it the next opening only merges more indexes. */
         (void)!wal__core_write_catalogue(
             core, wal__position(segment->id, atomic_load(&segment->end)),
             core->log.tail_segment->open.chain, NULL);
@@ -250,10 +268,10 @@ void wal__core_init_log_client(struct wal__core *core,
                                struct wal__log_client *client)
 {
     client->ctx = core;
-    client->apply = apply;
-    client->on_record_lost = lost;
-    client->on_orphan = orphan;
+    client->apply = on_record;
+    client->on_record_lost = on_lost;
+    client->on_orphan = on_orphan;
     client->encode_index = wal__core_encode_tail_index;
     client->index_bound = index_bound;
-    client->on_segment_end = ended;
+    client->on_segment_end = on_segment_end;
 }

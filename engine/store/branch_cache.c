@@ -1,7 +1,11 @@
 /*
- * branch_cache.c - the sessions in use: a branch is loaded from the postings of
- * the segments that hold its session, oldest first, and kept while something
- * pins it; of the others the least recently used go first.
+ * branch_cache.c - the cache of sessions in use (SPEC.md 3.6). A branch is
+ * loaded from the postings of the segments that hold its session, oldest first.
+ * Pinned branches are kept; of the others the least recently used are evicted
+ * first.
+ *
+ * Invariant: branch_map maps the number of each slot to its rank in `branches`.
+ * State lock for writing; wal__core_cached_branch needs it for reading only.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -18,12 +22,13 @@ struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
                                                  uint32_t number)
 {
     uint32_t cursor = 0;
-    uint32_t at;
+    uint32_t rank;
 
-    while (wal__hashmap_find(&core->branch_map, number, &cursor, &at)) {
-        if (core->branches[at] != NULL &&
-            core->branches[at]->branch.session == number) {
-            return core->branches[at];
+    while (wal__hashmap_find(&core->branch_map, number, &cursor, &rank)) {
+        WAL__ASSERT(rank < core->branch_count);
+        if (core->branches[rank] != NULL &&
+            core->branches[rank]->branch.session == number) {
+            return core->branches[rank];
         }
     }
     return NULL;
@@ -41,6 +46,7 @@ void wal__branch_slot_deinit(struct wal__branch_slot *slot)
 static void init_slot(struct wal__core *core, struct wal__branch_slot *slot,
                       uint32_t number)
 {
+    WAL__ASSERT(slot->pin_count == 0 && !slot->loaded);
     wal__branch_init(&slot->branch, core->env.large_heap, number);
     wal__annotations_init(&slot->annotations, core->env.heap);
     wal__documents_init(&slot->documents, core->env.heap);
@@ -48,11 +54,13 @@ static void init_slot(struct wal__core *core, struct wal__branch_slot *slot,
 
 static void free_slot(struct wal__core *core, struct wal__branch_slot *slot)
 {
+    WAL__ASSERT(slot->pin_count == 0);
     wal__branch_slot_deinit(slot);
     wal__heap_free(core->env.heap, slot);
 }
 
-/* Rebuilds the map after slots went: the map itself removes nothing. */
+/* Rebuilds the map after slots were set to NULL: a hash map cannot remove
+ * items. */
 static void rebuild_map(struct wal__core *core)
 {
     uint32_t kept = 0;
@@ -63,6 +71,7 @@ static void rebuild_map(struct wal__core *core)
             kept++;
         }
     }
+    WAL__ASSERT(kept <= core->branch_count);
     core->branch_count = kept;
     if (core->branch_map.capacity > 0) {
         memset(core->branch_map.values, 0,
@@ -73,11 +82,12 @@ static void rebuild_map(struct wal__core *core)
         enum wal_status status = wal__hashmap_add(
             &core->branch_map, core->branches[i]->branch.session, i);
 
-        WAL__ASSERT(status == WAL_OK); /* there was room for more */
+        WAL__ASSERT(status == WAL_OK); /* the map had room for more */
     }
 }
 
-/* Drops the older half of what nothing pins, when there is much of it. */
+/* Frees the older half of the unpinned slots when there are more than
+ * UNPINNED_MAX. */
 static void evict(struct wal__core *core)
 {
     uint64_t oldest = UINT64_MAX;
@@ -95,6 +105,7 @@ static void evict(struct wal__core *core)
     if (unpinned <= UNPINNED_MAX) {
         return;
     }
+    WAL__ASSERT(oldest <= core->branch_clock);
     limit = oldest + (core->branch_clock - oldest) / 2;
     for (uint32_t i = 0; i < core->branch_count; i++) {
         if (core->branches[i]->pin_count == 0 &&
@@ -114,13 +125,12 @@ void wal__core_evict_branches(struct wal__core *core)
             core->branches[i] = NULL;
             continue;
         }
-        /* Pinned: emptied here, loaded again when it is asked for. */
+        /* Reloaded by the next wal__core_get_branch. */
         wal__branch_slot_deinit(core->branches[i]);
     }
     rebuild_map(core);
 }
 
-/* The slot's next record, in log order. */
 enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
                                        const struct wal__posting *posting,
                                        uint64_t position)
@@ -128,16 +138,20 @@ enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
     enum wal_status status =
         wal__annotations_add(&slot->annotations, posting, position);
 
-    if (status == WAL_OK) {
-        status = wal__branch_add(&slot->branch, posting, position);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && slot->documents_loaded) {
-        status = wal__documents_add(&slot->documents, posting, position);
+    status = wal__branch_add(&slot->branch, posting, position);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    WAL__ASSERT(slot->branch.last_sequence == posting->sequence);
+    return slot->documents_loaded
+               ? wal__documents_add(&slot->documents, posting, position)
+               : WAL_OK;
 }
 
-/* What loading a branch carries along. */
+/* Context of loading a branch. */
 struct branch_load {
     struct wal__branch_slot *slot;
     const struct wal__summary *summary;
@@ -148,6 +162,7 @@ add_posting(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
     const struct branch_load *branch_load = ctx;
 
+    WAL__ASSERT(!branch_load->slot->loaded);
     if (posting->type == WAL__FRAME_FORK) {
         wal__branch_set_fork(&branch_load->slot->branch, posting->parent,
                              posting->stream, branch_load->summary->inherited);
@@ -155,12 +170,13 @@ add_posting(void *ctx, const struct wal__posting *posting, uint64_t position)
     return wal__branch_slot_apply(branch_load->slot, posting, position);
 }
 
-/* A slot without content, in the table and the map. */
+/* Adds an empty slot to the table and the map; NULL when out of memory. */
 static struct wal__branch_slot *new_slot(struct wal__core *core,
                                          uint32_t number)
 {
     struct wal__branch_slot *slot;
 
+    WAL__ASSERT(wal__core_cached_branch(core, number) == NULL);
     evict(core);
     if (core->branch_count == core->branch_capacity) {
         uint32_t capacity =
@@ -174,6 +190,7 @@ static struct wal__branch_slot *new_slot(struct wal__core *core,
         core->branches = slots;
         core->branch_capacity = capacity;
     }
+    WAL__ASSERT(core->branch_count < core->branch_capacity);
     slot = wal__heap_zalloc(core->env.heap, sizeof(*slot));
     if (slot == NULL) {
         return NULL;
@@ -194,37 +211,42 @@ enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
                                      struct wal_error *error)
 {
     struct wal__branch_slot *found = wal__core_cached_branch(core, number);
+    struct branch_load branch_load;
     struct wal__summary summary;
     enum wal_status status;
 
     core->branch_clock++;
     if (found != NULL && found->loaded) {
+        WAL__ASSERT(found->last_used <= core->branch_clock);
         found->last_used = core->branch_clock;
         *slot = found;
         return WAL_OK;
     }
     status = wal__catalogue_get(&core->catalogue, number, &summary);
-    if (status == WAL_OK && found == NULL) {
-        found = new_slot(core, number);
-        status = found == NULL ? WAL_ENOMEM : WAL_OK;
+    if (status != WAL_OK) {
+        goto failed;
     }
-    if (status == WAL_OK) {
-        struct branch_load branch_load = {found, &summary};
-
-        status =
-            wal__core_visit_postings(core, &summary, add_posting, &branch_load);
-        if (status != WAL_OK) {
-            wal__branch_slot_deinit(found);
+    if (found == NULL) {
+        found = new_slot(core, number);
+        if (found == NULL) {
+            status = WAL_ENOMEM;
+            goto failed;
         }
     }
+    WAL__ASSERT(found->branch.session == number && !found->loaded);
+    branch_load = (struct branch_load){found, &summary};
+    status =
+        wal__core_visit_postings(core, &summary, add_posting, &branch_load);
     if (status != WAL_OK) {
-        return wal__fail(error, status,
-                         "the index of session %" PRIu32
-                         " cannot be loaded: %s",
-                         number, wal_status_text(status));
+        wal__branch_slot_deinit(found);
+        goto failed;
     }
     found->loaded = true;
     found->last_used = core->branch_clock;
     *slot = found;
     return WAL_OK;
+failed:
+    return wal__fail(error, status,
+                     "cannot load the index of session %" PRIu32 ": %s", number,
+                     wal_status_text(status));
 }

@@ -1,5 +1,6 @@
 /*
- * core.c - opening and closing a store (SPEC.md 3.7, 4.1).
+ * core.c - opening and closing a store, and its state lock (SPEC.md 3.7, 4.1).
+ * Opening and closing: one thread; the locks: any thread.
  */
 #include "engine/store/core.h"
 
@@ -50,13 +51,14 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
 
     if (size == 0 || size > WAL__PATH_MAX - PATH_RESERVE) {
         return wal__invalid(error,
-                            "the store's path has %zu bytes; 1 to %d are "
-                            "possible",
+                            "the path of the store has %zu bytes; the limits "
+                            "are 1 and %d",
                             size, WAL__PATH_MAX - PATH_RESERVE);
     }
     while (size > 1 && path[size - 1] == '/') {
         size--;
     }
+    WAL__ASSERT(size > 0 && size < sizeof(core->env.root));
     memcpy(core->env.root, path, size);
     core->env.root[size] = '\0';
     core->env.heap = options->heap;
@@ -89,18 +91,19 @@ static enum wal_status check_network(const struct wal__core *core,
     status = io->is_network(io->ctx, core->env.root, &network, name, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, core->env.root, 0,
-                            "cannot tell the file system");
+                            "cannot determine the type of the file system");
     }
     if (network) {
         return wal__fail_at(error, WAL_ENETWORK, 0, core->env.root, 0,
-                            "the store lies on %s, where locks and maps cannot "
-                            "be trusted; force it if you must",
+                            "the store is on %s, where locks and maps are not "
+                            "reliable; set WAL_OPEN_NETWORK_FS to open it "
+                            "anyway",
                             name);
     }
     return WAL_OK;
 }
 
-/* Decides between making and opening, before any file is touched. */
+/* Decides between creating and opening, before any file is touched. */
 static enum wal_status prepare(struct wal__core *core, uint32_t flags,
                                struct wal_error *error)
 {
@@ -112,16 +115,17 @@ static enum wal_status prepare(struct wal__core *core, uint32_t flags,
     }
     if (!exists && (flags & WAL_OPEN_CREATE) == 0) {
         return wal__fail_at(error, WAL_ENOTSTORE, 0, core->env.root, 0,
-                            "there is no store here; make one first");
+                            "there is no store here; create one first");
     }
     if (exists && (flags & WAL_OPEN_EXCLUSIVE) != 0) {
         return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
-                            "there is a store already");
+                            "a store already exists here");
     }
     return exists ? WAL_OK : wal__manifest_make_directories(&core->env, error);
 }
 
-/* A store of an older version is read only, unless it is to be migrated. */
+/* Reads the version of an existing store; an older version is read only, unless
+ * it is migrated. */
 static enum wal_status check_version(struct wal__core *core, bool is_migration,
                                      struct wal_error *error)
 {
@@ -129,36 +133,40 @@ static enum wal_status check_version(struct wal__core *core, bool is_migration,
     bool exists = false;
     enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
 
-    if (status == WAL_OK && exists) {
-        status =
-            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    if (status != WAL_OK || !exists) {
+        return status;
     }
-    if (status == WAL_OK && exists && !is_migration &&
-        core->manifest.version < WAL__FORMAT_VERSION) {
+    status = wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    WAL__ASSERT(core->manifest.version <= WAL__FORMAT_VERSION);
+    if (!is_migration && core->manifest.version < WAL__FORMAT_VERSION) {
         core->outdated = true;
         core->env.read_only = true;
     }
-    return status;
+    return WAL_OK;
 }
 
 /*
- * A store that has lost its LOCK may be open in processes that locked the one
- * before. They look for it, when they take a lease, every 10 ms, so that none
- * appends any more once those which looked before are done.
+ * Waits until no process appends under a LOCK file that was replaced. Such a
+ * process compares its LOCK with the file's name every 10 ms when it takes the
+ * append lock, so none appends once the groups that began before its last check
+ * are written.
  */
 static void drain_append_locks(const struct wal__core *core)
 {
     const struct wal__io *io = core->env.io;
     uint64_t begin = io->monotonic_ns(io->ctx);
-    const uint32_t nothing = 0;
+    const uint32_t word = 0;
 
     while (io->monotonic_ns(io->ctx) - begin < APPEND_LOCKS_DRAIN_NS) {
-        io->futex_wait(io->ctx, &nothing, 0, APPEND_LOCKS_DRAIN_NS);
+        io->futex_wait(io->ctx, &word, 0, APPEND_LOCKS_DRAIN_NS);
     }
 }
 
-/* Takes part in the store; without the right to write, or the room, it reads
- * only: what is there. */
+/* Opens the control page. Without the permission or the space to write, an
+ * existing store is opened read only. */
 static enum wal_status join_or_read_only(struct wal__core *core,
                                          struct wal_error *error)
 {
@@ -181,16 +189,21 @@ static enum wal_status join(struct wal__core *core, struct wal_error *error)
     enum wal_status status = join_or_read_only(core, error);
     bool exists = false;
 
-    if (status == WAL_OK && core->control.lock_file_replaced) {
-        status = wal__manifest_probe(&core->env, &exists, error);
+    if (status != WAL_OK || !core->control.lock_file_replaced) {
+        return status;
     }
-    if (status == WAL_OK && exists) {
+    status = wal__manifest_probe(&core->env, &exists, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (exists) {
         drain_append_locks(core);
     }
-    return status;
+    return WAL_OK;
 }
 
-/* Another process may have made the store since prepare looked. */
+/* Reads or creates the manifest: another process may have created the store
+ * since prepare(). */
 static enum wal_status read_manifest(struct wal__core *core,
                                      const struct wal_open_options *options,
                                      struct wal_error *error)
@@ -199,22 +212,24 @@ static enum wal_status read_manifest(struct wal__core *core,
     bool read_only = false;
     enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
 
-    if (status == WAL_OK && !exists) {
-        status = wal__manifest_create(&core->env, options->group_align,
-                                      &core->manifest, error);
-    } else if (status == WAL_OK && (options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
-        status = wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
-                              "another process made a store here");
-    } else if (status == WAL_OK) {
-        status =
-            wal__manifest_read(&core->env, &core->manifest, &read_only, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    if (!exists) {
+        return wal__manifest_create(&core->env, options->group_align,
+                                    &core->manifest, error);
+    }
+    if ((options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
+        return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
+                            "another process created a store here");
+    }
+    status = wal__manifest_read(&core->env, &core->manifest, &read_only, error);
     core->env.read_only = core->env.read_only || read_only;
     return status;
 }
 
-/* A new store gets its first segment now, so that the first append does not
- * wait for it. Without space the append will say so. */
+/* Creates the first segment of a new store, so that the first append does not
+ * wait for it. Without space, the append reports the error. */
 static enum wal_status prealloc_first_segment(struct wal__core *core,
                                               struct wal_error *error)
 {
@@ -226,7 +241,7 @@ static enum wal_status prealloc_first_segment(struct wal__core *core,
     return wal__prealloc_create(&core->log, &job, 0, error);
 }
 
-/* Nothing of this version is written into a segment of an older one. */
+/* Frames of this version are not written to a segment of an older version. */
 static void rotate_outdated_tail(struct wal__core *core)
 {
     struct wal__log *log = &core->log;
@@ -238,7 +253,7 @@ static void rotate_outdated_tail(struct wal__core *core)
     }
 }
 
-/* Records name blobs. */
+/* Makes the blobs durable that the records of a group name. */
 static enum wal_status sync_dependencies(void *ctx, uint64_t end,
                                          struct wal_error *error)
 {
@@ -256,43 +271,50 @@ static enum wal_status open_log(struct wal__core *core,
                                                reload};
     enum wal_status status;
 
+    WAL__ASSERT(!core->log_opened);
     wal__core_init_log_client(core, &log_client);
     wal__log_init(&core->log, &core->env, &core->control, 0,
                   core->manifest.uuid, core->manifest.group_align, &log_client);
     core->log_opened = true;
     status = wal__log_attach(&core->log, error);
-    if (status == WAL_OK) {
-        status = wal__log_discard_uninitialised_tail(&core->log, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && core->log.tail_segment == NULL &&
-        !core->env.read_only) {
+    status = wal__log_discard_uninitialised_tail(&core->log, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (core->log.tail_segment == NULL && !core->env.read_only) {
         status = wal__manifest_sync_directories(&core->env, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__core_load_indexes(core, error);
+    status = wal__core_load_indexes(core, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        rotate_outdated_tail(core);
-        core->found = core->log.facts;
-        core->found_segment =
-            core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
-        status = prealloc_first_segment(core, error);
+    rotate_outdated_tail(core);
+    core->open_scan_facts = core->log.facts;
+    core->open_scan_segment =
+        core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
+    status = prealloc_first_segment(core, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__blob_store_init(
-            &core->blobs, &core->env, &core->control, core->manifest.uuid,
-            core->manifest.group_align, core->log.pack_durable, core->strict,
-            error);
+    status =
+        wal__blob_store_init(&core->blobs, &core->env, &core->control,
+                             core->manifest.uuid, core->manifest.group_align,
+                             core->log.pack_durable, core->strict, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__control_finish_open(&core->control, error);
+    status = wal__control_finish_open(&core->control, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status =
-            wal__committer_init(&core->committer, &core->log, &commit_client,
-                                sync_dependencies, options, error);
-    }
-    return status;
+    return wal__committer_init(&core->committer, &core->log, &commit_client,
+                               sync_dependencies, options, error);
 }
 
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
@@ -302,6 +324,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     pthread_rwlockattr_t attributes;
     enum wal_status status;
 
+    WAL__ASSERT(!core->log_opened && !core->committer_ready);
     pthread_rwlockattr_init(&attributes);
     pthread_rwlockattr_setkind_np(&attributes,
                                   PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -317,21 +340,26 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     wal__hashmap_init(&core->branch_map, core->env.heap);
     wal__op_pool_init(&core->ops, core->env.heap, options->request_size);
     status = prepare(core, options->open.flags, error);
-    if (status == WAL_OK) {
-        status = check_network(core, options->open.flags, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = check_version(core, options->is_migration, error);
+    status = check_network(core, options->open.flags, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = join(core, error);
+    status = check_version(core, options->is_migration, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = read_manifest(core, &options->open, error);
+    status = join(core, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = open_log(core, &options->open, error);
+    status = read_manifest(core, &options->open, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = open_log(core, &options->open, error);
     core->committer_ready = status == WAL_OK;
     return status;
 }
@@ -339,14 +367,15 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
 enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
                                    struct wal_error *error)
 {
-    enum wal_status blobs;
+    enum wal_status blob_status;
     enum wal_status flush_status;
     enum wal_status status;
 
     if (!core->committer_ready) {
         return WAL_OK;
     }
-    /* An operation that failed is no reason to leave others unsafe. */
+    WAL__ASSERT(core->log_opened);
+    /* Sync even when an operation failed: others must still become durable. */
     flush_status = wal__committer_flush(&core->committer, error);
     error = flush_status == WAL_OK ? error : NULL;
     status = wal__committer_sync(&core->committer, error);
@@ -354,28 +383,27 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
     if (core->env.read_only || !is_persistent) {
         return flush_status == WAL_OK ? status : flush_status;
     }
-    /* Before the log's mark, which names their end; and whatever becomes of
-     * them, the log gets it. */
-    blobs = wal__blob_store_finish(&core->blobs, error);
+    /* Finish the blob stream before the log's commit mark, which names its
+     * durable end. Write the mark even when this fails. */
+    blob_status = wal__blob_store_finish(&core->blobs, error);
     if (status == WAL_OK) {
-        status = wal__committer_write_mark(&core->committer,
-                                           blobs == WAL_OK ? error : NULL);
+        status = wal__committer_write_mark(
+            &core->committer, blob_status == WAL_OK ? error : NULL);
     }
     if (status == WAL_OK && wal__control_try_exclusive(&core->control)) {
         core->control.is_first_opener = true;
-        enum wal_status derived = wal__core_write_indexes(core, NULL);
-
         /* Derived files: without them the next opening takes longer. */
-        (void)derived;
+        (void)!wal__core_write_indexes(core, NULL);
         (void)!wal__blob_store_write_index(&core->blobs, NULL);
     }
-    status = blobs == WAL_OK ? status : blobs;
+    status = blob_status == WAL_OK ? status : blob_status;
     return flush_status == WAL_OK ? status : flush_status;
 }
 
 void wal__core_deinit(struct wal__core *core)
 {
     if (core->committer_ready) {
+        WAL__ASSERT(core->log_opened);
         wal__committer_stop(&core->committer);
         wal__committer_deinit(&core->committer);
     }
@@ -422,8 +450,8 @@ enum wal_status wal__core_rejoin(struct wal__core *core,
     return status == WAL_OK ? shared : status;
 }
 
-/* Whether what is applied is all that is written. */
-static bool is_behind(struct wal__core *core)
+/* Whether records were written that are not applied. State lock. */
+static bool needs_catch_up(struct wal__core *core)
 {
     return core->log.needs_reload ||
            atomic_load(&core->log.end) <
@@ -436,7 +464,7 @@ enum wal_status wal__core_read_lock(struct wal__core *core,
     enum wal_status status = WAL_OK;
 
     pthread_rwlock_rdlock(&core->state);
-    if (!is_behind(core)) {
+    if (!needs_catch_up(core)) {
         return WAL_OK;
     }
     pthread_rwlock_unlock(&core->state);
@@ -457,7 +485,7 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
     pthread_rwlock_wrlock(&core->state);
     if (core->log.needs_reload) {
         status = reload(core, error);
-    } else if (is_behind(core)) {
+    } else if (needs_catch_up(core)) {
         status = wal__log_catch_up(&core->log, error);
         if (status == WAL_OK && core->log.needs_reload) {
             status = reload(core, error);

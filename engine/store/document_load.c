@@ -1,23 +1,24 @@
 /*
- * document_load.c - the documents that a session sees: its own, and those of
- * its fork's source as they were when the fork was made, and so on to the root
- * (SPEC.md 5.8). Loaded when they are asked for; kept with the session's slot.
+ * document_load.c - loads the documents that a session sees: its own, and those
+ * of the sessions it descends from as they were at each fork (SPEC.md 5.8).
+ * Loaded on first use and kept in the session's slot.
  *
- * Under the state lock for writing.
+ * State lock for writing.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/store/core.h"
+#include "format/bytes/assert.h"
 
-/* A session on the way to the root, and up to which record it is seen. */
+/* A session on the path to the root of the lineage. */
 struct ancestor {
     uint32_t number;
-    uint64_t limit; /* sequences from here on are not seen */
+    uint64_t limit; /* records from this sequence on are not seen */
 };
 
-/* The sessions whose documents are seen, the session itself first. */
+/* Collects the sessions whose documents are seen, the session itself first. */
 static enum wal_status find_ancestors(struct wal__core *core, uint32_t number,
                                       struct wal__buf *ancestors)
 {
@@ -28,16 +29,22 @@ static enum wal_status find_ancestors(struct wal__core *core, uint32_t number,
     do {
         status =
             wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
-        if (status == WAL_OK && summary.documents > 0) {
-            status = wal__buf_append(ancestors, &ancestor, sizeof(ancestor));
+        if (status != WAL_OK) {
+            return status;
         }
-        if (status == WAL_OK && summary.fork_record > ancestor.limit) {
-            status = WAL_ECORRUPT; /* forked after it was forked from */
+        if (summary.documents > 0) {
+            status = wal__buf_append(ancestors, &ancestor, sizeof(ancestor));
+            if (status != WAL_OK) {
+                return status;
+            }
+        }
+        if (summary.fork_record > ancestor.limit) {
+            return WAL_ECORRUPT; /* its source was forked from it later */
         }
         ancestor.number = summary.fork_source;
         ancestor.limit = summary.fork_record;
-    } while (status == WAL_OK && summary.fork_record != 0);
-    return status;
+    } while (summary.fork_record != 0);
+    return WAL_OK;
 }
 
 struct documents_load {
@@ -61,24 +68,29 @@ static enum wal_status load(struct wal__core *core,
                             struct wal__buf *ancestors)
 {
     struct documents_load documents_load = {.documents = &slot->documents};
-    enum wal_status status = WAL_OK;
 
-    for (size_t at = ancestors->size; at > 0 && status == WAL_OK;
-         at -= sizeof(struct ancestor)) {
+    WAL__ASSERT(slot->documents.count == 0 && !slot->documents_loaded);
+    WAL__ASSERT(ancestors->size % sizeof(struct ancestor) == 0);
+    /* Oldest ancestor first: versions are added in log order. */
+    for (size_t at = ancestors->size; at > 0; at -= sizeof(struct ancestor)) {
         struct wal__summary summary;
         struct ancestor ancestor;
+        enum wal_status status;
 
         memcpy(&ancestor, ancestors->data + at - sizeof(ancestor),
                sizeof(ancestor));
         documents_load.limit = ancestor.limit;
         status =
             wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
-        if (status == WAL_OK) {
-            status =
-                wal__core_visit_postings(core, &summary, add, &documents_load);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = wal__core_visit_postings(core, &summary, add, &documents_load);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    return status;
+    return WAL_OK;
 }
 
 enum wal_status wal__core_load_documents(struct wal__core *core,
@@ -96,10 +108,14 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
         *slot = NULL;
         return WAL_OK;
     }
-    if (status == WAL_OK) {
-        status = wal__core_get_branch(core, number, &found, error);
+    if (status != WAL_OK) {
+        goto failed;
     }
-    if (status == WAL_OK && !found->documents_loaded) {
+    status = wal__core_get_branch(core, number, &found, error);
+    if (status != WAL_OK) {
+        goto failed;
+    }
+    if (!found->documents_loaded) {
         wal__buf_init(&ancestors, core->env.heap);
         status = find_ancestors(core, number, &ancestors);
         if (status == WAL_OK) {
@@ -108,13 +124,13 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
         wal__buf_deinit(&ancestors);
         if (status != WAL_OK) {
             wal__documents_deinit(&found->documents);
+            goto failed;
         }
-        found->documents_loaded = status == WAL_OK;
-    }
-    if (status != WAL_OK) {
-        return wal__fail(error, status, "the documents cannot be loaded: %s",
-                         wal_status_text(status));
+        found->documents_loaded = true;
     }
     *slot = found;
     return WAL_OK;
+failed:
+    return wal__fail(error, status, "cannot load the documents: %s",
+                     wal_status_text(status));
 }

@@ -1,7 +1,9 @@
 /*
- * index_load.c - the indexes from what stands beside the log and in it (SPEC.md
- * 3.6): the catalogue's snapshot, overlaid by the index of each segment since,
- * and the tail. A segment without an index is read once, and given one.
+ * index_load.c - loads the indexes (SPEC.md 3.6): the catalogue's snapshot,
+ * overlaid by the index of each later segment, then the tail segment. A segment
+ * without an index is read once and given an index.
+ *
+ * State lock for writing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ void wal__core_unload_indexes(struct wal__core *core)
     wal__catalogue_deinit(&core->catalogue);
     wal__mapped_file_close(&core->env, &core->snapshot);
     wal__index_set_deinit(&core->indexes);
-    wal__tail_index_deinit(&core->tail);
+    wal__tail_index_deinit(&core->tail_index);
     wal__index_slot_deinit(&core->env, &core->tail_base);
     core->tail_text_max = 0;
     core->snapshot_position = 0;
@@ -29,11 +31,11 @@ static void init_indexes(struct wal__core *core)
 {
     wal__catalogue_init(&core->catalogue, core->env.heap);
     wal__index_set_init(&core->indexes, &core->env, &core->log);
-    wal__tail_index_init(&core->tail, core->env.heap);
+    wal__tail_index_init(&core->tail_index, core->env.heap);
 }
 
-/* Whether every segment before the tail that needs a file in index/ has one:
- * the snapshot alone does not say where a session's records lie. */
+/* Whether every unsealed segment before the tail has a file in index/: the
+ * snapshot alone does not locate a session's records. */
 static bool indexes_complete(struct wal__core *core, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -48,11 +50,11 @@ static bool indexes_complete(struct wal__core *core, uint32_t count)
     return true;
 }
 
-/* What the listing of index/ is looked through for. */
+/* Context of the scan of index/. */
 struct index_names {
     struct wal__core *core;
     uint64_t newest;  /* id of the newest live segment */
-    uint64_t missing; /* id that a valid file names beyond it; 0: none */
+    uint64_t missing; /* newer id that a valid file names; 0: none */
 };
 
 static enum wal_status check_index_name(void *arg, const char *name)
@@ -63,6 +65,8 @@ static enum wal_status check_index_name(void *arg, const char *name)
     char *end = NULL;
     uint64_t id;
 
+    WAL__ASSERT(index_names->missing == 0 ||
+                index_names->missing > index_names->newest);
     if (strlen(name) != 20 || strcmp(name + 16, ".idx") != 0) {
         return WAL_OK;
     }
@@ -77,23 +81,23 @@ static enum wal_status check_index_name(void *arg, const char *name)
     return WAL_OK;
 }
 
-/* Who could not even open LOCK may have looked for segments before others made
- * another. */
+/* Whether the segment was created after the log was listed: possible only when
+ * LOCK could not be opened. */
 static bool created_since_list(const struct wal__core *core, uint64_t id)
 {
     struct wal__segment *segment = NULL;
-    bool newer =
+    bool created =
         core->control.file == NULL &&
         wal__segment_open(&core->env, core->log.directory, id, core->log.uuid,
                           core->log.class, &segment, NULL) == WAL_OK &&
         segment->has_open;
 
     wal__segment_close(segment);
-    return newer;
+    return created;
 }
 
-/* Files of index/ stop at the durable end: one that names a segment which is
- * not there shows that acknowledged data is gone. */
+/* Files in index/ cover durable records only: one that names a segment which
+ * does not exist proves that acknowledged data was lost. */
 static enum wal_status check_index_names(struct wal__core *core,
                                          uint64_t snapshot_position,
                                          struct wal_error *error)
@@ -105,7 +109,7 @@ static enum wal_status check_index_names(struct wal__core *core,
     int err = 0;
 
     if (!core->control.is_first_opener) {
-        return WAL_OK; /* others may have gone on since */
+        return WAL_OK; /* other processes may have rotated since */
     }
     index_names.newest =
         core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
@@ -129,7 +133,8 @@ static enum wal_status check_index_names(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Takes the snapshot when it is valid and belongs to this chain. */
+/* Uses the catalogue's snapshot when it is valid and belongs to this segment
+ * chain. */
 static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
                                      struct wal_error *error)
 {
@@ -138,6 +143,7 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     enum wal_status status;
     uint64_t position = 0;
 
+    WAL__ASSERT(core->snapshot.at == NULL && core->snapshot_position == 0);
     wal__core_catalogue_path(core, path);
     status =
         core->rebuild_from_log
@@ -172,8 +178,8 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     return status;
 }
 
-/* The state of the sessions of one segment, as of its end; `ended` is its id
- * unless it is the tail. */
+/* Merges the sessions of a segment index into the catalogue. `ended` is the
+ * segment's id, or 0 for the tail. */
 static enum wal_status merge_index(struct wal__core *core,
                                    const struct wal__index *index,
                                    uint64_t ended)
@@ -219,7 +225,7 @@ static enum wal_status load_segment(struct wal__core *core,
     }
     status = wal__index_set_get(&core->indexes, segment->id, &index);
     if (status == WAL_ENOTFOUND) {
-        /* Its records are applied as if it were the tail. */
+        /* Its records are applied as those of a tail segment are. */
         return wal__log_rebuild_index(&core->log, segment, error);
     }
     if (status == WAL_OK) {
@@ -227,18 +233,20 @@ static enum wal_status load_segment(struct wal__core *core,
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, 0, segment->path, 0,
-                            "the segment's index cannot be read");
+                            "cannot read the index of the segment");
     }
     return WAL_OK;
 }
 
-/* Begins the tail's index with the file beside it, which is mapped as long as
- * the tail goes on. */
+/* Loads the tail index from its file, which stays mapped until the segment
+ * ends. */
 static enum wal_status use_tail_index(struct wal__core *core,
                                       const struct wal__index_slot *slot)
 {
     const struct wal__index *index = &slot->index;
 
+    WAL__ASSERT(core->tail_base.id == 0 && core->tail_text_max == 0);
+    WAL__ASSERT(slot->id == core->log.tail_segment->id);
     core->tail_base = *slot;
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         struct wal__summary summary;
@@ -252,8 +260,8 @@ static enum wal_status use_tail_index(struct wal__core *core,
     return merge_index(core, index, 0);
 }
 
-/* A tail that is complete is not scanned: its last COMMIT says what end of the
- * blob stream it relies on. */
+/* A sealed tail is not scanned: its last COMMIT names the durable end of the
+ * blob stream. */
 static enum wal_status read_pack_end(struct wal__core *core)
 {
     struct wal__segment *tail = core->log.tail_segment;
@@ -274,11 +282,11 @@ static enum wal_status read_pack_end(struct wal__core *core)
     if (status == WAL_OK) {
         wal__log_raise_pack_durable(&core->log, commit.pack_durable);
     }
-    /* Damage there is met by who reads it. */
+    /* Readers report damage there. */
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
-/* The index beside the tail: what it covers needs no scan. */
+/* Loads the index file of the tail; the records that it covers need no scan. */
 static enum wal_status load_tail(struct wal__core *core,
                                  struct wal__tail_state *state)
 {
@@ -305,7 +313,7 @@ static enum wal_status load_tail(struct wal__core *core,
     }
     header = &slot.index.header;
     if (!wal__index_matches_tail(&core->log, header, &state->pack_durable) ||
-        wal__tail_index_attach_base(&core->tail, &slot.index) != WAL_OK) {
+        wal__tail_index_attach_base(&core->tail_index, &slot.index) != WAL_OK) {
         wal__index_slot_deinit(&core->env, &slot);
         return WAL_OK;
     }
@@ -326,24 +334,30 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     uint32_t before;
 
     wal__core_unload_indexes(core);
+    WAL__ASSERT(core->snapshot.at == NULL && core->tail_text_max == 0);
     init_indexes(core);
     core->generation++;
     atomic_fetch_add(&core->redaction_generation, 1);
     before = count > 0 && !core->log.tail_segment->sealed ? count - 1 : count;
     status = load_snapshot(core, before, error);
-    for (uint32_t i = 0; i < before && status == WAL_OK; i++) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < before; i++) {
         status = load_segment(core, wal__log_segment_at(&core->log, i), error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = read_pack_end(core);
+    status = read_pack_end(core);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = load_tail(core, &state);
+    status = load_tail(core, &state);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__log_recover(&core->log, &state, core->strict, error);
-    }
-    return status;
+    return wal__log_recover(&core->log, &state, core->strict, error);
 }
 
 enum wal_status wal__core_load_indexes(struct wal__core *core,
@@ -352,17 +366,14 @@ enum wal_status wal__core_load_indexes(struct wal__core *core,
     enum wal_status status = load(core, error);
 
     while (status == WAL_OK && core->log.needs_reload) {
-        /* Healing cut the log while it was loaded. */
+        /* Another process healed the log during the load. */
         core->log.needs_reload = false;
         status = load(core, error);
     }
     if (status == WAL_ECORRUPT && core->snapshot.at != NULL) {
-        /* The snapshot's pages are checked as they are touched. */
+        /* Pages of the snapshot are verified on first use: retry without it. */
         core->rebuild_from_log = true;
         status = load(core, error);
     }
-    if (status == WAL_ENOMEM) {
-        wal__fail(error, status, "no memory");
-    }
-    return status;
+    return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }

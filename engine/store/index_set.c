@@ -1,10 +1,15 @@
 /*
- * index_set.c - finding and checking the indexes of segments (SPEC.md 3.6). All
- * of it is derived: what is not valid is as if it were not there.
+ * index_set.c - the indexes of the segments before the tail (SPEC.md 3.6). All
+ * of them are derived: an invalid index is treated as missing.
+ *
+ * Invariant: slots ascend by id, each id once. State lock for writing, except
+ * for wal__index_slot_open.
  */
 #include "engine/store/index_set.h"
 
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
                          struct wal__log *log)
@@ -35,7 +40,7 @@ void wal__index_set_deinit(struct wal__index_set *set)
     set->capacity = 0;
 }
 
-/* Rank of the first slot that is not below id. */
+/* Rank of the first slot whose id is at least this one. */
 static uint32_t lower_bound(const struct wal__index_set *set, uint64_t id)
 {
     uint32_t low = 0;
@@ -50,15 +55,17 @@ static uint32_t lower_bound(const struct wal__index_set *set, uint64_t id)
             high = middle;
         }
     }
+    WAL__ASSERT(low == set->count || set->slots[low].id >= id);
     return low;
 }
 
-/* Takes the slot over into the set. */
+/* Moves the slot into the set. */
 static enum wal_status insert(struct wal__index_set *set,
                               struct wal__index_slot *slot)
 {
     uint32_t at = lower_bound(set, slot->id);
 
+    WAL__ASSERT(at == set->count || set->slots[at].id > slot->id);
     if (set->count == set->capacity) {
         uint32_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
         struct wal__index_slot *slots = wal__heap_resize(
@@ -70,6 +77,7 @@ static enum wal_status insert(struct wal__index_set *set,
         set->slots = slots;
         set->capacity = capacity;
     }
+    WAL__ASSERT(set->count < set->capacity);
     memmove(&set->slots[at + 1], &set->slots[at],
             (set->count - at) * sizeof(*slot));
     set->slots[at] = *slot;
@@ -77,7 +85,7 @@ static enum wal_status insert(struct wal__index_set *set,
     return WAL_OK;
 }
 
-/* The INDEX frame of a sealed segment, in its map. */
+/* Decodes the INDEX frame of a sealed segment, in its map. */
 static enum wal_status open_sealed(struct wal__segment *segment,
                                    struct wal__index_slot *slot)
 {
@@ -147,7 +155,7 @@ enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
     }
     if (status == WAL_OK &&
         atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
-        /* The OPEN that would say where it ended was lost. */
+        /* The next segment's OPEN, which names this end, was lost. */
         atomic_store(&segment->end, slot.index.header.end);
     }
     if (status == WAL_OK &&
@@ -162,6 +170,7 @@ enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
         wal__index_slot_deinit(set->env, &slot);
         return status;
     }
+    WAL__ASSERT(set->slots[lower_bound(set, id)].id == id);
     *index = &set->slots[lower_bound(set, id)].index;
     return WAL_OK;
 }
@@ -171,18 +180,19 @@ enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
 {
     struct wal__index_slot slot = {0};
     struct wal__span copy;
-    enum wal_status status = WAL_ENOMEM;
+    enum wal_status status;
 
     slot.id = id;
     slot.owned = wal__heap_alloc(set->env->heap, bytes.size);
-    if (slot.owned != NULL) {
-        memcpy(slot.owned, bytes.data, bytes.size);
-        copy.data = slot.owned;
-        copy.size = bytes.size;
-        status = wal__index_decode(copy, &slot.index) == WAL__FMT_OK
-                     ? insert(set, &slot)
-                     : WAL_ECORRUPT;
+    if (slot.owned == NULL) {
+        return WAL_ENOMEM;
     }
+    memcpy(slot.owned, bytes.data, bytes.size);
+    copy.data = slot.owned;
+    copy.size = bytes.size;
+    status = wal__index_decode(copy, &slot.index) == WAL__FMT_OK
+                 ? insert(set, &slot)
+                 : WAL_ECORRUPT;
     if (status != WAL_OK) {
         wal__index_slot_deinit(set->env, &slot);
     }

@@ -1,8 +1,9 @@
 /*
- * index_set.h - the indexes of the segments before the tail: mapped from the
- * segment's INDEX frame, or from the file index/ID.idx of one that ended
- * without, or kept in memory when neither could be written (SPEC.md 3.6).
- * Caller's lock: changes need the state lock for writing.
+ * index_set.h - the indexes of the segments before the tail (SPEC.md 3.6):
+ * mapped from the INDEX frame of a sealed segment, mapped from the file
+ * index/ID.idx of an unsealed one, or kept in memory when neither could be
+ * written. State lock for writing to change the set, which wal__index_set_get
+ * may do.
  */
 #ifndef AGENTWAL_ENGINE_STORE_INDEX_SET_H
 #define AGENTWAL_ENGINE_STORE_INDEX_SET_H
@@ -13,8 +14,8 @@
 struct wal__index_slot {
     uint64_t id;
     struct wal__index index;
-    struct wal__mapped_file mapped; /* of a file beside the log */
-    uint8_t *owned;                 /* in memory */
+    struct wal__mapped_file mapped; /* of index/ID.idx, if used */
+    uint8_t *owned;                 /* bytes on the heap, or NULL */
 };
 
 struct wal__index_set {
@@ -29,17 +30,18 @@ void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
                          struct wal__log *log);
 void wal__index_set_deinit(struct wal__index_set *set);
 
-/* The index of a segment; valid until the set changes. WAL_ENOTFOUND when it
- * has none that is valid. */
+/* The index of a segment; *index is valid until the set changes. WAL_ENOTFOUND
+ * when the segment has no valid index. */
 enum wal_status
 wal__index_set_get(struct wal__index_set *set, uint64_t id,
                    const struct wal__index **index) WAL_MUST_USE;
 
-/* Takes an encoded index (copied) for a segment that has none. */
+/* Adds an encoded index (copied) for a segment that has none. */
 enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
                                    struct wal__span bytes) WAL_MUST_USE;
 
-/* Reads and checks index/ID.idx into *slot, which is not in the set. */
+/* Maps and validates index/ID.idx; *slot is not added to the set. WAL_ENOTFOUND
+ * when there is no valid file. */
 enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
                                      const uint8_t uuid[16],
                                      struct wal__index_slot *slot) WAL_MUST_USE;

@@ -1,6 +1,6 @@
 /*
- * index_snapshot.c - writing what the indexes hold: a segment's index, the
- * tail's beside it, the catalogue (SPEC.md 2.12, 2.13, 3.6). Under the state
+ * index_snapshot.c - encodes and writes the indexes: a segment index, the index
+ * file of the tail, the catalogue's snapshot (SPEC.md 2.12, 2.13, 3.6). State
  * lock.
  */
 #include <stdio.h>
@@ -31,29 +31,32 @@ static enum wal_status summary_source(void *ctx, uint32_t number,
     return wal__catalogue_get(&core->catalogue, number, summary);
 }
 
-/* Room for the frame's header, then the index. */
 enum wal_status wal__core_encode_tail_index(void *ctx,
                                             struct wal__index_header *header,
                                             struct wal__buf *out)
 {
     struct wal__core *core = ctx;
-    struct wal__buf blob;
+    struct wal__buf encoded;
     enum wal_status status;
     uint8_t *at;
 
     header->last_session = core->catalogue.last_session;
-    wal__buf_init(&blob, core->env.heap);
-    status = wal__tail_index_encode(&core->tail, header, summary_source, core,
-                                    &blob);
-    if (status == WAL_OK) {
-        status = wal__buf_reserve(out, WAL__FRAME_SIZE + blob.size, &at);
+    wal__buf_init(&encoded, core->env.heap);
+    status = wal__tail_index_encode(&core->tail_index, header, summary_source,
+                                    core, &encoded);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        memset(at, 0, WAL__FRAME_SIZE);
-        memcpy(at + WAL__FRAME_SIZE, blob.data, blob.size);
-        out->size += WAL__FRAME_SIZE + blob.size;
+    status = wal__buf_reserve(out, WAL__FRAME_SIZE + encoded.size, &at);
+    if (status != WAL_OK) {
+        goto done;
     }
-    wal__buf_deinit(&blob);
+    memset(at, 0, WAL__FRAME_SIZE);
+    memcpy(at + WAL__FRAME_SIZE, encoded.data, encoded.size);
+    out->size += WAL__FRAME_SIZE + encoded.size;
+    WAL__ASSERT(out->size <= out->capacity);
+done:
+    wal__buf_deinit(&encoded);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /*
- * input_text.c - ids, times, and checks of what callers hand in.
+ * input_text.c - generation of ids and timestamps, validation of text that
+ * callers pass in. Any thread.
  */
 #include "engine/store/input_text.h"
 
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
@@ -30,10 +32,10 @@ void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
         out[at++] = digits[bytes[i] >> 4];
         out[at++] = digits[bytes[i] & 15];
     }
+    WAL__ASSERT(at == WAL__UUID_TEXT);
 }
 
-/* Writes a number below 100. */
-static void put_two(char *out, uint32_t value)
+static void write_two_digits(char *out, uint32_t value)
 {
     static const char digits[] = "00010203040506070809101112131415161718192021"
                                  "22232425262728293031323334353637383940414243"
@@ -41,12 +43,13 @@ static void put_two(char *out, uint32_t value)
                                  "66676869707172737475767778798081828384858687"
                                  "888990919293949596979899";
 
+    WAL__ASSERT(value < 100);
     memcpy(out, digits + (size_t)value * 2, 2);
 }
 
-/* The date so many days after 1970-01-01. Years are counted from March, in eras
- * of 400, so that a leap day is the last of its year. */
-static void put_date(char *out, uint32_t days)
+/* Writes the date that is `days` after 1970-01-01. Years start in March and are
+ * counted in eras of 400, so that a leap day is the last of its year. */
+static void write_date(char *out, uint32_t days)
 {
     uint32_t since = days + 719468; /* 0000-03-01 */
     uint32_t day = since % 146097;
@@ -56,47 +59,48 @@ static void put_date(char *out, uint32_t days)
     day -= 365 * year + year / 4 - year / 100;
     month = (5 * day + 2) / 153;
     day -= (153 * month + 2) / 5;
+    WAL__ASSERT(month < 12 && day < 31);
     year += since / 146097 * 400 + (month >= 10);
-    put_two(out, year / 100 % 100);
-    put_two(out + 2, year % 100);
-    put_two(out + 5, month < 10 ? month + 3 : month - 9);
-    put_two(out + 8, day + 1);
+    write_two_digits(out, year / 100 % 100);
+    write_two_digits(out + 2, year % 100);
+    write_two_digits(out + 5, month < 10 ? month + 3 : month - 9);
+    write_two_digits(out + 8, day + 1);
 }
 
-/* Without the C library, which reads the time zone's file to tell UTC. */
+/* gmtime() reads the time zone file; this does no I/O. */
 void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT])
 {
     const uint32_t day_ms = 86400000;
     int64_t now = env->io->now_ms(env->io->ctx);
     uint64_t ms = now < 0 ? 0 : (uint64_t)now;
-    uint32_t left = (uint32_t)(ms % day_ms);
+    uint32_t time = (uint32_t)(ms % day_ms);
 
     memcpy(out, "0000-00-00T00:00:00.000Z", WAL__TIME_TEXT);
-    put_date(out, (uint32_t)(ms / day_ms));
-    put_two(out + 11, left / 3600000);
-    put_two(out + 14, left / 60000 % 60);
-    put_two(out + 17, left / 1000 % 60);
-    put_two(out + 20, left / 10 % 100);
-    out[22] = (char)('0' + left % 10);
+    write_date(out, (uint32_t)(ms / day_ms));
+    write_two_digits(out + 11, time / 3600000);
+    write_two_digits(out + 14, time / 60000 % 60);
+    write_two_digits(out + 17, time / 1000 % 60);
+    write_two_digits(out + 20, time / 10 % 100);
+    out[22] = (char)('0' + time % 10);
 }
 
-/* Most texts are short and ASCII. */
+/* Fast path: most texts are short and ASCII. */
 static bool is_ascii(struct wal__span text)
 {
     const uint64_t high = UINT64_C(0x8080808080808080);
-    uint64_t seen = 0;
+    uint64_t bits = 0;
     size_t at = 0;
 
-    for (; at + sizeof(seen) <= text.size; at += sizeof(seen)) {
+    for (; at + sizeof(bits) <= text.size; at += sizeof(bits)) {
         uint64_t word;
 
         memcpy(&word, text.data + at, sizeof(word));
-        seen |= word;
+        bits |= word;
     }
     for (; at < text.size; at++) {
-        seen |= text.data[at];
+        bits |= text.data[at];
     }
-    return (seen & high) == 0;
+    return (bits & high) == 0;
 }
 
 bool wal__text_is_utf8(struct wal__span text)
@@ -128,12 +132,12 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
         return WAL_OK;
     }
     if (slice.data == NULL) {
-        return wal__invalid(error, "the %s has a size but no address", what);
+        return wal__invalid(error, "the %s has a size but its data is NULL",
+                            what);
     }
     if (!wal__text_span(slice, max, span)) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the %s has %" PRIu64 " bytes; %" PRIu64
-                         " are possible",
+                         "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
                          what, slice.size, max);
     }
     if (!wal__text_is_utf8(*span)) {
@@ -155,6 +159,7 @@ bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
             WAL__JSON_OK) {
         return false;
     }
+    WAL__ASSERT(size <= capacity);
     text->data = out;
     text->size = size;
     return true;
@@ -165,27 +170,31 @@ enum wal_status wal__text_quote(struct wal__buf *out, struct wal__span text)
     struct wal__json_span span = {text.data, text.size};
     enum wal_status status;
     size_t size = 0;
-    uint8_t *room;
+    uint8_t *at;
 
     if (wal__json_escaped_size(span, &size) != WAL__JSON_OK) {
         return WAL_EINVAL;
     }
-    status = wal__buf_reserve(out, size, &room);
-    if (status == WAL_OK &&
-        wal__json_escape(span, room, size, &size) != WAL__JSON_OK) {
-        status = WAL_EINVAL;
+    status = wal__buf_reserve(out, size, &at);
+    if (status != WAL_OK) {
+        return status;
     }
-    out->size += status == WAL_OK ? size : 0;
-    return status;
+    if (wal__json_escape(span, at, size, &size) != WAL__JSON_OK) {
+        return WAL_EINVAL;
+    }
+    out->size += size;
+    WAL__ASSERT(out->size <= out->capacity);
+    return WAL_OK;
 }
 
-/* The first byte of a valid JSON text that is no white space. */
+/* The first byte of a valid JSON text that is not white space. */
 static uint8_t first_byte(struct wal__span span)
 {
     size_t at = 0;
 
     while (span.data[at] <= ' ') {
         at++;
+        WAL__ASSERT(at < span.size);
     }
     return span.data[at];
 }
@@ -199,12 +208,12 @@ enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
     size_t offset = 0;
 
     if (slice.size > 0 && slice.data == NULL) {
-        return wal__invalid(error, "the %s has a size but no address", what);
+        return wal__invalid(error, "the %s has a size but its data is NULL",
+                            what);
     }
     if (!wal__text_span(slice, max, span)) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the %s has %" PRIu64 " bytes; %" PRIu64
-                         " are possible",
+                         "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
                          what, slice.size, max);
     }
     json = wal__json_validate(span->data, span->size, &offset);

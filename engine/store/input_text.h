@@ -1,6 +1,6 @@
 /*
- * input_text.h - ids, times and the checks of text that callers hand in. Any
- * thread.
+ * input_text.h - generation of ids and timestamps, and validation of text that
+ * callers pass in. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_STORE_INPUT_TEXT_H
 #define AGENTWAL_ENGINE_STORE_INPUT_TEXT_H
@@ -16,17 +16,18 @@ enum {
     WAL__TIME_TEXT = 24
 };
 
-/* A UUIDv7 in its text form, not terminated. */
+/* Writes a UUIDv7 as text, without a terminator. */
 void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT]);
 
-/* The clock as 2026-01-31T23:59:59.123Z, not terminated. */
+/* Writes the current UTC time as 2026-01-31T23:59:59.123Z, without a
+ * terminator. */
 void wal__text_now(const struct wal__env *env, char out[WAL__TIME_TEXT]);
 
 /* Whether the bytes are UTF-8. */
 bool wal__text_is_utf8(struct wal__span text);
 
-/* A slice of the interface as a span; false when it is too large to be one,
- * or has bytes but no address. */
+/* Converts a slice of the public API to a span; false when it is larger than
+ * max, or has a size but NULL data. */
 bool wal__text_span(struct wal_slice slice, uint64_t max,
                     struct wal__span *span);
 
@@ -37,21 +38,23 @@ static inline struct wal_slice wal__text_slice(struct wal__span span)
     return slice;
 }
 
-/* Checks one text argument: at most max bytes of UTF-8. */
+/* Checks one text argument: at most max bytes of UTF-8. `what` names it in the
+ * error. */
 enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
                                 const char *what, struct wal__span *span,
                                 struct wal_error *error) WAL_MUST_USE;
 
-/* The text of an object's member, unescaped to out; false when there is no such
+/* Unescapes the text of an object's member to out; false when there is no such
  * text, or it is larger than `capacity`. */
 bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
                       size_t capacity, struct wal__span *text);
 
-/* Appends UTF-8 as a JSON string; WAL_EINVAL when it is none. */
+/* Appends UTF-8 as a JSON string; WAL_EINVAL when it is not UTF-8. */
 enum wal_status wal__text_quote(struct wal__buf *out,
                                 struct wal__span text) WAL_MUST_USE;
 
-/* Checks a JSON value, or object: WAL_EBADJSON names the byte. */
+/* Checks that the slice is a JSON value, or a JSON object; the offset of
+ * WAL_EBADJSON is that of the byte at fault. */
 enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
                                      bool object, const char *what,
                                      struct wal__span *span,

@@ -1,23 +1,27 @@
 /*
- * lineage.c - looking through a session into those it was forked from (SPEC.md
- * 5.3). A fork names the session that physically owns its fork point; what
- * that session got later is not seen.
+ * lineage.c - lookups in a session and the sessions it descends from (SPEC.md
+ * 5.3). A fork names the session that owns its fork point; records appended
+ * there after the fork are not seen.
+ *
+ * Invariant: an entry's parent has a lower sequence number, so every walk ends.
+ * State lock for writing unless core.h says otherwise.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/store/core.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-/* One session on the way to the root. */
+/* One session on the path to the root of the lineage. */
 struct step {
     const struct wal__branch_slot *slot;
     uint32_t number;
     uint64_t limit; /* sequences above it are not seen */
 };
 
-/* Begins at the session itself. */
+/* Starts at the session itself. */
 static enum wal_status begin(struct wal__core *core, uint32_t number,
                              struct step *step, struct wal_error *error)
 {
@@ -30,8 +34,8 @@ static enum wal_status begin(struct wal__core *core, uint32_t number,
     return status;
 }
 
-/* Goes on to the owner of the fork point; WAL_END at a session that was not
- * forked, or forked from nothing. */
+/* Steps to the owner of the fork point; WAL_END at a session that is not a
+ * fork, or a fork of nothing. */
 static enum wal_status ascend(struct wal__core *core, struct step *step,
                               struct wal_error *error)
 {
@@ -54,16 +58,17 @@ static enum wal_status ascend(struct wal__core *core, struct step *step,
         step->limit = fork;
     }
     status = wal__core_get_branch(core, summary.fork_owner, &slot, error);
-    if (status == WAL_OK) {
-        step->number = summary.fork_owner;
-        step->slot = slot;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    WAL__ASSERT(slot->loaded && slot->branch.session == summary.fork_owner);
+    step->number = summary.fork_owner;
+    step->slot = slot;
+    return WAL_OK;
 }
 
-/* Whether the entry has just this id. It is so without a checksum of the
- * payload when the bytes are those that are asked for; when they are not, they
- * may be damaged. */
+/* Sets *same when the entry has this id. Equal ids need no payload checksum; if
+ * they differ, the record is verified, since its bytes may be damaged. */
 static enum wal_status check_id(struct wal__core *core, uint64_t position,
                                 struct wal__span id, bool *same,
                                 struct wal_error *error)
@@ -91,7 +96,7 @@ static enum wal_status check_id(struct wal__core *core, uint64_t position,
 }
 
 enum {
-    /* Bytes to bring in of a record that was found: many are not larger. */
+    /* Bytes to prefetch of a record that was found: most are not larger. */
     READ_AHEAD = 1024,
     /* Of its parent: header and id. */
     READ_PARENT = 128
@@ -113,12 +118,13 @@ static enum wal_status find_in_session(struct wal__core *core,
         enum wal_status status;
         bool same = false;
 
+        WAL__ASSERT(hit.ordinal < hit.stream->entry_count);
         wal__log_prefetch(&core->log, hit.position, READ_AHEAD);
         if (entry->sequence > step->limit) {
             continue;
         }
         if (hit.ordinal > 0) {
-            /* Most often the parent, whose id is given with the entry. */
+            /* Most often the parent; the reader returns its id too. */
             wal__log_prefetch(&core->log, entry[-1].position, READ_PARENT);
         }
         status = check_id(core, hit.position, id, &same, error);
@@ -194,7 +200,7 @@ enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,
     return status;
 }
 
-/* The session in the lineage that owns the sequence number in the stream. */
+/* Steps to the session in the lineage that owns the sequence number. */
 static enum wal_status find_owner(struct wal__core *core, struct step *step,
                                   uint32_t stream, uint64_t sequence,
                                   uint32_t *ordinal, struct wal_error *error)
@@ -202,11 +208,11 @@ static enum wal_status find_owner(struct wal__core *core, struct step *step,
     enum wal_status status = WAL_OK;
 
     while (status == WAL_OK) {
-        const struct wal__stream *own =
+        const struct wal__stream *own_stream =
             wal__branch_stream(&step->slot->branch, stream);
 
-        if (own != NULL && sequence <= step->limit &&
-            wal__branch_find_sequence(own, sequence, ordinal)) {
+        if (own_stream != NULL && sequence <= step->limit &&
+            wal__branch_find_sequence(own_stream, sequence, ordinal)) {
             return WAL_OK;
         }
         status = ascend(core, step, error);
@@ -224,52 +230,57 @@ enum wal_status wal__core_find_sequence(struct wal__core *core, uint32_t number,
                                         struct wal__entry_location *found,
                                         struct wal_error *error)
 {
+    const struct wal__stream *own_stream;
     struct step step;
     uint32_t ordinal = 0;
     enum wal_status status = begin(core, number, &step, error);
 
-    if (status == WAL_OK) {
-        status = find_owner(core, &step, stream, sequence, &ordinal, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        const struct wal__stream *own =
-            wal__branch_stream(&step.slot->branch, stream);
-
-        found->position = own->entries[ordinal].position;
-        found->sequence = sequence;
-        found->session = step.number;
-        found->stream = stream;
-        found->ordinal = ordinal;
+    status = find_owner(core, &step, stream, sequence, &ordinal, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    own_stream = wal__branch_stream(&step.slot->branch, stream);
+    WAL__ASSERT(ordinal < own_stream->entry_count);
+    WAL__ASSERT(own_stream->entries[ordinal].sequence == sequence);
+    found->position = own_stream->entries[ordinal].position;
+    found->sequence = sequence;
+    found->session = step.number;
+    found->stream = stream;
+    found->ordinal = ordinal;
+    return WAL_OK;
 }
 
-/* Adds the own range of the path, as ranges of this session. */
+/* Appends the part of the path that this session owns; *rest is the sequence
+ * where the path continues in another session, or 0. */
 static enum wal_status add_ranges(struct wal__core *core,
                                   const struct step *step, uint32_t stream,
                                   uint32_t ordinal, struct wal__buf *out,
                                   uint64_t *rest)
 {
-    const struct wal__stream *own =
+    const struct wal__stream *own_stream =
         wal__branch_stream(&step->slot->branch, stream);
-    struct wal__buf stretches;
+    struct wal__buf own_ranges;
     enum wal_status status;
 
-    wal__buf_init(&stretches, core->env.heap);
-    status =
-        wal__branch_path(&step->slot->branch, own, ordinal, &stretches, rest);
-    for (size_t at = 0; at < stretches.size && status == WAL_OK;
+    WAL__ASSERT(ordinal < own_stream->entry_count);
+    wal__buf_init(&own_ranges, core->env.heap);
+    status = wal__branch_path(&step->slot->branch, own_stream, ordinal,
+                              &own_ranges, rest);
+    for (size_t at = 0; at < own_ranges.size && status == WAL_OK;
          at += sizeof(struct wal__entry_range)) {
-        struct wal__entry_range stretch;
+        struct wal__entry_range own_range;
         struct wal__path_range range;
 
-        memcpy(&stretch, stretches.data + at, sizeof(stretch));
+        memcpy(&own_range, own_ranges.data + at, sizeof(own_range));
         range.session = step->number;
-        range.first = stretch.first;
-        range.count = stretch.count;
+        range.first = own_range.first;
+        range.count = own_range.count;
         status = wal__buf_append(out, &range, sizeof(range));
     }
-    wal__buf_deinit(&stretches);
+    wal__buf_deinit(&own_ranges);
     return status;
 }
 
@@ -283,12 +294,15 @@ enum wal_status wal__core_find_path(struct wal__core *core, uint32_t number,
     enum wal_status status = begin(core, number, &step, error);
 
     while (status == WAL_OK && sequence != 0) {
-        status = find_owner(core, &step, stream, sequence, &ordinal, error);
+        uint64_t entry = sequence;
+
+        status = find_owner(core, &step, stream, entry, &ordinal, error);
         if (status == WAL_ENOTFOUND && out->size > 0) {
-            return WAL_OK; /* its parent was lost: the path begins here */
+            return WAL_OK; /* the parent was lost: the path starts here */
         }
         if (status == WAL_OK) {
             status = add_ranges(core, &step, stream, ordinal, out, &sequence);
+            WAL__ASSERT(status != WAL_OK || sequence < entry);
         }
     }
     return status;
@@ -296,7 +310,7 @@ enum wal_status wal__core_find_path(struct wal__core *core, uint32_t number,
 
 enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
                                      uint32_t stream, uint64_t from,
-                                     uint64_t wanted, bool *on,
+                                     uint64_t target, bool *on_path,
                                      struct wal_error *error)
 {
     struct wal__buf ranges;
@@ -304,20 +318,23 @@ enum wal_status wal__core_is_on_path(struct wal__core *core, uint32_t number,
 
     wal__buf_init(&ranges, core->env.heap);
     status = wal__core_find_path(core, number, stream, from, &ranges, error);
-    *on = false;
-    for (size_t at = 0; at < ranges.size && status == WAL_OK && !*on;
+    WAL__ASSERT(ranges.size % sizeof(struct wal__path_range) == 0);
+    *on_path = false;
+    for (size_t at = 0; at < ranges.size && status == WAL_OK && !*on_path;
          at += sizeof(struct wal__path_range)) {
-        const struct wal__stream *own;
+        const struct wal__stream *own_stream;
         struct wal__branch_slot *slot;
         struct wal__path_range range;
         uint32_t ordinal;
 
         memcpy(&range, ranges.data + at, sizeof(range));
         status = wal__core_get_branch(core, range.session, &slot, error);
-        own =
+        own_stream =
             status == WAL_OK ? wal__branch_stream(&slot->branch, stream) : NULL;
-        *on = own != NULL && wal__branch_find_sequence(own, wanted, &ordinal) &&
-              ordinal >= range.first && ordinal - range.first < range.count;
+        *on_path = own_stream != NULL &&
+                   wal__branch_find_sequence(own_stream, target, &ordinal) &&
+                   ordinal >= range.first &&
+                   ordinal - range.first < range.count;
     }
     wal__buf_deinit(&ranges);
     return status;
@@ -327,7 +344,7 @@ enum wal_status wal__core_entry_depth(struct wal__core *core, uint32_t number,
                                       uint32_t stream, uint64_t sequence,
                                       uint64_t *depth, struct wal_error *error)
 {
-    const struct wal__stream *own;
+    const struct wal__stream *own_stream;
     struct wal__branch_slot *slot;
     struct wal__buf ranges;
     uint32_t ordinal;
@@ -336,10 +353,11 @@ enum wal_status wal__core_entry_depth(struct wal__core *core, uint32_t number,
     if (status != WAL_OK) {
         return status;
     }
-    own = wal__branch_stream(&slot->branch, stream);
-    if (own != NULL && wal__branch_find_sequence(own, sequence, &ordinal) &&
-        wal__branch_is_depth_exact(own, ordinal)) {
-        *depth = wal__branch_depth(own, ordinal);
+    own_stream = wal__branch_stream(&slot->branch, stream);
+    if (own_stream != NULL &&
+        wal__branch_find_sequence(own_stream, sequence, &ordinal) &&
+        wal__branch_is_depth_exact(own_stream, ordinal)) {
+        *depth = wal__branch_depth(own_stream, ordinal);
         return WAL_OK;
     }
     wal__buf_init(&ranges, core->env.heap);

@@ -1,6 +1,8 @@
 /*
- * manifest.c - a store begins with its MANIFEST, put in place by rename after
- * everything else stands (SPEC.md 2.1, 3.7).
+ * manifest.c - creating, reading and upgrading MANIFEST (SPEC.md 2.1, 3.7).
+ *
+ * Invariant: MANIFEST is replaced by rename, after everything that it refers to
+ * is durable. One thread.
  */
 #include "engine/store/manifest.h"
 
@@ -34,9 +36,8 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
         return WAL_OK;
     }
     if (status == WAL_OK && !stat.is_directory) {
-        return wal__fail_at(
-            error, WAL_ENOTSTORE, 0, env->root, 0,
-            "a file stands where the store's directory belongs");
+        return wal__fail_at(error, WAL_ENOTSTORE, 0, env->root, 0,
+                            "the path of the store is a file, not a directory");
     }
     if (status == WAL_OK) {
         build_path(env, "MANIFEST", path);
@@ -47,11 +48,11 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, env->root, 0,
-                            "cannot look into the directory");
+                            "cannot examine the directory");
     }
     if (stat.is_directory) {
         return wal__fail_at(error, WAL_ENOTSTORE, 0, path, 0,
-                            "a directory stands where the manifest belongs");
+                            "the manifest is a directory, not a file");
     }
     *exists = true;
     return WAL_OK;
@@ -62,8 +63,9 @@ static bool is_newer(enum wal__fmt fmt)
     return fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES;
 }
 
-/* The better of two slots; what is wrong with the first when none is valid. A
- * slot that a newer library wrote counts, whatever the other one says. */
+/* Chooses the valid slot with the higher generation; returns the fault of the
+ * first slot when none is valid. A slot of a newer library wins over any
+ * other. */
 static enum wal__fmt choose_slot(const uint8_t *bytes,
                                  struct wal__manifest *manifest)
 {
@@ -116,7 +118,7 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
     if (is_newer(fmt)) {
         return wal__fail_at(error, WAL_EVERSION, 0, path, 8,
                             "the store has format version %" PRIu32
-                            " and features %#" PRIx32 "; this library knows "
+                            " and features %#" PRIx32 "; this library supports "
                             "version %d and features %#x",
                             manifest->version, manifest->features.incompat,
                             (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
@@ -131,8 +133,8 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
     return WAL_OK;
 }
 
-/* Names that a creation that was cut short may have left, or another process
- * has made since the store was looked for. */
+/* Accepts the names that an interrupted creation may have left, or that another
+ * process created since the store was probed. */
 static enum wal_status check_name(void *arg, const char *name)
 {
     static const char *const known[] = {"LOCK",  "log",          "pack",
@@ -162,8 +164,8 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
         if (status == WAL_ENOTSTORE) {
             return wal__fail_at(
                 error, status, 0, env->root, 0,
-                "the directory holds other files: a store needs "
-                "one of its own");
+                "the directory contains other files; create the store in "
+                "an empty directory");
         }
     }
     for (size_t i = 0; i < 2 && status == WAL_OK; i++) {
@@ -172,23 +174,22 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
         status = status == WAL_EEXISTS ? WAL_OK : status;
     }
     if (status == WAL_ENOTFOUND) {
-        return wal__fail_at(
-            error, WAL_ENOTSTORE, err, env->root, 0,
-            "the directory that the store would be made in does "
-            "not exist");
+        return wal__fail_at(error, WAL_ENOTSTORE, err, env->root, 0,
+                            "the parent directory of the store does not exist");
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, env->root, 0,
-                            "cannot make the store's directories");
+                            "cannot create the directories of the store");
     }
     return WAL_OK;
 }
 
-/* The directory that holds env->root. */
-static void parent_of(const struct wal__env *env, char out[WAL__PATH_MAX])
+/* The parent directory of env->root. */
+static void parent_path(const struct wal__env *env, char out[WAL__PATH_MAX])
 {
     char *slash;
 
+    WAL__ASSERT(strlen(env->root) < WAL__PATH_MAX);
     memcpy(out, env->root, WAL__PATH_MAX);
     slash = strrchr(out, '/');
     if (slash == NULL) {
@@ -206,11 +207,11 @@ static enum wal_status sync_directories(const struct wal__env *env, int *err)
     char parent[WAL__PATH_MAX];
     enum wal_status status = io->sync_directory(io->ctx, env->root, err);
 
-    if (status == WAL_OK) {
-        parent_of(env, parent);
-        status = io->sync_directory(io->ctx, parent, err);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    parent_path(env, parent);
+    return io->sync_directory(io->ctx, parent, err);
 }
 
 enum wal_status wal__manifest_sync_directories(const struct wal__env *env,
@@ -221,7 +222,7 @@ enum wal_status wal__manifest_sync_directories(const struct wal__env *env,
 
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, env->root, 0,
-                            "cannot make the names of the store durable");
+                            "cannot sync the directories of the store");
     }
     return WAL_OK;
 }
@@ -275,7 +276,7 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
     manifest->uuid[8] = (uint8_t)((manifest->uuid[8] & 0x3f) | 0x80);
     wal__manifest_encode(manifest, bytes);
     wal__manifest_encode(manifest, bytes + WAL__MANIFEST_SLOT_SIZE);
-    /* With the manifest there must be all that it stands for. */
+    /* Directories first: a manifest on disk implies that they exist. */
     status = sync_directories(env, &err);
     if (status == WAL_OK) {
         status = write_manifest(env, bytes, &err);
@@ -296,6 +297,7 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env,
     enum wal_status status;
     int err = 0;
 
+    WAL__ASSERT(manifest->version < WAL__FORMAT_VERSION);
     upgraded.version = WAL__FORMAT_VERSION;
     upgraded.generation++;
     wal__manifest_encode(&upgraded, bytes);

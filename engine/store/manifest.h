@@ -1,5 +1,6 @@
 /*
- * manifest.h - making and reading a store's MANIFEST (SPEC.md 2.1, 3.7).
+ * manifest.h - creating and reading a store's MANIFEST (SPEC.md 2.1, 3.7).
+ * Called while the store is opened or migrated, by one thread.
  */
 #ifndef AGENTWAL_ENGINE_STORE_MANIFEST_H
 #define AGENTWAL_ENGINE_STORE_MANIFEST_H
@@ -7,38 +8,40 @@
 #include "engine/os/env.h"
 #include "format/segment/segment_fmt.h"
 
-/* Whether env->root holds a store; WAL_ENOTSTORE says why not. */
+/* Sets *exists when env->root holds a store; WAL_ENOTSTORE when a file of
+ * another type is in its place. */
 enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Reads the valid slot with the highest generation. WAL_EVERSION names both
- * numbers. *read_only is set when a writer must know more than this library
- * does. */
+/* Reads the valid slot with the highest generation. WAL_EVERSION reports the
+ * version and features of the store and of the library. *read_only is set when
+ * the store has features that this library cannot write. */
 enum wal_status wal__manifest_read(const struct wal__env *env,
                                    struct wal__manifest *manifest,
                                    bool *read_only,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Makes the directories of a store in env->root, which may exist and be
- * empty. Repeatable until the manifest stands. */
+/* Creates the directories of a store in env->root, which may exist and be
+ * empty. Can be repeated until the manifest exists. */
 enum wal_status
 wal__manifest_make_directories(const struct wal__env *env,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Writes the first manifest: from then on it is a store. Durable. */
+/* Writes the first manifest: the directory is a store from then on. Durable. */
 enum wal_status wal__manifest_create(const struct wal__env *env,
                                      uint32_t group_align,
                                      struct wal__manifest *manifest,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Gives the store this library's format version, in one step: durable, or as
- * before. *manifest is what was read, and becomes what was written. */
+/* Sets the store's format version to this library's, atomically: on failure the
+ * old manifest is kept. *manifest is the one that was read and is replaced by
+ * the one that was written. Durable. */
 enum wal_status wal__manifest_upgrade(const struct wal__env *env,
                                       struct wal__manifest *manifest,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Makes the names of the store durable: who created it may have died before
- * they were. Needed as long as nothing was written to it. */
+/* Makes the directory entries of the store durable: its creator may have died
+ * before they were. Needed while nothing was written to the log. */
 enum wal_status
 wal__manifest_sync_directories(const struct wal__env *env,
                                struct wal_error *error) WAL_MUST_USE;

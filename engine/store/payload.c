@@ -1,8 +1,10 @@
 /*
- * payload.c - payloads out of line, on their way in and out (payload.h).
+ * payload.c - storing and loading out-of-line payloads (payload.h, SPEC.md 2.6,
+ * 5.16).
  *
- * Invariant: an excerpt depends on the payload, its form and its type alone;
- * reading a member or the first text from it gives what the payload gives.
+ * Invariant: an excerpt depends only on the payload, its form and its type; a
+ * member or the first text read from the excerpt equals that of the payload.
+ * Any thread.
  */
 #include "engine/store/payload.h"
 
@@ -10,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/model/first_text.h"
 
@@ -19,11 +22,11 @@ enum {
     MEMBERS_MAX = 2
 };
 
-/* The members that the engine looks at, by type (SPEC.md 5.6). */
+/* The members that the engine reads, by type (SPEC.md 5.6). */
 struct excerpt_members {
     uint8_t kind;
     const char *names[MEMBERS_MAX];
-    uint16_t sizes[MEMBERS_MAX]; /* more has no meaning */
+    uint16_t sizes[MEMBERS_MAX]; /* bytes; longer texts are ignored */
 };
 
 static const struct excerpt_members excerpt_members[] = {
@@ -37,28 +40,30 @@ static const struct excerpt_members excerpt_members[] = {
      {WAL__ID_MAX, WAL__TEXT_MAX}},
 };
 
-static enum wal_status put_text(struct wal__buf *out, const char *text)
+static enum wal_status append_text(struct wal__buf *out, const char *text)
 {
     return wal__buf_append(out, text, strlen(text));
 }
 
-static enum wal_status put_member(struct wal__buf *out, const char *name,
-                                  struct wal__span text)
+static enum wal_status append_member(struct wal__buf *out, const char *name,
+                                     struct wal__span text)
 {
-    enum wal_status status = put_text(out, out->size == 0 ? "{\"" : ",\"");
+    enum wal_status status = append_text(out, out->size == 0 ? "{\"" : ",\"");
 
-    if (status == WAL_OK) {
-        status = put_text(out, name);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = put_text(out, "\":");
+    status = append_text(out, name);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = append_text(out, "\":");
     return status == WAL_OK ? wal__text_quote(out, text) : status;
 }
 
-static enum wal_status put_members(struct wal__buf *out,
-                                   const struct excerpt_members *kind,
-                                   struct wal__span object)
+static enum wal_status append_members(struct wal__buf *out,
+                                      const struct excerpt_members *kind,
+                                      struct wal__span object)
 {
     enum wal_status status = WAL_OK;
     uint8_t bytes[WAL__TEXT_MAX];
@@ -68,14 +73,15 @@ static enum wal_status put_members(struct wal__buf *out,
         if (kind->names[i] != NULL &&
             wal__text_member(object, kind->names[i], bytes, kind->sizes[i],
                              &text)) {
-            status = put_member(out, kind->names[i], text);
+            WAL__ASSERT(text.size <= kind->sizes[i]);
+            status = append_member(out, kind->names[i], text);
         }
     }
     return status;
 }
 
-static enum wal_status put_first_text(struct wal__buf *out,
-                                      struct wal__span payload)
+static enum wal_status append_first_text(struct wal__buf *out,
+                                         struct wal__span payload)
 {
     static const struct wal__span user = {(const uint8_t *)"user", 4};
     uint8_t bytes[WAL__FIRST_TEXT_MAX];
@@ -85,11 +91,12 @@ static enum wal_status put_first_text(struct wal__buf *out,
     if (!wal__first_text(payload, bytes, &text.size)) {
         return WAL_OK;
     }
-    status = put_member(out, "role", user);
-    return status == WAL_OK ? put_member(out, "content", text) : status;
+    status = append_member(out, "role", user);
+    return status == WAL_OK ? append_member(out, "content", text) : status;
 }
 
-/* What an imported redaction says is in its member `payload`, if it has one. */
+/* The object with a redaction's fields: the member `payload` of an imported
+ * line that has one, else the whole payload. */
 static struct wal__span redaction_object(const struct wal__entry_record *record)
 {
     struct wal__span object = record->payload;
@@ -107,27 +114,29 @@ static struct wal__span redaction_object(const struct wal__entry_record *record)
 static enum wal_status build_excerpt(const struct wal__entry_record *record,
                                      uint8_t kind, struct wal__buf *out)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     for (size_t i = 0; i < sizeof(excerpt_members) / sizeof(excerpt_members[0]);
          i++) {
-        if (excerpt_members[i].kind == kind && status == WAL_OK) {
-            status = put_members(out, &excerpt_members[i],
-                                 kind == WAL__KIND_REDACTION
-                                     ? redaction_object(record)
-                                     : record->payload);
+        if (excerpt_members[i].kind != kind) {
+            continue;
+        }
+        status = append_members(out, &excerpt_members[i],
+                                kind == WAL__KIND_REDACTION
+                                    ? redaction_object(record)
+                                    : record->payload);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    if (status == WAL_OK) {
-        status = put_first_text(out, record->payload);
+    status = append_first_text(out, record->payload);
+    if (status != WAL_OK || out->size == 0) {
+        return status;
     }
-    if (status == WAL_OK && out->size > 0) {
-        status = put_text(out, "}");
-    }
-    return status;
+    return append_text(out, "}");
 }
 
-/* --- in and out --------------------------------------------------------- */
+/* --- storing and loading ----------------------------------------------- */
 
 enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
                                    struct wal__entry_record *record,
@@ -137,6 +146,7 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
     struct wal__blob_put_result result = {0};
     enum wal_status status;
 
+    WAL__ASSERT(out_of_line->excerpt.heap == NULL && record->digest == NULL);
     if (record->payload.size <= WAL__PAYLOAD_INLINE_MAX) {
         return WAL_OK;
     }
@@ -148,15 +158,17 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
     if (!core->noop) {
         status = wal__blob_put(&core->blobs, record->payload, NULL,
                                &out_of_line->digest, &result, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        record->payload_size = record->payload.size;
-        record->payload.data = out_of_line->excerpt.data;
-        record->payload.size = out_of_line->excerpt.size;
-        record->digest = out_of_line->digest.bytes;
-        *end = result.end > *end ? result.end : *end;
-    }
-    return status;
+    WAL__ASSERT(out_of_line->excerpt.size <= WAL__PAYLOAD_INLINE_MAX);
+    record->payload_size = record->payload.size;
+    record->payload.data = out_of_line->excerpt.data;
+    record->payload.size = out_of_line->excerpt.size;
+    record->digest = out_of_line->digest.bytes;
+    *end = result.end > *end ? result.end : *end;
+    return WAL_OK;
 }
 
 void wal__out_of_line_deinit(struct wal__out_of_line *out_of_line)
@@ -173,16 +185,17 @@ enum wal_status wal__payload_load(struct wal__core *core,
     struct wal__digest digest;
     enum wal_status status;
 
+    WAL__ASSERT(record->digest != NULL);
     memcpy(digest.bytes, record->digest, sizeof(digest.bytes));
     out->size = 0;
     status = wal__blob_load(&core->blobs, &digest, out, error);
     if (status == WAL_OK && out->size != record->payload_size) {
         return wal__fail(error, WAL_ECORRUPT,
-                         "the payload of the entry is a blob of another size");
+                         "the blob of the entry's payload has a wrong size");
     }
     if (status == WAL_ENOTFOUND) {
         return wal__fail(error, WAL_ECORRUPT,
-                         "the payload of the entry is a blob that is missing");
+                         "the blob of the entry's payload is missing");
     }
     return status;
 }

@@ -1,26 +1,27 @@
 /*
- * payload.h - payloads that are too large for a record: each is a blob, and
- * the record has its digest, its size and an excerpt (SPEC.md 2.6, 5.16).
+ * payload.h - payloads that are too large for a record: each is a blob, and the
+ * record has its digest, its size and an excerpt (SPEC.md 2.6, 5.16).
  *
- * Any thread; neither the lease nor the state lock is held by who puts.
+ * Any thread. A caller that stores a payload holds neither the append lock nor
+ * the state lock.
  */
 #ifndef AGENTWAL_ENGINE_STORE_PAYLOAD_H
 #define AGENTWAL_ENGINE_STORE_PAYLOAD_H
 
 #include "engine/store/core.h"
 
-/* What a record of a payload out of line points to. Zeroed: nothing. */
+/* What the record of an out-of-line payload points to. Zeroed: nothing. */
 struct wal__out_of_line {
     struct wal__digest digest;
     struct wal__buf excerpt;
 };
 
 /*
- * Puts the record's payload as a blob, when it is too large to be in line: the
- * record then has what stands for it, in *out_of_line, and *end is at least the
- * position in the blob stream that must be durable before the record is
- * written. The bytes are in the page cache, and not synced. out_of_line is to
- * be deinited whatever happens.
+ * Stores the record's payload as a blob when it is too large to be inline. The
+ * record then points to *out_of_line, and *end is raised to the position in the
+ * blob stream that must be durable before the record is written. The bytes are
+ * in the page cache and not synced. out_of_line must be zeroed before and
+ * deinited after the call, also on failure.
  */
 enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
                                    struct wal__entry_record *record,
@@ -29,8 +30,8 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__out_of_line_deinit(struct wal__out_of_line *out_of_line);
 
-/* The payload of a record that has it out of line, in the place of what *out
- * held. WAL_ECORRUPT when its blob is damaged, or is not there. */
+/* Loads the out-of-line payload of a record; replaces the contents of *out.
+ * WAL_ECORRUPT when its blob is damaged or missing. */
 enum wal_status wal__payload_load(struct wal__core *core,
                                   const struct wal__entry_record *record,
                                   struct wal__buf *out,

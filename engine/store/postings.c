@@ -1,12 +1,14 @@
 /*
- * postings.c - the records of one session, oldest first: those in the index of
- * each segment that holds some, then those of the tail (SPEC.md 2.12).
+ * postings.c - walks the records of one session, oldest first: the postings in
+ * the index of each segment that holds some, then those of the tail index
+ * (SPEC.md 2.12).
  *
- * Under the state lock, for writing: an index may have to be mapped.
+ * State lock for writing: an index may have to be mapped.
  */
 #include <string.h>
 
 #include "engine/store/core.h"
+#include "format/bytes/assert.h"
 
 /* Postings of one session in one segment. */
 struct source {
@@ -15,7 +17,7 @@ struct source {
     uint32_t count;
 };
 
-/* Where the session's postings lie, newest segment first. */
+/* Collects the segments that hold postings of the session, newest first. */
 static enum wal_status find_sources(struct wal__core *core,
                                     const struct wal__summary *summary,
                                     struct wal__buf *sources)
@@ -25,22 +27,24 @@ static enum wal_status find_sources(struct wal__core *core,
 
     while (segment != 0 && status == WAL_OK) {
         const struct wal__index *index;
-        struct wal__summary part;
+        struct wal__summary segment_summary;
         struct source source;
 
         status = wal__index_set_get(&core->indexes, segment, &index);
         if (status != WAL_OK) {
             return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
         }
-        if (wal__index_find(index, summary->number, &part) != WAL__FMT_OK ||
-            part.segment >= segment) {
+        if (wal__index_find(index, summary->number, &segment_summary) !=
+                WAL__FMT_OK ||
+            segment_summary.segment >= segment) {
             return WAL_ECORRUPT;
         }
         source.segment = segment;
-        source.first = part.first_posting;
-        source.count = part.posting_count;
+        source.first = segment_summary.first_posting;
+        source.count = segment_summary.posting_count;
+        WAL__ASSERT(source.segment > segment_summary.segment);
         status = wal__buf_append(sources, &source, sizeof(source));
-        segment = part.segment;
+        segment = segment_summary.segment;
     }
     return status;
 }
@@ -72,7 +76,8 @@ static enum wal_status visit_tail(struct wal__core *core, uint32_t number,
     enum wal_status status;
 
     wal__buf_init(&postings, core->env.heap);
-    status = wal__tail_index_collect(&core->tail, number, &postings);
+    status = wal__tail_index_collect(&core->tail_index, number, &postings);
+    WAL__ASSERT(postings.size == 0 || core->log.tail_segment != NULL);
     for (size_t at = 0; at < postings.size && status == WAL_OK;
          at += sizeof(struct wal__posting)) {
         struct wal__posting posting;
@@ -95,6 +100,7 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
 
     wal__buf_init(&sources, core->env.heap);
     status = find_sources(core, summary, &sources);
+    WAL__ASSERT(sources.size % sizeof(struct source) == 0);
     for (size_t at = sources.size; at > 0 && status == WAL_OK;
          at -= sizeof(struct source)) {
         struct source source;

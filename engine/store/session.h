@@ -1,7 +1,7 @@
 /*
- * session.h - the handles that callers hold: sessions, iterators, lists,
+ * session.h - the handles of the public API: stores, sessions, session cursors,
  * tickets (SPEC.md 5). The public functions of agentwal.h check that the
- * handle's process is the one that opened it, then call these.
+ * calling process opened the handle, then call these.
  */
 #ifndef AGENTWAL_ENGINE_STORE_SESSION_H
 #define AGENTWAL_ENGINE_STORE_SESSION_H
@@ -12,7 +12,8 @@
 
 struct wal_store {
     struct wal__core core;
-    struct wal__io *memory; /* WAL_OPEN_MEMORY: its files; else null */
+    /* WAL_OPEN_MEMORY: file system in memory; else NULL */
+    struct wal__io *memory;
     struct wal__spill spill;
 };
 
@@ -20,51 +21,53 @@ struct wal_session_cursor {
     struct wal__core *core;
     struct wal__catalogue_filter catalogue_filter;
     struct wal__catalogue_iter cursor;
-    uint64_t generation;      /* of the indexes that the cursor walks */
-    bool reloaded;            /* they are not those of the opening */
-    uint64_t last_sequence;   /* of the log, when it was opened */
-    uint32_t last_session;    /* highest number then */
-    uint32_t retry_session;   /* session that could not be told, or 0 */
-    struct wal__list_key key; /* of the session given last */
-    struct wal__bitset seen;  /* numbers of those given */
+    uint64_t generation;    /* of the indexes that the cursor reads */
+    bool reloaded;          /* the indexes were reloaded since the open */
+    uint64_t last_sequence; /* of the log at the open */
+    uint32_t last_session;  /* highest session number at the open */
+    /* session that the last call failed to return, to be returned next, or 0 */
+    uint32_t retry_session;
+    struct wal__list_key key; /* of the session returned last */
+    struct wal__bitset seen;  /* session numbers that were returned */
     bool is_lineage;
-    struct wal__buf lineage; /* numbers, instead of the cursor */
+    /* session numbers, used instead of the cursor */
+    struct wal__buf lineage;
     size_t lineage_next;
-    struct wal__buf filter_texts; /* the filter's texts */
-    struct wal__buf texts;        /* of the session given last */
+    struct wal__buf filter_texts; /* copies of the filter's texts */
+    struct wal__buf texts;        /* of the session returned last */
 };
 
-/* Part of its operation: there as long as that is. */
+/* Embedded in its operation: valid as long as the operation. */
 struct wal_ticket {
     struct wal__core *core;
     struct wal__op *op;
-    bool result_taken; /* it gave the answer */
+    bool result_taken; /* the result was returned to the caller */
 };
 
 struct wal_session {
     struct wal__core *core;
     uint32_t number;
-    uint64_t text_size; /* of its summary, when it was opened */
-    uint32_t depth;     /* sessions that it descends from */
+    uint64_t text_size; /* of its summary at the open */
+    uint32_t depth;     /* number of ancestors */
     pthread_mutex_t info_mutex;
-    struct wal__buf info; /* what wal_session_get_info gave */
-    /* Claims, under the core's claim_mutex. */
+    struct wal__buf info_texts; /* texts that wal_session_get_info returned */
+    /* Under the core's claim_mutex. */
     struct wal_session *next_claim;
     uint32_t claim_slot;
     bool claimed;
 };
 
-/* A handle on no session yet; null without memory. */
+/* Allocates a handle without a session; NULL when out of memory. */
 struct wal_session *wal__session_alloc(struct wal__core *core);
 
-/* A handle on a session that exists. */
+/* Opens a handle on an existing session. */
 enum wal_status wal__session_open(struct wal__core *core, uint32_t number,
                                   struct wal_session **session,
                                   struct wal_error *error) WAL_MUST_USE;
 
 void wal__session_free(struct wal_session *session);
 
-/* create.c */
+/* session_create.c, session_fork.c */
 enum wal_status wal__session_create(struct wal__core *core,
                                     const struct wal_session_options *options,
                                     struct wal_session **session,
@@ -74,8 +77,8 @@ enum wal_status wal__session_fork(struct wal_session *source,
                                   const struct wal_session_options *options,
                                   struct wal_session **fork,
                                   struct wal_error *error) WAL_MUST_USE;
-/* Of the session with the number, or WAL__STORE_NUMBER; text_size: of its
- * summary. */
+/* Clears the damaged flag of a session, or of the store (WAL__STORE_NUMBER).
+ * text_size: that of its summary, in bytes. */
 enum wal_status
 wal__session_accept_damage(struct wal__core *core, uint32_t number,
                            uint64_t text_size,
@@ -83,18 +86,19 @@ wal__session_accept_damage(struct wal__core *core, uint32_t number,
 enum wal_status wal__session_delete(struct wal_session *session,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* claim.c */
+/* session_claim.c */
 enum wal_status wal__session_claim(struct wal_session *session,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__session_release_claim(struct wal_session *session);
 
-/* fork.c: with an entry of type compaction_summary in the fork. */
+/* session_fork.c: forks the session and appends a compaction_summary entry to
+ * the fork, in one operation. */
 enum wal_status wal__session_compact_into(
     struct wal_session *source, const struct wal_compact_options *options,
     struct wal_session **fork, struct wal_append_result *result,
     struct wal_error *error) WAL_MUST_USE;
 
-/* update.c */
+/* session_update.c */
 enum wal_status wal__session_update(struct wal_session *session,
                                     wal_update_fn *fn, void *ctx,
                                     struct wal_error *error) WAL_MUST_USE;
@@ -103,8 +107,8 @@ enum wal_status wal__session_migrate(struct wal_session *session, uint32_t to,
                                      struct wal_migrate_result *result,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* describe.c: fills info from a summary; texts are copied to `texts`, which
- * is emptied first. State lock. */
+/* session_info.c: fills info from a summary; texts are copied to `texts`, which
+ * is emptied first. State lock for reading. */
 enum wal_status wal__session_fill_info(
     const struct wal__core *core, const struct wal__summary *summary,
     struct wal__buf *texts, struct wal_session_info *info) WAL_MUST_USE;
@@ -112,11 +116,12 @@ enum wal_status wal__session_get_info(struct wal_session *session,
                                       struct wal_session_info *info,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Submits an operation and waits for it. op keeps one reference. */
+/* Submits an operation and waits for its result. The caller keeps its reference
+ * to op. */
 enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* list.c */
+/* session_list.c */
 enum wal_status wal__list_open(struct wal__core *core,
                                const struct wal_session_cursor_options *options,
                                struct wal_session_cursor **list,

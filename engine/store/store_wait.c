@@ -1,12 +1,14 @@
 /*
- * store_wait.c - sleeping until the log has grown (SPEC.md 4.1): a sequence
- * number is told once its record is before the written end, or the durable one.
+ * store_wait.c - waits until the log has grown (SPEC.md 4.1): a sequence number
+ * is returned once its record is before the written end, or before the durable
+ * end.
  *
- * Invariant: who sleeps said so in the control page before it looked, so that
- * whatever rises afterwards wakes it. Any thread.
+ * Invariant: a waiter announces itself in the control page before it reads the
+ * ends (eventcount), so that every later change wakes it. Any thread.
  */
 #include "engine/base/error.h"
 #include "engine/store/core.h"
+#include "format/bytes/assert.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -14,15 +16,15 @@ enum {
     NO_WRITER_POLL_NS = 50000000
 };
 
-/* What a wait_state found, and where to sleep. */
+/* The ends that were read, and the futex word to sleep on. */
 struct wait_state {
     uint64_t newest;
     const uint32_t *word;
     uint32_t expected;
-    bool no_writer_alive; /* no process lives that could tell */
+    bool no_writer_alive; /* no other process is alive to wake this one */
 };
 
-/* The last record before the durable end. */
+/* The sequence number of the last record before the durable end. State lock. */
 static uint64_t find_durable(const struct wal__core *core)
 {
     const struct wal__log *log = &core->log;
@@ -32,11 +34,12 @@ static uint64_t find_durable(const struct wal__core *core)
     if (durable >= atomic_load(&log->end)) {
         return log->last_sequence;
     }
+    WAL__ASSERT(log->tail_segment != NULL);
     if (wal__position_segment(durable) != log->tail_segment->id) {
         return log->tail_segment->open.last_sequence;
     }
-    found =
-        wal__tail_index_last_before(&core->tail, wal__position_offset(durable));
+    found = wal__tail_index_last_before(&core->tail_index,
+                                        wal__position_offset(durable));
     return found != 0 ? found : log->tail_segment->open.last_sequence;
 }
 
@@ -46,7 +49,7 @@ static enum wal_status read_wait_state(struct wal__core *core, bool durable,
 {
     struct wal__log *log = &core->log;
     enum wal_status status;
-    bool is_behind;
+    bool needs_catch_up;
 
     do {
         status = wal__core_read_lock(core, error);
@@ -57,39 +60,42 @@ static enum wal_status read_wait_state(struct wal__core *core, bool durable,
             &core->control, log->log_id,
             durable ? WAL__LOG_EVENT_DURABLE : WAL__LOG_EVENT_WRITTEN,
             &wait_state->word);
-        is_behind = atomic_load(&log->shared->written) > atomic_load(&log->end);
+        needs_catch_up =
+            atomic_load(&log->shared->written) > atomic_load(&log->end);
         wait_state->newest = durable ? find_durable(core) : log->last_sequence;
         wait_state->no_writer_alive =
             core->control.page == &core->control.private_page;
         wal__core_unlock(core);
-    } while (is_behind);
+    } while (needs_catch_up);
     return WAL_OK;
 }
 
-/* Sleeps, until `until` at most; looks after what can end the waiting without
- * a word. */
+/* Sleeps until a wake-up or deadline_ns, with a bound; then checks for the
+ * changes that wake nobody: a new process, a replaced LOCK file. */
 static enum wal_status sleep_once(struct wal__core *core,
                                   const struct wait_state *wait_state,
-                                  uint64_t until, struct wal_error *error)
+                                  uint64_t deadline_ns, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
     uint64_t now = io->monotonic_ns(io->ctx);
-    uint64_t most = wait_state->no_writer_alive ? NO_WRITER_POLL_NS : SECOND_NS;
+    uint64_t max_ns =
+        wait_state->no_writer_alive ? NO_WRITER_POLL_NS : SECOND_NS;
 
-    if (now >= until) {
+    WAL__ASSERT(wait_state->word != NULL);
+    if (now >= deadline_ns) {
         return WAL_OK;
     }
     io->futex_wait(io->ctx, wait_state->word, wait_state->expected,
-                   until - now < most ? until - now : most);
+                   deadline_ns - now < max_ns ? deadline_ns - now : max_ns);
     if (wait_state->no_writer_alive) {
         return wal__core_rejoin(core, error);
     }
-    return io->monotonic_ns(io->ctx) - now < most
+    return io->monotonic_ns(io->ctx) - now < max_ns
                ? WAL_OK
                : wal__control_check_lock_file(&core->control, error);
 }
 
-/* Without the right to write LOCK nobody can be met, nor lock_checked. */
+/* Without permission to write LOCK, this process cannot join others. */
 static enum wal_status check_lock_writable(const struct wal__core *core,
                                            struct wal_error *error)
 {
@@ -105,8 +111,8 @@ static enum wal_status check_lock_writable(const struct wal__core *core,
     if (status == WAL_EREADONLY) {
         return wal__fail_at(
             error, status, err, core->control.path, 0,
-            "a store whose LOCK may not be written cannot be "
-            "followed: it is seen as it was when it was opened");
+            "cannot wait for records of a store whose LOCK is not "
+            "writable: it is read as of its opening");
     }
     return WAL_OK;
 }
@@ -117,34 +123,36 @@ enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence,
 {
     const struct wal__io *io = core->env.io;
     uint64_t begin = io->monotonic_ns(io->ctx);
-    uint64_t until = UINT64_MAX;
+    uint64_t deadline_ns = UINT64_MAX;
     struct wait_state wait_state = {0};
     bool lock_checked = false;
     enum wal_status status;
 
     if (timeout_ms >= 0 && timeout_ms < INT64_MAX / 1000000) {
-        until = begin + (uint64_t)timeout_ms * 1000000;
+        deadline_ns = begin + (uint64_t)timeout_ms * 1000000;
     }
     for (;;) {
         status = read_wait_state(core, durable, &wait_state, error);
         if (status != WAL_OK) {
             return status;
         }
+        WAL__ASSERT(wait_state.word != NULL);
         if (wait_state.newest > *sequence) {
             *sequence = wait_state.newest;
             return WAL_OK;
         }
         if (wait_state.no_writer_alive && !lock_checked) {
             status = check_lock_writable(core, error);
+            if (status != WAL_OK) {
+                return status;
+            }
             lock_checked = true;
         }
-        if (status == WAL_OK && io->monotonic_ns(io->ctx) >= until) {
+        if (io->monotonic_ns(io->ctx) >= deadline_ns) {
             return wal__fail_at(error, WAL_EBUSY, 0, core->env.root, 0,
-                                "no further record came in time");
+                                "no record was appended before the timeout");
         }
-        if (status == WAL_OK) {
-            status = sleep_once(core, &wait_state, until, error);
-        }
+        status = sleep_once(core, &wait_state, deadline_ns, error);
         if (status != WAL_OK) {
             return status;
         }

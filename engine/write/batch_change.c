@@ -1,9 +1,10 @@
 /*
- * batch_change.c - what a session says about itself, changed: its SESSION
- * record is written anew, whole, by one batch (SPEC.md 5.9).
+ * batch_change.c - changes of a session's metadata: a batch writes its whole
+ * SESSION record again (SPEC.md 5.9).
  *
- * The record is encoded in the caller's thread from the one that is read here;
- * under the lease it is refused when that one is not the newest any more.
+ * The record is encoded in the caller's thread from the newest one, which is
+ * read here. Resolving it under the append lock fails when a newer record was
+ * appended since. Any thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +14,10 @@
 #include "engine/read/head_list.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-/* The record as it stands, and what it is the newest of. */
+/* The newest SESSION record of a session. */
 struct current {
     struct wal__session_record record;
     struct wal__buf scratch;
@@ -23,7 +25,8 @@ struct current {
     uint64_t version; /* sequence */
 };
 
-/* The record of a session whose own was lost: what the catalogue knows. */
+/* Builds the record of a session whose SESSION record was lost, from the
+ * catalogue. */
 static void record_from_summary(const struct wal__summary *summary,
                                 struct wal__session_record *record)
 {
@@ -35,17 +38,17 @@ static void record_from_summary(const struct wal__summary *summary,
     }
 }
 
-/* The id of a summary holds under the lock only: it is copied. */
+/* Copies the id of a summary, which is valid under the state lock only. */
 static enum wal_status copy_id(struct current *current,
                                const struct wal__summary *summary)
 {
-    uint8_t *room;
+    uint8_t *at;
     enum wal_status status =
-        wal__buf_reserve(&current->scratch, summary->id.size, &room);
+        wal__buf_reserve(&current->scratch, summary->id.size, &at);
 
     if (status == WAL_OK) {
-        memcpy(room, summary->id.data, summary->id.size);
-        current->record.id.data = room;
+        memcpy(at, summary->id.data, summary->id.size);
+        current->record.id.data = at;
         current->record.id.size = summary->id.size;
     }
     return status;
@@ -76,18 +79,18 @@ static enum wal_status read_current(struct wal__core *core, uint32_t number,
                                          &current->version, error);
 }
 
-/* Sets a text of the record; *differs when it was another. */
+/* Sets a text of the record, and *differs when that changes it. */
 static enum wal_status set_text(struct wal_slice slice, const char *what,
                                 struct wal__span *text, bool *differs,
                                 struct wal_error *error)
 {
-    struct wal__span given;
+    struct wal__span value;
     enum wal_status status =
-        wal__text_check(slice, WAL__TEXT_MAX, what, &given, error);
+        wal__text_check(slice, WAL__TEXT_MAX, what, &value, error);
 
     if (status == WAL_OK) {
-        *differs |= !wal__span_equal(given, *text);
-        *text = given;
+        *differs |= !wal__span_equal(value, *text);
+        *text = value;
     }
     return status;
 }
@@ -96,16 +99,16 @@ static enum wal_status set_metadata(const struct wal_session_change *change,
                                     struct wal__span *metadata, bool *differs,
                                     struct wal_error *error)
 {
-    struct wal__span given = {NULL, 0};
+    struct wal__span value = {NULL, 0};
     enum wal_status status = WAL_OK;
 
     if (change->metadata.size > 0) {
         status = wal__text_check_json(change->metadata, WAL__METADATA_MAX, true,
-                                      "metadata", &given, error);
+                                      "metadata", &value, error);
     }
     if (status == WAL_OK) {
-        *differs |= !wal__span_equal(given, *metadata);
-        *metadata = given;
+        *differs |= !wal__span_equal(value, *metadata);
+        *metadata = value;
     }
     return status;
 }
@@ -114,30 +117,43 @@ static enum wal_status apply_change(const struct wal_session_change *change,
                                     struct wal__session_record *record,
                                     bool *differs, struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if ((change->fields & WAL_CHANGE_METADATA) != 0) {
         status = set_metadata(change, &record->metadata, differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_TITLE) != 0) {
+    if ((change->fields & WAL_CHANGE_TITLE) != 0) {
         status =
             set_text(change->title, "title", &record->title, differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_CWD) != 0) {
+    if ((change->fields & WAL_CHANGE_CWD) != 0) {
         status = set_text(change->cwd, "cwd", &record->cwd, differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_PROJECT) != 0) {
+    if ((change->fields & WAL_CHANGE_PROJECT) != 0) {
         status = set_text(change->project, "project id", &record->project,
                           differs, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK && (change->fields & WAL_CHANGE_SCHEMA) != 0) {
+    if ((change->fields & WAL_CHANGE_SCHEMA) != 0) {
         if (change->schema_version == 0) {
-            return wal__invalid(error, "a schema version is 1 or higher");
+            return wal__invalid(
+                error, "the schema version of a change must be 1 or higher");
         }
         *differs |= record->schema_version != change->schema_version;
         record->schema_version = change->schema_version;
     }
-    return status;
+    return WAL_OK;
 }
 
 static enum wal_status check_version(const struct wal_session_change *change,
@@ -152,6 +168,7 @@ static enum wal_status check_version(const struct wal_session_change *change,
         return WAL_OK;
     }
     size = snprintf(actual, sizeof(actual), "%" PRIu64, current->version);
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
     wal__fail(error, WAL_ESTALE, "the metadata has version %s, not %" PRIu64,
               actual, change->expected_version);
     wal__error_set_actual(error, actual, (size_t)size);
@@ -168,6 +185,8 @@ static enum wal_status add_record(struct wal__op *op,
     struct wal__op_frame *frame;
     uint8_t *payload;
 
+    WAL__ASSERT(!batch->has_change && batch->change_prepared);
+    WAL__ASSERT(record->schema_version != 0);
     if (wal__op_add_frame(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
         return wal__no_memory(error);
     }
@@ -196,29 +215,38 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
     if (change->struct_size != sizeof(*change) ||
         (change->fields & ~known) != 0) {
         return wal__invalid(error,
-                            "the change's struct_size or fields are not valid");
+                            "the struct_size or fields of the change are not "
+                            "valid");
     }
     batch->conditional = (change->fields & WAL_CHANGE_EXPECT) != 0;
     wal__buf_init(&current.scratch, op->heap);
     status = read_current(batch->core, batch->session, &current, error);
-    if (status == WAL_OK) {
-        status = apply_change(change, &current.record, &differs, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK && differs) {
-        status = check_version(change, &current, error);
-    }
-    if (status == WAL_OK && differs && current.record.schema_version == 0) {
-        wal__fail(error, WAL_ESCHEMA,
-                  "the session has no schema version yet; migrate it");
-        wal__error_set_actual(error, "0", 1);
-        status = WAL_ESCHEMA;
+    status = apply_change(change, &current.record, &differs, error);
+    if (status != WAL_OK) {
+        goto done;
     }
     batch->change_prepared = true;
     batch->change_base = current.position;
     batch->expected_version = current.version;
-    if (status == WAL_OK && differs) {
-        status = add_record(op, &current, error);
+    if (!differs) {
+        goto done;
     }
+    status = check_version(change, &current, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (current.record.schema_version == 0) {
+        wal__fail(error, WAL_ESCHEMA,
+                  "the session has no schema version; migrate it first");
+        wal__error_set_actual(error, "0", 1);
+        status = WAL_ESCHEMA;
+        goto done;
+    }
+    status = add_record(op, &current, error);
+done:
     wal__buf_deinit(&current.scratch);
     return status;
 }

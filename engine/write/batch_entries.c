@@ -1,6 +1,7 @@
 /*
- * batch_entries.c - entries as the caller hands them in become frames of an
- * operation (SPEC.md 5.1, 5.2): checked and encoded in the caller's thread.
+ * batch_entries.c - encodes the entries of a batch as frames of an operation
+ * (SPEC.md 5.1, 5.2), in the caller's thread. Any thread; the caller holds no
+ * lock.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "engine/store/input_text.h"
 #include "engine/store/payload.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/json/json_scan.h"
 
@@ -19,7 +21,8 @@ enum {
     STREAM_MAX = 255
 };
 
-/* The texts of an entry, checked. Made-up ones go to id and now. */
+/* Checks the texts of an entry. A generated id or time is written to id or
+ * now. */
 static enum wal_status
 check_texts(const struct wal__env *env, const struct wal_entry *entry,
             struct wal__entry_record *record, char id[WAL__UUID_TEXT],
@@ -28,18 +31,21 @@ check_texts(const struct wal__env *env, const struct wal_entry *entry,
     enum wal_status status = wal__text_check(entry->id, WAL__ID_MAX,
                                              "entry's id", &record->id, error);
 
-    if (status == WAL_OK) {
-        status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type",
-                                 &record->type, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(entry->timestamp, WAL__TIME_MAX,
-                                 "entry's timestamp", &record->time, error);
+    status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type",
+                             &record->type, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__text_check(entry->run_id, WAL__ID_MAX, "run id",
-                                 &record->run, error);
+    status = wal__text_check(entry->timestamp, WAL__TIME_MAX,
+                             "entry's timestamp", &record->time, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal__text_check(entry->run_id, WAL__ID_MAX, "run id", &record->run,
+                             error);
     if (status != WAL_OK) {
         return status;
     }
@@ -62,7 +68,7 @@ check_texts(const struct wal__env *env, const struct wal_entry *entry,
     return WAL_OK;
 }
 
-/* Bytes that a payload may have (SPEC.md 6). */
+/* Bytes of a payload at most (SPEC.md 6). */
 #define FIELDS_SIZE_MAX (UINT64_C(1) << 30)
 
 static enum wal_status check_content(const struct wal_entry *entry,
@@ -85,19 +91,19 @@ static enum wal_status check_content(const struct wal_entry *entry,
     }
     record->form = WAL__ENTRY_LINE;
     if (entry->payload.size > 0 && entry->payload.data == NULL) {
-        return wal__invalid(error, "the line has a size but no address");
+        return wal__invalid(error, "the line has a size but its data is NULL");
     }
     if (!wal__text_span(entry->payload, WAL__PAYLOAD_BLOB_MAX,
                         &record->payload)) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the line has %" PRIu64 " bytes; %" PRIu64
-                         " are possible",
+                         "the line has %" PRIu64
+                         " bytes; the limit is %" PRIu64,
                          entry->payload.size, WAL__PAYLOAD_BLOB_MAX);
     }
     return WAL_OK;
 }
 
-/* The parent's id, kept for resolving. */
+/* Stores the parent's id, to be resolved under the append lock. */
 static enum wal_status add_parent(struct wal__batch *batch,
                                   struct wal__batch_entry *item,
                                   const struct wal_entry *entry,
@@ -111,9 +117,10 @@ static enum wal_status add_parent(struct wal__batch *batch,
         return status;
     }
     if (parent.size > 0 && (entry->flags & WAL_ENTRY_ROOT) != 0) {
-        return wal__invalid(error,
-                            "an entry cannot be a root and have a parent");
+        return wal__invalid(
+            error, "a root entry (WAL_ENTRY_ROOT) must not have a parent_id");
     }
+    WAL__ASSERT(parent.size <= UINT8_MAX);
     item->parent_offset = (uint32_t)batch->texts.size;
     item->parent_size = (uint8_t)parent.size;
     if (parent.size > 0 &&
@@ -136,16 +143,17 @@ static enum wal_status check_flags(const struct wal_entry *entry,
                             entry->struct_size, sizeof(*entry));
     }
     if ((entry->flags & ~known) != 0 || (entry->flags & both) == both) {
-        return wal__invalid(error, "the entry's flags are %#x", entry->flags);
+        return wal__invalid(error, "the flags %#x of the entry are not valid",
+                            entry->flags);
     }
     if (entry->stream > STREAM_MAX) {
-        return wal__invalid(error, "the stream is %u; %d is the highest",
+        return wal__invalid(error, "the stream is %u; the highest is %d",
                             entry->stream, STREAM_MAX);
     }
     return WAL_OK;
 }
 
-/* The frame of an entry that was checked. */
+/* Encodes the frame of a checked entry. */
 static enum wal_status add_frame(struct wal__op *op,
                                  const struct wal_entry *entry,
                                  const struct wal__entry_record *record,
@@ -157,6 +165,7 @@ static enum wal_status add_frame(struct wal__op *op,
     struct wal__op_frame *frame;
     uint8_t *payload;
 
+    WAL__ASSERT(record->payload.size <= WAL__PAYLOAD_INLINE_MAX);
     if (op->bytes.size + size > BATCH_SIZE_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
                          "the batch is larger than %d bytes", BATCH_SIZE_MAX);
@@ -188,21 +197,25 @@ static enum wal_status add_entry(struct wal__op *op,
 
     wal__op_prefetch(op, entry->payload.size);
     status = check_flags(entry, error);
-    if (status == WAL_OK) {
-        status = check_texts(&batch->core->env, entry, &record, id, now, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = check_content(entry, &record, error);
+    status = check_texts(&batch->core->env, entry, &record, id, now, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = add_parent(batch, item, entry, error);
+    status = check_content(entry, &record, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = add_parent(batch, item, entry, error);
     if (status != WAL_OK) {
         return status;
     }
     item->flags = entry->flags;
     item->has_time = entry->timestamp.size > 0;
     item->id_hash = wal__id_hash(record.id.data, record.id.size);
+    WAL__ASSERT(record.id.size > 0 && record.id.size <= WAL__ID_MAX);
     memcpy(op->result.last_id, record.id.data, record.id.size);
     op->result.last_id[record.id.size] = '\0';
     kind = wal__kind_from_name(record.type);
@@ -218,8 +231,8 @@ static enum wal_status add_entry(struct wal__op *op,
     return status;
 }
 
-/* What an entry of type redaction says: its target and why. An imported line
- * has them in its member `payload`, or names none. */
+/* Reads the target and reason of a redaction. An imported line has them in its
+ * member `payload`, or names no target. */
 static bool read_redaction(const struct wal__entry_record *record,
                            uint8_t target[WAL__ID_MAX], uint8_t *reason,
                            struct wal__redact_record *redact)
@@ -245,7 +258,8 @@ static bool read_redaction(const struct wal__entry_record *record,
     return true;
 }
 
-/* The record that hides what the redaction names. */
+/* Adds the REDACT record of a redaction; an imported line without a target gets
+ * none. */
 static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
                                   struct wal_error *error)
 {
@@ -258,6 +272,7 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
     uint8_t reason[WAL__TEXT_MAX];
     uint8_t *payload;
 
+    WAL__ASSERT(entry < batch->entry_count);
     if (wal__entry_record_decode(wal__batch_payload(op, entry), &record) !=
         WAL__FMT_OK) {
         return WAL_EINVAL;
@@ -268,6 +283,7 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
                    : wal__invalid(error, "a redaction's payload needs the text "
                                          "targetEntryId, the id of an entry");
     }
+    WAL__ASSERT(record.id.size <= sizeof(id));
     memcpy(id, record.id.data, record.id.size);
     redact.entry_id.data = id;
     redact.entry_id.size = record.id.size;
@@ -292,6 +308,7 @@ static enum wal_status add_redacts(struct wal__op *op, struct wal_error *error)
     enum wal_status status = WAL_OK;
     uint32_t count = 0;
 
+    WAL__ASSERT(batch->redacts == NULL && batch->redact_count == 0);
     for (uint32_t i = 0; i < batch->entry_count; i++) {
         count += op->frames[i].frame.kind == WAL__KIND_REDACTION;
     }
@@ -308,6 +325,7 @@ static enum wal_status add_redacts(struct wal__op *op, struct wal_error *error)
             status = add_redact(op, i, error);
         }
     }
+    WAL__ASSERT(batch->redact_count <= count);
     return status;
 }
 
@@ -320,9 +338,10 @@ enum wal_status wal__batch_add_entries(struct wal__op *op,
 
     if (count > ENTRIES_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the batch has %u entries; %d are possible", count,
+                         "the batch has %u entries; the limit is %d", count,
                          ENTRIES_MAX);
     }
+    WAL__ASSERT(count == batch->entry_count && op->frame_count == 0);
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
         if (i + 1 < count) {
             wal__prefetch_read(entries[i + 1].payload.data,

@@ -1,10 +1,10 @@
 /*
- * batch_resolve.c - deciding an append under the lease, when everything that
- * other processes appended before it is known (SPEC.md 5.2): duplicates first,
- * then the expected tail, then parents and heads.
+ * batch_resolve.c - resolves an append under the append lock, when all records
+ * appended before it are applied (SPEC.md 5.2): duplicates first, then the
+ * expected head, then parents and heads.
  *
- * Invariant: nothing but the operation itself is changed; a refusal leaves the
- * store as it was.
+ * Invariant: resolving changes the operation only; a rejected operation leaves
+ * the store unchanged. Called by the leader, with the state lock for writing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/base/hashmap.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 static struct wal__span parent_id(const struct wal__batch *batch, uint32_t item)
@@ -21,11 +22,12 @@ static struct wal__span parent_id(const struct wal__batch *batch, uint32_t item)
                            batch->entries[item].parent_size);
 }
 
-/* The head of a stream as it is within the batch. */
+/* The head of a stream after the entries resolved so far. */
 static uint64_t *stream_head(struct wal__resolver *resolver, uint32_t stream)
 {
     uint64_t bit = (uint64_t)1 << stream % 64;
 
+    WAL__ASSERT(stream < WAL__BATCH_STREAMS);
     if ((resolver->heads_loaded[stream / 64] & bit) == 0) {
         resolver->heads_loaded[stream / 64] |= bit;
         resolver->heads[stream] =
@@ -44,6 +46,7 @@ uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
     while (wal__hashmap_find(&resolver->batch_ids, hash, &cursor, &item)) {
         struct wal__entry_record record;
 
+        WAL__ASSERT(item < resolver->batch->entry_count);
         if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
                                      &record) == WAL__FMT_OK &&
             wal__span_equal(record.id, id)) {
@@ -64,21 +67,22 @@ static bool same_payload(const struct wal__entry_record *a,
            memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
 }
 
-/* Whether the caller gave what is there already. */
+/* Whether the entry equals the existing one; a time counts only if the caller
+ * set it. */
 static bool same_content(const struct wal__batch_entry *item,
-                         const struct wal__frame *ours,
-                         struct wal__span our_payload,
-                         const struct wal__frame *theirs,
-                         struct wal__span their_payload)
+                         const struct wal__frame *frame,
+                         struct wal__span payload,
+                         const struct wal__frame *existing,
+                         struct wal__span existing_payload)
 {
     struct wal__entry_record a;
     struct wal__entry_record b;
 
-    if (wal__entry_record_decode(our_payload, &a) != WAL__FMT_OK ||
-        wal__entry_record_decode(their_payload, &b) != WAL__FMT_OK) {
+    if (wal__entry_record_decode(payload, &a) != WAL__FMT_OK ||
+        wal__entry_record_decode(existing_payload, &b) != WAL__FMT_OK) {
         return false;
     }
-    return ours->stream == theirs->stream && ours->kind == theirs->kind &&
+    return frame->stream == existing->stream && frame->kind == existing->kind &&
            a.form == b.form && wal__span_equal(a.type, b.type) &&
            (!item->has_time || wal__span_equal(a.time, b.time)) &&
            wal__span_equal(a.run, b.run) && wal__span_equal(a.meta, b.meta) &&
@@ -91,8 +95,8 @@ static enum wal_status reject_duplicate(struct wal__resolver *resolver,
     struct wal_error *error = &resolver->op->error;
 
     wal__fail(error, WAL_EEXISTS,
-              "the entry \"%.*s\" is there with other content", (int)id.size,
-              (const char *)id.data);
+              "the entry \"%.*s\" already exists with other content",
+              (int)id.size, (const char *)id.data);
     wal__error_set_actual(error, id.data, id.size);
     return WAL_EEXISTS;
 }
@@ -103,21 +107,21 @@ enum wal_status wal__resolver_find_entry(struct wal__resolver *resolver,
 {
     uint32_t item = wal__resolver_find_in_batch(resolver, id);
 
-    /* One that was there before the batch may be another session's. */
+    /* An entry that existed before the batch may belong to another session. */
     if (item >= before ||
         resolver->sequences[item] < resolver->op->next_sequence) {
         return wal__core_find_id(resolver->core, resolver->batch->session, id,
                                  found, &resolver->op->error);
     }
-    found->position = 0; /* it has none yet */
+    found->position = 0; /* not written yet */
     found->sequence = resolver->sequences[item];
     found->session = resolver->batch->session;
     found->stream = resolver->op->frames[item].frame.stream;
     return WAL_OK;
 }
 
-/* The sequence number of a parent that was named; it may be an entry earlier
- * in the batch. */
+/* The sequence number of the parent that the entry names; it may be an earlier
+ * entry of the batch. */
 static enum wal_status find_parent(struct wal__resolver *resolver,
                                    uint32_t item, uint64_t *sequence)
 {
@@ -140,47 +144,51 @@ static enum wal_status find_parent(struct wal__resolver *resolver,
     return status;
 }
 
-/* An entry with this id is there: the same, or another one. */
+/* Compares with the existing entry of the same id: skips an equal one, rejects
+ * another. */
 static enum wal_status compare_existing(struct wal__resolver *resolver,
                                         uint32_t item, struct wal__span id,
                                         const struct wal__entry_location *found)
 {
     struct wal__op_frame *frame = &resolver->op->frames[item];
-    const struct wal__batch_entry *wanted = &resolver->batch->entries[item];
-    struct wal__frame theirs;
+    const struct wal__batch_entry *entry = &resolver->batch->entries[item];
+    struct wal__frame existing;
     struct wal__span payload;
     struct wal__buf scratch;
     enum wal_status status;
     uint64_t parent = 0;
+    bool same;
 
     wal__buf_init(&scratch, resolver->core->env.heap);
     status = wal__log_read(&resolver->core->log, found->position, &scratch,
-                           &theirs, &payload, &resolver->op->error);
-    if (status == WAL_OK && wanted->parent_size > 0) {
+                           &existing, &payload, &resolver->op->error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    same = (entry->flags & WAL_ENTRY_ROOT) == 0 || existing.parent == 0;
+    if (entry->parent_size > 0) {
         status = find_parent(resolver, item, &parent);
-        if (status == WAL_ENOPARENT ||
-            (status == WAL_OK && parent != theirs.parent)) {
-            status = reject_duplicate(resolver, id);
+        if (status != WAL_OK && status != WAL_ENOPARENT) {
+            goto done;
         }
-    } else if (status == WAL_OK && (wanted->flags & WAL_ENTRY_ROOT) != 0 &&
-               theirs.parent != 0) {
-        status = reject_duplicate(resolver, id);
+        same = status == WAL_OK && parent == existing.parent;
     }
-    if (status == WAL_OK &&
-        !same_content(wanted, &frame->frame,
-                      wal__batch_payload(resolver->op, item), &theirs,
-                      payload)) {
+    same = same && same_content(entry, &frame->frame,
+                                wal__batch_payload(resolver->op, item),
+                                &existing, payload);
+    if (!same) {
         status = reject_duplicate(resolver, id);
+        goto done;
     }
+    WAL__ASSERT(found->sequence < resolver->op->next_sequence);
+    frame->skipped = true;
+    resolver->sequences[item] = found->sequence;
+done:
     wal__buf_deinit(&scratch);
-    if (status == WAL_OK) {
-        frame->skipped = true;
-        resolver->sequences[item] = found->sequence;
-    }
     return status;
 }
 
-/* Whether an item may be named within the batch: by another entry, by itself,
+/* Whether the entry may be named within the batch: by another entry, by itself,
  * or by a head. */
 static bool needs_in_batch_lookup(const struct wal__resolver *resolver,
                                   uint32_t item)
@@ -192,7 +200,7 @@ static bool needs_in_batch_lookup(const struct wal__resolver *resolver,
            resolver->op->frames[item].frame.kind == WAL__KIND_BRANCH_SUMMARY;
 }
 
-/* Whether the item is new; duplicates are compared and skipped. */
+/* Assigns a sequence number to a new entry; compares and skips a duplicate. */
 static enum wal_status check_duplicate(struct wal__resolver *resolver,
                                        uint32_t item)
 {
@@ -203,6 +211,7 @@ static enum wal_status check_duplicate(struct wal__resolver *resolver,
     enum wal_status status;
     uint32_t earlier;
 
+    WAL__ASSERT(resolver->next >= resolver->op->next_sequence);
     if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
                                  &record) != WAL__FMT_OK) {
         return WAL_EINVAL;
@@ -261,6 +270,7 @@ enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
     }
     if (status == WAL_OK &&
         wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
+        WAL__ASSERT(record.id.size <= WAL__ID_MAX);
         memcpy(out, record.id.data, record.id.size);
         out[record.id.size] = '\0';
     }
@@ -271,7 +281,8 @@ enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
 static enum wal_status check_expected_head(struct wal__resolver *resolver)
 {
     const struct wal__batch *batch = resolver->batch;
-    struct wal__span expected = {batch->expected, batch->expected_size};
+    struct wal__span expected = {batch->expected_head,
+                                 batch->expected_head_size};
     struct wal_error *error = &resolver->op->error;
     char *actual = resolver->op->result.actual_tail;
     uint32_t stream =
@@ -288,17 +299,17 @@ static enum wal_status check_expected_head(struct wal__resolver *resolver)
     if (expected.size > 0) {
         status = wal__core_find_id(resolver->core, batch->session, expected,
                                    &found, error);
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
+        }
         sequence = status == WAL_OK ? found.sequence : UINT64_MAX;
-    }
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
     }
     if (sequence == head) {
         return WAL_OK;
     }
     status = wal__resolver_read_id(resolver, stream, head, actual);
     if (status != WAL_OK) {
-        return status; /* an empty tail would be another answer */
+        return status; /* an empty `actual` would mean that there is no tail */
     }
     wal__fail(error, WAL_ECONFLICT, "the tail is \"%s\", not \"%.*s\"", actual,
               (int)expected.size, (const char *)expected.data);
@@ -306,28 +317,31 @@ static enum wal_status check_expected_head(struct wal__resolver *resolver)
     return WAL_ECONFLICT;
 }
 
-/* Gives a new item its parent, and moves the head where it must. */
+/* Sets the parent of a new entry, and moves the head unless it is to be
+ * kept. */
 static enum wal_status assign_parent(struct wal__resolver *resolver,
                                      uint32_t item)
 {
-    const struct wal__batch_entry *wanted = &resolver->batch->entries[item];
+    const struct wal__batch_entry *entry = &resolver->batch->entries[item];
     struct wal__frame *frame = &resolver->op->frames[item].frame;
     uint64_t *head = stream_head(resolver, frame->stream);
     enum wal_status status = WAL_OK;
     bool moves;
 
+    WAL__ASSERT(!resolver->op->frames[item].skipped);
     frame->parent = 0;
-    if (wanted->parent_size > 0) {
+    if (entry->parent_size > 0) {
         status = find_parent(resolver, item, &frame->parent);
-    } else if ((wanted->flags & WAL_ENTRY_ROOT) == 0) {
+    } else if ((entry->flags & WAL_ENTRY_ROOT) == 0) {
         frame->parent = *head;
     }
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(frame->parent < resolver->sequences[item]);
     moves = frame->parent == *head;
-    moves = (moves || (wanted->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
-            (wanted->flags & WAL_ENTRY_HEAD_KEEP) == 0;
+    moves = (moves || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
+            (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0;
     frame->flags = moves ? WAL__FRAME_MOVES_HEAD : 0;
     if (moves) {
         *head = resolver->sequences[item];
@@ -335,18 +349,18 @@ static enum wal_status assign_parent(struct wal__resolver *resolver,
     return WAL_OK;
 }
 
-/* An item that is a second time in the batch: the parent that it names is the
- * one that the first has got. */
+/* Checks an entry that repeats an earlier one of the batch: it must name the
+ * parent that the first one got. */
 static enum wal_status check_repeat_in_batch(struct wal__resolver *resolver,
                                              uint32_t item)
 {
-    const struct wal__batch_entry *wanted = &resolver->batch->entries[item];
+    const struct wal__batch_entry *entry = &resolver->batch->entries[item];
     struct wal__entry_record record;
     enum wal_status status = WAL_OK;
     uint64_t parent = 0;
     uint32_t first;
 
-    if (wanted->parent_size == 0 && (wanted->flags & WAL_ENTRY_ROOT) == 0) {
+    if (entry->parent_size == 0 && (entry->flags & WAL_ENTRY_ROOT) == 0) {
         return WAL_OK;
     }
     if (wal__entry_record_decode(wal__batch_payload(resolver->op, item),
@@ -354,7 +368,8 @@ static enum wal_status check_repeat_in_batch(struct wal__resolver *resolver,
         return WAL_EINVAL;
     }
     first = wal__resolver_find_in_batch(resolver, record.id);
-    if (wanted->parent_size > 0) {
+    WAL__ASSERT(first != WAL__NO_ENTRY && first < item);
+    if (entry->parent_size > 0) {
         status = find_parent(resolver, item, &parent);
     }
     if (status == WAL_ENOPARENT ||
@@ -365,7 +380,8 @@ static enum wal_status check_repeat_in_batch(struct wal__resolver *resolver,
     return status;
 }
 
-/* The first and last frames that are written bound the batch. */
+/* Flags the first and the last frame that are written, and counts new entries
+ * and duplicates. */
 static void set_batch_flags(struct wal__resolver *resolver)
 {
     struct wal__op *op = resolver->op;
@@ -389,7 +405,7 @@ static void set_batch_flags(struct wal__resolver *resolver)
     }
 }
 
-/* The version that the caller writes, and that of the session. */
+/* Reports the schema versions of the session and of the caller. */
 static enum wal_status reject_schema(const struct wal__core *core,
                                      const struct wal__summary *summary,
                                      struct wal_error *error)
@@ -398,9 +414,11 @@ static enum wal_status reject_schema(const struct wal__core *core,
     int size =
         snprintf(actual, sizeof(actual), "%" PRIu32, summary->schema_version);
 
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
     wal__fail(
         error, WAL_ESCHEMA,
-        "session \"%.*s\" has schema version %s; %" PRIu32 " is written here%s",
+        "session \"%.*s\" has schema version %s; this store was opened for "
+        "version %" PRIu32 "%s",
         (int)summary->id.size, (const char *)summary->id.data, actual,
         core->schema_version,
         summary->schema_version < core->schema_version ? ": migrate it first"
@@ -421,8 +439,8 @@ enum wal_status wal__session_check_writable(struct wal__core *core,
     }
     if ((summary->flags & WAL__SUMMARY_DAMAGED) != 0 && !is_migration) {
         return wal__fail(error, WAL_EDAMAGED,
-                         "session \"%.*s\" lost entries to damage; accept "
-                         "that before appending",
+                         "session \"%.*s\" lost entries to damage; accept the "
+                         "damage before appending",
                          (int)summary->id.size, (const char *)summary->id.data);
     }
     if (core->schema_version != 0 && !is_migration &&
@@ -443,18 +461,19 @@ static enum wal_status begin(struct wal__resolver *resolver)
     resolver->next = op->next_sequence;
     resolver->sequences = &resolver->sequence;
     if (batch->session == WAL__STORE_NUMBER) {
-        return WAL_OK; /* documents alone */
+        return WAL_OK; /* documents only */
     }
     status = wal__session_check_writable(
         core, batch->session, batch->is_migration, &summary, &op->error);
-    if (status == WAL_OK) {
-        status = wal__core_get_branch(core, batch->session, &resolver->slot,
-                                      &op->error);
-    }
     if (status != WAL_OK) {
         return status;
     }
-    resolver->slot->pin_count++; /* looking through ancestors drops others */
+    status =
+        wal__core_get_branch(core, batch->session, &resolver->slot, &op->error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    resolver->slot->pin_count++; /* a lookup in ancestors may evict slots */
     if (batch->entry_count > 1) {
         resolver->sequences = wal__heap_alloc(
             core->env.heap, batch->entry_count * sizeof(uint64_t));
@@ -465,6 +484,7 @@ static enum wal_status begin(struct wal__resolver *resolver)
 static void end(struct wal__resolver *resolver)
 {
     if (resolver->slot != NULL) {
+        WAL__ASSERT(resolver->slot->pin_count > 0);
         resolver->slot->pin_count--;
     }
     if (resolver->sequences != &resolver->sequence) {
@@ -473,7 +493,8 @@ static void end(struct wal__resolver *resolver)
     wal__hashmap_deinit(&resolver->batch_ids);
 }
 
-/* Which entries are new, under the expected tail, and where they go. */
+/* Resolves the entries: finds duplicates, checks the expected head if any entry
+ * is new, then sets parents. */
 static enum wal_status resolve_entries(struct wal__resolver *resolver)
 {
     struct wal__op *op = resolver->op;
@@ -501,6 +522,29 @@ static enum wal_status resolve_entries(struct wal__resolver *resolver)
     return status;
 }
 
+static enum wal_status resolve_batch(struct wal__resolver *resolver)
+{
+    enum wal_status status = begin(resolver);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = resolve_entries(resolver);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__resolve_redacts(resolver);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__resolve_docs(resolver);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__resolve_heads(resolver);
+    return status == WAL_OK ? wal__resolve_change(resolver) : status;
+}
+
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)
 {
     struct wal__resolver resolver;
@@ -513,24 +557,11 @@ enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)
     wal__hashmap_init(&resolver.batch_ids, op->heap);
     op->result.appended = 0;
     op->result.duplicates = 0;
-    status = begin(&resolver);
-    if (status == WAL_OK) {
-        status = resolve_entries(&resolver);
-    }
-    if (status == WAL_OK) {
-        status = wal__resolve_redacts(&resolver);
-    }
-    if (status == WAL_OK) {
-        status = wal__resolve_docs(&resolver);
-    }
-    if (status == WAL_OK) {
-        status = wal__resolve_heads(&resolver);
-    }
-    if (status == WAL_OK) {
-        status = wal__resolve_change(&resolver);
-    }
+    status = resolve_batch(&resolver);
     if (status == WAL_OK) {
         set_batch_flags(&resolver);
+        WAL__ASSERT(op->result.appended + op->result.duplicates ==
+                    resolver.batch->entry_count);
     } else if (op->error.status != (int32_t)status) {
         wal__fail(&op->error, status, "%s", wal_status_text(status));
     }

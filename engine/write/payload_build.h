@@ -1,5 +1,5 @@
 /*
- * payload_build.h - payloads of the entries that the library writes itself
+ * payload_build.h - the payloads of entries that the library writes itself
  * (SPEC.md 5.6, 5.7). Any thread.
  */
 #ifndef AGENTWAL_ENGINE_WRITE_PAYLOAD_BUILD_H
@@ -8,13 +8,13 @@
 #include "engine/base/buf.h"
 #include "format/bytes/fmt.h"
 
-/* The payload of a compaction_summary from the caller's options;
- * *first_kept borrows from them. */
+/* Appends the payload of a compaction_summary entry. *first_kept borrows from
+ * the options. */
 enum wal_status wal__payload_build_compaction(
     const struct wal_compact_options *options, struct wal__span *first_kept,
     struct wal__buf *payload, struct wal_error *error) WAL_MUST_USE;
 
-/* The payload of a redaction. */
+/* Appends the payload of a redaction entry. */
 enum wal_status
 wal__payload_build_redaction(struct wal_slice target, struct wal_slice reason,
                              struct wal__buf *payload,

@@ -1,9 +1,10 @@
 /*
- * resolve_records.c - deciding what a batch holds beside entries: documents,
- * heads, and the session's record (SPEC.md 5.2). Under the lease.
+ * resolve_records.c - resolves the documents, heads and SESSION record of a
+ * batch (SPEC.md 5.2). Called by the leader under the append lock, with the
+ * state lock for writing.
  *
- * Each part is decided in the same order: what is there already is left out;
- * then the condition; then its place.
+ * Each record is resolved in the same order: skipped if it changes nothing;
+ * then its condition is checked; then its parent is set.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 
 static enum wal_status reject_version(struct wal__resolver *resolver,
                                       const char *what, struct wal__span name,
@@ -20,6 +22,7 @@ static enum wal_status reject_version(struct wal__resolver *resolver,
     char actual[24];
     int size = snprintf(actual, sizeof(actual), "%" PRIu64, current);
 
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(actual));
     wal__fail(error, WAL_ESTALE, "%s \"%.*s\" has version %s, not %" PRIu64,
               what, (int)name.size, (const char *)name.data, actual, expected);
     wal__error_set_actual(error, actual, (size_t)size);
@@ -28,7 +31,7 @@ static enum wal_status reject_version(struct wal__resolver *resolver,
 
 /* --- documents ---------------------------------------------------------- */
 
-/* The newest version of a document, as it stands. */
+/* Reads the newest version of a document. */
 static enum wal_status read_doc(struct wal__resolver *resolver,
                                 const struct wal__doc_version *version,
                                 struct wal__buf *scratch,
@@ -48,62 +51,67 @@ static enum wal_status read_doc(struct wal__resolver *resolver,
     return status;
 }
 
-/* Decides a put or a deletion of a document that has versions. */
+/* Resolves a put or a deletion of a document that has versions. */
 static enum wal_status
 resolve_existing_doc(struct wal__resolver *resolver, struct wal__batch_doc *doc,
-                     const struct wal__doc_record *given,
+                     const struct wal__doc_record *requested,
                      const struct wal__doc_version *newest,
-                     const struct wal__doc_record *there)
+                     const struct wal__doc_record *existing)
 {
     struct wal__op_frame *frame = &resolver->op->frames[doc->frame];
     bool deletes = (doc->flags & WAL_DOC_DELETE) != 0;
     uint64_t current = newest->deleted ? 0 : newest->sequence;
 
-    if (!wal__span_equal(given->key, there->key)) {
+    if (!wal__span_equal(requested->key, existing->key)) {
         return wal__invalid(
             &resolver->op->error,
-            "the key \"%.*s\" cannot be told from \"%.*s\"; take "
-            "another",
-            (int)given->key.size, (const char *)given->key.data,
-            (int)there->key.size, (const char *)there->key.data);
+            "the keys \"%.*s\" and \"%.*s\" have the same hash; choose "
+            "another key",
+            (int)requested->key.size, (const char *)requested->key.data,
+            (int)existing->key.size, (const char *)existing->key.data);
     }
     if (!deletes && !newest->deleted &&
-        wal__span_equal(given->value, there->value)) {
+        wal__span_equal(requested->value, existing->value)) {
         frame->skipped = true;
         doc->version = newest->sequence;
         return WAL_OK;
     }
-    if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->expected != current) {
-        return reject_version(resolver, "document", given->key, doc->expected,
-                              current);
+    if ((doc->flags & WAL_DOC_EXPECT) != 0 &&
+        doc->expected_version != current) {
+        return reject_version(resolver, "document", requested->key,
+                              doc->expected_version, current);
     }
     if (deletes && newest->deleted) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
-                         "there is no document \"%.*s\"", (int)given->key.size,
-                         (const char *)given->key.data);
+                         "there is no document \"%.*s\"",
+                         (int)requested->key.size,
+                         (const char *)requested->key.data);
     }
+    WAL__ASSERT(newest->sequence < resolver->next);
     frame->frame.parent = newest->sequence;
     return WAL_OK;
 }
 
 static enum wal_status resolve_new_doc(struct wal__resolver *resolver,
                                        const struct wal__batch_doc *doc,
-                                       const struct wal__doc_record *given)
+                                       const struct wal__doc_record *requested)
 {
-    if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->expected != 0) {
-        return reject_version(resolver, "document", given->key, doc->expected,
-                              0);
+    if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->expected_version != 0) {
+        return reject_version(resolver, "document", requested->key,
+                              doc->expected_version, 0);
     }
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
         return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
-                         "there is no document \"%.*s\"", (int)given->key.size,
-                         (const char *)given->key.data);
+                         "there is no document \"%.*s\"",
+                         (int)requested->key.size,
+                         (const char *)requested->key.data);
     }
     resolver->op->frames[doc->frame].frame.parent = 0;
     return WAL_OK;
 }
 
-/* The store's own documents may have been damaged, as sessions may. */
+/* Checks that the damage of the store's documents was accepted, if there was
+ * any. */
 static enum wal_status check_store_documents(struct wal__resolver *resolver)
 {
     struct wal__summary summary;
@@ -113,9 +121,34 @@ static enum wal_status check_store_documents(struct wal__resolver *resolver)
     if (status == WAL_OK && (summary.flags & WAL__SUMMARY_DAMAGED) != 0) {
         return wal__fail(&resolver->op->error, WAL_EDAMAGED,
                          "documents of the store were lost to damage; accept "
-                         "that first");
+                         "the damage first");
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+/* Reads the newest version and resolves the document against it. */
+static enum wal_status replace_doc(struct wal__resolver *resolver,
+                                   struct wal__batch_doc *doc,
+                                   const struct wal__doc_record *requested,
+                                   const struct wal__doc_version *newest)
+{
+    struct wal__doc_record existing;
+    struct wal__buf scratch;
+    enum wal_status status;
+
+    wal__buf_init(&scratch, resolver->op->heap);
+    status = read_doc(resolver, newest, &scratch, &existing);
+    if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
+        /* A damaged version may be replaced. */
+        existing = (struct wal__doc_record){.key = requested->key};
+        status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status =
+            resolve_existing_doc(resolver, doc, requested, newest, &existing);
+    }
+    wal__buf_deinit(&scratch);
+    return status;
 }
 
 static enum wal_status resolve_doc(struct wal__resolver *resolver,
@@ -124,49 +157,37 @@ static enum wal_status resolve_doc(struct wal__resolver *resolver,
     struct wal__op *op = resolver->op;
     struct wal__op_frame *frame = &op->frames[doc->frame];
     const struct wal__document *document = NULL;
-    const struct wal__doc_version *newest;
-    struct wal__doc_record given;
-    struct wal__doc_record there;
+    struct wal__doc_record requested;
     struct wal__branch_slot *slot;
-    struct wal__buf scratch;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     frame->skipped = false;
     frame->frame.flags = 0;
-    if (wal__doc_record_decode(wal__batch_payload(op, doc->frame), &given) !=
-        WAL__FMT_OK) {
+    if (wal__doc_record_decode(wal__batch_payload(op, doc->frame),
+                               &requested) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
     if (doc->number == WAL__STORE_NUMBER) {
         status = check_store_documents(resolver);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__core_load_documents(resolver->core, doc->number, &slot,
-                                          &op->error);
-    }
+    status = wal__core_load_documents(resolver->core, doc->number, &slot,
+                                      &op->error);
     if (status != WAL_OK) {
         return status;
     }
     if (slot != NULL) {
         document = wal__documents_find(&slot->documents, frame->frame.id_hash);
     }
-    if (document == NULL) {
-        status = resolve_new_doc(resolver, doc, &given);
-    } else {
-        newest = wal__documents_newest(&slot->documents, document);
-        wal__buf_init(&scratch, op->heap);
-        status = read_doc(resolver, newest, &scratch, &there);
-        if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
-            there = (struct wal__doc_record){.key = given.key};
-            status = WAL_OK; /* a damaged version may be replaced */
-        }
-        if (status == WAL_OK) {
-            status =
-                resolve_existing_doc(resolver, doc, &given, newest, &there);
-        }
-        wal__buf_deinit(&scratch);
-    }
+    status =
+        document == NULL
+            ? resolve_new_doc(resolver, doc, &requested)
+            : replace_doc(resolver, doc, &requested,
+                          wal__documents_newest(&slot->documents, document));
     if (status == WAL_OK && !frame->skipped) {
+        WAL__ASSERT(resolver->next >= op->next_sequence);
         doc->version = resolver->next;
         resolver->next++;
     }
@@ -186,13 +207,13 @@ enum wal_status wal__resolve_docs(struct wal__resolver *resolver)
 
 /* --- heads -------------------------------------------------------------- */
 
-/* A head as it is: its entry before the batch and, of `main`, after the
- * entries of the batch; and the note of the record that set it. */
+/* The current state of a head: its target before the batch, its target within
+ * the batch (`main` moves with the entries), and the record that set it. */
 struct current_head {
-    uint64_t before;
-    uint64_t now;
+    uint64_t before_batch;
+    uint64_t in_batch;
     struct wal__head_record record;
-    bool record_is_current; /* the record says where it is now */
+    bool record_is_current; /* the record names in_batch */
 };
 
 static bool is_main(const struct wal__head_record *record)
@@ -202,7 +223,7 @@ static bool is_main(const struct wal__head_record *record)
 
 static enum wal_status find_head(struct wal__resolver *resolver,
                                  const struct wal__frame *frame,
-                                 const struct wal__head_record *given,
+                                 const struct wal__head_record *requested,
                                  struct wal__buf *scratch,
                                  struct current_head *current)
 {
@@ -221,35 +242,43 @@ static enum wal_status find_head(struct wal__resolver *resolver,
             wal__head_record_decode(payload, &current->record) != WAL__FMT_OK) {
             status = WAL_ECORRUPT;
         }
-        current->before = named->target;
-        current->now = named->target;
+        current->before_batch = named->target;
+        current->in_batch = named->target;
         current->record_is_current = status == WAL_OK;
         if (status == WAL_ECORRUPT && resolver->core->rebuild_from_log) {
-            status = WAL_OK; /* where it points is known; its note is lost */
+            status = WAL_OK; /* its target is known, its note is lost */
         }
     }
-    if (status == WAL_OK && current->record_is_current &&
-        !wal__span_equal(current->record.name, given->name)) {
-        status = wal__invalid(&resolver->op->error,
-                              "the head's name cannot be told from another's; "
-                              "take another");
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && is_main(given)) {
-        current->before =
+    if (current->record_is_current &&
+        !wal__span_equal(current->record.name, requested->name)) {
+        return wal__invalid(&resolver->op->error,
+                            "the head names \"%.*s\" and \"%.*s\" have the "
+                            "same hash; choose another name",
+                            (int)requested->name.size,
+                            (const char *)requested->name.data,
+                            (int)current->record.name.size,
+                            (const char *)current->record.name.data);
+    }
+    if (is_main(requested)) {
+        current->before_batch =
             wal__branch_head(&resolver->slot->branch, frame->stream);
-        current->now = (resolver->heads_loaded[frame->stream / 64] & bit) != 0
-                           ? resolver->heads[frame->stream]
-                           : current->before;
+        current->in_batch =
+            (resolver->heads_loaded[frame->stream / 64] & bit) != 0
+                ? resolver->heads[frame->stream]
+                : current->before_batch;
         current->record_is_current = current->record_is_current &&
-                                     named->target == current->now &&
-                                     named->version > current->now;
+                                     named->target == current->in_batch &&
+                                     named->version > current->in_batch;
     }
-    return status;
+    return WAL_OK;
 }
 
 static enum wal_status reject_head(struct wal__resolver *resolver,
                                    uint32_t stream,
-                                   const struct wal__head_record *given,
+                                   const struct wal__head_record *requested,
                                    uint64_t current, struct wal__span expected)
 {
     struct wal_error *error = &resolver->op->error;
@@ -262,16 +291,16 @@ static enum wal_status reject_head(struct wal__resolver *resolver,
     }
     wal__fail(error, WAL_EHEAD,
               "the head \"%.*s\" is at \"%s\", not at \"%.*s\"",
-              (int)given->name.size, (const char *)given->name.data, actual,
-              (int)expected.size, (const char *)expected.data);
+              (int)requested->name.size, (const char *)requested->name.data,
+              actual, (int)expected.size, (const char *)expected.data);
     wal__error_set_actual(error, actual, strlen(actual));
     return WAL_EHEAD;
 }
 
-/* Whether the head was where the caller expects it. */
+/* Checks that the head pointed to the entry that the caller expects. */
 static enum wal_status check_expected(struct wal__resolver *resolver,
                                       const struct wal__batch_head *head,
-                                      const struct wal__head_record *given,
+                                      const struct wal__head_record *requested,
                                       uint64_t before)
 {
     uint32_t stream = resolver->op->frames[head->frame].frame.stream;
@@ -286,60 +315,63 @@ static enum wal_status check_expected(struct wal__resolver *resolver,
     if (expected.size > 0) {
         status = wal__core_find_id(resolver->core, resolver->batch->session,
                                    expected, &found, &resolver->op->error);
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
+        }
     }
     if (status == WAL_OK && found.sequence == before) {
         return WAL_OK;
     }
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
-    }
-    return reject_head(resolver, stream, given, before, expected);
+    return reject_head(resolver, stream, requested, before, expected);
 }
 
-/* The entry that the head is to point to; 0: none. */
+/* The new target of the head; 0: none. */
 static enum wal_status find_target(struct wal__resolver *resolver,
-                                   const struct wal__head_record *given,
+                                   const struct wal__head_record *requested,
                                    uint32_t stream, uint64_t *target)
 {
     struct wal__entry_location found = {0};
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
-    if (given->entry_id.size > 0) {
-        status = wal__resolver_find_entry(resolver, given->entry_id,
-                                          resolver->batch->entry_count, &found);
-        if (status == WAL_OK && found.stream != stream) {
-            status = wal__fail(&resolver->op->error, WAL_ENOTFOUND,
-                               "the entry is in stream %u, not %u",
-                               found.stream, stream);
-        }
+    *target = 0;
+    if (requested->entry_id.size == 0) {
+        return WAL_OK;
     }
-    if (status == WAL_OK) {
-        *target = found.sequence;
+    status = wal__resolver_find_entry(resolver, requested->entry_id,
+                                      resolver->batch->entry_count, &found);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    if (found.stream != stream) {
+        return wal__fail(&resolver->op->error, WAL_ENOTFOUND,
+                         "the entry is in stream %u, not %u", found.stream,
+                         stream);
+    }
+    *target = found.sequence;
+    return WAL_OK;
 }
 
-/* Whether the head is there already, with this note if one is given. A head
- * that is removed keeps no note. */
-static bool is_unchanged(const struct wal__head_record *given, uint64_t target,
-                         const struct current_head *current)
+/* Whether the head already has this target and, if a note was passed, this
+ * note. A removed head has no note. */
+static bool is_unchanged(const struct wal__head_record *requested,
+                         uint64_t target, const struct current_head *current)
 {
-    if (current->now != target) {
+    if (current->in_batch != target) {
         return false;
     }
-    return given->note.size == 0 || (target == 0 && !is_main(given)) ||
+    return requested->note.size == 0 || (target == 0 && !is_main(requested)) ||
            (current->record_is_current &&
-            wal__span_equal(given->note, current->record.note));
+            wal__span_equal(requested->note, current->record.note));
 }
 
-/* Counts a head that is made or removed; `main` is there always. */
+/* Counts a head that is created or removed; `main` always exists. */
 static void count_head(struct wal__resolver *resolver,
-                       const struct wal__head_record *given,
+                       const struct wal__head_record *requested,
                        const struct current_head *current)
 {
-    if (!is_main(given)) {
-        resolver->heads_created += current->before == 0;
-        resolver->heads_removed += given->entry_id.size == 0;
+    if (!is_main(requested)) {
+        resolver->heads_created += current->before_batch == 0;
+        resolver->heads_removed += requested->entry_id.size == 0;
     }
 }
 
@@ -347,7 +379,7 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
                                     const struct wal__batch_head *head)
 {
     struct wal__op_frame *frame = &resolver->op->frames[head->frame];
-    struct wal__head_record given;
+    struct wal__head_record requested;
     struct current_head current;
     struct wal__buf scratch;
     enum wal_status status;
@@ -356,31 +388,38 @@ static enum wal_status resolve_head(struct wal__resolver *resolver,
     frame->skipped = false;
     frame->frame.flags = 0;
     if (wal__head_record_decode(wal__batch_payload(resolver->op, head->frame),
-                                &given) != WAL__FMT_OK) {
+                                &requested) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
     wal__buf_init(&scratch, resolver->op->heap);
-    status = find_head(resolver, &frame->frame, &given, &scratch, &current);
-    if (status == WAL_OK) {
-        status = find_target(resolver, &given, frame->frame.stream, &target);
+    status = find_head(resolver, &frame->frame, &requested, &scratch, &current);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status =
-            wal__resolver_read_id(resolver, frame->frame.stream, current.before,
-                                  resolver->batch->previous_head);
+    status = find_target(resolver, &requested, frame->frame.stream, &target);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        frame->skipped = is_unchanged(&given, target, &current);
+    status = wal__resolver_read_id(resolver, frame->frame.stream,
+                                   current.before_batch,
+                                   resolver->batch->previous_head);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK && !frame->skipped) {
-        status = check_expected(resolver, head, &given, current.before);
+    if (is_unchanged(&requested, target, &current)) {
+        frame->skipped = true;
+        goto done;
     }
+    status = check_expected(resolver, head, &requested, current.before_batch);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    WAL__ASSERT(target < resolver->next);
+    frame->frame.parent = target;
+    resolver->next++;
+    count_head(resolver, &requested, &current);
+done:
     wal__buf_deinit(&scratch);
-    if (status == WAL_OK && !frame->skipped) {
-        frame->frame.parent = target;
-        resolver->next++;
-        count_head(resolver, &given, &current);
-    }
     return status;
 }
 
@@ -403,7 +442,7 @@ enum wal_status wal__resolve_heads(struct wal__resolver *resolver)
     return status;
 }
 
-/* --- the session's record ------------------------------------------------ */
+/* --- the SESSION record ------------------------------------------------ */
 
 enum wal_status wal__resolve_change(struct wal__resolver *resolver)
 {
@@ -419,6 +458,7 @@ enum wal_status wal__resolve_change(struct wal__resolver *resolver)
         return WAL_OK;
     }
     if (batch->has_change) {
+        WAL__ASSERT(batch->change_frame < resolver->op->frame_count);
         resolver->op->frames[batch->change_frame].frame.flags = 0;
     }
     status = wal__catalogue_get(&resolver->core->catalogue, batch->session,

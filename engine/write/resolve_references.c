@@ -1,15 +1,17 @@
 /*
- * resolve_references.c - entries that name others: a compaction what it kept, a
- * branch summary where it comes from, a redaction what it hides (SPEC.md 5.2).
- * Under the lease.
+ * resolve_references.c - resolves entries that name others: the first kept
+ * entry of a compaction, the source of a branch summary, the target of a
+ * redaction (SPEC.md 5.2). Called by the leader under the append lock, with the
+ * state lock for writing.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 #include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
 
-/* The text of a member of the payload, as an id. */
+/* Reads a member of the payload as an id, which must not be empty. */
 static bool read_member(struct wal__span payload, const char *name,
                         uint8_t out[WAL__ID_MAX], struct wal__span *id)
 {
@@ -25,23 +27,23 @@ static enum wal_status reject_member(struct wal__resolver *resolver,
                         name);
 }
 
-/* Goes up from an entry of the batch to the first one that is not in it;
- * *wanted_seen: `wanted` was on the way. */
+/* Walks up from an entry of the batch to its first ancestor outside the batch,
+ * or 0; sets *target_seen when `target` was on the way. */
 static uint64_t find_stored_ancestor(const struct wal__resolver *resolver,
-                                     uint32_t entry, uint64_t wanted,
-                                     bool *wanted_seen)
+                                     uint32_t entry, uint64_t target,
+                                     bool *target_seen)
 {
     uint64_t sequence = resolver->op->frames[entry].frame.parent;
 
     while (entry > 0 && sequence >= resolver->op->next_sequence) {
-        *wanted_seen |= sequence == wanted;
+        *target_seen |= sequence == target;
         do {
             entry--;
         } while (entry > 0 && (resolver->sequences[entry] != sequence ||
                                resolver->op->frames[entry].skipped));
         sequence = resolver->op->frames[entry].frame.parent;
     }
-    *wanted_seen |= sequence == wanted;
+    *target_seen |= sequence == target;
     return sequence;
 }
 
@@ -54,8 +56,8 @@ static enum wal_status check_compaction(struct wal__resolver *resolver,
     uint8_t text[WAL__ID_MAX];
     struct wal__span id;
     enum wal_status status;
-    uint64_t above;
-    bool on = false;
+    uint64_t ancestor;
+    bool on_path = false;
 
     if (!read_member(payload, "firstKeptEntryId", text, &id)) {
         return reject_member(resolver, "compaction_summary",
@@ -63,16 +65,18 @@ static enum wal_status check_compaction(struct wal__resolver *resolver,
     }
     status = wal__resolver_find_entry(resolver, id, entry, &found);
     if (status == WAL_OK) {
-        above = find_stored_ancestor(resolver, entry, found.sequence, &on);
-        if (!on && above != 0) {
+        ancestor =
+            find_stored_ancestor(resolver, entry, found.sequence, &on_path);
+        WAL__ASSERT(ancestor < resolver->op->next_sequence);
+        if (!on_path && ancestor != 0) {
             status = wal__core_is_on_path(
-                resolver->core, resolver->batch->session, stream, above,
-                found.sequence, &on, &resolver->op->error);
+                resolver->core, resolver->batch->session, stream, ancestor,
+                found.sequence, &on_path, &resolver->op->error);
         }
     }
-    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on)) {
+    if (status == WAL_ENOTFOUND || (status == WAL_OK && !on_path)) {
         status = wal__fail(&resolver->op->error, WAL_ENOTFOUND,
-                           "firstKeptEntryId \"%.*s\" is not on the way from "
+                           "firstKeptEntryId \"%.*s\" is not on the path from "
                            "the compaction to its root",
                            (int)id.size, (const char *)id.data);
     }
@@ -130,7 +134,7 @@ enum wal_status wal__resolve_reference(struct wal__resolver *resolver,
         return WAL_EINVAL;
     }
     if (record.form == WAL__ENTRY_LINE) {
-        return WAL_OK; /* as it came in */
+        return WAL_OK; /* imported lines are not checked */
     }
     return kind == WAL__KIND_COMPACTION_SUMMARY
                ? check_compaction(resolver, entry, record.payload)
@@ -149,6 +153,8 @@ enum wal_status wal__resolve_redacts(struct wal__resolver *resolver)
         struct wal__entry_location found;
         enum wal_status status;
 
+        WAL__ASSERT(redact->entry < batch->entry_count &&
+                    redact->frame < op->frame_count);
         frame->skipped = op->frames[redact->entry].skipped;
         if (frame->skipped) {
             continue;
@@ -166,6 +172,7 @@ enum wal_status wal__resolve_redacts(struct wal__resolver *resolver)
         if (status != WAL_OK) {
             return status;
         }
+        WAL__ASSERT(found.sequence < resolver->next);
         frame->frame.session = found.session;
         frame->frame.stream = (uint8_t)found.stream;
         frame->frame.parent = found.sequence;

@@ -1,7 +1,7 @@
 /*
- * write_batch.c - a batch as the caller hands it in becomes an operation
- * (SPEC.md 5.2): everything is checked, encoded and checksummed in the caller's
- * thread.
+ * write_batch.c - builds an operation from the batch of a caller (SPEC.md 5.2):
+ * everything is checked, encoded and checksummed in the caller's thread. Any
+ * thread; the caller holds no lock.
  */
 #include "engine/write/write_batch.h"
 
@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/base/prefetch.h"
 #include "engine/store/input_text.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 enum {
@@ -40,6 +41,8 @@ struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
     struct wal__span span = {op->bytes.data + at->offset + WAL__FRAME_SIZE,
                              at->frame.stored_size};
 
+    WAL__ASSERT(frame < op->frame_count);
+    WAL__ASSERT(at->offset + WAL__FRAME_SIZE + span.size <= op->bytes.size);
     return span;
 }
 
@@ -55,7 +58,7 @@ struct wal__op *wal__batch_alloc_op(struct wal__core *core, uint32_t session,
     op->release = release;
     op->resolve = wal__batch_resolve;
     batch = op->request;
-    memset(batch, 0, offsetof(struct wal__batch, expected));
+    memset(batch, 0, offsetof(struct wal__batch, expected_head));
     batch->core = core;
     batch->session = session;
     batch->entry_count = entry_count;
@@ -84,21 +87,24 @@ static enum wal_status check_doc(const struct wal_doc *doc,
 
     if (doc->struct_size != sizeof(*doc) || (doc->flags & ~known) != 0) {
         return wal__invalid(
-            error, "the document's struct_size or flags are not valid");
+            error, "the struct_size or flags of the document are not valid");
     }
     status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key",
                              &record->key, error);
-    if (status == WAL_OK && record->key.size == 0) {
-        status = wal__invalid(error, "a document needs a key");
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && (doc->flags & WAL_DOC_DELETE) == 0) {
-        status = wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false,
-                                      "document", &record->value, error);
+    if (record->key.size == 0) {
+        return wal__invalid(error, "a document needs a key");
     }
-    return status;
+    if ((doc->flags & WAL_DOC_DELETE) != 0) {
+        return WAL_OK;
+    }
+    return wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false, "document",
+                                &record->value, error);
 }
 
-/* Takes note of the key of the document added last; each is there once. */
+/* Adds the key of the document added last; each key may occur once. */
 static enum wal_status add_unique_key(struct wal__op *op, struct wal__span key,
                                       struct wal_error *error)
 {
@@ -134,6 +140,7 @@ static enum wal_status add_doc(struct wal__op *op, const struct wal_doc *doc,
     enum wal_status status = check_doc(doc, &record, error);
     uint64_t size = wal__doc_record_size(&record);
 
+    WAL__ASSERT(batch->doc_count < DOCS_MAX);
     if (status != WAL_OK) {
         return status;
     }
@@ -150,7 +157,7 @@ static enum wal_status add_doc(struct wal__op *op, const struct wal_doc *doc,
     item->number =
         (doc->flags & WAL_DOC_STORE) != 0 ? WAL__STORE_NUMBER : batch->session;
     item->flags = doc->flags;
-    item->expected = doc->version;
+    item->expected_version = doc->version;
     frame->frame.type = (doc->flags & WAL_DOC_DELETE) != 0
                             ? WAL__FRAME_DOC_DELETE
                             : WAL__FRAME_DOC;
@@ -165,7 +172,7 @@ static enum wal_status check_size(const struct wal__op *op,
     return op->bytes.size <= BATCH_SIZE_MAX
                ? WAL_OK
                : wal__fail(error, WAL_ETOOBIG,
-                           "the batch has %zu bytes; %d are possible",
+                           "the batch has %zu bytes; the limit is %d",
                            op->bytes.size, BATCH_SIZE_MAX);
 }
 
@@ -182,23 +189,24 @@ static enum wal_status check_head(const struct wal_head *head,
         (head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
         head->stream >= WAL__BATCH_STREAMS) {
         return wal__invalid(error,
-                            "the head's struct_size, flags or stream are not "
-                            "valid");
+                            "the struct_size, flags or stream of the head are "
+                            "not valid");
     }
     status = wal__text_check(head->name, WAL__ID_MAX, "head's name",
                              &record->name, error);
-    if (status == WAL_OK) {
-        status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id",
-                                 &record->entry_id, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__text_check(head->note, WAL__TEXT_MAX, "head's note",
-                                 &record->note, error);
+    if (status != WAL_OK) {
+        return status;
     }
     if (record->name.size == 0) {
         record->name = main_name;
     }
-    return status;
+    status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id",
+                             &record->entry_id, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__text_check(head->note, WAL__TEXT_MAX, "head's note",
+                           &record->note, error);
 }
 
 static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
@@ -212,6 +220,7 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
     uint8_t *payload;
     enum wal_status status = check_head(head, &record, error);
 
+    WAL__ASSERT(batch->head_count < WAL__HEADS_MAX);
     if (status == WAL_OK) {
         status = wal__text_check(head->expected, WAL__ID_MAX,
                                  "expected entry's id", &expected, error);
@@ -252,7 +261,7 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
     return WAL_OK;
 }
 
-/* --- the whole ---------------------------------------------------------- */
+/* --- the batch --------------------------------------------------------- */
 
 static enum wal_status check_options(const struct wal_append_options *options,
                                      struct wal__op *op,
@@ -268,15 +277,18 @@ static enum wal_status check_options(const struct wal_append_options *options,
     }
     if (options->struct_size != sizeof(*options) ||
         options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
-        return wal__invalid(error, "the append's options are not valid");
+        return wal__invalid(
+            error, "the struct_size, durability or flags of the append "
+                   "options are not valid");
     }
     op->durability = options->durability;
     batch->expects_head = (options->flags & WAL_APPEND_EXPECT) != 0;
     status = wal__text_check(options->expected_tail, WAL__ID_MAX,
                              "expected tail", &expected, error);
     if (status == WAL_OK && expected.size > 0) {
-        batch->expected_size = (uint16_t)expected.size;
-        memcpy(batch->expected, expected.data, expected.size);
+        WAL__ASSERT(expected.size <= sizeof(batch->expected_head));
+        batch->expected_head_size = (uint16_t)expected.size;
+        memcpy(batch->expected_head, expected.data, expected.size);
     }
     return status;
 }
@@ -290,70 +302,75 @@ static enum wal_status check_batch(const struct wal_batch *batch,
         (batch->head_count > 0 && batch->heads == NULL)) {
         return wal__invalid(error,
                             "the batch has a wrong struct_size, or a count "
-                            "without an address");
+                            "whose array is NULL");
     }
     if (batch->entry_count == 0 && batch->document_count == 0 &&
         batch->head_count == 0 && batch->change == NULL) {
-        return wal__invalid(error, "there is nothing to append");
+        return wal__invalid(error, "the batch is empty");
     }
     if (batch->document_count > DOCS_MAX ||
         batch->head_count > WAL__HEADS_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the batch has %u documents and %u heads; %d and %d "
-                         "are possible",
+                         "the batch has %u documents and %u heads; the limits "
+                         "are %d and %d",
                          batch->document_count, batch->head_count, DOCS_MAX,
                          WAL__HEADS_MAX);
     }
     return WAL_OK;
 }
 
-/* Room for what is beyond the frames of documents and heads. */
+/* Allocates the arrays of documents and heads. */
 static enum wal_status alloc_records(struct wal__batch *batch,
-                                     const struct wal_batch *given,
+                                     const struct wal_batch *requested,
                                      struct wal_error *error)
 {
     const struct wal__heap *heap = batch->core->env.heap;
 
-    if (given->document_count > 0) {
-        batch->docs = wal__heap_zalloc(heap, given->document_count *
+    if (requested->document_count > 0) {
+        batch->docs = wal__heap_zalloc(heap, requested->document_count *
                                                  sizeof(batch->docs[0]));
     }
-    if (given->head_count > 0) {
-        batch->heads =
-            wal__heap_zalloc(heap, given->head_count * sizeof(batch->heads[0]));
+    if (requested->head_count > 0) {
+        batch->heads = wal__heap_zalloc(heap, requested->head_count *
+                                                  sizeof(batch->heads[0]));
         batch->previous_head[0] = '\0';
     }
-    if ((given->document_count > 0 && batch->docs == NULL) ||
-        (given->head_count > 0 && batch->heads == NULL)) {
+    if ((requested->document_count > 0 && batch->docs == NULL) ||
+        (requested->head_count > 0 && batch->heads == NULL)) {
         return wal__no_memory(error);
     }
     return WAL_OK;
 }
 
 static enum wal_status add_records(struct wal__op *op,
-                                   const struct wal_batch *given,
+                                   const struct wal_batch *requested,
                                    struct wal_error *error)
 {
-    enum wal_status status = alloc_records(op->request, given, error);
+    enum wal_status status = alloc_records(op->request, requested, error);
 
-    if (status == WAL_OK) {
-        status = wal__batch_add_entries(op, given->entries, given->entry_count,
-                                        error);
+    if (status != WAL_OK) {
+        return status;
     }
-    for (uint32_t i = 0; i < given->document_count && status == WAL_OK; i++) {
-        status = add_doc(op, &given->documents[i], error);
+    status = wal__batch_add_entries(op, requested->entries,
+                                    requested->entry_count, error);
+    for (uint32_t i = 0; i < requested->document_count && status == WAL_OK;
+         i++) {
+        status = add_doc(op, &requested->documents[i], error);
     }
-    for (uint32_t i = 0; i < given->head_count && status == WAL_OK; i++) {
-        status = add_head(op, &given->heads[i], error);
+    for (uint32_t i = 0; i < requested->head_count && status == WAL_OK; i++) {
+        status = add_head(op, &requested->heads[i], error);
     }
-    if (status == WAL_OK && given->change != NULL) {
-        status = wal__batch_add_change(op, given->change, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    return requested->change == NULL
+               ? WAL_OK
+               : wal__batch_add_change(op, requested->change, error);
 }
 
-/* How many other sessions may own what the batch redacts: ancestors. No lock
- * is taken for it, since who queues does not wait for the disk. */
+/* Bounds the number of other sessions that own targets of the batch's
+ * redactions: they are ancestors. Takes no lock, since a caller that queues
+ * must not wait for the disk. */
 static enum wal_status bound_owners(const struct wal_session *session,
                                     const struct wal__batch *batch,
                                     uint32_t *owners, struct wal_error *error)
@@ -364,12 +381,12 @@ static enum wal_status bound_owners(const struct wal_session *session,
                ? WAL_OK
                : wal__fail(error, WAL_ETOOBIG,
                            "the batch has redactions for up to %" PRIu32
-                           " sessions; %d are possible",
+                           " sessions; the limit is %d",
                            *owners, OWNERS_MAX);
 }
 
 enum wal_status wal__batch_create(struct wal_session *session,
-                                  const struct wal_batch *given,
+                                  const struct wal_batch *requested,
                                   const struct wal_append_options *options,
                                   bool is_migration, struct wal__op **op,
                                   struct wal_error *error)
@@ -377,40 +394,48 @@ enum wal_status wal__batch_create(struct wal_session *session,
     struct wal__batch *batch;
     struct wal__op *created;
     uint32_t owners = 0;
-    enum wal_status status = check_batch(given, error);
+    enum wal_status status = check_batch(requested, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (given->entry_count > 0) {
-        wal__prefetch_read(given->entries[0].payload.data,
-                           given->entries[0].payload.size);
+    if (requested->entry_count > 0) {
+        wal__prefetch_read(requested->entries[0].payload.data,
+                           requested->entries[0].payload.size);
     }
-    created =
-        wal__batch_alloc_op(session->core, session->number, given->entry_count);
+    created = wal__batch_alloc_op(session->core, session->number,
+                                  requested->entry_count);
     if (created == NULL) {
         return wal__no_memory(error);
     }
     batch = created->request;
     batch->is_migration = is_migration;
     status = check_options(options, created, error);
-    if (status == WAL_OK) {
-        status = add_records(created, given, error);
-    }
-    if (status == WAL_OK) {
-        status = check_size(created, error);
-    }
-    if (status == WAL_OK) {
-        status = bound_owners(session, batch, &owners, error);
-    }
     if (status != WAL_OK) {
-        wal__op_release(created);
-        return status;
+        goto failed;
     }
+    status = add_records(created, requested, error);
+    if (status != WAL_OK) {
+        goto failed;
+    }
+    status = check_size(created, error);
+    if (status != WAL_OK) {
+        goto failed;
+    }
+    status = bound_owners(session, batch, &owners, error);
+    if (status != WAL_OK) {
+        goto failed;
+    }
+    WAL__ASSERT(batch->entry_count == requested->entry_count);
+    WAL__ASSERT(batch->doc_count == requested->document_count &&
+                batch->head_count == requested->head_count);
     wal__op_finish(created);
     created->reservation.sessions = 2 + owners;
     created->reservation.texts +=
         session->text_size + (uint64_t)owners * WAL__SUMMARY_TEXT_MAX;
     *op = created;
     return WAL_OK;
+failed:
+    wal__op_release(created);
+    return status;
 }

@@ -1,11 +1,11 @@
 /*
- * write_batch.h - what one atomic operation on a session was asked for, and how
- * it is decided under the lease (SPEC.md 5.2).
+ * write_batch.h - the contents of one atomic operation on a session, and how it
+ * is resolved under the append lock (SPEC.md 5.2).
  *
- * The frames of an operation stand in this order: entries, a REDACT for each
- * entry that is a redaction, documents, heads, and the session's record. Each
- * part is encoded in the caller's thread; resolving it gives the frames their
- * parents and sessions, or leaves them out.
+ * The frames of an operation are in this order: entries, a REDACT for each
+ * entry that is a redaction, documents, heads, and the SESSION record. They are
+ * encoded in the caller's thread; resolving sets their parents and sessions, or
+ * skips them.
  *
  * Invariant: resolving changes nothing but the operation itself.
  */
@@ -19,28 +19,28 @@ enum {
     WAL__HEADS_MAX = 4096
 };
 
-/* An entry, beyond its frame, which has the same rank. */
+/* What an entry needs in addition to its frame, which has the same rank. */
 struct wal__batch_entry {
     uint64_t id_hash;
     uint32_t flags;         /* enum wal_entry_flag */
     uint32_t parent_offset; /* of the parent's id in `texts` */
-    uint8_t parent_size;    /* 0: none given */
-    bool has_time;          /* the caller gave the time */
+    uint8_t parent_size;    /* 0: no parent_id */
+    bool has_time;          /* the caller set the timestamp */
 };
 
-/* A REDACT frame and the entry that asks for it. */
+/* A REDACT frame and the entry that it was made for. */
 struct wal__batch_redact {
     uint32_t frame;
     uint32_t entry;
-    bool required; /* its target must be there */
+    bool required; /* fail when its target is missing */
 };
 
 struct wal__batch_doc {
     uint32_t frame;
-    uint32_t number;   /* of the session, or WAL__STORE_NUMBER */
-    uint32_t flags;    /* enum wal_doc_flag */
-    uint64_t expected; /* version */
-    uint64_t version;  /* out, of what was there already */
+    uint32_t number; /* of the session, or WAL__STORE_NUMBER */
+    uint32_t flags;  /* enum wal_doc_flag */
+    uint64_t expected_version;
+    uint64_t version; /* out: of the document after the operation */
 };
 
 struct wal__batch_head {
@@ -54,8 +54,8 @@ struct wal__batch {
     struct wal__core *core;
     uint32_t session;
     bool expects_head;
-    bool is_migration; /* whatever schema the session has, and what it lost */
-    uint16_t expected_size;
+    bool is_migration; /* any schema version, also when damaged */
+    uint16_t expected_head_size;
     struct wal__batch_entry *entries; /* &inline_entry, or allocated */
     struct wal__batch_entry inline_entry;
     struct wal__batch_redact *redacts;
@@ -65,78 +65,84 @@ struct wal__batch {
     uint32_t redact_count;
     uint32_t doc_count;
     uint32_t head_count;
-    /* The session's record. */
+    /* The SESSION record. */
     bool has_change;       /* there is a frame for it */
-    bool change_prepared;  /* a change was asked for, and compared with */
-    uint64_t change_base;  /* the record that was newest then */
+    bool change_prepared;  /* a change was compared with change_base */
+    uint64_t change_base;  /* position of the newest SESSION record then */
     bool conditional;      /* the caller expects a version */
-    bool stale_read;       /* out: it is not the newest any more */
-    uint32_t change_frame; /* valid when `changes` */
+    bool stale_read;       /* out: change_base is not the newest any more */
+    uint32_t change_frame; /* valid when has_change */
     uint64_t expected_version;
-    struct wal__buf texts;    /* ids of parents and expected entries */
-    struct wal__hashmap keys; /* hash of a document's key -> its rank */
-    struct wal_ticket ticket; /* for who asked for one */
-    /* Large: not zeroed. */
-    uint8_t expected[WAL__ID_MAX];
-    char previous_head[256]; /* an answer: of the last head given */
+    struct wal__buf texts; /* ids of parents and expected entries */
+    /* hash of a document's key -> rank in docs */
+    struct wal__hashmap keys;
+    struct wal_ticket ticket; /* if the caller asked for one */
+    /* Large: not zeroed on creation. */
+    uint8_t expected_head[WAL__ID_MAX];
+    /* out: target of the last head before the batch */
+    char previous_head[256];
 };
 
-/* The batch as it is decided. */
+/* The state of resolving one batch. */
 struct wal__resolver {
     struct wal__core *core;
     struct wal__op *op;
     struct wal__batch *batch;
     struct wal__branch_slot *slot;
-    struct wal__hashmap batch_ids; /* id hash -> entry; of larger batches */
-    uint64_t *sequences;           /* of each entry, new or found */
-    uint64_t sequence;             /* the room for that of a batch of one */
-    uint64_t next;
-    uint32_t heads_created; /* but `main` */
+    struct wal__hashmap batch_ids; /* id hash -> entry rank, if needed */
+    uint64_t *sequences;           /* of each entry, new or existing */
+    uint64_t sequence;             /* storage for a batch of one entry */
+    uint64_t next;          /* sequence of the next frame that is not skipped */
+    uint32_t heads_created; /* without `main` */
     uint32_t heads_removed;
-    uint64_t
-        heads_loaded[WAL__BATCH_STREAMS / 64]; /* a bit for each head known */
-    uint64_t heads[WAL__BATCH_STREAMS];
+    /* a bit per stream: heads[] is valid */
+    uint64_t heads_loaded[WAL__BATCH_STREAMS / 64];
+    uint64_t heads[WAL__BATCH_STREAMS]; /* `main` within the batch */
 };
 
 #define WAL__NO_ENTRY UINT32_MAX
 
-/* append.c: adds the entries to the operation. */
+/* batch_entries.c: adds the entries to the operation. */
 enum wal_status wal__batch_add_entries(struct wal__op *op,
                                        const struct wal_entry *entries,
                                        uint32_t count,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* batch.c: an operation for a batch, not submitted. `is_migration` as above. */
+/* write_batch.c: creates the operation of a batch, not submitted. is_migration:
+ * see struct wal__batch. */
 enum wal_status wal__batch_create(struct wal_session *session,
                                   const struct wal_batch *batch,
                                   const struct wal_append_options *options,
                                   bool is_migration, struct wal__op **op,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* An operation with an empty subject and room for so many entries. */
+/* Creates an operation with an empty batch and room for entry_count entries;
+ * NULL when out of memory. */
 struct wal__op *wal__batch_alloc_op(struct wal__core *core, uint32_t session,
                                     uint32_t entry_count);
 
-/* change.c: the session's record with the change in it, as the operation's
- * last frame; nothing when it changes nothing. */
+/* batch_change.c: adds the SESSION record with the change as the operation's
+ * last frame; adds nothing when it changes nothing. Takes the state lock. */
 enum wal_status wal__batch_add_change(struct wal__op *op,
                                       const struct wal_session_change *change,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* resolve.c: decides under the lease; ctx is the core. */
+/* batch_resolve.c: resolves the operation under the append lock and the state
+ * lock for writing; ctx is the core. */
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 
-/* Whether the session takes writes of this caller; WAL_ENOTFOUND when it was
- * deleted, WAL_EDAMAGED, WAL_ESCHEMA. */
+/* Checks that the caller may write to the session: WAL_ENOTFOUND when it was
+ * deleted, WAL_EDAMAGED, WAL_ESCHEMA. *summary is set on success and for the
+ * last two. State lock for reading. */
 enum wal_status
 wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* A frame's payload as it stands in the operation. */
+/* A frame's payload in the operation's bytes; valid until a frame is added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
 
-/* An id that is kept in `texts`. */
+/* An id stored in `texts`. */
 static inline struct wal__span wal__batch_text(const struct wal__batch *batch,
                                                uint32_t offset, size_t size)
 {
@@ -146,31 +152,33 @@ static inline struct wal__span wal__batch_text(const struct wal__batch *batch,
     return span;
 }
 
-/* An earlier entry of the batch with this id, or WAL__NO_ENTRY. */
+/* The rank of an earlier entry of the batch with this id, or WAL__NO_ENTRY. */
 uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
                                      struct wal__span id);
 
-/* An entry by its id, among those of the batch before the rank `before` or in
- * what the session sees: its sequence and stream. WAL_ENOTFOUND. */
+/* Finds an entry by id among those of the batch with a rank below `before`, and
+ * in the session and its ancestors. Position 0: it is in the batch.
+ * WAL_ENOTFOUND. */
 enum wal_status
 wal__resolver_find_entry(struct wal__resolver *resolver, struct wal__span id,
                          uint32_t before,
                          struct wal__entry_location *found) WAL_MUST_USE;
 
-/* The id of the entry with this sequence, terminated; empty for 0 and for one
- * that was lost. Fails where it cannot be read. */
+/* Writes the id of the entry with this sequence, terminated by NUL; empty for 0
+ * and for a lost entry. */
 enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
                                       uint32_t stream, uint64_t sequence,
                                       char out[256]) WAL_MUST_USE;
 
-/* reference.c: what an entry's payload names must be there: checked when its
- * parent is known; and who owns a redaction's target. */
+/* resolve_references.c: checks that the entries exist which an entry's payload
+ * names, once its parent is known; and finds the session that owns each
+ * redaction's target. */
 enum wal_status wal__resolve_reference(struct wal__resolver *resolver,
                                        uint32_t entry) WAL_MUST_USE;
 enum wal_status
 wal__resolve_redacts(struct wal__resolver *resolver) WAL_MUST_USE;
 
-/* resolve_parts.c */
+/* resolve_records.c */
 enum wal_status wal__resolve_docs(struct wal__resolver *resolver) WAL_MUST_USE;
 enum wal_status wal__resolve_heads(struct wal__resolver *resolver) WAL_MUST_USE;
 enum wal_status

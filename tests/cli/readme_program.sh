@@ -38,4 +38,4 @@ diff "$work/expected" "$work/stdout" >&2 || fail "not what README.md shows"
 # What went wrong is told, and is an answer.
 touch "$work/file"
 code 1 "$work/program" "$work/file"
-grep -q "directory belongs" "$work/stderr" || fail "an error is not told"
+grep -q "a file, not a directory" "$work/stderr" || fail "an error is not told"

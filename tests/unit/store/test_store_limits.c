@@ -260,13 +260,13 @@ static void test_entry__wrong_use_is_refused(void **state)
     refused(&bench, entry, WAL_EINVAL, "type");
     entry = good;
     entry.id.data = NULL;
-    refused(&bench, entry, WAL_EINVAL, "address");
+    refused(&bench, entry, WAL_EINVAL, "is NULL");
     entry = good;
     entry.payload.data = NULL;
     entry.payload.size = 1;
-    refused(&bench, entry, WAL_EINVAL, "address");
+    refused(&bench, entry, WAL_EINVAL, "is NULL");
     entry.flags = WAL_ENTRY_LINE;
-    refused(&bench, entry, WAL_EINVAL, "address");
+    refused(&bench, entry, WAL_EINVAL, "is NULL");
     end(&bench);
 }
 

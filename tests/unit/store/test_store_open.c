@@ -134,11 +134,11 @@ static void test_open__file_where_a_directory_belongs(void **state)
 
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
-    expect_open("store", 0, WAL_ENOTSTORE, "store", "file stands");
+    expect_open("store", 0, WAL_ENOTSTORE, "store", "a file, not");
     expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store",
-                "file stands");
+                "a file, not");
     expect_open("store", WAL_OPEN_READ_ONLY, WAL_ENOTSTORE, "store",
-                "file stands");
+                "a file, not");
 }
 
 static void test_open__manifest_that_is_a_directory(void **state)

@@ -1,5 +1,5 @@
 /*
- * assert.c - how a broken invariant ends the process (assert.h). No section of
+ * assert.c - reports a broken invariant and aborts (assert.h). No section of
  * SPEC.md. Any thread.
  */
 #include "format/bytes/assert.h"

@@ -1,6 +1,6 @@
 /*
- * bitset.c - a set of numbers (bits.h). No section of SPEC.md. Invariant: a
- * page that is there is whole, and what was set stays. One writer.
+ * bitset.c - a set of numbers (bitset.h). No section of SPEC.md. Invariant:
+ * members are never removed, and pages never move. One writer.
  */
 #include "engine/base/bitset.h"
 
@@ -28,7 +28,7 @@ void wal__bitset_deinit(struct wal__bitset *bits)
     *bits = (struct wal__bitset){.heap = bits->heap};
 }
 
-/* Places for pages up to this one. */
+/* Extends the page table up to this page. */
 static enum wal_status reserve_pages(struct wal__bitset *bits, uint32_t page)
 {
     uint64_t **pages;
@@ -45,6 +45,7 @@ static enum wal_status reserve_pages(struct wal__bitset *bits, uint32_t page)
            (page + 1 - bits->page_count) * sizeof(*pages));
     bits->pages = pages;
     bits->page_count = page + 1;
+    WAL__ASSERT(page < bits->page_count);
     return WAL_OK;
 }
 
@@ -53,15 +54,15 @@ enum wal_status wal__bitset_reserve(struct wal__bitset *bits, uint32_t number)
     uint32_t page = number >> PAGE_SHIFT;
     enum wal_status status = reserve_pages(bits, page);
 
-    if (status == WAL_OK && bits->pages[page] == NULL) {
-        bits->pages[page] = wal__heap_zalloc(
-            bits->heap, PAGE_WORDS * sizeof(*bits->pages[page]));
-        status = bits->pages[page] == NULL ? WAL_ENOMEM : WAL_OK;
+    if (status != WAL_OK || bits->pages[page] != NULL) {
+        return status;
     }
-    return status;
+    bits->pages[page] =
+        wal__heap_zalloc(bits->heap, PAGE_WORDS * sizeof(*bits->pages[page]));
+    return bits->pages[page] == NULL ? WAL_ENOMEM : WAL_OK;
 }
 
-/* The word of a number whose page is there. */
+/* The word of a number whose page is allocated. */
 static uint64_t *find_word(const struct wal__bitset *bits, uint32_t number)
 {
     return &bits->pages[number >> PAGE_SHIFT]

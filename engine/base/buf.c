@@ -1,10 +1,13 @@
 /*
- * buf.c - growing bytes (buf.h). No section of SPEC.md. Invariant: size <=
- * capacity, and a failure leaves the buffer as it was. One thread at a time.
+ * buf.c - a growing byte buffer (buf.h). No section of SPEC.md. Invariant:
+ * size <= capacity, and a failure leaves the buffer unchanged. One thread at a
+ * time.
  */
 #include "engine/base/buf.h"
 
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 enum {
     capacity_min = 64
@@ -46,8 +49,9 @@ static enum wal_status grow(struct wal__buf *buf, size_t needed)
 }
 
 enum wal_status wal__buf_reserve(struct wal__buf *buf, size_t more,
-                                 uint8_t **at)
+                                 uint8_t **end)
 {
+    WAL__ASSERT(buf->size <= buf->capacity);
     if (more > SIZE_MAX - buf->size) {
         return WAL_ENOMEM;
     }
@@ -58,22 +62,23 @@ enum wal_status wal__buf_reserve(struct wal__buf *buf, size_t more,
             return status;
         }
     }
-    *at = buf->data + buf->size;
+    WAL__ASSERT(more <= buf->capacity - buf->size);
+    *end = buf->data + buf->size;
     return WAL_OK;
 }
 
 enum wal_status wal__buf_append(struct wal__buf *buf, const void *data,
                                 size_t size)
 {
-    uint8_t *at;
-    enum wal_status status = wal__buf_reserve(buf, size, &at);
+    uint8_t *end;
+    enum wal_status status = wal__buf_reserve(buf, size, &end);
 
     if (status != WAL_OK) {
         return status;
     }
-    /* An empty slice may have a null pointer, which memcpy may not get. */
+    /* memcpy must not get the null pointer that an empty slice may have. */
     if (size > 0) {
-        memcpy(at, data, size);
+        memcpy(end, data, size);
         buf->size += size;
     }
     return WAL_OK;

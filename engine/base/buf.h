@@ -1,6 +1,6 @@
 /*
- * buf.h - growing bytes. init/deinit work on the caller's memory; a zeroed
- * struct with a heap is a valid empty one. One thread at a time.
+ * buf.h - a growing byte buffer. init/deinit work on the caller's memory; a
+ * zeroed struct with a heap is a valid empty buffer. One thread at a time.
  */
 #ifndef AGENTWAL_ENGINE_BASE_BUF_H
 #define AGENTWAL_ENGINE_BASE_BUF_H
@@ -20,10 +20,12 @@ struct wal__buf {
 void wal__buf_init(struct wal__buf *buf, const struct wal__heap *heap);
 void wal__buf_deinit(struct wal__buf *buf);
 
-/* Room for `more` bytes behind size; *at points there. Size is unchanged. */
+/* Ensures capacity for `more` bytes after `size`; *end points to the first of
+ * them until the next reserve or append. Size is unchanged. WAL_ENOMEM leaves
+ * the buffer unchanged. */
 enum wal_status wal__buf_reserve(struct wal__buf *buf, size_t more,
-                                 uint8_t **at) WAL_MUST_USE;
-/* data is not in the buffer itself, which may move. */
+                                 uint8_t **end) WAL_MUST_USE;
+/* Appends `size` bytes. data must not point into the buffer, which may move. */
 enum wal_status wal__buf_append(struct wal__buf *buf, const void *data,
                                 size_t size) WAL_MUST_USE;
 

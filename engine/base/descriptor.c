@@ -1,6 +1,7 @@
 /*
- * descriptor.c - numbers of descriptors (descriptor.h). No section of SPEC.md.
- * Invariant: a descriptor is either moved or closed. Any thread.
+ * descriptor.c - keeps descriptors above the standard streams (descriptor.h).
+ * No section of SPEC.md. Invariant: a descriptor below 3 is closed, whether or
+ * not it could be duplicated. Any thread.
  */
 #include "engine/base/descriptor.h"
 

@@ -1,5 +1,5 @@
 /*
- * error.c - filling the caller's struct wal_error (error.h). No section of
+ * error.c - fills the caller's struct wal_error (error.h). No section of
  * SPEC.md. Invariant: only whole fields inside the caller's struct_size are
  * written, and texts are always terminated. Any thread.
  */
@@ -15,7 +15,7 @@
             sizeof(((struct wal_error *)NULL)->name) \
     }
 
-/* Every field behind struct_size. */
+/* Every field after struct_size. */
 static const struct {
     size_t offset;
     size_t size;

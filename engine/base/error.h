@@ -1,5 +1,5 @@
 /*
- * error.h - filling the caller's struct wal_error. Any thread; the struct
+ * error.h - fills the caller's struct wal_error. Any thread; the struct
  * belongs to the caller, so nothing is shared.
  */
 #ifndef AGENTWAL_ENGINE_BASE_ERROR_H
@@ -17,8 +17,8 @@ enum wal_status wal__fail(struct wal_error *error, enum wal_status status,
                           const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same with the cause in the system and the place: an errno or 0, a path
- * or NULL, an offset in that file or 0. */
+/* The same with the system's error and the location: an errno or 0, a path or
+ * NULL, an offset in that file or 0. */
 enum wal_status wal__fail_at(struct wal_error *error, enum wal_status status,
                              int sys_errno, const char *file, uint64_t offset,
                              const char *format, ...)
@@ -31,15 +31,15 @@ enum wal_status wal__invalid(struct wal_error *error, const char *format, ...)
 /* WAL_ENOMEM. */
 enum wal_status wal__no_memory(struct wal_error *error);
 
-/* Says what is there instead of what was expected, after wal__fail: size bytes
- * of text, terminated here; what is over 255 bytes is cut. error may be null,
- * and is left alone when its struct_size ends before the field. text may be
- * null when size is 0, and may point into *error. */
+/* Sets the field `actual`, the value found instead of the expected one; call
+ * it after wal__fail. Copies `size` bytes of text, at most 255, and terminates
+ * them. Does nothing when error is NULL or its struct_size excludes the field.
+ * text may be NULL when size is 0, and may point into *error. */
 void wal__error_set_actual(struct wal_error *error, const void *text,
                            size_t size);
 
-/* Copies a failure kept for another thread, a whole struct of this version,
- * into the caller's (which may be null). */
+/* Copies a whole struct of this version, which another thread may have filled,
+ * into the caller's struct, which may be NULL. */
 void wal__error_copy(struct wal_error *to, const struct wal_error *from);
 
 #endif

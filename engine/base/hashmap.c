@@ -1,8 +1,8 @@
 /*
- * hashmap.c - a multimap with linear probing (map.h). No section of SPEC.md.
- * Invariant: at most three quarters of the slots are used, so that every walk
- * ends at a free one; nothing is ever removed, so that a walk from a hash's
- * home slot passes all its values before a free slot. One writer.
+ * hashmap.c - a multimap with linear probing (hashmap.h). No section of
+ * SPEC.md. Invariants: at most three quarters of the slots are used, so that
+ * every probe ends at a free slot; nothing is ever removed, so that a probe
+ * from a hash's home slot passes all its values before a free slot. One writer.
  */
 #include "engine/base/hashmap.h"
 
@@ -10,7 +10,7 @@
 
 #include "format/bytes/assert.h"
 
-/* Positions + 1 fit a cursor. */
+/* The maximum keeps slot + 1 within the 32 bits of a cursor. */
 #define CAPACITY_MIN UINT32_C(16)
 #define CAPACITY_MAX (UINT32_C(1) << 31)
 
@@ -31,9 +31,8 @@ static bool fits_load_factor(uint32_t capacity, uint64_t count)
     return count <= capacity / 4 * UINT64_C(3);
 }
 
-/* Where a walk begins. Numbers that follow each other, which are hashes too,
- * must not lie side by side: a walk for one that is not there would pass them
- * all. */
+/* Where a probe begins. Sequential numbers are used as hashes too; unmixed they
+ * would form one cluster, which every miss would scan. */
 static uint32_t home_slot(uint64_t hash, uint32_t mask)
 {
     return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
@@ -44,13 +43,14 @@ static void insert_slot(struct wal__hashmap *map, uint64_t hash,
                         uint32_t stored)
 {
     uint32_t mask = map->capacity - 1;
-    uint32_t at = home_slot(hash, mask);
+    uint32_t slot = home_slot(hash, mask);
 
-    while (map->values[at] != 0) {
-        at = (at + 1) & mask;
+    WAL__ASSERT(map->count < map->capacity && stored != 0);
+    while (map->values[slot] != 0) {
+        slot = (slot + 1) & mask;
     }
-    map->hashes[at] = hash;
-    map->values[at] = stored;
+    map->hashes[slot] = hash;
+    map->values[slot] = stored;
     map->count++;
 }
 
@@ -72,6 +72,7 @@ static enum wal_status rehash(struct wal__hashmap *map, uint32_t capacity)
             insert_slot(&bigger, map->hashes[i], map->values[i]);
         }
     }
+    WAL__ASSERT(bigger.count == map->count);
     wal__hashmap_deinit(map);
     *map = bigger;
     return WAL_OK;
@@ -118,17 +119,17 @@ bool wal__hashmap_find(const struct wal__hashmap *map, uint64_t hash,
         return false;
     }
 
+    /* The cursor is the slot after the one found last. */
     uint32_t mask = map->capacity - 1;
-    uint32_t at = *cursor == 0 ? home_slot(hash, mask) : *cursor & mask;
+    uint32_t slot = *cursor == 0 ? home_slot(hash, mask) : *cursor & mask;
 
-    /* The cursor is the position found last, + 1: where to go on. */
-    while (map->values[at] != 0) {
-        if (map->hashes[at] == hash) {
-            *cursor = at + 1;
-            *value = map->values[at] - 1;
+    while (map->values[slot] != 0) {
+        if (map->hashes[slot] == hash) {
+            *cursor = slot + 1;
+            *value = map->values[slot] - 1;
             return true;
         }
-        at = (at + 1) & mask;
+        slot = (slot + 1) & mask;
     }
     return false;
 }

@@ -1,7 +1,8 @@
 /*
  * hashmap.h - an open-addressing multimap from a 64-bit hash to a 32-bit value,
- * 12 bytes a slot: whoever looks up compares the keys behind the values, since
- * hashes may be equal. One writer; readers beside it need the caller's lock.
+ * 12 bytes a slot. Keys with equal hashes are distinct entries, so the caller
+ * compares the keys that the values refer to. One writer; concurrent readers
+ * need the caller's lock.
  */
 #ifndef AGENTWAL_ENGINE_BASE_HASHMAP_H
 #define AGENTWAL_ENGINE_BASE_HASHMAP_H
@@ -23,16 +24,16 @@ struct wal__hashmap {
 void wal__hashmap_init(struct wal__hashmap *map, const struct wal__heap *heap);
 void wal__hashmap_deinit(struct wal__hashmap *map);
 
-/* Makes room for `more` further values, so that as many adds cannot fail. */
+/* Ensures room for `more` further values: that many adds cannot fail. */
 enum wal_status wal__hashmap_reserve(struct wal__hashmap *map,
                                      uint32_t more) WAL_MUST_USE;
 
-/* Adds a value (at most UINT32_MAX - 1); duplicates stay apart. */
+/* Adds a value (at most UINT32_MAX - 1); duplicates are separate entries. */
 enum wal_status wal__hashmap_add(struct wal__hashmap *map, uint64_t hash,
                                  uint32_t value) WAL_MUST_USE;
 
-/* Walks the values of one hash: set *cursor to 0 first; false at the end. The
- * order is not defined; adding or reserving ends a walk. */
+/* Iterates the values of one hash: set *cursor to 0 first; false at the end.
+ * The order is undefined; an add or reserve invalidates the cursor. */
 bool wal__hashmap_find(const struct wal__hashmap *map, uint64_t hash,
                        uint32_t *cursor, uint32_t *value);
 

@@ -1,7 +1,7 @@
 /*
- * heap.c - the allocator behind everything the engine keeps (heap.h). No
- * section of SPEC.md. Invariant: null always means that there is no memory,
- * whatever the size asked for. Any thread.
+ * heap.c - the allocator of the engine (heap.h). No section of SPEC.md.
+ * Invariant: NULL always means that memory is exhausted, for any size. Any
+ * thread.
  */
 #include "engine/base/heap.h"
 
@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *libc_resize(void *ctx, void *at, size_t size)
+#include "format/bytes/assert.h"
+
+static void *libc_resize(void *ctx, void *block, size_t size)
 {
     (void)ctx;
     if (size == 0) {
-        free(at);
+        free(block);
         return NULL;
     }
-    return realloc(at, size);
+    return realloc(block, size);
 }
 
 const struct wal__heap wal__heap_libc = {.resize = libc_resize};
@@ -28,15 +30,15 @@ void *wal__heap_alloc(const struct wal__heap *heap, size_t size)
 
 void *wal__heap_zalloc(const struct wal__heap *heap, size_t size)
 {
-    void *at = wal__heap_alloc(heap, size);
+    void *block = wal__heap_alloc(heap, size);
 
-    if (at != NULL) {
-        memset(at, 0, size);
+    if (block != NULL) {
+        memset(block, 0, size);
     }
-    return at;
+    return block;
 }
 
-void *wal__heap_resize(const struct wal__heap *heap, void *at, size_t count,
+void *wal__heap_resize(const struct wal__heap *heap, void *block, size_t count,
                        size_t size)
 {
     if (size != 0 && count > SIZE_MAX / size) {
@@ -45,8 +47,8 @@ void *wal__heap_resize(const struct wal__heap *heap, void *at, size_t count,
 
     size_t bytes = count * size;
 
-    /* Nothing is asked for as one byte: zero would free. */
-    return heap->resize(heap->ctx, at, bytes == 0 ? 1 : bytes);
+    /* A size of zero would free the block. */
+    return heap->resize(heap->ctx, block, bytes == 0 ? 1 : bytes);
 }
 
 void *wal__heap_grow_array(const struct wal__heap *heap, void *items,
@@ -54,6 +56,7 @@ void *wal__heap_grow_array(const struct wal__heap *heap, void *items,
 {
     uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
 
+    WAL__ASSERT(count <= *capacity);
     if (count < *capacity) {
         return items;
     }
@@ -67,10 +70,10 @@ void *wal__heap_grow_array(const struct wal__heap *heap, void *items,
     return items;
 }
 
-void wal__heap_free(const struct wal__heap *heap, void *at)
+void wal__heap_free(const struct wal__heap *heap, void *block)
 {
     /* A zeroed struct has neither memory nor a heap. */
-    if (at != NULL) {
-        (void)heap->resize(heap->ctx, at, 0);
+    if (block != NULL) {
+        (void)heap->resize(heap->ctx, block, 0);
     }
 }

@@ -1,8 +1,9 @@
 /*
- * heapsort.c - heapsort and its heap (order.h). No section of SPEC.md.
+ * heapsort.c - heapsort and its binary heap (heapsort.h). No section of
+ * SPEC.md.
  *
- * Invariant of a heap: no item is greater than items[(i - 1) / 2], the one
- * above it. Any thread; the array is the caller's.
+ * Invariant of a heap: items[i] is not greater than its parent,
+ * items[(i - 1) / 2]. Any thread; the array belongs to the caller.
  */
 #include "engine/base/heapsort.h"
 
@@ -16,11 +17,13 @@ static bool is_less(const struct wal__heapsort_item *a,
     return a->key < b->key || (a->key == b->key && a->value < b->value);
 }
 
-/* Lets `item` sift_down from the place `at`, which is free. */
+/* Places `item` in the subtree of the free slot `hole`. */
 static void sift_down(struct wal__heapsort_item *items, uint32_t count,
-                      uint32_t at, struct wal__heapsort_item item)
+                      uint32_t hole, struct wal__heapsort_item item)
 {
-    uint64_t child = 2 * (uint64_t)at + 1;
+    uint64_t child = 2 * (uint64_t)hole + 1;
+
+    WAL__ASSERT(hole < count);
 
     while (child < count) {
         if (child + 1 < count && is_less(&items[child], &items[child + 1])) {
@@ -29,17 +32,17 @@ static void sift_down(struct wal__heapsort_item *items, uint32_t count,
         if (!is_less(&item, &items[child])) {
             break;
         }
-        items[at] = items[child];
-        at = (uint32_t)child;
+        items[hole] = items[child];
+        hole = (uint32_t)child;
         child = 2 * child + 1;
     }
-    items[at] = item;
+    items[hole] = item;
 }
 
 void wal__heapsort_make_heap(struct wal__heapsort_item *items, uint32_t count)
 {
-    for (uint32_t at = count / 2; at > 0; at--) {
-        sift_down(items, count, at - 1, items[at - 1]);
+    for (uint32_t i = count / 2; i > 0; i--) {
+        sift_down(items, count, i - 1, items[i - 1]);
     }
 }
 

@@ -1,7 +1,8 @@
 /*
- * heapsort.h - numbers ordered by a key, in an array: sorted whole, or as a
- * heap that gives them one by one, for those who may stop early. No section of
- * SPEC.md. Nothing is allocated. Equal keys are ordered by value.
+ * heapsort.h - items ordered by a key in an array: sorted at once, or popped
+ * one by one from a binary heap by a caller that may stop early. No section of
+ * SPEC.md. Nothing is allocated. Equal keys are ordered by value. Any thread;
+ * the array belongs to the caller.
  */
 #ifndef AGENTWAL_ENGINE_BASE_HEAPSORT_H
 #define AGENTWAL_ENGINE_BASE_HEAPSORT_H
@@ -13,13 +14,13 @@ struct wal__heapsort_item {
     uint32_t value;
 };
 
-/* Ascending, in place; n log n whatever the input. */
+/* Sorts ascending, in place, in O(n log n) for any input. */
 void wal__heapsort_sort(struct wal__heapsort_item *items, uint32_t count);
 
-/* Makes the items a heap whose greatest is items[0], in linear time. */
+/* Orders the items as a heap whose greatest is items[0], in linear time. */
 void wal__heapsort_make_heap(struct wal__heapsort_item *items, uint32_t count);
 
-/* Takes the greatest out of a heap that is not empty. */
+/* Removes and returns the greatest item of a heap that is not empty. */
 struct wal__heapsort_item wal__heapsort_pop(struct wal__heapsort_item *items,
                                             uint32_t *count);
 

@@ -1,7 +1,7 @@
 /*
- * prefetch.h - bytes that are about to be used, told to the processor: what the
- * caller made long before, or another thread had last, is not in its caches,
- * and it comes while something else is done. Any address will do. Any thread.
+ * prefetch.h - software prefetch: loads bytes into the caches before they are
+ * used, while other work is done. Pays for bytes that were written long ago or
+ * by another thread. Any address is allowed; a bad one is ignored. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_BASE_PREFETCH_H
 #define AGENTWAL_ENGINE_BASE_PREFETCH_H
@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 enum {
-    WAL__CACHE_LINE_SIZE = 64, /* of the caches */
-    /* The processor foresees what follows so many bytes itself. */
+    WAL__CACHE_LINE_SIZE = 64,
+    /* Bytes per call; the hardware prefetcher covers what follows. */
     WAL__PREFETCH_MAX = 2048
 };
 
-/* A caller may have given a size without bytes. */
+/* A caller of the public API may pass NULL with a size. */
 static inline size_t wal__prefetch_size(const void *bytes, uint64_t size)
 {
     if (bytes == NULL) {
@@ -34,9 +34,9 @@ static inline void wal__prefetch_read(const void *bytes, uint64_t size)
     }
 }
 
-/* One line, to be this processor's alone. Compilers give that for x86 only
- * where every processor of the build has the instruction, which does nothing
- * where it is not known. */
+/* Fetches one line for exclusive ownership. __builtin_prefetch(line, 1) emits
+ * prefetchw only if the build targets processors that all have it; processors
+ * without it execute it as a no-op, so it is always used here. */
 static inline void wal__prefetch_line_write(const uint8_t *line)
 {
 #ifdef __x86_64__

@@ -1,10 +1,14 @@
 /*
- * sha256.c - SHA-256 (SPEC.md 5.12).
+ * sha256.c - SHA-256 by libcrypto (sha256.h; SPEC.md 5.12). Invariant: an
+ * algorithm that is published stays valid until deinit. Any thread; a context
+ * belongs to one.
  */
 #include "engine/base/sha256.h"
 
 #include <openssl/evp.h>
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 void wal__sha256_alg_init(struct wal__sha256_alg *sha256_alg)
 {
@@ -16,7 +20,7 @@ void wal__sha256_alg_deinit(struct wal__sha256_alg *sha256_alg)
     EVP_MD_free(atomic_exchange(&sha256_alg->algorithm, NULL));
 }
 
-/* Null without memory. */
+/* NULL when memory is exhausted. */
 static const EVP_MD *fetch_algorithm(struct wal__sha256_alg *sha256_alg)
 {
     void *current = atomic_load(&sha256_alg->algorithm);
@@ -31,7 +35,7 @@ static const EVP_MD *fetch_algorithm(struct wal__sha256_alg *sha256_alg)
     }
     if (!atomic_compare_exchange_strong(&sha256_alg->algorithm, &current,
                                         fetched)) {
-        EVP_MD_free(fetched); /* another thread was first */
+        EVP_MD_free(fetched); /* another thread published one first */
         return current;
     }
     return fetched;
@@ -67,6 +71,7 @@ enum wal_status wal__sha256_begin(struct wal__sha256_alg *sha256_alg,
 enum wal_status wal__sha256_update(struct wal__sha256_ctx *ctx,
                                    struct wal__span piece)
 {
+    WAL__ASSERT(ctx->context != NULL);
     return EVP_DigestUpdate(ctx->context, piece.data, piece.size) == 1
                ? WAL_OK
                : WAL_ENOMEM;
@@ -75,6 +80,7 @@ enum wal_status wal__sha256_update(struct wal__sha256_ctx *ctx,
 enum wal_status wal__sha256_final(struct wal__sha256_ctx *ctx,
                                   struct wal__digest *digest)
 {
+    WAL__ASSERT(ctx->context != NULL);
     return EVP_DigestFinal_ex(ctx->context, digest->bytes, NULL) == 1
                ? WAL_OK
                : WAL_ENOMEM;

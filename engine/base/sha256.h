@@ -1,7 +1,6 @@
 /*
- * sha256.h - SHA-256 by libcrypto. The algorithm is fetched once for a store,
- * by whoever digests first. Any thread; a struct wal__sha256_ctx belongs to
- * one.
+ * sha256.h - SHA-256 by libcrypto. A store fetches the algorithm once, with its
+ * first digest. Any thread; a struct wal__sha256_ctx belongs to one thread.
  */
 #ifndef AGENTWAL_ENGINE_BASE_SHA256_H
 #define AGENTWAL_ENGINE_BASE_SHA256_H
@@ -22,17 +21,18 @@ struct wal__sha256_alg {
 void wal__sha256_alg_init(struct wal__sha256_alg *sha256_alg);
 void wal__sha256_alg_deinit(struct wal__sha256_alg *sha256_alg);
 
-/* WAL_ENOMEM, as the calls below. */
+/* The digest of content in memory. This and the calls below fail with
+ * WAL_ENOMEM only, and do not set a struct wal_error. */
 enum wal_status wal__sha256(struct wal__sha256_alg *sha256_alg,
                             struct wal__span content,
                             struct wal__digest *digest) WAL_MUST_USE;
 
-/* A digest of content that comes in pieces; zeroed: none. */
+/* The running digest of content in pieces; a zeroed one may be deinited. */
 struct wal__sha256_ctx {
     void *context; /* EVP_MD_CTX */
 };
 
-/* Begins, again where it is under way. */
+/* Starts a digest, and restarts one that is in progress. */
 enum wal_status wal__sha256_begin(struct wal__sha256_alg *sha256_alg,
                                   struct wal__sha256_ctx *ctx) WAL_MUST_USE;
 enum wal_status wal__sha256_update(struct wal__sha256_ctx *ctx,
@@ -43,7 +43,7 @@ void wal__sha256_deinit(struct wal__sha256_ctx *ctx);
 
 bool wal__digest_equal(const struct wal__digest *a,
                        const struct wal__digest *b);
-/* In hexadecimal. */
+/* Writes lower-case hexadecimal digits and a NUL. */
 void wal__digest_to_hex(const struct wal__digest *digest,
                         char out[WAL__DIGEST_HEX_SIZE]);
 

@@ -1,7 +1,7 @@
 /*
- * status.c - a sentence for every status, and the version (agentwal.h). No
- * section of SPEC.md. Invariant: the list names every enumerator and its switch
- * has no default, so that the compiler finds one that lacks its text. Any
+ * status.c - the text of every status, and the version (agentwal.h). No section
+ * of SPEC.md. Invariant: the list names every enumerator, and the switch has no
+ * default, so that the compiler reports an enumerator without a text. Any
  * thread.
  */
 #include "agentwal.h"
@@ -12,42 +12,42 @@
 
 #define STATUS_LIST(X)                                                         \
     X(WAL_OK, "Done.")                                                         \
-    X(WAL_END, "There is no more.")                                            \
-    X(WAL_EINVAL, "The call is wrong: an argument is not allowed.")            \
+    X(WAL_END, "There are no more items.")                                     \
+    X(WAL_EINVAL, "An argument is invalid.")                                   \
     X(WAL_ENOTFOUND, "There is no such session, entry, head or document.")     \
-    X(WAL_EEXISTS, "The id is taken by other content.")                        \
-    X(WAL_ECONFLICT, "The expected tail is not the tail.")                     \
-    X(WAL_ETOOBIG, "Something is over a limit of the format.")                 \
+    X(WAL_EEXISTS, "The id belongs to other content.")                         \
+    X(WAL_ECONFLICT, "The current tail is not the expected tail.")             \
+    X(WAL_ETOOBIG, "A limit of the format is exceeded.")                       \
     X(WAL_ENOSPACE, "The disk or the quota is full; nothing was written.")     \
-    X(WAL_EIO, "The system refused a read or a write.")                        \
-    X(WAL_ETORN, "The tail of the log cannot be decided.")                     \
+    X(WAL_EIO, "A read or write of the operating system failed.")              \
+    X(WAL_ETORN, "Recovery cannot determine the end of the log.")              \
     X(WAL_ECORRUPT, "Acknowledged bytes are damaged.")                         \
     X(WAL_EVERSION, "The store is of a newer format or has unknown features.") \
     X(WAL_ELOCKED, "Another process holds a lock.")                            \
     X(WAL_EPOISONED,                                                           \
-      "A write or sync failed; what is written can still be read.")            \
+      "A write or sync failed; written records can still be read.")            \
     X(WAL_ENOMEM, "There is not enough memory; nothing has changed.")          \
     X(WAL_EBUSY, "The queue is full, or a ticket is pending.")                 \
-    X(WAL_EREADONLY, "The store was opened, or lies, read-only.")              \
+    X(WAL_EREADONLY, "The store or its file system is read-only.")             \
     X(WAL_ENOTSTORE, "The path is not a store.")                               \
     X(WAL_EFORKED, "The handle belongs to the parent process; open another.")  \
     X(WAL_ENOPARENT, "The named parent does not exist.")                       \
     X(WAL_EBADJSON, "A payload is not valid JSON or not UTF-8.")               \
     X(WAL_EDAMAGED, "The session lost entries; accept that before appending.") \
     X(WAL_ENETWORK, "The path is on a network file system.")                   \
-    X(WAL_EDEPENDENCY, "It depends on an append that was refused.")            \
-    X(WAL_EHEAD, "The head is not where it was expected.")                     \
+    X(WAL_EDEPENDENCY, "The append depends on another one that failed.")       \
+    X(WAL_EHEAD, "The head does not point to the expected entry.")             \
     X(WAL_ESTALE, "The document or metadata has another version.")             \
-    X(WAL_ECALLBACK, "A function of the caller failed.")                       \
+    X(WAL_ECALLBACK, "A callback function of the caller failed.")              \
     X(WAL_ESCHEMA, "The session has a schema that the caller cannot write.")   \
     X(WAL_ECLAIMED, "Another handle claims the session.")                      \
     X(WAL_ELIMIT, "There is no room for another claim.")                       \
     X(WAL_ELOCKFILE, "The file LOCK was removed or replaced while in use.")    \
     X(WAL_EREDACTED, "The entry's content was redacted.")                      \
-    X(WAL_EOUTSIDE, "The path leaves its root, or leads through a link.")      \
-    X(WAL_ECHANGED, "The file was changed by somebody else meanwhile.")        \
-    X(WAL_EACCESS, "The file may not be read, written or replaced.")           \
-    X(WAL_ENOTFILE, "It is a directory or device, not a file.")
+    X(WAL_EOUTSIDE, "The path leaves its root or follows a symbolic link.")    \
+    X(WAL_ECHANGED, "Another program changed the file in the meantime.")       \
+    X(WAL_EACCESS, "Permission to read, write or replace the file is denied.") \
+    X(WAL_ENOTFILE, "The path is a directory or device, not a file.")
 
 const char *wal_status_text(int32_t status)
 {

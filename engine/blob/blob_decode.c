@@ -1,14 +1,16 @@
 /*
- * blob_decode.c - records of the blob stream back into content (SPEC.md 2.18,
- * 5.12).
+ * blob_decode.c - decodes records of the blob stream into content (chunk.h;
+ * SPEC.md 2.18, 5.12).
  *
- * Invariant: no content is given whose digest is not the one asked for.
- * Any thread; no lock is held while a record is read.
+ * Invariant: content is returned only if its digest is the one asked for. Any
+ * thread; no lock is held while a record is read.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "engine/blob/chunk.h"
+#include "format/bytes/assert.h"
 
 enum {
     DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
@@ -27,7 +29,7 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
     return wal__fail_at(
         error, WAL_ECORRUPT, 0, segment == NULL ? NULL : segment->path,
         wal__position_offset(position),
-        "the content with the SHA-256 %s cannot be read: %s", text, why);
+        "cannot read the content with SHA-256 %s: %s", text, why);
 }
 
 enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
@@ -52,18 +54,19 @@ enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
         (found->payload.size < WAL__DIGEST_SIZE ||
          memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
         return wal__blob_report_corrupt(blobs, digest, found->position,
-                                        "another record is in its place",
-                                        error);
+                                        "the record has another digest", error);
     }
+    WAL__ASSERT(status != WAL_OK || found->position != 0);
     return status;
 }
 
-/* A chunk, and those that it is encoded with, down to one that stands alone. */
+/* A chunk followed by its base, the base of that, and so on, up to a chunk
+ * without a base. */
 struct delta_chain {
     uint32_t count;
     uint64_t positions[DELTA_CHAIN_MAX];
     struct wal__chunk_record chunks[DELTA_CHAIN_MAX];
-    struct wal__buf scratch[DELTA_CHAIN_MAX]; /* without maps: the payloads */
+    struct wal__buf scratch[DELTA_CHAIN_MAX]; /* payloads read by pread */
 };
 
 static void delta_chain_init(struct delta_chain *delta_chain,
@@ -97,7 +100,7 @@ static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
         if (delta_chain->count == DELTA_CHAIN_MAX) {
             return wal__blob_report_corrupt(
                 blobs, digest, delta_chain->positions[0],
-                "too many chunks lead to it", error);
+                "its delta chain is too long", error);
         }
         status = wal__blob_fetch(blobs, wanted,
                                  &delta_chain->scratch[delta_chain->count],
@@ -105,7 +108,7 @@ static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
         if (status == WAL_ENOTFOUND && delta_chain->count > 0) {
             return wal__blob_report_corrupt(
                 blobs, digest, delta_chain->positions[0],
-                "a chunk that leads to it is missing", error);
+                "a base chunk of it is missing", error);
         }
         if (status != WAL_OK) {
             return status;
@@ -121,11 +124,13 @@ static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
         delta_chain->count++;
         wanted = &chunk->base;
     } while (chunk->encoding == WAL__CHUNK_DELTA);
+    WAL__ASSERT(delta_chain->count > 0 &&
+                delta_chain->count <= DELTA_CHAIN_MAX);
     return WAL_OK;
 }
 
-/* From the chunk that stands alone to the one that is wanted, in turn into one
- * buffer and the other. */
+/* Decodes from the chunk without a base to chunk 0. Two buffers alternate as
+ * base and target; chunk 0 is decoded into out. */
 static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
                                           const struct delta_chain *delta_chain,
                                           struct wal__buf *out,
@@ -139,15 +144,16 @@ static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
     for (uint32_t i = delta_chain->count; i > 0 && status == WAL_OK; i--) {
         const struct wal__chunk_record *chunk = &delta_chain->chunks[i - 1];
         struct wal__buf *to = (i - 1) % 2 == 0 ? out : &other;
-        uint8_t *at;
+        uint8_t *content;
 
         to->size = 0;
-        if (wal__buf_reserve(to, (size_t)chunk->size + 1, &at) != WAL_OK) {
+        WAL__ASSERT(base.data == NULL || to->data != base.data);
+        if (wal__buf_reserve(to, (size_t)chunk->size + 1, &content) != WAL_OK) {
             status = wal__no_memory(error);
-        } else if (!wal__chunk_decode_content(chunk, base, at)) {
+        } else if (!wal__chunk_decode_content(chunk, base, content)) {
             status = wal__blob_report_corrupt(
                 blobs, &chunk->digest, delta_chain->positions[i - 1],
-                "its compression is not valid", error);
+                "its compressed data is not valid", error);
         } else {
             to->size = chunk->size;
             base.data = to->data;
@@ -166,12 +172,13 @@ enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
     enum wal_status status;
     struct delta_chain delta_chain;
 
-    delta_chain_init(&delta_chain, blobs);
     status = wal__blob_find(blobs, digest, position, error);
-    if (status == WAL_OK) {
-        status = wal__blob_fetch(blobs, digest, &delta_chain.scratch[0], &found,
-                                 error);
+    if (status != WAL_OK) {
+        return status;
     }
+    delta_chain_init(&delta_chain, blobs);
+    status =
+        wal__blob_fetch(blobs, digest, &delta_chain.scratch[0], &found, error);
     if (status == WAL_OK && found.frame.type == WAL__FRAME_CHUNK) {
         status = delta_chain_fetch(blobs, digest, &delta_chain, error);
     }
@@ -191,24 +198,26 @@ enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
 
     delta_chain_init(&delta_chain, blobs);
     status = delta_chain_fetch(blobs, digest, &delta_chain, error);
-    if (status == WAL_OK) {
-        status = delta_chain_decode(blobs, &delta_chain, out, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        content.data = out->data;
-        content.size = out->size;
-        status = wal__sha256(&blobs->sha256_alg, content, &actual);
-        if (status != WAL_OK) {
-            wal__fail(error, status, "no memory");
-        } else if (!wal__digest_equal(digest, &actual)) {
-            status = wal__blob_report_corrupt(blobs, digest,
-                                              delta_chain.positions[0],
-                                              "its SHA-256 is another", error);
-        }
+    status = delta_chain_decode(blobs, &delta_chain, out, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK && depth != NULL) {
+    WAL__ASSERT(out->size == delta_chain.chunks[0].size);
+    content.data = out->data;
+    content.size = out->size;
+    if (wal__sha256(&blobs->sha256_alg, content, &actual) != WAL_OK) {
+        status = wal__no_memory(error);
+    } else if (!wal__digest_equal(digest, &actual)) {
+        status =
+            wal__blob_report_corrupt(blobs, digest, delta_chain.positions[0],
+                                     "its SHA-256 does not match", error);
+    } else if (depth != NULL) {
         *depth = delta_chain.chunks[0].depth;
     }
+done:
     delta_chain_deinit(&delta_chain);
     return status;
 }
@@ -236,15 +245,13 @@ enum wal_status wal__blob_list_chunks(struct wal__blob_store *blobs,
         status = wal__buf_append(chunks, blob.chunks,
                                  (size_t)blob.chunk_count * WAL__DIGEST_SIZE);
     } else if (status == WAL_OK) {
-        status =
-            wal__blob_report_corrupt(blobs, digest, found.position,
-                                     "its record is not a valid one", error);
+        status = wal__blob_report_corrupt(blobs, digest, found.position,
+                                          "its record is not valid", error);
     }
     wal__buf_deinit(&scratch);
-    if (status == WAL_ENOMEM) {
-        wal__fail(error, status, "no memory");
-    }
-    return status;
+    WAL__ASSERT(status != WAL_OK || (chunks->size >= WAL__DIGEST_SIZE &&
+                                     chunks->size % WAL__DIGEST_SIZE == 0));
+    return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
 enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
@@ -253,17 +260,20 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
 {
     struct wal__buf chunks;
     uint64_t position = 0;
-    uint64_t found = 0;
+    uint64_t content_size = 0;
     enum wal_status status = wal__blob_find(blobs, digest, &position, error);
 
-    if (status == WAL_OK) {
-        wal__buf_init(&chunks, blobs->env->heap);
-        status = wal__blob_list_chunks(blobs, digest, &chunks, &found, error);
-        wal__buf_deinit(&chunks);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *size = found;
-        *end = wal__blob_sync_end(position);
+    wal__buf_init(&chunks, blobs->env->heap);
+    status =
+        wal__blob_list_chunks(blobs, digest, &chunks, &content_size, error);
+    wal__buf_deinit(&chunks);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *size = content_size;
+    *end = wal__blob_sync_end(position);
+    return WAL_OK;
 }

@@ -1,31 +1,31 @@
 /*
- * blob_delta.c - content by that of another chunk: LZ4 blocks that have a
- * window of the base for their dictionary (SPEC.md 2.18). What reads them is in
- * format/index/chunk_content.c.
+ * blob_delta.c - encodes a chunk as a delta of another one: LZ4 blocks whose
+ * dictionary is a window of the base (chunk.h; SPEC.md 2.18).
+ * format/index/chunk_content.c decodes them. Any thread.
  */
 #include <lz4.h>
 #include <string.h>
 
-#include "engine/blob/blob_store.h"
+#include "engine/blob/chunk.h"
+#include "format/bytes/assert.h"
 
 enum {
-    WINDOW_LEAD =
-        16 * 1024 /* of a window, before the block's own place. So much
-                        * on either side of a block is in reach of LZ4, which
-                        * looks back 64 KiB */
+    /* Bytes of a window before the block's position: with a block of 32 KiB,
+     * 16 KiB on either side are in reach of LZ4, which looks back 64 KiB. */
+    WINDOW_LEAD = 16 * 1024
 };
 
-/* What one chunk's encoding works with; too large for a stack. */
+/* The working memory of one chunk; too large for the stack. */
 struct delta {
     LZ4_stream_t stream;
     char compressed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
 };
 
-/* Where the window of a block begins that looks like this place of the base;
- * a place that the base does not have gives one that is empty. */
-static int32_t window_begin(int64_t place)
+/* The start of the window around a position of the base; WAL__CHUNK_MAX, an
+ * empty window, if the base cannot have the position. */
+static int32_t window_begin(int64_t position)
 {
-    int64_t begin = place - WINDOW_LEAD;
+    int64_t begin = position - WINDOW_LEAD;
 
     if (begin <= -WAL__CHUNK_WINDOW || begin > WAL__CHUNK_MAX) {
         return WAL__CHUNK_MAX;
@@ -33,12 +33,15 @@ static int32_t window_begin(int64_t place)
     return (int32_t)begin;
 }
 
-/* Packs a block against one window into compressed[to]; its size. */
+/* Compresses a block with one window into compressed[to], and returns its size;
+ * 0 on failure. */
 static uint32_t compress_block(struct delta *delta, struct wal__span block,
                                struct wal__span base, int32_t begin, int to)
 {
     struct wal__span window = wal__chunk_window(base, begin);
 
+    WAL__ASSERT(block.size > 0 && block.size <= WAL__CHUNK_BLOCK);
+    WAL__ASSERT(window.size <= WAL__CHUNK_WINDOW);
     LZ4_resetStream_fast(&delta->stream);
     (void)LZ4_loadDict(&delta->stream, (const char *)window.data,
                        (int)window.size);
@@ -47,25 +50,27 @@ static uint32_t compress_block(struct delta *delta, struct wal__span block,
         (int)block.size, (int)sizeof(delta->compressed[to]), 1);
 }
 
-/* Appends a block, compressed or as it is. */
+/* Appends a block, compressed or raw. */
 static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes,
                                  uint32_t size, int32_t window)
 {
     struct wal__chunk_block block = {.stored_size = size, .window = window};
     enum wal_status status;
-    uint8_t *at;
+    uint8_t *end;
 
-    status = wal__buf_reserve(out, WAL__CHUNK_BLOCK_HEAD + size, &at);
-    if (status == WAL_OK) {
-        wal__chunk_block_encode_head(&block, at);
-        memcpy(at + WAL__CHUNK_BLOCK_HEAD, bytes, size);
-        out->size += WAL__CHUNK_BLOCK_HEAD + size;
+    WAL__ASSERT(size <= WAL__CHUNK_BLOCK);
+    status = wal__buf_reserve(out, WAL__CHUNK_BLOCK_HEAD + size, &end);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    wal__chunk_block_encode_head(&block, end);
+    memcpy(end + WAL__CHUNK_BLOCK_HEAD, bytes, size);
+    out->size += WAL__CHUNK_BLOCK_HEAD + size;
+    return WAL_OK;
 }
 
-/* Tries the place that is as far from the front as the block, and the one that
- * is as far from the end: an edit moves what stands behind it. */
+/* Tries two positions of the base: at the block's distance from the front, and
+ * at its distance from the end, since an edit shifts all bytes after it. */
 static enum wal_status encode_block(struct delta *delta,
                                     struct wal__span content, size_t offset,
                                     struct wal__span base, struct wal__buf *out)
@@ -78,6 +83,7 @@ static enum wal_status encode_block(struct delta *delta,
     uint32_t size;
     int best = 0;
 
+    WAL__ASSERT(offset < content.size);
     if (block.size > WAL__CHUNK_BLOCK) {
         block.size = WAL__CHUNK_BLOCK;
     }
@@ -107,6 +113,7 @@ enum wal_status wal__delta_encode(const struct wal__heap *heap,
     size_t before = out->size;
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(content.size <= WAL__CHUNK_MAX && base.size <= WAL__CHUNK_MAX);
     if (delta == NULL) {
         return WAL_ENOMEM;
     }

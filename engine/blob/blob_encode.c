@@ -1,28 +1,33 @@
 /*
- * blob_encode.c - content into records that are ready to be written: digest,
- * look-up, compression (SPEC.md 2.18, 5.12). No lock is held meanwhile.
+ * blob_encode.c - encodes content as records that are ready to be written:
+ * digest, look-up, compression (chunk.h; SPEC.md 2.18, 5.12). Any thread; no
+ * lock is held while it hashes and compresses.
  *
- * Invariant: content that is there already is neither compressed nor copied.
+ * Invariant: content that is stored already is neither compressed nor copied.
  */
 #include <lz4.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "engine/blob/chunk.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 enum {
-    LZ4_SAVING_DIVISOR = 16, /* LZ4 has to save one part of so many */
-    DELTA_SAVING_DIVISOR = 5 /* a delta one more of so many */
+    LZ4_SAVING_DIVISOR = 16, /* LZ4 must save 1/16 of the content */
+    DELTA_SAVING_DIVISOR = 5 /* a delta must save 1/5 of the plain encoding */
 };
 
-/* The frame's header, its payload of `size` bytes being in place. */
+/* Sets the frame's header and padding around a payload of `size` bytes that is
+ * in place. */
 static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
                          size_t size)
 {
     uint64_t span = wal__frame_total_size((uint32_t)size);
     uint8_t *payload = out->frame.data + WAL__FRAME_SIZE;
 
+    WAL__ASSERT(span >= WAL__FRAME_SIZE + size && span <= out->frame.capacity);
     memset(out->frame.data, 0, WAL__FRAME_SIZE);
     memset(payload + size, 0, (size_t)span - WAL__FRAME_SIZE - size);
     out->frame.size = (size_t)span;
@@ -34,8 +39,8 @@ static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
     out->header.data_crc = wal__crc32(0, payload, size);
 }
 
-/* Content as it is, or by LZ4 where that gains, behind the chunk's head in
- * payload[]; sets encoding and data. */
+/* Encodes content raw, or by LZ4 if that saves enough, after the chunk's head
+ * in payload[]; sets encoding and data of the chunk. */
 static void encode_plain(struct wal__span content,
                          struct wal__chunk_record *chunk, uint8_t *payload)
 {
@@ -51,6 +56,7 @@ static void encode_plain(struct wal__span content,
             (const char *)content.data, (char *)data, (int)content.size, limit);
     }
     if (compressed_size > 0) {
+        WAL__ASSERT(compressed_size <= limit);
         chunk->data.data = data;
         chunk->data.size = (size_t)compressed_size;
         return;
@@ -61,8 +67,8 @@ static void encode_plain(struct wal__span content,
     }
 }
 
-/* The content by the base, where that saves enough: chunk and payload then say
- * so. A base that cannot be had is none. */
+/* Replaces the plain encoding by a delta of the base if that saves enough. A
+ * base that cannot be read counts as none. */
 static enum wal_status encode_delta(struct wal__blob_store *blobs,
                                     struct wal__span content,
                                     const struct wal__digest *base,
@@ -72,30 +78,33 @@ static enum wal_status encode_delta(struct wal__blob_store *blobs,
     size_t limit =
         chunk->data.size -
         (chunk->data.size + DELTA_SAVING_DIVISOR - 1) / DELTA_SAVING_DIVISOR;
-    struct wal__buf bytes;
+    struct wal__buf base_content;
     struct wal__buf delta;
     struct wal__span span;
     enum wal_status status;
     uint8_t depth = 0;
 
-    wal__buf_init(&bytes, blobs->env->heap);
+    wal__buf_init(&base_content, blobs->env->heap);
     wal__buf_init(&delta, blobs->env->heap);
-    status = wal__chunk_load(blobs, base, &bytes, &depth, NULL);
-    if (status == WAL_OK && depth < WAL__CHUNK_DEPTH_MAX) {
-        span.data = bytes.data;
-        span.size = bytes.size;
-        status =
-            wal__delta_encode(blobs->env->heap, content, span, limit, &delta);
-        if (status == WAL_OK && delta.size > 0) {
-            chunk->encoding = WAL__CHUNK_DELTA;
-            chunk->depth = (uint8_t)(depth + 1);
-            chunk->base = *base;
-            chunk->data.size = delta.size;
-            memcpy(payload + wal__chunk_record_size(chunk) - delta.size,
-                   delta.data, delta.size);
-        }
+    status = wal__chunk_load(blobs, base, &base_content, &depth, NULL);
+    if (status != WAL_OK || depth >= WAL__CHUNK_DEPTH_MAX) {
+        goto done;
     }
-    wal__buf_deinit(&bytes);
+    span.data = base_content.data;
+    span.size = base_content.size;
+    status = wal__delta_encode(blobs->env->heap, content, span, limit, &delta);
+    if (status != WAL_OK || delta.size == 0) {
+        goto done;
+    }
+    WAL__ASSERT(delta.size <= limit && limit <= chunk->data.size);
+    chunk->encoding = WAL__CHUNK_DELTA;
+    chunk->depth = (uint8_t)(depth + 1);
+    chunk->base = *base;
+    chunk->data.size = delta.size;
+    memcpy(payload + wal__chunk_record_size(chunk) - delta.size, delta.data,
+           delta.size);
+done:
+    wal__buf_deinit(&base_content);
     wal__buf_deinit(&delta);
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
@@ -108,29 +117,33 @@ static enum wal_status encode_chunk(struct wal__blob_store *blobs,
     struct wal__chunk_record chunk = {.digest = out->digest,
                                       .size = (uint32_t)content.size};
     enum wal_status status;
-    uint8_t *at;
+    uint8_t *payload;
 
-    /* The head of a delta is the longer one, and padding. */
+    WAL__ASSERT(content.size <= WAL__CHUNK_MAX && out->frame.size == 0);
+    /* Room for the longest head, that of a delta, and for padding. */
     chunk.encoding = WAL__CHUNK_DELTA;
     chunk.data = content;
     status = wal__buf_reserve(
-        &out->frame, WAL__FRAME_SIZE + wal__chunk_record_size(&chunk) + 8, &at);
+        &out->frame, WAL__FRAME_SIZE + wal__chunk_record_size(&chunk) + 8,
+        &payload);
     if (status != WAL_OK) {
         return status;
     }
-    at += WAL__FRAME_SIZE;
-    encode_plain(content, &chunk, at);
+    payload += WAL__FRAME_SIZE;
+    encode_plain(content, &chunk, payload);
     if (base != NULL && content.size > 0) {
-        status = encode_delta(blobs, content, base, &chunk, at);
+        status = encode_delta(blobs, content, base, &chunk, payload);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        (void)wal__chunk_record_encode_head(&chunk, at);
-        finish_frame(out, WAL__FRAME_CHUNK, wal__chunk_record_size(&chunk));
-    }
-    return status;
+    (void)wal__chunk_record_encode_head(&chunk, payload);
+    finish_frame(out, WAL__FRAME_CHUNK, wal__chunk_record_size(&chunk));
+    return WAL_OK;
 }
 
-/* Whether it is there, and can be read: then out->end says so. */
+/* Sets out->end if the content is stored and can be read, or
+ * out->damaged_position if it is stored and cannot. */
 static enum wal_status find_existing(struct wal__blob_store *blobs,
                                      struct wal__blob_prepared *out,
                                      struct wal_error *error)
@@ -170,6 +183,7 @@ enum wal_status wal__chunk_prepare(struct wal__blob_store *blobs,
         wal__blob_prepared_deinit(&prepared);
         return status;
     }
+    WAL__ASSERT((prepared.end == 0) == (prepared.frame.size > 0));
     *out = prepared;
     return WAL_OK;
 }
@@ -191,6 +205,7 @@ enum wal_status wal__blob_prepare(struct wal__blob_store *blobs,
     wal__buf_init(&chunks, blobs->env->heap);
     status = wal__blob_list_chunks(blobs, base, &chunks, &size, NULL);
     if (status == WAL_OK) {
+        WAL__ASSERT(chunks.size >= WAL__DIGEST_SIZE);
         memcpy(first.bytes, chunks.data, WAL__DIGEST_SIZE);
     }
     wal__buf_deinit(&chunks);
@@ -209,21 +224,24 @@ enum wal_status wal__blob_prepare_chunk_list(
                                           .size = blob->size};
     size_t size = wal__blob_record_size(blob);
     enum wal_status status = find_existing(blobs, &prepared, error);
-    uint8_t *at;
+    uint8_t *frame;
 
+    WAL__ASSERT(blob->chunk_count > 1 &&
+                blob->chunk_count <= WAL__BLOB_CHUNKS_MAX);
+    if (status != WAL_OK) {
+        return status;
+    }
     wal__buf_init(&prepared.frame, blobs->env->heap);
-    if (status == WAL_OK && prepared.end == 0) {
+    if (prepared.end == 0) {
         if (wal__buf_reserve(&prepared.frame, WAL__FRAME_SIZE + size + 8,
-                             &at) != WAL_OK) {
+                             &frame) != WAL_OK) {
             return wal__no_memory(error);
         }
-        wal__blob_record_encode(blob, at + WAL__FRAME_SIZE);
+        wal__blob_record_encode(blob, frame + WAL__FRAME_SIZE);
         finish_frame(&prepared, WAL__FRAME_BLOB, size);
     }
-    if (status == WAL_OK) {
-        *out = prepared;
-    }
-    return status;
+    *out = prepared;
+    return WAL_OK;
 }
 
 void wal__blob_prepared_deinit(struct wal__blob_prepared *prepared)

@@ -1,14 +1,17 @@
 /*
- * blob_reader.c - reading content of any size, a chunk in memory at a time
- * (SPEC.md 5.12).
+ * blob_reader.c - reads content of any size, one chunk in memory at a time
+ * (blob.h; SPEC.md 5.12). A reader belongs to one thread.
  *
- * Invariant: every byte that is given is of a chunk whose digest held; the
- * last one of a whole reading also of a whole whose digest held.
+ * Invariant: every byte returned is of a chunk whose digest was verified; the
+ * last byte of a sequential read is returned only if the digest of the whole
+ * content was verified too.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "engine/blob/chunk.h"
+#include "format/bytes/assert.h"
 
 #define NO_CHUNK UINT64_MAX
 
@@ -18,9 +21,10 @@ struct wal__blob_reader {
     uint64_t size;
     struct wal__buf chunks; /* digests */
     struct wal__buf content;
-    uint64_t loaded_chunk; /* which chunk the content is; NO_CHUNK: none */
+    uint64_t loaded_chunk; /* the chunk in `content`; NO_CHUNK: none */
     struct wal__sha256_ctx whole;
-    /* bytes from the beginning, read one after the other */
+    /* Bytes from the start that were read sequentially and are in `whole`;
+     * NO_CHUNK: the read was not sequential, or `whole` is finished. */
     uint64_t hashed_size;
 };
 
@@ -67,10 +71,12 @@ uint64_t wal__blob_reader_size(const struct wal__blob_reader *reader)
     return reader->size;
 }
 
-/* Bytes of the content in the chunk. */
+/* The size of a chunk: all but the last one are full. */
 static uint64_t chunk_size(const struct wal__blob_reader *reader,
                            uint64_t number)
 {
+    WAL__ASSERT(number * WAL__CHUNK_MAX <= reader->size);
+
     uint64_t left = reader->size - number * WAL__CHUNK_MAX;
 
     return left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
@@ -85,6 +91,7 @@ static enum wal_status load_chunk(struct wal__blob_reader *reader,
     if (reader->loaded_chunk == number) {
         return WAL_OK;
     }
+    WAL__ASSERT((number + 1) * WAL__DIGEST_SIZE <= reader->chunks.size);
     reader->loaded_chunk = NO_CHUNK;
     memcpy(digest.bytes, reader->chunks.data + number * WAL__DIGEST_SIZE,
            WAL__DIGEST_SIZE);
@@ -94,20 +101,20 @@ static enum wal_status load_chunk(struct wal__blob_reader *reader,
         return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
                                         "a chunk of it is missing", error);
     }
-    if (status == WAL_OK &&
-        reader->content.size != chunk_size(reader, number)) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (reader->content.size != chunk_size(reader, number)) {
         return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
-                                        "a chunk of it has another size",
+                                        "a chunk of it has the wrong size",
                                         error);
     }
-    if (status == WAL_OK) {
-        reader->loaded_chunk = number;
-    }
-    return status;
+    reader->loaded_chunk = number;
+    return WAL_OK;
 }
 
-/* What was read goes on from what was read before: the digest of the whole is
- * created on the way, of content of several chunks. */
+/* Hashes a piece that continues a sequential read of several chunks, and
+ * verifies the digest of the whole content at its end. */
 static enum wal_status verify_content(struct wal__blob_reader *reader,
                                       uint64_t offset, struct wal__span piece,
                                       struct wal_error *error)
@@ -129,52 +136,55 @@ static enum wal_status verify_content(struct wal__blob_reader *reader,
         status = wal__sha256_update(&reader->whole, piece);
         reader->hashed_size += piece.size;
     }
+    WAL__ASSERT(status != WAL_OK || reader->hashed_size <= reader->size);
     if (status == WAL_OK && reader->hashed_size == reader->size) {
         status = wal__sha256_final(&reader->whole, &actual);
         reader->hashed_size = NO_CHUNK;
         if (status == WAL_OK && !wal__digest_equal(&actual, &reader->digest)) {
             return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
-                                            "its SHA-256 is another", error);
+                                            "its SHA-256 does not match",
+                                            error);
         }
     }
-    return status == WAL_OK ? WAL_OK : wal__fail(error, status, "no memory");
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
 enum wal_status wal__blob_reader_read(struct wal__blob_reader *reader,
                                       uint64_t offset, void *data,
-                                      uint64_t size, uint64_t *got,
+                                      uint64_t size, uint64_t *bytes_read,
                                       struct wal_error *error)
 {
-    struct wal__span given = {data, 0};
-    enum wal_status status = WAL_OK;
+    struct wal__span piece = {data, 0};
+    enum wal_status status;
 
     if (offset > reader->size) {
         size = 0;
     } else if (size > reader->size - offset) {
         size = reader->size - offset;
     }
-    while (given.size < size && status == WAL_OK) {
-        uint64_t at = offset + given.size;
-        uint64_t chunk_offset = at % WAL__CHUNK_MAX;
+    while (piece.size < size) {
+        uint64_t position = offset + piece.size;
+        uint64_t chunk_offset = position % WAL__CHUNK_MAX;
         uint64_t part = WAL__CHUNK_MAX - chunk_offset;
 
-        if (part > size - given.size) {
-            part = size - given.size;
+        if (part > size - piece.size) {
+            part = size - piece.size;
         }
-        status = load_chunk(reader, at / WAL__CHUNK_MAX, error);
-        if (status == WAL_OK) {
-            memcpy((uint8_t *)data + given.size,
-                   reader->content.data + chunk_offset, (size_t)part);
-            given.size += (size_t)part;
+        status = load_chunk(reader, position / WAL__CHUNK_MAX, error);
+        if (status != WAL_OK) {
+            return status;
         }
+        WAL__ASSERT(chunk_offset + part <= reader->content.size);
+        memcpy((uint8_t *)data + piece.size,
+               reader->content.data + chunk_offset, (size_t)part);
+        piece.size += (size_t)part;
     }
-    if (status == WAL_OK) {
-        status = verify_content(reader, offset, given, error);
+    status = verify_content(reader, offset, piece, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *got = given.size;
-    }
-    return status;
+    *bytes_read = piece.size;
+    return WAL_OK;
 }
 
 enum wal_status wal__blob_load(struct wal__blob_store *blobs,
@@ -183,22 +193,25 @@ enum wal_status wal__blob_load(struct wal__blob_store *blobs,
 {
     struct wal__blob_reader *reader = NULL;
     enum wal_status status;
-    uint64_t got = 0;
-    uint8_t *at;
+    uint64_t bytes_read = 0;
+    uint8_t *end;
 
     status = wal__blob_reader_create(blobs, digest, &reader, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__buf_reserve(out, (size_t)reader->size + 1, &at) != WAL_OK) {
+    if (wal__buf_reserve(out, (size_t)reader->size + 1, &end) != WAL_OK) {
         status = wal__no_memory(error);
-    } else {
-        status =
-            wal__blob_reader_read(reader, 0, at, reader->size, &got, error);
+        goto done;
     }
-    if (status == WAL_OK) {
-        out->size += (size_t)got;
+    status =
+        wal__blob_reader_read(reader, 0, end, reader->size, &bytes_read, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    WAL__ASSERT(bytes_read == reader->size);
+    out->size += (size_t)bytes_read;
+done:
     wal__blob_reader_destroy(reader);
     return status;
 }

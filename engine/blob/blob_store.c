@@ -1,17 +1,18 @@
 /*
- * blob_store.c - the blob stream of an open store: opening and recovering it,
- * what the log calls of its client, looking digests up (SPEC.md 5.12).
+ * blob_store.c - the blob stream of an open store: opens and recovers it, is
+ * the client of its log, and looks digests up (blob_store.h; SPEC.md 5.12).
+ * Any thread, but for init and deinit.
  *
- * Invariant: what the log names durable is never cut off as torn; and the
- * indexes hold exactly the records below the applied end.
+ * Invariants: records that the log names durable are never cut off as a torn
+ * tail; the indexes contain exactly the records below the applied end.
  */
-#include "engine/blob/blob.h"
+#include "engine/blob/blob_store.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/blob_store.h"
+#include "engine/blob/pack_indexes.h"
+#include "format/bytes/assert.h"
 
 /* --- the log's client --------------------------------------------------- */
 
@@ -36,11 +37,11 @@ static enum wal_status apply(void *ctx, const struct wal__log_record *record)
         return wal__pack_memtable_add(blobs->apply_target, &blob.digest,
                                       offset);
     default:
-        return WAL_OK; /* ignorable, of a newer library */
+        return WAL_OK; /* an ignorable type of a newer library */
     }
 }
 
-/* What is ignore_lost is met by who looks for it. */
+/* Readers of lost content get an error when they look it up. */
 static enum wal_status ignore_lost(void *ctx, uint32_t session)
 {
     (void)ctx;
@@ -74,8 +75,7 @@ static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
     return wal__pack_index_size(blobs->tail.count + postings);
 }
 
-/* Encodes the index of a segment that another process on_segment_end without
- * one. */
+/* Encodes the index of a segment that another process ended without one. */
 static enum wal_status build_memory_index(struct wal__blob_store *blobs,
                                           const struct wal__segment *segment)
 {
@@ -98,6 +98,7 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
     wal__buf_init(&bytes, blobs->env->heap);
     status = encode(blobs, &header, &bytes);
     if (status == WAL_OK) {
+        WAL__ASSERT(bytes.size > WAL__FRAME_SIZE);
         span.data = bytes.data + WAL__FRAME_SIZE;
         span.size = bytes.size - WAL__FRAME_SIZE;
         status = wal__pack_indexes_add_copy(blobs, segment->id, span);
@@ -117,7 +118,8 @@ static enum wal_status on_segment_end(void *ctx,
         struct wal__span bytes = {index->data + WAL__FRAME_SIZE,
                                   index->size - WAL__FRAME_SIZE};
 
-        /* Derived: where it cannot be written it is kept in memory. */
+        /* The index is derived data: if the file cannot be written, it is kept
+         * in memory. */
         if (wal__index_file_write(&blobs->log, segment->id, bytes, NULL) !=
             WAL_OK) {
             status = wal__pack_indexes_add_copy(blobs, segment->id, bytes);
@@ -125,16 +127,19 @@ static enum wal_status on_segment_end(void *ctx,
     } else if (!segment->sealed) {
         status = build_memory_index(blobs, segment);
     }
-    if (status == WAL_OK) {
-        wal__pack_memtable_reset(blobs->apply_target);
-        blobs->indexes_loaded = false;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    wal__pack_memtable_reset(blobs->apply_target);
+    WAL__ASSERT(blobs->apply_target->count == 0);
+    blobs->indexes_loaded = false;
+    return WAL_OK;
 }
 
 /* --- loading ------------------------------------------------------------ */
 
-/* The index beside the tail: what it covers needs no scan. */
+/* Loads the index file of the tail segment: the records that it covers need no
+ * scan. */
 static enum wal_status load_tail_index(struct wal__blob_store *blobs,
                                        struct wal__tail_state *state)
 {
@@ -155,6 +160,7 @@ static enum wal_status load_tail_index(struct wal__blob_store *blobs,
     }
     header = &segment_index.index.header;
     if (wal__index_matches_tail(log, header, &state->pack_durable)) {
+        WAL__ASSERT(blobs->tail.count == 0);
         status = wal__pack_memtable_load(&blobs->tail, &segment_index.index);
         state->end = header->end;
         state->commit_offset = header->commit_offset;
@@ -169,7 +175,8 @@ static enum wal_status load_tail_index(struct wal__blob_store *blobs,
     return status;
 }
 
-/* All from the beginning; known_end: offset in the tail that the log names. */
+/* Reloads everything. known_end is the offset in the tail segment that the log
+ * names durable. */
 static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end,
                             bool strict, struct wal_error *error)
 {
@@ -178,11 +185,11 @@ static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end,
 
     wal__pack_indexes_discard(blobs);
     wal__pack_memtable_reset(&blobs->tail);
+    WAL__ASSERT(blobs->apply_target == &blobs->tail && !blobs->indexes_loaded);
     status = load_tail_index(blobs, &state);
-    if (status == WAL_OK) {
-        status = wal__log_recover(&blobs->log, &state, strict, error);
-    }
-    return status;
+    return status == WAL_OK
+               ? wal__log_recover(&blobs->log, &state, strict, error)
+               : status;
 }
 
 static enum wal_status reload(void *ctx, struct wal_error *error)
@@ -194,15 +201,12 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
     do {
         log->needs_reload = false;
         status = load(blobs, 0, false, error);
-    } while (status == WAL_OK &&
-             log->needs_reload); /* healing cut it meanwhile */
+        /* Repeat if another process healed the stream during the load. */
+    } while (status == WAL_OK && log->needs_reload);
     if (status != WAL_OK) {
         log->needs_reload = true;
     }
-    if (status == WAL_ENOMEM) {
-        wal__fail(error, status, "no memory");
-    }
-    return status;
+    return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
 static void lock_state(void *ctx)
@@ -236,8 +240,8 @@ static void init_fields(struct wal__blob_store *blobs,
     blobs->is_open = true;
 }
 
-/* Where the stream ends before what the log relies on: nothing is written at
- * a position that was used, nor behind the tail that is left. */
+/* If the stream ends before the end that the log refers to, no position that
+ * was used is reused, and nothing is appended to the remaining tail segment. */
 static void skip_lost_positions(struct wal__blob_store *blobs,
                                 uint64_t referenced_end)
 {
@@ -249,6 +253,7 @@ static void skip_lost_positions(struct wal__blob_store *blobs,
         if (wal__position_segment(referenced_end) > log->highest_id) {
             log->highest_id = wal__position_segment(referenced_end);
         }
+        WAL__ASSERT(log->highest_id > newest);
     }
 }
 
@@ -263,8 +268,8 @@ static enum wal_status check_loss(const struct wal__blob_store *blobs,
     }
     return wal__fail_at(
         error, WAL_ECORRUPT, 0, blobs->env->root, 0,
-        "segments of blobs are missing or damaged; open without "
-        "strict to go on without them");
+        "pack segments are missing or damaged; open the store without strict "
+        "to continue without them");
 }
 
 static void force_rotation(struct wal__log *log)
@@ -313,10 +318,8 @@ wal__blob_store_init(struct wal__blob_store *blobs, const struct wal__env *env,
     if (status == WAL_OK && control->is_first_opener) {
         force_rotation(log);
     }
-    if (status == WAL_ENOMEM) {
-        wal__fail(error, status, "no memory");
-    }
-    return status;
+    WAL__ASSERT(status != WAL_OK || !log->needs_reload);
+    return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
 enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
@@ -339,13 +342,15 @@ enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs,
     enum wal_status status;
 
     if (atomic_load(&log->shared->written) == 0) {
-        return WAL_OK; /* there are none */
+        return WAL_OK; /* the stream is empty */
     }
     pthread_mutex_lock(&blobs->write_mutex);
     status = wal__log_sync(log, atomic_load(&log->end), error);
-    if (status == WAL_OK) {
-        status = wal__leader_write_mark(log, &blobs->leader_client, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__leader_write_mark(log, &blobs->leader_client, error);
+done:
     pthread_mutex_unlock(&blobs->write_mutex);
     return status;
 }
@@ -380,12 +385,14 @@ uint64_t wal__blob_find_locked(const struct wal__blob_store *blobs,
     uint32_t offset;
 
     if (wal__pack_memtable_find(&blobs->tail, digest, &offset)) {
+        WAL__ASSERT(blobs->log.tail_segment != NULL);
         return wal__position(blobs->log.tail_segment->id, offset);
     }
     for (uint32_t i = blobs->index_count; i > 0; i--) {
         const struct wal__pack_segment_index *segment_index =
             &blobs->indexes[i - 1];
 
+        WAL__ASSERT(i < 2 || blobs->indexes[i - 2].id < segment_index->id);
         if (wal__pack_index_find(&segment_index->index, digest, &offset)) {
             return wal__position(segment_index->id, offset);
         }
@@ -398,7 +405,7 @@ uint64_t wal__blob_sync_end(uint64_t position)
     return position + WAL__FRAME_SIZE;
 }
 
-/* Whether what is applied is all that is written. */
+/* Whether this process has applied everything that was written. */
 static bool is_current(const struct wal__log *log)
 {
     return !log->needs_reload &&
@@ -434,8 +441,10 @@ enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
     status = catch_up(blobs, error);
     if (status != WAL_OK) {
         pthread_rwlock_unlock(&blobs->index_lock);
+        return status;
     }
-    return status;
+    WAL__ASSERT(!blobs->log.needs_reload);
+    return WAL_OK;
 }
 
 void wal__blob_store_unlock(struct wal__blob_store *blobs)
@@ -443,54 +452,59 @@ void wal__blob_store_unlock(struct wal__blob_store *blobs)
     pthread_rwlock_unlock(&blobs->index_lock);
 }
 
-/* Brings everything up to date where it is not, and looks. */
+/* Catches up and loads the indexes before the look-up. */
 static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
                                          const struct wal__digest *digest,
-                                         uint64_t *at, struct wal_error *error)
+                                         uint64_t *position,
+                                         struct wal_error *error)
 {
     enum wal_status status;
 
     pthread_rwlock_wrlock(&blobs->index_lock);
     status = catch_up(blobs, error);
-    if (status == WAL_OK) {
-        status = wal__pack_indexes_load(blobs, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        *at = wal__blob_find_locked(blobs, digest);
+    status = wal__pack_indexes_load(blobs, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    WAL__ASSERT(blobs->indexes_loaded);
+    *position = wal__blob_find_locked(blobs, digest);
+done:
     pthread_rwlock_unlock(&blobs->index_lock);
     return status;
 }
 
-/* *at is 0 when there is none. */
+/* Sets *position to 0 if the digest is not found. */
 static enum wal_status find(struct wal__blob_store *blobs,
-                            const struct wal__digest *digest, uint64_t *at,
-                            struct wal_error *error)
+                            const struct wal__digest *digest,
+                            uint64_t *position, struct wal_error *error)
 {
     bool current;
 
-    *at = 0;
-
+    *position = 0;
     pthread_rwlock_rdlock(&blobs->index_lock);
     current = blobs->indexes_loaded && is_current(&blobs->log);
     if (current) {
-        *at = wal__blob_find_locked(blobs, digest);
+        *position = wal__blob_find_locked(blobs, digest);
     }
     pthread_rwlock_unlock(&blobs->index_lock);
-    return current ? WAL_OK : catch_up_and_find(blobs, digest, at, error);
+    return current ? WAL_OK : catch_up_and_find(blobs, digest, position, error);
 }
 
 enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    const struct wal__digest *digest,
                                    uint64_t *end, struct wal_error *error)
 {
-    uint64_t at;
-    enum wal_status status = find(blobs, digest, &at, error);
+    uint64_t position;
+    enum wal_status status = find(blobs, digest, &position, error);
 
-    if (status == WAL_OK) {
-        *end = at == 0 ? 0 : wal__blob_sync_end(at);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *end = position == 0 ? 0 : wal__blob_sync_end(position);
+    return WAL_OK;
 }
 
 enum wal_status wal__blob_find(struct wal__blob_store *blobs,
@@ -498,17 +512,17 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs,
                                uint64_t *position, struct wal_error *error)
 {
     char text[WAL__DIGEST_HEX_SIZE];
-    uint64_t at;
-    enum wal_status status = find(blobs, digest, &at, error);
+    uint64_t found;
+    enum wal_status status = find(blobs, digest, &found, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (at == 0) {
+    if (found == 0) {
         wal__digest_to_hex(digest, text);
         return wal__fail(error, WAL_ENOTFOUND,
-                         "the store has no content with the SHA-256 %s", text);
+                         "the store has no content with SHA-256 %s", text);
     }
-    *position = at;
+    *position = found;
     return WAL_OK;
 }

@@ -1,23 +1,27 @@
 /*
- * blob_writer.c - putting content of any size: in pieces as it comes, or whole
- * from memory (SPEC.md 5.12). What is above 1 MiB is written chunk by chunk,
- * and its list last: content that was begun and not finished is found by
- * nobody, and its chunks serve whoever puts the same bytes later.
+ * blob_writer.c - puts content of any size: piece by piece, or whole from
+ * memory (blob.h; SPEC.md 5.12). A writer belongs to one thread.
+ *
+ * Invariant: content above 1 MiB is written chunk by chunk and its chunk list
+ * last, so that unfinished content is never found. Its chunks are reused when
+ * the same bytes are put later.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "engine/blob/chunk.h"
+#include "format/bytes/assert.h"
 
 struct wal__blob_writer {
     struct wal__blob_store *blobs;
     struct wal__sha256_ctx whole;
     struct wal__buf base_chunks; /* digests of the base's chunks */
-    struct wal__buf chunks;      /* digests of those that were written */
-    struct wal__buf pending;     /* the chunk that grows */
-    uint64_t size;
+    struct wal__buf chunks;      /* digests of the chunks written */
+    struct wal__buf pending;     /* the last chunk, not written yet */
+    uint64_t size;               /* of the content so far */
     struct wal__blob_put_result result;
-    enum wal_status status; /* after a failure there is no going on */
+    enum wal_status status; /* not WAL_OK: failed or finished */
 };
 
 enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
@@ -39,7 +43,7 @@ enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
     wal__buf_init(&created->pending, heap);
     status = wal__sha256_begin(&blobs->sha256_alg, &created->whole);
     if (status == WAL_OK && base != NULL) {
-        /* A base that cannot be had is none. */
+        /* A base that cannot be read counts as none. */
         status = wal__blob_list_chunks(blobs, base, &created->base_chunks,
                                        &size, NULL);
         status = status == WAL_ENOMEM ? status : WAL_OK;
@@ -64,7 +68,7 @@ void wal__blob_writer_destroy(struct wal__blob_writer *writer)
     wal__heap_free(writer->blobs->env->heap, writer);
 }
 
-/* The base's chunk of this number, or null. */
+/* The digest of the base's chunk with this number, or null. */
 static const struct wal__digest *
 base_chunk(const struct wal__blob_writer *writer, size_t number,
            struct wal__digest *digest)
@@ -77,7 +81,7 @@ base_chunk(const struct wal__blob_writer *writer, size_t number,
     return digest;
 }
 
-/* Puts the next chunk; *digest is its own. */
+/* Puts the next chunk; *digest is the chunk's. */
 static enum wal_status put_chunk(struct wal__blob_writer *writer,
                                  struct wal__span content,
                                  struct wal__digest *digest,
@@ -88,9 +92,11 @@ static enum wal_status put_chunk(struct wal__blob_writer *writer,
     struct wal__digest base;
     enum wal_status status;
 
+    WAL__ASSERT(content.size <= WAL__CHUNK_MAX);
+    WAL__ASSERT(number <= WAL__BLOB_CHUNKS_MAX);
     if (number == WAL__BLOB_CHUNKS_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "content may have %d chunks of 1 MiB",
+                         "the content is larger than %d chunks of 1 MiB",
                          (int)WAL__BLOB_CHUNKS_MAX);
     }
     status =
@@ -133,8 +139,10 @@ static enum wal_status append(struct wal__blob_writer *writer,
     while (piece.size > 0 && status == WAL_OK) {
         size_t part = WAL__CHUNK_MAX - writer->pending.size;
 
+        WAL__ASSERT(writer->pending.size <= WAL__CHUNK_MAX);
         if (part == 0) {
-            /* More comes, so that the content has more than one chunk. */
+            /* The piece has more bytes, so that this chunk is not the only
+             * one. */
             status = flush(writer, error);
             continue;
         }
@@ -153,13 +161,14 @@ enum wal_status wal__blob_writer_append(struct wal__blob_writer *writer,
                                         struct wal_error *error)
 {
     if (writer->status != WAL_OK) {
-        return wal__invalid(error, "the writer has failed, or was finished");
+        return wal__invalid(error, "the blob writer has failed or is finished; "
+                                   "create another one");
     }
     writer->status = append(writer, piece, error);
     return writer->status;
 }
 
-/* The list of the chunks, which are there. */
+/* Puts the list of the chunks, which are written. */
 static enum wal_status put_chunk_list(struct wal__blob_writer *writer,
                                       const struct wal__digest *digest,
                                       struct wal_error *error)
@@ -170,22 +179,28 @@ static enum wal_status put_chunk_list(struct wal__blob_writer *writer,
         .chunk_count = (uint32_t)(writer->chunks.size / WAL__DIGEST_SIZE),
         .chunks = writer->chunks.data};
     struct wal__blob_prepared prepared;
-    enum wal_status status =
-        wal__blob_prepare_chunk_list(writer->blobs, &blob, &prepared, error);
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status = wal__pack_append(writer->blobs, &prepared, 1, &writer->result,
-                                  error);
-        wal__blob_prepared_deinit(&prepared);
+    WAL__ASSERT(writer->chunks.size % WAL__DIGEST_SIZE == 0);
+    WAL__ASSERT(blob.chunk_count == (blob.size - 1) / WAL__CHUNK_MAX + 1);
+    status =
+        wal__blob_prepare_chunk_list(writer->blobs, &blob, &prepared, error);
+    if (status != WAL_OK) {
+        return status;
     }
+    status =
+        wal__pack_append(writer->blobs, &prepared, 1, &writer->result, error);
+    wal__blob_prepared_deinit(&prepared);
     return status;
 }
 
-/* Adds what putting did: chunks are no contents of their own. */
+/* Adds the writer's result: its chunks do not count as contents, so new_blobs
+ * before the chunk list is subtracted. */
 static void add_result(const struct wal__blob_writer *writer,
                        uint64_t blobs_before,
                        struct wal__blob_put_result *result)
 {
+    WAL__ASSERT(writer->result.new_blobs >= blobs_before);
     result->new_blobs += writer->result.new_blobs - blobs_before;
     result->new_bytes += writer->result.new_bytes;
     if (writer->result.end > result->end) {
@@ -209,17 +224,17 @@ static enum wal_status finish(struct wal__blob_writer *writer,
     }
     if (status == WAL_OK && !single) {
         before = writer->result.new_blobs;
-        status = wal__sha256_final(&writer->whole, &whole);
-        if (status != WAL_OK) {
+        if (wal__sha256_final(&writer->whole, &whole) != WAL_OK) {
             return wal__no_memory(error);
         }
         status = put_chunk_list(writer, &whole, error);
     }
-    if (status == WAL_OK) {
-        add_result(writer, before, result);
-        *digest = whole;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    add_result(writer, before, result);
+    *digest = whole;
+    return WAL_OK;
 }
 
 enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
@@ -231,7 +246,8 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
     enum wal_status status;
 
     if (writer->status != WAL_OK) {
-        return wal__invalid(error, "the writer has failed, or was finished");
+        return wal__invalid(error, "the blob writer has failed or is finished; "
+                                   "create another one");
     }
     status = finish(writer, digest, result, error);
     writer->status = WAL_EINVAL;
@@ -241,7 +257,7 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
     return status;
 }
 
-/* Content of one chunk. */
+/* Puts content of one chunk. */
 static enum wal_status
 put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
               const struct wal__digest *base, struct wal__digest *digest,
@@ -251,22 +267,23 @@ put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
     enum wal_status status =
         wal__blob_prepare(blobs, content, base, &prepared, error);
 
-    if (status == WAL_OK) {
-        status = wal__pack_append(blobs, &prepared, 1, result, error);
-        if (status == WAL_OK) {
-            *digest = prepared.digest;
-        }
-        wal__blob_prepared_deinit(&prepared);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal__pack_append(blobs, &prepared, 1, result, error);
+    if (status == WAL_OK) {
+        *digest = prepared.digest;
+    }
+    wal__blob_prepared_deinit(&prepared);
     return status;
 }
 
-/* Whether the whole is there already: then nothing else is done. */
+/* Looks the whole content up; if it exists, result->end covers it. */
 static enum wal_status find_content(struct wal__blob_store *blobs,
                                     struct wal__span content,
                                     struct wal__digest *digest,
                                     struct wal__blob_put_result *result,
-                                    bool *there, struct wal_error *error)
+                                    bool *exists, struct wal_error *error)
 {
     uint64_t position = 0;
     enum wal_status status;
@@ -275,8 +292,8 @@ static enum wal_status find_content(struct wal__blob_store *blobs,
         return wal__no_memory(error);
     }
     status = wal__blob_find(blobs, digest, &position, error);
-    *there = status == WAL_OK;
-    if (*there && wal__blob_sync_end(position) > result->end) {
+    *exists = status == WAL_OK;
+    if (*exists && wal__blob_sync_end(position) > result->end) {
         result->end = wal__blob_sync_end(position);
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
@@ -291,28 +308,34 @@ wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
     struct wal__digest whole;
     enum wal_status status;
     uint64_t size = 0;
-    bool there = false;
+    bool exists = false;
 
     if (content.size <= WAL__CHUNK_MAX) {
         return put_one_chunk(blobs, content, base, digest, result, error);
     }
-    status = find_content(blobs, content, &whole, result, &there, error);
+    status = find_content(blobs, content, &whole, result, &exists, error);
     if (status != WAL_OK) {
         return status;
     }
-    if (!there) {
-        status = wal__blob_writer_create(blobs, base, &writer, error);
-        if (status == WAL_OK) {
-            status = wal__blob_writer_append(writer, content, error);
-        }
-        if (status == WAL_OK) {
-            status =
-                wal__blob_writer_finish(writer, &whole, &size, result, error);
-        }
-        wal__blob_writer_destroy(writer);
-    }
-    if (status == WAL_OK) {
+    if (exists) {
         *digest = whole;
+        return WAL_OK;
     }
+    status = wal__blob_writer_create(blobs, base, &writer, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__blob_writer_append(writer, content, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__blob_writer_finish(writer, &whole, &size, result, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    WAL__ASSERT(size == content.size);
+    *digest = whole;
+done:
+    wal__blob_writer_destroy(writer);
     return status;
 }

@@ -1,20 +1,23 @@
 /*
- * pack_append.c - records of the blob stream on their way into it (SPEC.md
- * 5.12): groups written under the stream's lease by whoever puts.
+ * pack_append.c - appends groups of records to the blob stream, and syncs it
+ * (blob.h; SPEC.md 5.12). Any thread: write_mutex serialises the threads, the
+ * append lock of the stream the processes.
  *
- * Invariant: a digest that is there when its turn comes is not written again;
- * a group is in the stream whole, or nothing of it.
+ * Invariants: a digest that is in the stream when the append lock is acquired
+ * is not written again; a group is written whole or not at all.
  */
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "engine/blob/pack_indexes.h"
+#include "format/bytes/assert.h"
 
 enum {
     GROUP_SIZE = 4 * 1024 * 1024
 };
 
-/* The directory is there from the first blob on. */
+/* Creates the pack directory for the first blob of the store. */
 static enum wal_status make_directory(struct wal__blob_store *blobs,
                                       struct wal_error *error)
 {
@@ -30,12 +33,13 @@ static enum wal_status make_directory(struct wal__blob_store *blobs,
     *strrchr(path, '/') = '\0';
     status = io->make_directory(io->ctx, path, &err);
     if (status == WAL_OK || status == WAL_EEXISTS) {
-        /* Who made it may have died before its name was durable. */
+        /* A process that created it may have died before the name was
+         * durable. */
         status = io->sync_directory(io->ctx, blobs->env->root, &err);
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
-                            "cannot make the directory of blobs");
+                            "cannot create the pack directory");
     }
     return WAL_OK;
 }
@@ -45,7 +49,8 @@ static uint64_t frame_span(const struct wal__blob_prepared *prepared)
     return wal__frame_total_size(prepared->header.stored_size);
 }
 
-/* The position to be durable of content that is there and can be read, or 0. */
+/* The position that must be durable for content that is stored and can be read,
+ * or 0. */
 static uint64_t find_existing_end(const struct wal__blob_store *blobs,
                                   const struct wal__blob_prepared *prepared)
 {
@@ -56,13 +61,15 @@ static uint64_t find_existing_end(const struct wal__blob_store *blobs,
                : wal__blob_sync_end(position);
 }
 
-/* Drops from the list what others wrote meanwhile, and sums up a group of what
- * is left from `first` on; answers where it ends. */
+/* Plans a group from `first` on: sets the end of contents that other processes
+ * have written, and sums the others in *reservation. Returns the end of the
+ * group. */
 static uint32_t plan_group(struct wal__blob_store *blobs,
                            struct wal__blob_prepared *prepared, uint32_t first,
                            uint32_t count,
                            struct wal__log_reservation *reservation)
 {
+    WAL__ASSERT(first < count);
     memset(reservation, 0, sizeof(*reservation));
     while (first < count) {
         struct wal__blob_prepared *next = &prepared[first];
@@ -89,18 +96,33 @@ static enum wal_status add_record(struct wal__blob_store *blobs,
 {
     struct wal__log *log = &blobs->log;
     uint64_t offset = wal__group_offset(group, log);
-    enum wal_status status =
-        wal__group_add(group, log, &prepared->header, prepared->frame.data);
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status = wal__pack_memtable_add(&blobs->tail, &prepared->digest,
-                                        (uint32_t)offset);
-    }
-    return status;
+    WAL__ASSERT(prepared->end == 0 &&
+                prepared->frame.size == frame_span(prepared));
+    WAL__ASSERT(offset <= UINT32_MAX);
+    status =
+        wal__group_add(group, log, &prepared->header, prepared->frame.data);
+    return status == WAL_OK
+               ? wal__pack_memtable_add(&blobs->tail, &prepared->digest,
+                                        (uint32_t)offset)
+               : status;
 }
 
-/* Writes what has no end yet of [first, end). The same content may stand there
- * twice: the second one finds the first. */
+/* Sets the end of the contents of a group that was written. */
+static void set_ends(struct wal__blob_prepared *prepared, uint32_t first,
+                     uint32_t end, uint64_t written_end)
+{
+    WAL__ASSERT(written_end != 0);
+    for (uint32_t i = first; i < end; i++) {
+        if (prepared[i].end == 0) {
+            prepared[i].end = written_end;
+        }
+    }
+}
+
+/* Writes the contents of [first, end) that have no end yet. The range may
+ * contain a content twice: the look-up finds the first one's record. */
 static enum wal_status write_group(struct wal__blob_store *blobs,
                                    struct wal__blob_prepared *prepared,
                                    uint32_t first, uint32_t end,
@@ -112,6 +134,7 @@ static enum wal_status write_group(struct wal__blob_store *blobs,
     enum wal_status status = WAL_OK;
     struct wal__group group;
 
+    WAL__ASSERT(first < end && blobs->apply_target == &blobs->tail);
     wal__group_init(&group, log);
     for (uint32_t i = first; i < end && status == WAL_OK; i++) {
         if (prepared[i].end != 0 ||
@@ -123,26 +146,51 @@ static enum wal_status write_group(struct wal__blob_store *blobs,
         added.new_bytes += frame_span(&prepared[i]);
     }
     if (status != WAL_OK) {
-        /* What was applied is not in the stream: build it again. */
+        /* The memtable contains records that are not in the stream. */
         log->needs_reload = true;
         wal__fail(error, status, "no memory");
-    } else {
-        status = wal__log_write(log, &group, error);
+        goto done;
     }
-    if (status == WAL_OK) {
-        for (uint32_t i = first; i < end; i++) {
-            if (prepared[i].end == 0) {
-                prepared[i].end = atomic_load(&log->end);
-            }
-        }
-        result->new_blobs += added.new_blobs;
-        result->new_bytes += added.new_bytes;
+    status = wal__log_write(log, &group, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    set_ends(prepared, first, end, atomic_load(&log->end));
+    result->new_blobs += added.new_blobs;
+    result->new_bytes += added.new_bytes;
+done:
     wal__group_deinit(&group);
     return status;
 }
 
-/* The turn is taken. */
+/* Plans, reserves and writes one group from *first on, and advances *first. */
+static enum wal_status append_group(struct wal__blob_store *blobs,
+                                    struct wal__blob_prepared *prepared,
+                                    uint32_t *first, uint32_t count,
+                                    struct wal__blob_put_result *result,
+                                    struct wal_error *error)
+{
+    struct wal__log_reservation reservation;
+    uint32_t begin = *first;
+    enum wal_status status;
+
+    *first = plan_group(blobs, prepared, begin, count, &reservation);
+    WAL__ASSERT(*first > begin && *first <= count);
+    if (reservation.frames == 0) {
+        return WAL_OK;
+    }
+    status = make_directory(blobs, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__leader_reserve(&blobs->log, &reservation, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return write_group(blobs, prepared, begin, *first, result, error);
+}
+
+/* Between wal__leader_begin and wal__leader_end. */
 static enum wal_status append_all(struct wal__blob_store *blobs,
                                   struct wal__blob_prepared *prepared,
                                   uint32_t count,
@@ -153,20 +201,7 @@ static enum wal_status append_all(struct wal__blob_store *blobs,
     uint32_t first = 0;
 
     while (status == WAL_OK && first < count) {
-        struct wal__log_reservation reservation;
-        uint32_t end = plan_group(blobs, prepared, first, count, &reservation);
-
-        if (reservation.frames > 0) {
-            status = make_directory(blobs, error);
-            if (status == WAL_OK) {
-                status = wal__leader_reserve(&blobs->log, &reservation, error);
-            }
-            if (status == WAL_OK) {
-                status =
-                    write_group(blobs, prepared, first, end, result, error);
-            }
-        }
-        first = end;
+        status = append_group(blobs, prepared, &first, count, result, error);
     }
     return status;
 }
@@ -178,12 +213,12 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
                                  struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
-    bool there = true;
+    bool all_stored = true;
 
     for (uint32_t i = 0; i < count; i++) {
-        there = there && prepared[i].end != 0;
+        all_stored = all_stored && prepared[i].end != 0;
     }
-    if (!there) {
+    if (!all_stored) {
         pthread_mutex_lock(&blobs->write_mutex);
         status =
             wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
@@ -194,6 +229,7 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
         pthread_mutex_unlock(&blobs->write_mutex);
     }
     for (uint32_t i = 0; i < count; i++) {
+        WAL__ASSERT(status != WAL_OK || prepared[i].end != 0);
         if (prepared[i].end > result->end) {
             result->end = prepared[i].end;
         }
@@ -201,7 +237,7 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
     return status;
 }
 
-/* A turn heals, also when there is nothing to write. */
+/* wal__leader_begin heals the stream, also if nothing is written. */
 static enum wal_status retry_failed_sync(struct wal__blob_store *blobs,
                                          struct wal_error *error)
 {
@@ -224,7 +260,7 @@ enum wal_status wal__blob_store_sync(struct wal__blob_store *blobs,
     if (end == 0) {
         return WAL_OK;
     }
-    /* Content that is there already may be what a failed sync left behind. */
+    /* Content that is found in the stream may be part of a failed sync. */
     if (atomic_load(&blobs->log.shared->poison) != 0) {
         status = retry_failed_sync(blobs, error);
     }

@@ -1,15 +1,19 @@
 /*
- * pack_indexes.c - the indexes of the pack segments before the tail (SPEC.md
- * 3.6): mapped from the segment's INDEX frame or from index/pack-ID.idx, or
- * kept in memory. They are opened when a digest is first looked up, so that a
- * store whose blobs nobody asks for opens as if it had none.
+ * pack_indexes.c - the indexes of the pack segments before the tail
+ * (pack_indexes.h; SPEC.md 3.6): mapped from the segment's INDEX frame or from
+ * index/pack-ID.idx, or kept in memory. They are opened by the first look-up of
+ * a digest, so that blobs cost nothing when a store is opened.
  *
- * State lock for writing.
+ * Invariant: the set ascends by id and has at most one index per segment. The
+ * caller holds index_lock for writing.
  */
+#include "engine/blob/pack_indexes.h"
+
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
+#include "format/bytes/assert.h"
 
 void wal__pack_segment_index_deinit(
     const struct wal__env *env, struct wal__pack_segment_index *segment_index)
@@ -50,17 +54,17 @@ static uint32_t lower_bound(const struct wal__blob_store *blobs, uint64_t id)
 
 static bool has_index(const struct wal__blob_store *blobs, uint64_t id)
 {
-    uint32_t at = lower_bound(blobs, id);
+    uint32_t rank = lower_bound(blobs, id);
 
-    return at < blobs->index_count && blobs->indexes[at].id == id;
+    return rank < blobs->index_count && blobs->indexes[rank].id == id;
 }
 
-/* Takes the segment_index over. */
+/* Moves the index into the set, which has none of its id. */
 static enum wal_status
 insert(struct wal__blob_store *blobs,
        const struct wal__pack_segment_index *segment_index)
 {
-    uint32_t at = lower_bound(blobs, segment_index->id);
+    uint32_t rank = lower_bound(blobs, segment_index->id);
     struct wal__pack_segment_index *indexes = wal__heap_grow_array(
         blobs->env->heap, blobs->indexes, blobs->index_count,
         &blobs->index_capacity, sizeof(*indexes));
@@ -69,10 +73,14 @@ insert(struct wal__blob_store *blobs,
         return WAL_ENOMEM;
     }
     blobs->indexes = indexes;
-    memmove(&blobs->indexes[at + 1], &blobs->indexes[at],
-            (blobs->index_count - at) * sizeof(*segment_index));
-    blobs->indexes[at] = *segment_index;
+    WAL__ASSERT(blobs->index_count < blobs->index_capacity);
+    WAL__ASSERT(rank == 0 || indexes[rank - 1].id < segment_index->id);
+    memmove(&indexes[rank + 1], &indexes[rank],
+            (blobs->index_count - rank) * sizeof(*segment_index));
+    indexes[rank] = *segment_index;
     blobs->index_count++;
+    WAL__ASSERT(rank + 1 == blobs->index_count ||
+                indexes[rank].id < indexes[rank + 1].id);
     return WAL_OK;
 }
 
@@ -99,7 +107,7 @@ enum wal_status wal__pack_indexes_add_copy(struct wal__blob_store *blobs,
     return status;
 }
 
-/* The INDEX frame of a sealed segment, in its map. */
+/* Decodes the INDEX frame of a sealed segment in its map. */
 static enum wal_status
 open_sealed(struct wal__segment *segment,
             struct wal__pack_segment_index *segment_index)
@@ -107,6 +115,7 @@ open_sealed(struct wal__segment *segment,
     struct wal__span bytes;
     enum wal_status status = wal__index_read_sealed(segment, &bytes);
 
+    WAL__ASSERT(segment->sealed);
     if (status != WAL_OK) {
         return status;
     }
@@ -145,7 +154,8 @@ wal__pack_index_file_open(const struct wal__blob_store *blobs, uint64_t id,
     return WAL_OK;
 }
 
-/* The segment_index of a segment from what stands in it or beside it. */
+/* Adds the index of a segment from its INDEX frame or its index file;
+ * WAL_ENOTFOUND if neither is valid. */
 static enum wal_status open_index(struct wal__blob_store *blobs,
                                   struct wal__segment *segment)
 {
@@ -161,7 +171,7 @@ static enum wal_status open_index(struct wal__blob_store *blobs,
     }
     if (status == WAL_OK &&
         atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
-        /* The OPEN that would say where it ended was lost. */
+        /* The OPEN frame of the next segment, which has the end, was lost. */
         atomic_store(&segment->end, segment_index.index.header.end);
     }
     if (status == WAL_OK &&
@@ -178,7 +188,7 @@ static enum wal_status open_index(struct wal__blob_store *blobs,
     return status;
 }
 
-/* Reads the segment, and gives it an index, beside it or in memory. */
+/* Scans the segment and adds an index: an index file, or one in memory. */
 static enum wal_status rebuild_index(struct wal__blob_store *blobs,
                                      struct wal__segment *segment,
                                      struct wal_error *error)
@@ -186,6 +196,7 @@ static enum wal_status rebuild_index(struct wal__blob_store *blobs,
     struct wal__pack_memtable found;
     enum wal_status status;
 
+    WAL__ASSERT(blobs->apply_target == &blobs->tail);
     wal__pack_memtable_init(&found, blobs->env->heap);
     blobs->apply_target = &found;
     status = wal__log_rebuild_index(&blobs->log, segment, error);
@@ -221,10 +232,10 @@ enum wal_status wal__pack_indexes_load(struct wal__blob_store *blobs,
             status = rebuild_index(blobs, segment, error);
         }
         if (status != WAL_OK) {
-            return wal__fail_at(
-                error, status, 0, segment->path, 0,
-                "the index of a segment of blobs cannot be read");
+            return wal__fail_at(error, status, 0, segment->path, 0,
+                                "cannot read the index of a pack segment");
         }
+        WAL__ASSERT(has_index(blobs, segment->id));
     }
     blobs->indexes_loaded = true;
     return WAL_OK;

@@ -1,12 +1,16 @@
 /*
- * pack_memtable.c - digests of a segment in memory, and its index made of them
- * (SPEC.md 2.20).
+ * pack_memtable.c - the digests of a pack segment in memory, and the encoding
+ * of its index (pack_memtable.h; SPEC.md 2.20).
+ *
+ * Invariant: entries has `count` entries, and map one value per entry. The
+ * caller's lock: one writer, or any readers.
  */
 #include "engine/blob/pack_memtable.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/segment/frame.h"
 
@@ -38,6 +42,7 @@ entry_at(const struct wal__pack_memtable *memtable, uint32_t rank)
 {
     const void *entries = memtable->entries.data;
 
+    WAL__ASSERT(rank < memtable->count);
     return (const struct wal__pack_entry *)entries + rank;
 }
 
@@ -54,6 +59,8 @@ enum wal_status wal__pack_memtable_add(struct wal__pack_memtable *memtable,
         return WAL_ENOMEM;
     }
     memtable->count++;
+    WAL__ASSERT(memtable->map.count == memtable->count &&
+                memtable->entries.size == memtable->count * sizeof(entry));
     return WAL_OK;
 }
 
@@ -112,32 +119,35 @@ wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
                           struct wal__buf *out)
 {
     size_t size = (size_t)wal__pack_index_size(memtable->count);
+    const struct wal__pack_entry *entries;
     struct wal__buf sorted;
     enum wal_status status;
-    uint8_t *at;
+    uint8_t *frame;
 
     wal__buf_init(&sorted, out->heap);
     status = wal__buf_append(&sorted, memtable->entries.data,
                              memtable->entries.size);
-    if (status == WAL_OK) {
-        status = wal__buf_reserve(out, WAL__FRAME_SIZE + size, &at);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        const struct wal__pack_entry *entries = (void *)sorted.data;
-
-        if (memtable->count > 0) {
-            qsort(sorted.data, memtable->count, sizeof(*entries),
-                  compare_entries);
-        }
-        memset(at, 0, WAL__FRAME_SIZE);
-        for (uint32_t i = 0; i < memtable->count; i++) {
-            wal__pack_index_put(at + WAL__FRAME_SIZE, memtable->count, i,
-                                &entries[i].digest, entries[i].offset);
-        }
-        header->posting_count = memtable->count;
-        wal__pack_index_finish(header, at + WAL__FRAME_SIZE);
-        out->size += WAL__FRAME_SIZE + size;
+    status = wal__buf_reserve(out, WAL__FRAME_SIZE + size, &frame);
+    if (status != WAL_OK) {
+        goto done;
     }
+    entries = (void *)sorted.data;
+    WAL__ASSERT(sorted.size == memtable->count * sizeof(*entries));
+    if (memtable->count > 0) {
+        qsort(sorted.data, memtable->count, sizeof(*entries), compare_entries);
+    }
+    memset(frame, 0, WAL__FRAME_SIZE);
+    for (uint32_t i = 0; i < memtable->count; i++) {
+        wal__pack_index_put(frame + WAL__FRAME_SIZE, memtable->count, i,
+                            &entries[i].digest, entries[i].offset);
+    }
+    header->posting_count = memtable->count;
+    wal__pack_index_finish(header, frame + WAL__FRAME_SIZE);
+    out->size += WAL__FRAME_SIZE + size;
+done:
     wal__buf_deinit(&sorted);
     return status;
 }

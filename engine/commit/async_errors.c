@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/commit/commit.h"
-#include "engine/os/process.h"
+#include "engine/os/eventfd.h"
 
 void wal__async_errors_init(struct wal__async_errors *async_errors)
 {

@@ -1,12 +1,14 @@
 /*
- * annotations.c - deltas, redactions and named heads of one session (marks.h).
- * No section of SPEC.md. Invariant: deltas and redactions ascend, so that both
- * are found by halving. The caller's lock: one writer, or any readers.
+ * annotations.c - deltas, redactions and named heads of one session
+ * (annotations.h). No section of SPEC.md. Invariant: deltas and redactions
+ * ascend, so that both are found by binary search. The caller's lock: one
+ * writer, or any readers.
  */
 #include "engine/index/annotations.h"
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
@@ -28,7 +30,7 @@ void wal__annotations_deinit(struct wal__annotations *annotations)
     wal__annotations_init(annotations, annotations->heap);
 }
 
-/* Rank of the first delta that is not below the sequence. */
+/* The rank of the first delta at or above the sequence. */
 static uint32_t delta_lower_bound(const struct wal__annotations *annotations,
                                   uint64_t sequence)
 {
@@ -44,10 +46,12 @@ static uint32_t delta_lower_bound(const struct wal__annotations *annotations,
             high = middle;
         }
     }
+    WAL__ASSERT(low == annotations->delta_count ||
+                annotations->deltas[low] >= sequence);
     return low;
 }
 
-/* Rank of the first redaction whose target is not below the sequence. */
+/* The rank of the first redaction whose target is at or above the sequence. */
 static uint32_t
 redaction_lower_bound(const struct wal__annotations *annotations,
                       uint64_t sequence)
@@ -64,6 +68,8 @@ redaction_lower_bound(const struct wal__annotations *annotations,
             high = middle;
         }
     }
+    WAL__ASSERT(low == annotations->redaction_count ||
+                annotations->redactions[low].target >= sequence);
     return low;
 }
 
@@ -78,20 +84,22 @@ static enum wal_status add_delta(struct wal__annotations *annotations,
         return WAL_ENOMEM;
     }
     annotations->deltas = deltas;
+    WAL__ASSERT(annotations->delta_count < annotations->delta_capacity);
+
     deltas[annotations->delta_count] = sequence;
     annotations->delta_count++;
     return WAL_OK;
 }
 
-/* The first redaction of an entry is the one that is told. */
+/* Keeps the first redaction of an entry. */
 static enum wal_status add_redaction(struct wal__annotations *annotations,
                                      uint64_t target, uint64_t position)
 {
-    uint32_t at = redaction_lower_bound(annotations, target);
+    uint32_t rank = redaction_lower_bound(annotations, target);
     struct wal__redaction *items;
 
-    if (at < annotations->redaction_count &&
-        annotations->redactions[at].target == target) {
+    if (rank < annotations->redaction_count &&
+        annotations->redactions[rank].target == target) {
         return WAL_OK;
     }
     items =
@@ -102,11 +110,13 @@ static enum wal_status add_redaction(struct wal__annotations *annotations,
         return WAL_ENOMEM;
     }
     annotations->redactions = items;
-    memmove(&items[at + 1], &items[at],
-            (annotations->redaction_count - at) * sizeof(*items));
-    items[at].target = target;
-    items[at].position = position;
+    WAL__ASSERT(annotations->redaction_count < annotations->redaction_capacity);
+    memmove(&items[rank + 1], &items[rank],
+            (annotations->redaction_count - rank) * sizeof(*items));
+    items[rank].target = target;
+    items[rank].position = position;
     annotations->redaction_count++;
+    WAL__ASSERT(rank == 0 || items[rank - 1].target < target);
     return WAL_OK;
 }
 
@@ -123,7 +133,7 @@ find_head(const struct wal__annotations *annotations, uint32_t stream,
     return NULL;
 }
 
-/* `main` is there always: its record says why it has no entry. */
+/* `main` is kept without an entry too: its version is that of the record. */
 static bool is_main(const struct wal__posting *posting)
 {
     static const char name[] = "main";
@@ -140,6 +150,7 @@ static enum wal_status set_head(struct wal__annotations *annotations,
 
     if (posting->parent == 0 && !is_main(posting)) {
         if (head != NULL) {
+            WAL__ASSERT(annotations->head_count > 0);
             annotations->head_count--;
             *head = annotations->heads[annotations->head_count];
         }
@@ -154,11 +165,14 @@ static enum wal_status set_head(struct wal__annotations *annotations,
             return WAL_ENOMEM;
         }
         annotations->heads = heads;
+        WAL__ASSERT(annotations->head_count < annotations->head_capacity);
         head = &heads[annotations->head_count];
         head->name_hash = posting->id_hash;
         head->stream = posting->stream;
+
         annotations->head_count++;
     }
+
     head->target = posting->parent;
     head->position = position;
     head->version = posting->sequence;
@@ -193,11 +207,11 @@ const struct wal__redaction *
 wal__annotations_find_redaction(const struct wal__annotations *annotations,
                                 uint64_t sequence)
 {
-    uint32_t at = redaction_lower_bound(annotations, sequence);
+    uint32_t rank = redaction_lower_bound(annotations, sequence);
 
-    return at < annotations->redaction_count &&
-                   annotations->redactions[at].target == sequence
-               ? &annotations->redactions[at]
+    return rank < annotations->redaction_count &&
+                   annotations->redactions[rank].target == sequence
+               ? &annotations->redactions[rank]
                : NULL;
 }
 
@@ -211,18 +225,19 @@ wal__annotations_find_head(const struct wal__annotations *annotations,
 uint64_t wal__annotations_next_delta(const struct wal__annotations *annotations,
                                      uint64_t sequence)
 {
-    uint32_t at = delta_lower_bound(annotations, sequence);
+    uint32_t rank = delta_lower_bound(annotations, sequence);
 
-    return at < annotations->delta_count ? annotations->deltas[at] : UINT64_MAX;
+    return rank < annotations->delta_count ? annotations->deltas[rank]
+                                           : UINT64_MAX;
 }
 
 uint64_t
 wal__annotations_next_redacted(const struct wal__annotations *annotations,
                                uint64_t sequence)
 {
-    uint32_t at = redaction_lower_bound(annotations, sequence);
+    uint32_t rank = redaction_lower_bound(annotations, sequence);
 
-    return at < annotations->redaction_count
-               ? annotations->redactions[at].target
+    return rank < annotations->redaction_count
+               ? annotations->redactions[rank].target
                : UINT64_MAX;
 }

@@ -1,6 +1,6 @@
 /*
- * annotations.h - what is said about the entries of one session, beside the
- * tree they form: which of them are deltas, which were redacted and by what
+ * annotations.h - what an index keeps of one session in addition to the tree of
+ * its entries: which entries are deltas, which were redacted and by which
  * record, and where named heads point (SPEC.md 5.6, 5.7). Built from postings
  * alone, like the session's branch.
  *
@@ -20,10 +20,10 @@ struct wal__redaction {
     uint64_t position; /* of the REDACT record */
 };
 
-/* A head that a HEAD record set, and `main` when one did. */
+/* A head that a HEAD record set; `main` only if a HEAD record set it. */
 struct wal__named_head {
     uint64_t name_hash;
-    uint64_t target;   /* sequence of the entry; 0: `main` without one */
+    uint64_t target;   /* sequence of the entry; 0: `main` without an entry */
     uint64_t position; /* of the HEAD record */
     uint64_t version;  /* its sequence */
     uint32_t stream;
@@ -46,15 +46,15 @@ void wal__annotations_init(struct wal__annotations *annotations,
                            const struct wal__heap *heap);
 void wal__annotations_deinit(struct wal__annotations *annotations);
 
-/* Adds the session's next record, in log order; most say nothing here. State
- * is unchanged on failure. */
+/* Adds the session's next record, in log order. Record types that annotate
+ * nothing are ignored. WAL_ENOMEM leaves the state unchanged. */
 enum wal_status wal__annotations_add(struct wal__annotations *annotations,
                                      const struct wal__posting *posting,
                                      uint64_t position) WAL_MUST_USE;
 
 bool wal__annotations_is_delta(const struct wal__annotations *annotations,
                                uint64_t sequence);
-/* The record that redacted the entry, or null. */
+/* The record that redacted the entry first, or null. */
 const struct wal__redaction *
 wal__annotations_find_redaction(const struct wal__annotations *annotations,
                                 uint64_t sequence);
@@ -64,7 +64,7 @@ wal__annotations_find_head(const struct wal__annotations *annotations,
                            uint32_t stream, uint64_t name_hash);
 
 /* The first sequence at or above this one that is a delta, or was redacted;
- * UINT64_MAX when there is none. */
+ * UINT64_MAX if there is none. */
 uint64_t wal__annotations_next_delta(const struct wal__annotations *annotations,
                                      uint64_t sequence);
 uint64_t

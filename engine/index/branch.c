@@ -1,10 +1,10 @@
 /*
  * branch.c - runs of one session's entries (branch.h). No section of SPEC.md.
  *
- * Invariants: entries of a stream ascend by sequence, and a parent is below
- * its child, so that every walk towards the root ends; each entry but a run's
- * first is the child of the entry before it. The caller's lock: one writer, or
- * any readers.
+ * Invariants: entries of a stream ascend by sequence, and a parent's sequence
+ * is below its child's, so that every walk towards the root ends; each entry
+ * but a run's first is the child of the entry before it. The caller's lock: one
+ * writer, or any readers.
  */
 #include "engine/index/branch.h"
 
@@ -15,8 +15,7 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 
-static_assert(sizeof(struct wal__branch_entry) == 24,
-              "what an entry costs in memory");
+static_assert(sizeof(struct wal__branch_entry) == 24, "memory per entry");
 
 #define IDS_CAPACITY_MIN UINT32_C(16)
 #define IDS_CAPACITY_MAX (UINT32_C(1) << 31)
@@ -71,7 +70,7 @@ static uint64_t initial_head(const struct wal__branch *branch, uint32_t number)
     return number == branch->fork_stream ? branch->fork_sequence : 0;
 }
 
-/* Makes an empty stream that is not counted yet. */
+/* Appends an empty stream that stream_count does not include yet. */
 static enum wal_status prepare_stream(struct wal__branch *branch,
                                       uint32_t number,
                                       struct wal__stream **stream)
@@ -108,8 +107,8 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
 /* ----------------------------------------------------------------- ids --- */
 
 /*
- * Open addressing with linear probing. Half of the hash stays in the slot: a
- * look-up touches one cache line of the table, and nothing else.
+ * Open addressing with linear probing. A slot holds 32 bits of the hash, so
+ * that a look-up reads one cache line of the table and nothing else.
  */
 
 static uint32_t fold_hash(uint64_t id_hash)
@@ -127,12 +126,13 @@ static void insert_id(struct wal__branch_id_slot *ids, uint32_t capacity,
                       const struct wal__branch_id_slot *id)
 {
     uint32_t mask = capacity - 1;
-    uint32_t at = id->hash & mask;
+    uint32_t slot = id->hash & mask;
 
-    while (ids[at].number != 0) {
-        at = (at + 1) & mask;
+    WAL__ASSERT((capacity & mask) == 0 && id->number != 0);
+    while (ids[slot].number != 0) {
+        slot = (slot + 1) & mask;
     }
-    ids[at] = *id;
+    ids[slot] = *id;
 }
 
 static enum wal_status reserve_id(const struct wal__heap *heap,
@@ -160,14 +160,15 @@ static enum wal_status reserve_id(const struct wal__heap *heap,
             insert_id(ids, capacity, &stream->ids[i]);
         }
     }
+    WAL__ASSERT(ids_fit(capacity, needed));
     wal__heap_free(heap, stream->ids);
     stream->ids = ids;
     stream->id_capacity = capacity;
     return WAL_OK;
 }
 
-/* The entry with this hash that *skip others come before in the table; counts
- * *skip down for each. */
+/* The slot with this hash after *skip others in probe order; decrements *skip
+ * for each of those. */
 static const struct wal__branch_id_slot *
 find_in_stream(const struct wal__stream *stream, uint32_t hash, uint32_t *skip)
 {
@@ -176,14 +177,15 @@ find_in_stream(const struct wal__stream *stream, uint32_t hash, uint32_t *skip)
     }
 
     uint32_t mask = stream->id_capacity - 1;
-    uint32_t at = hash & mask;
+    uint32_t slot = hash & mask;
 
-    for (; stream->ids[at].number != 0; at = (at + 1) & mask) {
-        if (stream->ids[at].hash != hash) {
+    for (; stream->ids[slot].number != 0; slot = (slot + 1) & mask) {
+        if (stream->ids[slot].hash != hash) {
             continue;
         }
         if (*skip == 0) {
-            return &stream->ids[at];
+            WAL__ASSERT(stream->ids[slot].number <= stream->entry_count);
+            return &stream->ids[slot];
         }
         (*skip)--;
     }
@@ -193,7 +195,7 @@ find_in_stream(const struct wal__stream *stream, uint32_t hash, uint32_t *skip)
 bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
                          uint32_t *cursor, struct wal__branch_hit *hit)
 {
-    /* Equal hashes are rare: to begin anew each time costs nothing. */
+    /* Equal hashes are rare, so each call probes again from the start. */
     uint32_t skip = *cursor;
 
     for (uint32_t i = 0; i < branch->stream_count; i++) {
@@ -213,7 +215,7 @@ bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
 
 /* -------------------------------------------------------------- adding --- */
 
-/* Room for one more entry, whatever it starts. */
+/* Reserves room for one more entry, run, compaction and id. */
 static enum wal_status reserve_entry(const struct wal__heap *heap,
                                      struct wal__stream *stream)
 {
@@ -287,6 +289,12 @@ static void append_entry(const struct wal__branch *branch,
 {
     uint32_t ordinal = stream->entry_count;
 
+    WAL__ASSERT(ordinal < stream->entry_capacity &&
+                stream->run_count < stream->run_capacity &&
+                stream->compaction_count < stream->compaction_capacity &&
+                ids_fit(stream->id_capacity, (uint64_t)ordinal + 1));
+    WAL__ASSERT(ordinal == 0 ||
+                stream->entries[ordinal - 1].sequence < posting->sequence);
     if (!extends_run(stream, posting->parent)) {
         start_run(branch, stream, posting->parent);
     }
@@ -299,6 +307,9 @@ static void append_entry(const struct wal__branch *branch,
     };
     stream->entry_count++;
     stream->runs[stream->run_count - 1].count++;
+    WAL__ASSERT(stream->runs[stream->run_count - 1].first +
+                    stream->runs[stream->run_count - 1].count ==
+                stream->entry_count);
     insert_id(stream->ids, stream->id_capacity,
               &(struct wal__branch_id_slot){
                   position, fold_hash(posting->id_hash), ordinal + 1});
@@ -312,7 +323,7 @@ static void append_entry(const struct wal__branch *branch,
     }
 }
 
-/* An entry, or a head that is set. */
+/* Adds an ENTRY, or a HEAD that sets `main`. */
 static enum wal_status add_to_stream(struct wal__branch *branch,
                                      const struct wal__posting *posting,
                                      uint64_t position)
@@ -320,23 +331,24 @@ static enum wal_status add_to_stream(struct wal__branch *branch,
     bool is_entry = posting->type == WAL__FRAME_ENTRY;
     struct wal__stream *stream = find_stream(branch, posting->stream);
     bool is_new = stream == NULL;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if (is_new) {
         status = prepare_stream(branch, posting->stream, &stream);
-    }
-    if (status == WAL_OK && is_entry) {
-        status = reserve_entry(branch->heap, stream);
-        if (status != WAL_OK && is_new) {
-            free_stream(branch->heap, stream);
+        if (status != WAL_OK) {
+            return status;
         }
     }
-    if (status != WAL_OK) {
-        return status;
+    if (is_entry) {
+        status = reserve_entry(branch->heap, stream);
+        if (status != WAL_OK) {
+            if (is_new) {
+                free_stream(branch->heap, stream);
+            }
+            return status;
+        }
     }
-    if (is_new) {
-        branch->stream_count++;
-    }
+    branch->stream_count += is_new;
     if (is_entry) {
         append_entry(branch, stream, posting, position);
     } else {
@@ -357,19 +369,19 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
                                 const struct wal__posting *posting,
                                 uint64_t position)
 {
-    enum wal_status status = WAL_OK;
-
     if (posting->sequence <= branch->last_sequence ||
         posting->parent >= posting->sequence) {
         return WAL_ECORRUPT;
     }
     if (posting->type == WAL__FRAME_ENTRY || sets_main_head(posting)) {
-        status = add_to_stream(branch, posting, position);
+        enum wal_status status = add_to_stream(branch, posting, position);
+
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        branch->last_sequence = posting->sequence;
-    }
-    return status;
+    branch->last_sequence = posting->sequence;
+    return WAL_OK;
 }
 
 /* ------------------------------------------------------------- reading --- */
@@ -403,6 +415,7 @@ uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal)
 
     const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
 
+    WAL__ASSERT(run->first <= ordinal && ordinal - run->first < run->count);
     return run->depth + (ordinal - run->first);
 }
 
@@ -433,6 +446,8 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
         };
         enum wal_status status = wal__buf_append(out, &range, sizeof(range));
 
+        WAL__ASSERT(run->first <= ordinal &&
+                    run->parent < stream->entries[run->first].sequence);
         if (status != WAL_OK) {
             out->size = size;
             return status;
@@ -451,7 +466,8 @@ bool wal__branch_find_compaction(const struct wal__stream *stream,
     uint32_t low = 0;
     uint32_t high = stream->compaction_count;
 
-    /* The first compaction at or behind the range's end. */
+    WAL__ASSERT(end <= stream->entry_count);
+    /* The first compaction at or after the range's end. */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 

@@ -1,11 +1,12 @@
 /*
- * catalogue.c - looking sessions up, and the overlay of those that changed
+ * catalogue.c - looks sessions up, and keeps the overlay of changed summaries
  * (catalogue.h, SPEC.md 2.13).
  *
- * Invariants: a session's number and id never part, and of those that are not
- * hidden no two have one id; slots are never removed or reordered, so that a
- * cursor knows by their count what it saw; what can fail is done before
- * anything changes. The caller's lock: one writer, or any readers.
+ * Invariants: the id of a number never changes, and no two visible sessions
+ * have the same id; slots are never removed or reordered, so that an iterator
+ * knows from the slot count at init which slots it covers; every step that can
+ * fail precedes the first change. The caller's lock: one writer, or any
+ * readers.
  */
 #include "engine/index/catalogue.h"
 
@@ -67,8 +68,12 @@ bool wal__catalogue_find_slot(const struct wal__catalogue *catalogue,
                               uint32_t number, uint32_t *slot)
 {
     uint32_t cursor = 0;
+    bool found =
+        wal__hashmap_find(&catalogue->by_number, number, &cursor, slot);
 
-    return wal__hashmap_find(&catalogue->by_number, number, &cursor, slot);
+    WAL__ASSERT(!found || (*slot < catalogue->slot_count &&
+                           catalogue->slots[*slot]->summary.number == number));
+    return found;
 }
 
 enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
@@ -95,6 +100,7 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
     while (wal__hashmap_find(&catalogue->by_id, hash, &cursor, &slot)) {
         const struct wal__summary *found = &catalogue->slots[slot]->summary;
 
+        WAL__ASSERT(slot < catalogue->slot_count && found->id_hash == hash);
         if (wal__span_equal(found->id, id) && !wal__summary_is_hidden(found)) {
             *summary = *found;
             return WAL_OK;
@@ -142,7 +148,8 @@ static struct wal__overlay_slot *create_slot(const struct wal__heap *heap,
     at = copy_text(&slot->summary.title, at);
     at = copy_text(&slot->summary.source, at);
     at = copy_text(&slot->summary.first_text, at);
-    (void)copy_text(&slot->summary.head_id, at);
+    at = copy_text(&slot->summary.head_id, at);
+    WAL__ASSERT((size_t)(at - slot->text) + room == capacity);
     return slot;
 }
 
@@ -151,8 +158,8 @@ static bool is_same_text(struct wal__span a, struct wal__span b)
     return a.size == b.size && (a.size == 0 || a.data == b.data);
 }
 
-/* Whether all texts but the head's are those in the slot already, and the
- * head's has room. */
+/* Whether all texts but the head's id are those in the slot, and the head's id
+ * fits. */
 static bool fits_in_place(const struct wal__overlay_slot *slot,
                           const struct wal__summary *summary)
 {
@@ -168,7 +175,8 @@ static bool fits_in_place(const struct wal__overlay_slot *slot,
            wal__summary_text_size(summary) <= slot->text_capacity;
 }
 
-/* WAL_ECORRUPT when the id is another session's; hidden ones share theirs. */
+/* WAL_ECORRUPT when another visible session has the id. Hidden sessions may
+ * share an id. */
 static enum wal_status check_id(const struct wal__catalogue *catalogue,
                                 const struct wal__summary *summary)
 {
@@ -188,7 +196,7 @@ static enum wal_status check_id(const struct wal__catalogue *catalogue,
     return other.number == summary->number ? WAL_OK : WAL_ECORRUPT;
 }
 
-/* A summary in the place of one of its number. */
+/* Checks a summary that replaces another one of its number. */
 static enum wal_status check_change(const struct wal__catalogue *catalogue,
                                     const struct wal__summary *from,
                                     const struct wal__summary *to)
@@ -207,7 +215,7 @@ static void update_hidden_count(struct wal__catalogue *catalogue,
     catalogue->hidden_count -= was_hidden;
 }
 
-/* What a slot keeps of its own, whatever summary is put in it. */
+/* Sets the fields that do not come from the summary put. */
 static void reset_slot_fields(struct wal__overlay_slot *slot, uint64_t id_hash)
 {
     slot->summary.id_hash = id_hash;
@@ -215,11 +223,11 @@ static void reset_slot_fields(struct wal__overlay_slot *slot, uint64_t id_hash)
     slot->summary.posting_count = 0;
 }
 
-static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
+static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t index,
                                const struct wal__summary *summary)
 {
-    struct wal__overlay_slot *old = catalogue->slots[at];
-    const uint8_t *head = old->summary.head_id.data;
+    struct wal__overlay_slot *old = catalogue->slots[index];
+    size_t head_offset = (size_t)(old->summary.head_id.data - old->text);
     uint64_t id_hash = old->summary.id_hash;
     bool was_hidden = wal__summary_is_hidden(&old->summary);
     struct wal__overlay_slot *slot;
@@ -229,8 +237,9 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
         return status;
     }
     if (fits_in_place(old, summary)) {
-        uint8_t *to = old->text + (head - old->text);
+        uint8_t *to = old->text + head_offset;
 
+        WAL__ASSERT(head_offset + summary->head_id.size <= old->text_capacity);
         if (summary->head_id.size > 0) {
             memmove(to, summary->head_id.data, summary->head_id.size);
         }
@@ -245,17 +254,18 @@ static enum wal_status replace(struct wal__catalogue *catalogue, uint32_t at,
         return WAL_ENOMEM;
     }
     reset_slot_fields(slot, id_hash);
+    WAL__ASSERT(catalogue->slot_bytes >= slot_size(old));
     catalogue->slot_bytes += slot_size(slot);
     catalogue->slot_bytes -= slot_size(old);
-    catalogue->slots[at] = slot;
+    catalogue->slots[index] = slot;
     update_hidden_count(catalogue, was_hidden, summary);
     wal__heap_free(catalogue->heap, old);
     return WAL_OK;
 }
 
-/* A summary that the overlay has none of its number of: whether the snapshot
- * has none either, or a hidden one. WAL_ECORRUPT when number and id contradict
- * the snapshot or the overlay. */
+/* Checks a summary whose number has no slot: *is_new if the snapshot does not
+ * have it either, *was_hidden if it is hidden there. WAL_ECORRUPT when number
+ * and id contradict the snapshot or the overlay. */
 static enum wal_status check_new(const struct wal__catalogue *catalogue,
                                  const struct wal__summary *summary,
                                  bool *is_new, bool *was_hidden)
@@ -284,7 +294,9 @@ static enum wal_status reserve_slot(struct wal__catalogue *catalogue)
     if (status != WAL_OK || catalogue->slot_count < capacity) {
         return status;
     }
-    /* Their number is bounded by the maps, far below what would overflow. */
+    WAL__ASSERT(catalogue->slot_count == capacity &&
+                capacity <= UINT32_MAX / 2);
+    /* The maps bound the capacity far below an overflow. */
     capacity = capacity == 0 ? SLOTS_CAPACITY_MIN : capacity * 2;
 
     struct wal__overlay_slot **slots = wal__heap_resize(
@@ -302,7 +314,7 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
                               const struct wal__summary *summary)
 {
     uint64_t id_hash = wal__id_hash(summary->id.data, summary->id.size);
-    uint32_t at = catalogue->slot_count;
+    uint32_t index = catalogue->slot_count;
     struct wal__overlay_slot *slot;
     bool is_new;
     bool was_hidden;
@@ -320,12 +332,15 @@ static enum wal_status insert(struct wal__catalogue *catalogue,
         return WAL_ENOMEM;
     }
     reset_slot_fields(slot, id_hash);
-    status = wal__hashmap_add(&catalogue->by_number, summary->number, at);
+    WAL__ASSERT(index < catalogue->slot_capacity);
+    status = wal__hashmap_add(&catalogue->by_number, summary->number, index);
     WAL__ASSERT(status == WAL_OK);
-    status = wal__hashmap_add(&catalogue->by_id, id_hash, at);
+    status = wal__hashmap_add(&catalogue->by_id, id_hash, index);
     WAL__ASSERT(status == WAL_OK);
-    catalogue->slots[at] = slot;
+    catalogue->slots[index] = slot;
     catalogue->slot_count++;
+    WAL__ASSERT(catalogue->by_number.count == catalogue->slot_count &&
+                catalogue->by_id.count == catalogue->slot_count);
     catalogue->slot_bytes += slot_size(slot);
     catalogue->session_count += is_new;
     update_hidden_count(catalogue, was_hidden, summary);

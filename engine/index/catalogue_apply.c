@@ -1,17 +1,19 @@
 /*
- * catalogue_apply.c - what each record of the log means for the catalogue
- * (catalogue.h, SPEC.md 2.5 to 2.8, 2.13).
+ * catalogue_apply.c - applies records of the log to the catalogue (catalogue.h,
+ * SPEC.md 2.5 to 2.8, 2.13).
  *
- * Invariant: a record is worked into a copy of the summary, which is put when
- * nothing can contradict it any more. The caller's lock: one writer.
+ * Invariant: a record changes a copy of the summary, and the copy is put after
+ * every check, so that a failure changes nothing. The caller's lock: one
+ * writer.
  */
 #include <assert.h>
 #include <string.h>
 
 #include "engine/index/catalogue_internal.h"
+#include "format/bytes/assert.h"
 #include "format/model/first_text.h"
 
-/* Own entries among which the first user message is looked for. */
+/* The first user message is searched in this many own entries. */
 enum {
     FIRST_TEXT_ENTRIES_MAX = 64
 };
@@ -19,12 +21,12 @@ enum {
 static_assert((int)WAL__FIRST_TEXT_MAX == (int)WAL__SUMMARY_FIRST_MAX,
               "a summary has room for a first text");
 
-/* A record, and the summary as it makes it. */
+/* A record and the changed copy of its session's summary. */
 struct change {
     const struct wal__catalogue *catalogue;
     const struct wal__log_record *record;
     struct wal__summary summary;
-    uint8_t first[WAL__FIRST_TEXT_MAX]; /* what summary.first_text may be in */
+    uint8_t first[WAL__FIRST_TEXT_MAX]; /* holds a new summary.first_text */
 };
 
 static enum wal_status apply_session(struct change *change)
@@ -56,7 +58,7 @@ static enum wal_status apply_session(struct change *change)
     return WAL_OK;
 }
 
-/* Another session that a FORK names. */
+/* The summary of another session that a FORK names. */
 static enum wal_status get_fork_session(const struct change *change,
                                         uint32_t number,
                                         struct wal__summary *other)
@@ -70,7 +72,7 @@ static enum wal_status get_fork_session(const struct change *change,
     return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
 }
 
-/* What a fork of the conversation begins with. */
+/* Sets the head and the first user message of a fork of stream 0. */
 static void init_from_source(struct change *change,
                              const struct wal__fork_record *fork,
                              const struct wal__summary *source)
@@ -126,6 +128,7 @@ static void find_first_text(struct change *change,
     size_t size;
 
     if (wal__first_text(entry->payload, change->first, &size)) {
+        WAL__ASSERT(size <= sizeof(change->first));
         summary->first_text = (struct wal__span){change->first, size};
         summary->first_owner = summary->number;
         summary->first_sequence = change->record->frame->sequence;
@@ -180,7 +183,7 @@ static enum wal_status apply_head(struct change *change)
     return WAL_OK;
 }
 
-/* The entry stays the first one: there is nothing to be shown in its place. */
+/* The entry stays the first user message; it has no text any more. */
 static void apply_redact(struct change *change)
 {
     struct wal__summary *summary = &change->summary;
@@ -219,8 +222,8 @@ static enum wal_status apply_type(struct change *change)
     }
 }
 
-/* Whether the record says anything of a session. Types that a newer library
- * knows may be of none. */
+/* Whether the record belongs to a session. A type of a newer library does if
+ * its frame has a sequence and a session. */
 static bool is_session_record(const struct wal__frame *frame)
 {
     switch (frame->type) {
@@ -239,7 +242,8 @@ static bool is_session_record(const struct wal__frame *frame)
     }
 }
 
-/* Whether the store itself may have such records: it has documents alone. */
+/* Whether the store itself may have records of this type: it has no entries,
+ * only documents. */
 static bool is_store_record(uint8_t type)
 {
     switch (type) {
@@ -255,7 +259,7 @@ static bool is_store_record(uint8_t type)
     }
 }
 
-/* The summary that a record changes, or a new one. */
+/* Copies the summary that the record changes, or starts a new one. */
 static enum wal_status load_summary(struct change *change)
 {
     const struct wal__frame *frame = change->record->frame;

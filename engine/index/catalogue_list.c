@@ -1,18 +1,19 @@
 /*
- * catalogue_list.c - walking the catalogue, newest first (catalogue.h,
+ * catalogue_list.c - iterates the catalogue, newest first (catalogue.h,
  * SPEC.md 2.13).
  *
- * Invariant: a session that was in the overlay at init is given from there
- * and left out of the snapshot; one that came to the overlay later is given
- * where the snapshot has it. Both are in the order of their places at init.
+ * Invariant: a session with a slot at init is returned from the overlay and
+ * skipped in the snapshot; a session that got a slot later is returned at its
+ * position in the snapshot. Both sources are ordered by the keys at init.
  * The caller's lock: any readers; an iterator belongs to one thread.
  */
 #include <string.h>
 
 #include "engine/index/catalogue_internal.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-/* No slot of the overlay: behind all. */
+/* The session has no slot; greater than every slot. */
 #define NO_SLOT UINT32_MAX
 
 static bool matches_text(struct wal__span filter, struct wal__span text)
@@ -57,10 +58,12 @@ static enum wal_status init_overlay_heap(struct wal__catalogue_iter *iter,
         if (matches(&iter->filter, summary) &&
             wal__list_key_is_after(&key, &iter->filter.after)) {
             items[count].key = key.sequence;
-            items[count].value = ~key.number; /* the lowest is the greatest */
+            /* For equal keys the heap pops the lowest number first. */
+            items[count].value = ~key.number;
             count++;
         }
     }
+    WAL__ASSERT(count <= catalogue->slot_count);
     wal__heapsort_make_heap(items, count);
     iter->overlay = items;
     iter->overlay_count = count;
@@ -68,7 +71,7 @@ static enum wal_status init_overlay_heap(struct wal__catalogue_iter *iter,
     return WAL_OK;
 }
 
-/* Where the snapshot's sessions begin; what is before is never looked at. */
+/* Finds the first item of the snapshot's section by binary search. */
 static enum wal_status seek_snapshot(struct wal__catalogue_iter *iter,
                                      const struct wal__catalogue *catalogue)
 {
@@ -100,13 +103,16 @@ wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
     };
     enum wal_status status = seek_snapshot(&opened, catalogue);
 
-    if (status == WAL_OK) {
-        status = init_overlay_heap(&opened, catalogue);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        *iter = opened;
+    WAL__ASSERT(opened.snapshot_next <= opened.snapshot_end);
+    status = init_overlay_heap(&opened, catalogue);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *iter = opened;
+    return WAL_OK;
 }
 
 void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter)
@@ -115,8 +121,8 @@ void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter)
     *iter = (struct wal__catalogue_iter){.heap = iter->heap};
 }
 
-/* Whether by_cwd has gone beyond the cwd asked for. Another cwd may have the
- * same hash. */
+/* Whether by_cwd has passed the cwd of the filter. Items of another cwd with
+ * the same hash may be among them. */
 static bool is_beyond_cwd(const struct wal__catalogue_iter *iter,
                           const struct wal__summary *row)
 {
@@ -125,9 +131,9 @@ static bool is_beyond_cwd(const struct wal__catalogue_iter *iter,
            wal__id_hash(row->cwd.data, row->cwd.size) != iter->cwd_hash;
 }
 
-/* The newest session of the snapshot that is still to be given, which
- * snapshot_next is left at; WAL_END when there is none. *slot: of the overlay,
- * that it came to since init, or NO_SLOT. */
+/* Advances snapshot_next to the snapshot's newest session that was not returned
+ * yet; WAL_END if there is none. *slot is the slot that the session got since
+ * init, or NO_SLOT. */
 static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
                                      const struct wal__catalogue *catalogue,
                                      struct wal__summary *row, uint32_t *slot)
@@ -154,6 +160,7 @@ static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
         if (!wal__catalogue_find_slot(catalogue, row->number, slot)) {
             *slot = NO_SLOT;
         }
+        WAL__ASSERT(*slot == NO_SLOT || *slot < catalogue->slot_count);
         if (*slot >= iter->slot_count && matches(&iter->filter, row)) {
             return WAL_OK;
         }
@@ -161,12 +168,13 @@ static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
     return WAL_END;
 }
 
-/* The newest key of the overlay that is still to be given; number 0 when
- * there is none. */
+/* The overlay's newest key that was not returned yet; number 0 if there is
+ * none. */
 static struct wal__list_key peek_overlay(const struct wal__catalogue_iter *iter)
 {
     struct wal__list_key key = {0, 0};
 
+    WAL__ASSERT(iter->overlay_count <= iter->slot_count);
     if (iter->overlay_count > 0) {
         key.sequence = iter->overlay[0].key;
         key.number = ~iter->overlay[0].value;
@@ -174,7 +182,7 @@ static struct wal__list_key peek_overlay(const struct wal__catalogue_iter *iter)
     return key;
 }
 
-/* The session of the next key, whatever became of it. */
+/* The session of the next key, which may have been deleted since init. */
 static enum wal_status next_session(struct wal__catalogue_iter *iter,
                                     const struct wal__catalogue *catalogue,
                                     struct wal__summary *summary)
@@ -199,6 +207,7 @@ static enum wal_status next_session(struct wal__catalogue_iter *iter,
         return status;
     }
     (void)wal__heapsort_pop(iter->overlay, &iter->overlay_count);
+    WAL__ASSERT(wal__list_key_is_after(&overlaid, &iter->filter.after));
     iter->key = overlaid;
     return wal__catalogue_get(catalogue, overlaid.number, summary);
 }
@@ -209,6 +218,7 @@ enum wal_status wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
 {
     enum wal_status status;
 
+    WAL__ASSERT(catalogue->slot_count >= iter->slot_count);
     do {
         status = next_session(iter, catalogue, summary);
     } while (status == WAL_OK && wal__summary_is_hidden(summary));

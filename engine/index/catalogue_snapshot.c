@@ -1,10 +1,10 @@
 /*
- * catalogue_snapshot.c - reading the mapped snapshot of the catalogue
- * (catalogue_parts.h, SPEC.md 2.13).
+ * catalogue_snapshot.c - reads the mapped snapshot of the catalogue
+ * (catalogue_internal.h, SPEC.md 2.13).
  *
- * Invariant: nothing is answered from a page before its checksum held once;
- * the checksums themselves were verified whole when the snapshot was attached.
- * The caller's lock: any readers, who may verify the same page at once.
+ * Invariant: no result comes from a page whose checksum was not verified; the
+ * table of checksums was verified when the snapshot was attached. The caller's
+ * lock: any readers; several may verify the same page concurrently.
  */
 #include <string.h>
 
@@ -17,14 +17,14 @@ enum {
     PAGE = WAL__CATALOGUE_PAGE,
     CACHE_LINE = 64,
     BITS = 8,
-    /* Items ahead whose summary is brought near, and then its texts. */
+    /* How many items ahead summaries and texts are prefetched. */
     PREFETCH_SUMMARY_DISTANCE = 16,
     PREFETCH_TEXT_DISTANCE = 8
 };
 
 /* ------------------------------------------------------------ verifying --- */
 
-/* Of page 0 the table covers what its header's own checksum does not. */
+/* The checksum of page 0 excludes the header, which has a separate one. */
 static bool is_page_valid(const struct wal__catalogue *catalogue, uint64_t page)
 {
     const uint8_t *table = catalogue->bytes + catalogue->layout.table;
@@ -34,8 +34,8 @@ static bool is_page_valid(const struct wal__catalogue *catalogue, uint64_t page)
            wal__get32(table + page * sizeof(uint32_t));
 }
 
-/* Relaxed order is enough: the bit says something of bytes that nobody
- * writes. */
+/* Relaxed order is enough: the bit publishes no data, since nobody writes the
+ * bytes that it describes. */
 static enum wal_status verify_page(const struct wal__catalogue *catalogue,
                                    uint64_t page)
 {
@@ -52,12 +52,13 @@ static enum wal_status verify_page(const struct wal__catalogue *catalogue,
     return WAL_OK;
 }
 
-/* The range is not empty, and before the page table. */
+/* Verifies the pages of a range, which is not empty and before the table. */
 static enum wal_status verify(const struct wal__catalogue *catalogue,
                               uint64_t offset, uint64_t size)
 {
     uint64_t last = (offset + size - 1) / PAGE;
 
+    WAL__ASSERT(size > 0 && offset + size <= catalogue->layout.table);
     for (uint64_t page = offset / PAGE; page <= last; page++) {
         enum wal_status status = verify_page(catalogue, page);
 
@@ -68,7 +69,7 @@ static enum wal_status verify(const struct wal__catalogue *catalogue,
     return WAL_OK;
 }
 
-/* ------------------------------------------------------------- adopting --- */
+/* ------------------------------------------------------------ attaching --- */
 
 static enum wal_status check_header(struct wal__span bytes,
                                     const uint8_t uuid[16],
@@ -80,7 +81,7 @@ static enum wal_status check_header(struct wal__span bytes,
         wal__catalogue_layout(header, layout) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    /* Numbers are given out once, from 1; the store itself has none of them. */
+    /* Numbers are assigned once, from 1; the store's summary adds one. */
     if (layout->size != bytes.size ||
         header->session_count > (uint64_t)header->last_session + 1 ||
         header->hidden_count > header->session_count) {
@@ -141,6 +142,8 @@ enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
                                    uint64_t section, uint32_t item,
                                    uint32_t *rank)
 {
+    WAL__ASSERT(item < catalogue->header.session_count);
+
     uint64_t offset = section + (uint64_t)item * sizeof(uint32_t);
     enum wal_status status = verify(catalogue, offset, sizeof(uint32_t));
 
@@ -157,8 +160,8 @@ enum wal_status wal__snapshot_rank(const struct wal__catalogue *catalogue,
     return WAL_OK;
 }
 
-/* Where the summary of an item is, as far as its rank is right: nothing is
- * verified, since a wrong guess is only that. Null when it cannot be. */
+/* The address of an item's summary, for a prefetch: the rank is not verified,
+ * since a wrong address costs only time. Null if out of bounds. */
 static const uint8_t *row_hint(const struct wal__catalogue *catalogue,
                                uint64_t section, uint64_t item)
 {
@@ -196,18 +199,21 @@ void wal__snapshot_prefetch(const struct wal__catalogue *catalogue,
     }
 }
 
-/* Where the encoded summary is; its texts are not verified yet. */
+/* The encoded summary of a rank; its texts are not verified. */
 static enum wal_status find_row(const struct wal__catalogue *catalogue,
                                 uint32_t rank, const uint8_t **at)
 {
+    WAL__ASSERT(rank < catalogue->header.session_count);
+
     uint64_t offset =
         catalogue->layout.summaries + (uint64_t)rank * WAL__SUMMARY_SIZE;
     enum wal_status status = verify(catalogue, offset, WAL__SUMMARY_SIZE);
 
-    if (status == WAL_OK) {
-        *at = catalogue->bytes + offset;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *at = catalogue->bytes + offset;
+    return WAL_OK;
 }
 
 enum wal_status wal__snapshot_row(const struct wal__catalogue *catalogue,
@@ -238,10 +244,11 @@ static enum wal_status read_number(const struct wal__catalogue *catalogue,
     const uint8_t *at;
     enum wal_status status = find_row(catalogue, rank, &at);
 
-    if (status == WAL_OK) {
-        *number = wal__summary_number(at);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *number = wal__summary_number(at);
+    return WAL_OK;
 }
 
 enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
@@ -249,7 +256,8 @@ enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
 {
     uint32_t low = 0;
     uint32_t high = wal__snapshot_count(catalogue);
-    /* Sessions are numbered from 1 and stay, so this is nearly always it. */
+    /* The first guess: numbers start at 1 and are not reused, so a session's
+     * rank is nearly always its number - 1. */
     uint32_t middle = number - 1;
 
     while (low < high) {
@@ -277,7 +285,7 @@ enum wal_status wal__snapshot_get(const struct wal__catalogue *catalogue,
     return WAL_ENOTFOUND;
 }
 
-/* Whether the session with this rank lies before a key in its section. */
+/* Whether the session with this rank is before a key in its section. */
 typedef enum wal_status is_before(const struct wal__catalogue *catalogue,
                                   uint32_t rank,
                                   const struct wal__snapshot_key *key,
@@ -291,10 +299,11 @@ static enum wal_status id_is_before(const struct wal__catalogue *catalogue,
     const uint8_t *at;
     enum wal_status status = find_row(catalogue, rank, &at);
 
-    if (status == WAL_OK) {
-        *before = wal__summary_id_hash(at) < key->hash;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    *before = wal__summary_id_hash(at) < key->hash;
+    return WAL_OK;
 }
 
 static enum wal_status recent_is_before(const struct wal__catalogue *catalogue,
@@ -332,7 +341,7 @@ static enum wal_status cwd_is_before(const struct wal__catalogue *catalogue,
     return status;
 }
 
-/* The first item of a section that does not lie before the key. */
+/* The first item of a section that is not before the key. */
 static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
                                    uint64_t section, is_before *compare,
                                    const struct wal__snapshot_key *key,
@@ -360,6 +369,7 @@ static enum wal_status lower_bound(const struct wal__catalogue *catalogue,
             high = middle;
         }
     }
+    WAL__ASSERT(low <= wal__snapshot_count(catalogue));
     *item = low;
     return WAL_OK;
 }

@@ -1,10 +1,11 @@
 /*
- * catalogue_write.c - the catalogue as a snapshot file (catalogue.h,
+ * catalogue_write.c - writes the catalogue as a snapshot file (catalogue.h,
  * SPEC.md 2.13).
  *
- * The file begins with a checksum over its end, so it is produced twice: once
- * for the checksums of its pages, once for `write`. Both passes give the same
- * bytes, since the caller's lock keeps the catalogue as it is.
+ * The header contains a checksum of the page table at the file's end, so the
+ * file is produced in two passes: the first computes the checksums of the
+ * pages, the second calls `write`. Both passes produce the same bytes, since
+ * the caller's lock prevents changes.
  *
  * Invariant: ranks are assigned once, before the first pass. The caller's
  * lock: any readers.
@@ -25,17 +26,17 @@ enum {
     ORDERS = 3
 };
 
-/* Marks a source that is a slot of the overlay, not a rank of the snapshot. */
+/* Set in a source that is a slot of the overlay, not a rank of the snapshot. */
 #define OVERLAID (UINT32_C(1) << 31)
 
 struct writer {
     const struct wal__catalogue *catalogue;
     struct wal__catalogue_header header;
     struct wal__catalogue_layout layout;
-    uint32_t *sources;        /* of each rank */
+    uint32_t *sources;        /* of each rank: a slot or an old rank */
     uint32_t *orders[ORDERS]; /* ranks in the order of each section */
     uint8_t *table;           /* the page table, filled by the first pass */
-    uint8_t *chunk;           /* what is not flushed yet */
+    uint8_t *chunk;           /* CHUNK bytes; not flushed yet */
     size_t chunk_size;
     uint64_t flushed;           /* offset of the chunk in the file */
     wal__write_callback *write; /* null in the first pass */
@@ -49,6 +50,7 @@ static enum wal_status read_summary(const struct writer *writer, uint32_t rank,
 {
     uint32_t source = writer->sources[rank];
 
+    WAL__ASSERT(rank < writer->header.session_count);
     if ((source & OVERLAID) != 0) {
         *summary = writer->catalogue->slots[source & ~OVERLAID]->summary;
         return WAL_OK;
@@ -66,7 +68,14 @@ static void sort_slots(const struct wal__catalogue *catalogue,
     wal__heapsort_sort(items, catalogue->slot_count);
 }
 
-/* The ranks of snapshot and overlay together, ascending by number. */
+/* Appends the source of the next rank. */
+static void add_source(struct writer *writer, uint32_t *count, uint32_t source)
+{
+    WAL__ASSERT(*count < writer->header.session_count);
+    writer->sources[(*count)++] = source;
+}
+
+/* Merges snapshot and overlay into ranks that ascend by number. */
 static enum wal_status merge(struct writer *writer,
                              struct wal__heapsort_item *slots)
 {
@@ -89,21 +98,21 @@ static enum wal_status merge(struct writer *writer,
         }
         last = row.number;
         for (; slot < catalogue->slot_count && slots[slot].key < last; slot++) {
-            writer->sources[count++] = slots[slot].value | OVERLAID;
+            add_source(writer, &count, slots[slot].value | OVERLAID);
         }
         if (!wal__catalogue_find_slot(catalogue, last, &overlaid)) {
-            writer->sources[count++] = i;
+            add_source(writer, &count, i);
         }
     }
     for (; slot < catalogue->slot_count; slot++) {
-        writer->sources[count++] = slots[slot].value | OVERLAID;
+        add_source(writer, &count, slots[slot].value | OVERLAID);
     }
     WAL__ASSERT(count == catalogue->session_count);
     return WAL_OK;
 }
 
-/* What a section is sorted by. by_cwd is sorted by places in by_recent, which
- * orders equal cwds. */
+/* The sort key of a section. by_cwd sorts positions in by_recent, so that equal
+ * cwds are ordered by recency. */
 static uint64_t order_key(int order, const struct wal__summary *summary)
 {
     switch (order) {
@@ -137,6 +146,8 @@ static enum wal_status sort_order(struct writer *writer, int order,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t value = items[i].value;
 
+        WAL__ASSERT(value < count);
+        WAL__ASSERT(i == 0 || items[i - 1].key <= items[i].key);
         writer->orders[order][i] = order == BY_CWD ? recent[value] : value;
     }
     return WAL_OK;
@@ -176,9 +187,12 @@ static enum wal_status rank_sessions(struct writer *writer)
 
 /* ----------------------------------------------------------- one pass --- */
 
-/* The chunk begins on a page; the table behind the last page has no sums. */
+/* Stores the checksums of the pages in the chunk. Page 0 excludes the header;
+ * the table itself has no page checksums. */
 static void checksum_pages(struct writer *writer)
 {
+    WAL__ASSERT(writer->flushed % PAGE == 0 && writer->chunk_size % PAGE == 0);
+    WAL__ASSERT(writer->flushed + writer->chunk_size <= writer->layout.table);
     for (size_t at = 0; at < writer->chunk_size; at += PAGE) {
         uint64_t page = (writer->flushed + at) / PAGE;
         size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
@@ -192,6 +206,7 @@ static enum wal_status flush(struct writer *writer)
 {
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(writer->chunk_size <= CHUNK);
     if (writer->write == NULL) {
         checksum_pages(writer);
     } else if (writer->chunk_size > 0) {
@@ -211,6 +226,7 @@ static enum wal_status append(struct writer *writer, const void *data,
     while (size > 0 && status == WAL_OK) {
         size_t part = CHUNK - writer->chunk_size;
 
+        WAL__ASSERT(writer->chunk_size < CHUNK);
         if (part > size) {
             part = size;
         }
@@ -225,7 +241,7 @@ static enum wal_status append(struct writer *writer, const void *data,
     return status;
 }
 
-/* Zeros up to the next section. */
+/* Appends zeros up to the next page, where the next section starts. */
 static enum wal_status pad(struct writer *writer)
 {
     static const uint8_t zeros[PAGE];
@@ -249,8 +265,8 @@ enum part {
     PART_TEXTS
 };
 
-/* One part of every summary. They are encoded whole for each: what lies
- * where in them is the format's business. */
+/* Appends one part of every summary. Each pass encodes the whole summary, since
+ * the format's encoder produces both parts. */
 static enum wal_status append_part(struct writer *writer, enum part part)
 {
     uint8_t encoded[WAL__SUMMARY_SIZE];
@@ -267,6 +283,7 @@ static enum wal_status append_part(struct writer *writer, enum part part)
 
         size_t text_size = wal__summary_text_size(&summary);
 
+        WAL__ASSERT(text_size <= sizeof(texts));
         wal__summary_encode(&summary, text_offset, encoded, texts);
         status = part == PART_SUMMARIES
                      ? append(writer, encoded, sizeof(encoded))
@@ -286,6 +303,7 @@ static enum wal_status append_order(struct writer *writer,
         uint8_t rank[sizeof(uint32_t)];
         enum wal_status status;
 
+        WAL__ASSERT(ranks[i] < writer->header.session_count);
         wal__put32(rank, ranks[i]);
         status = append(writer, rank, sizeof(rank));
         if (status != WAL_OK) {
@@ -295,7 +313,7 @@ static enum wal_status append_order(struct writer *writer,
     return pad(writer);
 }
 
-/* Everything before the page table. */
+/* Appends the header and all sections before the page table. */
 static enum wal_status append_pages(struct writer *writer)
 {
     enum wal_status status = append_header(writer);
@@ -333,15 +351,16 @@ static enum wal_status checksum_pass(struct writer *writer)
         return WAL_ENOMEM;
     }
     status = append_pages(writer);
-    if (status == WAL_OK) {
-        status = flush(writer);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        WAL__ASSERT(writer->flushed == writer->layout.table);
-        writer->header.table_crc =
-            wal__crc32(0, writer->table, table_size(writer));
+    status = flush(writer);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    WAL__ASSERT(writer->flushed == writer->layout.table);
+    writer->header.table_crc = wal__crc32(0, writer->table, table_size(writer));
+    return WAL_OK;
 }
 
 static enum wal_status write_pass(struct writer *writer,
@@ -349,13 +368,16 @@ static enum wal_status write_pass(struct writer *writer,
 {
     enum wal_status status;
 
+    WAL__ASSERT(writer->chunk_size == 0);
     writer->write = write;
     writer->ctx = ctx;
     writer->flushed = 0;
     status = append_pages(writer);
-    if (status == WAL_OK) {
-        status = append(writer, writer->table, table_size(writer));
+    if (status != WAL_OK) {
+        return status;
     }
+    WAL__ASSERT(writer->flushed + writer->chunk_size == writer->layout.table);
+    status = append(writer, writer->table, table_size(writer));
     return status != WAL_OK ? status : flush(writer);
 }
 
@@ -408,15 +430,19 @@ enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
     writer.header.text_size = 0;
     writer.header.table_crc = 0;
     status = allocate(&writer);
-    if (status == WAL_OK) {
-        status = rank_sessions(&writer);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = checksum_pass(&writer);
+    status = rank_sessions(&writer);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = write_pass(&writer, write, ctx);
+    status = checksum_pass(&writer);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = write_pass(&writer, write, ctx);
+done:
     free_writer(&writer);
     return status;
 }

@@ -1,12 +1,13 @@
 /*
  * documents.c - keys and their versions (documents.h). No section of SPEC.md.
- * Invariant: versions ascend by sequence, and each names the one before it of
- * its key. The caller's lock: one writer, or any readers.
+ * Invariant: versions ascend by sequence, and each links to the version of the
+ * same key before it. The caller's lock: one writer, or any readers.
  */
 #include "engine/index/documents.h"
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 
 void wal__documents_init(struct wal__documents *documents,
@@ -31,7 +32,7 @@ void wal__documents_deinit(struct wal__documents *documents)
     wal__documents_init(documents, documents->heap);
 }
 
-/* A new document of this hash, with its first version to come. */
+/* Appends a document with this hash; the caller sets its first version. */
 static enum wal_status add_document(struct wal__documents *documents,
                                     uint64_t key_hash)
 {
@@ -44,6 +45,7 @@ static enum wal_status add_document(struct wal__documents *documents,
         return WAL_ENOMEM;
     }
     documents->items = items;
+    WAL__ASSERT(documents->count < documents->capacity);
     status = wal__hashmap_add(&documents->by_hash, key_hash, documents->count);
     if (status != WAL_OK) {
         return status;
@@ -83,6 +85,9 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
         }
         document = &documents->items[documents->count - 1];
     }
+    WAL__ASSERT(documents->version_count < documents->version_capacity);
+
+    WAL__ASSERT(before <= documents->version_count);
     version += documents->version_count;
     version->sequence = posting->sequence;
     version->position = position;
@@ -97,11 +102,12 @@ struct wal__document *
 wal__documents_find(const struct wal__documents *documents, uint64_t key_hash)
 {
     uint32_t cursor = 0;
-    uint32_t at;
+    uint32_t rank;
 
-    while (wal__hashmap_find(&documents->by_hash, key_hash, &cursor, &at)) {
-        if (documents->items[at].key_hash == key_hash) {
-            return &documents->items[at];
+    while (wal__hashmap_find(&documents->by_hash, key_hash, &cursor, &rank)) {
+        WAL__ASSERT(rank < documents->count);
+        if (documents->items[rank].key_hash == key_hash) {
+            return &documents->items[rank];
         }
     }
     return NULL;
@@ -111,6 +117,7 @@ const struct wal__doc_version *
 wal__documents_newest(const struct wal__documents *documents,
                       const struct wal__document *document)
 {
+    WAL__ASSERT(document->newest < documents->version_count);
     return &documents->versions[document->newest];
 }
 
@@ -118,6 +125,7 @@ const struct wal__doc_version *
 wal__documents_previous(const struct wal__documents *documents,
                         const struct wal__doc_version *version)
 {
+    WAL__ASSERT(version->previous <= documents->version_count);
     return version->previous == 0 ? NULL
                                   : &documents->versions[version->previous - 1];
 }
@@ -131,6 +139,7 @@ enum wal_status wal__documents_set_key(struct wal__documents *documents,
     if (copy == NULL) {
         return WAL_ENOMEM;
     }
+    WAL__ASSERT(document->key == NULL && key.size <= UINT32_MAX);
     memcpy(copy, key.data, key.size);
     document->key = copy;
     document->key_size = (uint32_t)key.size;

@@ -1,10 +1,10 @@
 /*
- * documents.h - the documents that one session sees, or the store's own: each
- * key with its versions, newest first (SPEC.md 5.8). Built from postings; a
- * key's text is read only when documents are put in order.
+ * documents.h - the documents of one session, or of the store: each key with
+ * its versions, newest first (SPEC.md 5.8). Built from postings; a key's text
+ * is read only when documents are sorted by key.
  *
- * The hash of a key stands for it: who adds a key refuses one whose hash is
- * taken by another text.
+ * A document is identified by the hash of its key: the writer of a document
+ * refuses a key whose hash equals that of another key.
  *
  * The caller's lock: one writer, or any readers.
  */
@@ -21,7 +21,7 @@
 struct wal__doc_version {
     uint64_t sequence;
     uint64_t position;
-    uint32_t previous; /* rank + 1 of the version before; 0: none */
+    uint32_t previous; /* rank + 1 of the key's version before; 0: none */
     bool deleted;
 };
 
@@ -47,13 +47,14 @@ void wal__documents_init(struct wal__documents *documents,
                          const struct wal__heap *heap);
 void wal__documents_deinit(struct wal__documents *documents);
 
-/* Adds a DOC or DOC_DELETE, in log order; others are nothing. State is as
- * before on failure. */
+/* Adds a DOC or DOC_DELETE, in log order; other types are ignored. WAL_ENOMEM
+ * leaves the state unchanged. */
 enum wal_status wal__documents_add(struct wal__documents *documents,
                                    const struct wal__posting *posting,
                                    uint64_t position) WAL_MUST_USE;
 
-/* The document of a key, also when it is deleted; or null. */
+/* The document of a key, deleted ones included; or null. Valid until the next
+ * add. */
 struct wal__document *
 wal__documents_find(const struct wal__documents *documents, uint64_t key_hash);
 
@@ -65,7 +66,7 @@ const struct wal__doc_version *
 wal__documents_previous(const struct wal__documents *documents,
                         const struct wal__doc_version *version);
 
-/* Keeps the text of a document's key. */
+/* Stores a copy of the text of a document's key, which has none yet. */
 enum wal_status wal__documents_set_key(struct wal__documents *documents,
                                        struct wal__document *document,
                                        struct wal__span key) WAL_MUST_USE;

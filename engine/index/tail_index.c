@@ -1,10 +1,11 @@
 /*
- * tail_index.c - postings of the segment that is being written (tail_index.h,
- * SPEC.md 2.12).
+ * tail_index.c - the postings of the tail segment (tail_index.h, SPEC.md 2.12).
  *
- * Invariant: newest[rank] heads a chain through previous[] that has
- * counts[rank] postings of session numbers[rank], descending, all of them
- * behind those of the base. The caller's lock: one writer, or any readers.
+ * Invariant: newest[rank] is the head of a chain through previous[] with the
+ * counts[rank] postings of session numbers[rank], descending, all of them after
+ * the postings of the base. The base is mapped and may be damaged at any time:
+ * its contents are checked, not asserted. The caller's lock: one writer, or any
+ * readers.
  */
 #include "engine/index/tail_index.h"
 
@@ -52,7 +53,7 @@ void wal__tail_index_reset(struct wal__tail_index *tail)
     map->count = 0;
 }
 
-/* The least doubled capacity that holds `needed`; 0 when there is none. */
+/* The capacity doubled until it holds `needed`; 0 on overflow. */
 static uint32_t grown_capacity(uint32_t capacity, uint64_t needed)
 {
     uint64_t next = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
@@ -60,6 +61,7 @@ static uint32_t grown_capacity(uint32_t capacity, uint64_t needed)
     while (next < needed) {
         next *= 2;
     }
+    WAL__ASSERT(next >= needed);
     return next <= UINT32_MAX ? (uint32_t)next : 0;
 }
 
@@ -101,6 +103,7 @@ static enum wal_status reserve_postings(struct wal__tail_index *tail,
         return WAL_ENOMEM;
     }
     tail->capacity = capacity;
+    WAL__ASSERT(tail->count + (uint64_t)more <= tail->capacity);
     return WAL_OK;
 }
 
@@ -121,6 +124,7 @@ static enum wal_status reserve_sessions(struct wal__tail_index *tail,
         return WAL_ENOMEM;
     }
     tail->session_capacity = capacity;
+    WAL__ASSERT(tail->session_count + (uint64_t)more <= capacity);
     return WAL_OK;
 }
 
@@ -129,22 +133,27 @@ enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
 {
     enum wal_status status = reserve_postings(tail, postings);
 
-    if (status == WAL_OK) {
-        status = reserve_sessions(tail, postings);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        status = wal__hashmap_reserve(&tail->by_session, postings);
+    status = reserve_sessions(tail, postings);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    return wal__hashmap_reserve(&tail->by_session, postings);
 }
 
-/* Sessions are ranked by their first posting behind the base. */
+/* The rank of a session: ranks are in order of the first posting after the
+ * base. */
 static bool find_rank(const struct wal__tail_index *tail, uint32_t session,
                       uint32_t *rank)
 {
     uint32_t cursor = 0;
+    bool found = wal__hashmap_find(&tail->by_session, session, &cursor, rank);
 
-    return wal__hashmap_find(&tail->by_session, session, &cursor, rank);
+    WAL__ASSERT(!found || (*rank < tail->session_count &&
+                           tail->numbers[*rank] == session));
+    return found;
 }
 
 /* ------------------------------------------------------------- the base --- */
@@ -195,11 +204,14 @@ static uint32_t add_session(struct wal__tail_index *tail, uint32_t session)
     enum wal_status status = wal__hashmap_add(&tail->by_session, session, rank);
 
     WAL__ASSERT(status == WAL_OK);
+    WAL__ASSERT(rank < tail->session_capacity);
     tail->numbers[rank] = session;
     tail->newest[rank] = 0;
     tail->counts[rank] = 0;
     tail->session_count++;
     tail->shared_count += is_in_base(tail, session);
+    WAL__ASSERT(tail->shared_count <= tail->session_count &&
+                tail->by_session.count == tail->session_count);
     return rank;
 }
 
@@ -216,17 +228,20 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
     if (!find_rank(tail, session, &rank)) {
         rank = add_session(tail, session);
     }
+    WAL__ASSERT(tail->count < tail->capacity);
+    WAL__ASSERT(tail->newest[rank] <= tail->count);
     tail->postings[tail->count] = *posting;
     tail->previous[tail->count] = tail->newest[rank];
     tail->count++;
     tail->newest[rank] = tail->count;
     tail->counts[rank]++;
+    WAL__ASSERT(tail->counts[rank] <= tail->count);
     return WAL_OK;
 }
 
 /* -------------------------------------------------------------- reading --- */
 
-/* The base has its postings session by session. */
+/* The base is ordered by session, so every posting is read. */
 static uint64_t base_last_before(const struct wal__tail_index *tail,
                                  uint64_t offset)
 {
@@ -254,12 +269,12 @@ uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
     return base_last_before(tail, offset);
 }
 
-/* Where the postings of a session lie. */
+/* The postings of one session. */
 struct posting_list {
     uint32_t base_first;
     uint32_t base_count;
-    uint32_t newest; /* + 1, of those behind the base */
-    uint32_t count;
+    uint32_t newest; /* after the base, + 1; 0: none */
+    uint32_t count;  /* after the base */
 };
 
 static struct posting_list find_posting_list(const struct wal__tail_index *tail,
@@ -302,9 +317,12 @@ enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
     }
     at += posting_list.count * sizeof(posting);
     for (uint32_t i = posting_list.newest; i != 0; i = tail->previous[i - 1]) {
+        WAL__ASSERT(i <= tail->count && tail->previous[i - 1] < i);
         at -= sizeof(posting);
         memcpy(at, &tail->postings[i - 1], sizeof(posting));
     }
+    WAL__ASSERT(at + posting_list.count * sizeof(posting) ==
+                out->data + out->size);
     return WAL_OK;
 }
 
@@ -377,7 +395,7 @@ static enum wal_status add_number(void *ctx, uint32_t number)
     return WAL_OK;
 }
 
-/* The numbers of all sessions, ascending. */
+/* Allocates *order, the numbers of all sessions, ascending. */
 static enum wal_status sort_sessions(const struct wal__tail_index *tail,
                                      struct wal__heapsort_item **order)
 {
@@ -402,7 +420,7 @@ static enum wal_status sort_sessions(const struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-/* Offsets from the buffer's start, since its bytes move as it grows. */
+/* Offsets in the buffer, whose memory moves as it grows. */
 struct offsets {
     size_t summary;
     size_t postings;
@@ -419,6 +437,8 @@ static enum wal_status encode_summary(struct wal__buf *out,
     uint8_t *text;
 
     WAL__ASSERT(wal__summary_is_valid(summary));
+    WAL__ASSERT(out->size >= offsets->texts);
+    WAL__ASSERT(offsets->summary + WAL__SUMMARY_SIZE <= offsets->postings);
     if (text_offset + text_size > UINT32_MAX) {
         return WAL_ETOOBIG;
     }
@@ -445,6 +465,7 @@ static void encode_postings(const struct wal__tail_index *tail,
     }
     at += size + (size_t)posting_list->count * WAL__POSTING_SIZE;
     for (uint32_t i = posting_list->newest; i != 0; i = tail->previous[i - 1]) {
+        WAL__ASSERT(i <= tail->count && tail->previous[i - 1] < i);
         at -= WAL__POSTING_SIZE;
         wal__posting_encode(&tail->postings[i - 1], at);
     }
@@ -502,9 +523,10 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
 
     out->size = 0;
     status = wal__buf_reserve(out, texts, &at);
-    if (status == WAL_OK) {
-        status = sort_sessions(tail, &order);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = sort_sessions(tail, &order);
     if (status != WAL_OK) {
         goto done;
     }
@@ -516,6 +538,7 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
             goto done;
         }
     }
+    WAL__ASSERT(offsets.summary == offsets.postings);
     if (offsets.first_posting != posting_count) {
         status = WAL_ECORRUPT;
         goto done;

@@ -1,11 +1,10 @@
 /*
- * tail_index.h - the index of the segment that is being written: its postings
- * in log order, chained per session, until they are encoded as a segment index
- * (SPEC.md 2.12) when the segment ends. Of a segment that goes on after an
- * opening, the encoded index of what it held then stays the beginning: it is
- * read where it is mapped, and never copied.
+ * tail_index.h - the index of the tail segment: its postings in log order,
+ * chained per session, until they are encoded as a segment index (SPEC.md 2.12)
+ * when the segment ends. If the tail segment has an encoded index when the
+ * store is opened, that is the base: it is read in its map and never copied.
  *
- * Invariant: size_bound is never less than what encode will write.
+ * Invariant: size_bound is never less than the size that encode writes.
  * The caller's lock: one writer, or any readers.
  */
 #ifndef AGENTWAL_ENGINE_INDEX_TAIL_INDEX_H
@@ -17,78 +16,79 @@
 
 struct wal__tail_index {
     const struct wal__heap *heap;
-    struct wal__index base; /* the beginning; without sessions: none */
-    /* What came since. */
+    struct wal__index base; /* zeroed, without sessions: none */
+    /* Added after the base. */
     struct wal__posting *postings;
     uint32_t *previous; /* of the same session, + 1; 0: none */
     uint32_t count;
     uint32_t capacity;
-    struct wal__hashmap by_session; /* number -> rank in the three below */
+    struct wal__hashmap by_session; /* number -> rank in the three arrays */
     uint32_t *numbers;
     uint32_t *newest;
     uint32_t *counts;
     uint32_t session_count;
     uint32_t session_capacity;
-    uint32_t shared_count; /* of these, that the base has postings of too */
+    uint32_t shared_count; /* of these, the ones that are in the base too */
 };
 
 void wal__tail_index_init(struct wal__tail_index *tail,
                           const struct wal__heap *heap);
 void wal__tail_index_deinit(struct wal__tail_index *tail);
-/* Empties it, keeping its memory; the base is forgotten. */
+/* Removes all postings and detaches the base; keeps the memory. */
 void wal__tail_index_reset(struct wal__tail_index *tail);
 
-/* Begins an empty one with an index that was decoded, whose bytes must stay
- * until reset or deinit. WAL_ECORRUPT, and nothing changed, when its sessions
- * do not ascend or their postings do not follow each other. */
+/* Sets the base of an empty tail index: a decoded index whose bytes must stay
+ * valid until reset or deinit. WAL_ECORRUPT, with nothing changed, when its
+ * sessions do not ascend or their postings are not contiguous. */
 enum wal_status
 wal__tail_index_attach_base(struct wal__tail_index *tail,
                             const struct wal__index *base) WAL_MUST_USE;
 
-/* Room for `postings` more, so that as many adds cannot fail. */
+/* Reserves room: that many adds cannot fail. */
 enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
                                         uint32_t postings) WAL_MUST_USE;
 enum wal_status
 wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
                     const struct wal__posting *posting) WAL_MUST_USE;
 
-/* The sequence number of the last posting before the offset, or 0. */
+/* The sequence of the last posting whose record is before the offset in the
+ * segment, or 0. */
 uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
                                      uint64_t offset);
 
-/* Copies the postings of a session, ascending, to out (a buf of struct
- * wal__posting, appended to). */
+/* Appends the postings of a session, ascending, to out (a buf of struct
+ * wal__posting). */
 enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
                                         uint32_t session,
                                         struct wal__buf *out) WAL_MUST_USE;
-/* Whether the session has a posting here. */
+/* Whether the session has a posting in the segment. */
 bool wal__tail_index_has_session(const struct wal__tail_index *tail,
                                  uint32_t session);
 
-/* Calls `each` for the number of every session that has one, once; ends with
- * the first that does not answer WAL_OK. */
+/* Calls `visit` once for the number of every session that has a posting; stops
+ * at the first status that is not WAL_OK, and returns it. */
 typedef enum wal_status wal__session_visitor(void *ctx, uint32_t number);
 enum wal_status
 wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
                                wal__session_visitor *visit,
                                void *ctx) WAL_MUST_USE;
 
-/* An upper bound of the encoded size once `postings` more in at most
- * `sessions` further sessions were added; texts are bounded by the largest
- * that a summary may have only for the sessions in it: text_bound is the sum
- * over all sessions, which the caller knows. */
+/* An upper bound of the encoded size after `postings` more are added, in at
+ * most `sessions` further sessions. text_bound is the caller's bound of the
+ * texts of all sessions, the further ones included. */
 uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
                                     uint32_t postings, uint32_t sessions,
                                     uint64_t text_bound);
 
-/* Gives the present summary of a session; texts are borrowed until the next
- * call. `segment` must be the segment before this one that holds it. */
+/* Returns the present summary of a session; its texts are borrowed until the
+ * next call. summary->segment must be the newest segment before this one with
+ * records of the session. */
 typedef enum wal_status wal__summary_source(void *ctx, uint32_t number,
                                             struct wal__summary *summary);
 
-/* Encodes the whole index into out (cleared first). header's counts are set
- * here; the rest comes from the caller. WAL_ECORRUPT when the base is not what
- * it was when it was adopted. */
+/* Encodes the whole index into out, which is cleared first. Sets the counts of
+ * the header; the caller sets the rest. WAL_ECORRUPT when the base has changed
+ * since it was attached. */
 enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
                                        const struct wal__index_header *header,
                                        wal__summary_source *source, void *ctx,

@@ -1,7 +1,7 @@
 /*
- * close_on_fork.c - the list of descriptors that are closed in children of
- * fork() (SPEC.md 4.1). Invariant: the list is whole while fork() runs, since
- * its mutex is held from before until after. Any thread.
+ * close_on_fork.c - the list of descriptors that children of fork() close
+ * (SPEC.md 4.1). Invariant: the list is consistent in the child, since its
+ * mutex is held across fork(). Any thread.
  */
 #include "engine/os/close_on_fork.h"
 
@@ -9,10 +9,12 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "format/bytes/assert.h"
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct wal__close_on_fork *first;
-static bool is_registered; /* the system calls us when the process forks */
+static bool is_registered; /* the fork handlers are installed */
 
 static void atfork_prepare(void)
 {
@@ -51,6 +53,7 @@ bool wal__close_on_fork_add(struct wal__close_on_fork *node, int *fd)
         node->previous = NULL;
         node->next = first;
         if (first != NULL) {
+            WAL__ASSERT(first->previous == NULL);
             first->previous = node;
         }
         first = node;
@@ -63,6 +66,7 @@ void wal__close_on_fork_remove(struct wal__close_on_fork *node)
 {
     pthread_mutex_lock(&mutex);
     if (node->fd != NULL) {
+        WAL__ASSERT(node->previous != NULL || first == node);
         if (node->next != NULL) {
             node->next->previous = node->previous;
         }

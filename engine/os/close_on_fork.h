@@ -1,8 +1,8 @@
 /*
- * close_on_fork.h - descriptors that a child of fork() must not keep: locks
- * belong to an open file description, which parent and child share, so that the
- * child would hold what its parent took, even after the parent is gone. They
- * are closed in the child before fork() returns there.
+ * close_on_fork.h - closes descriptors in the child of fork(), before fork()
+ * returns there. A lock belongs to an open file description, which parent and
+ * child share: a child that kept the descriptor would hold the parent's locks
+ * after the parent died. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_OS_CLOSE_ON_FORK_H
 #define AGENTWAL_ENGINE_OS_CLOSE_ON_FORK_H
@@ -15,9 +15,10 @@ struct wal__close_on_fork {
     int *fd; /* null: not in the list. In a child *fd becomes -1 */
 };
 
-/* Any thread; node and *fd stay until remove. False without memory. Adding
- * what is there already changes nothing. */
+/* Adds the descriptor *fd; node and fd must stay valid until remove. False when
+ * memory is exhausted. Adding a node that is in the list does nothing. */
 bool wal__close_on_fork_add(struct wal__close_on_fork *node, int *fd);
+/* Does nothing for a node that is not in the list. */
 void wal__close_on_fork_remove(struct wal__close_on_fork *node);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * env.h - what every part of a store is given: where memory and the operating
- * system come from, and where the store lies. Constant once opened.
+ * env.h - the environment of every part of a store: its heap, its operating
+ * system interface and its directory. Constant once the store is open. Any
+ * thread.
  */
 #ifndef AGENTWAL_ENGINE_OS_ENV_H
 #define AGENTWAL_ENGINE_OS_ENV_H
@@ -15,12 +16,13 @@ enum {
 
 struct wal__env {
     const struct wal__heap *heap;
-    const struct wal__heap *large_heap; /* for what grows with a session */
+    const struct wal__heap
+        *large_heap; /* for arrays that grow with a session */
     const struct wal__io *io;
-    struct wal__random *random; /* for made-up ids; null: from io each time */
+    struct wal__random *random; /* for generated ids; null: io each time */
     char root[WAL__PATH_MAX];   /* the store's directory */
     bool read_only;
-    bool use_pread; /* read by pread, WAL_OPEN_PREAD */
+    bool use_pread; /* read by pread instead of maps: WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;
 };
 

@@ -1,15 +1,14 @@
 /*
- * file_system.c - which file systems locks and maps can be trusted on
- * (SPEC.md 3.7). Invariant: one of the network is never taken to be local while
- * its number is known. Any thread.
+ * file_system.c - the file systems on which locks and maps are reliable
+ * (SPEC.md 3.7). Invariant: a network file system in the table is never
+ * reported as local. Any thread.
  */
 #include "engine/os/file_system.h"
 
 #include <stddef.h>
 
-/* Network ones include those that several machines mount at once, those that a
- * virtual machine's host shares, and FUSE, which does not tell what is behind
- * it. */
+/* `network` includes cluster file systems, folders that a virtual machine's
+ * host shares, and FUSE, whose storage is unknown. */
 static const struct file_system {
     uint32_t magic;
     bool network;

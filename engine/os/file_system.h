@@ -1,5 +1,5 @@
 /*
- * file_system.h - file systems by the number that statfs(2) gives. Any thread.
+ * file_system.h - file systems by their magic number in statfs(2). Any thread.
  */
 #ifndef AGENTWAL_ENGINE_OS_FILE_SYSTEM_H
 #define AGENTWAL_ENGINE_OS_FILE_SYSTEM_H
@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Its name, null when it is not known and taken to be local; *network: whether
- * several machines may have it mounted at once, or that cannot be told. */
+/* Returns the name; NULL for an unknown number, which counts as local. Sets
+ * *network to whether several machines may mount it at once, or may be able
+ * to. */
 const char *wal__file_system_name(uint32_t magic, bool *network);
 
 #endif

@@ -1,14 +1,16 @@
 /*
- * io.c - what an errno means, and whole reads and writes over any table of
- * calls (io.h). No section of SPEC.md. Invariant: bytes are moved in order and
- * without a gap; a call that moves nothing is repeated a bounded number of
+ * io.c - the status of an errno, and complete reads and writes over any table
+ * (io.h). No section of SPEC.md. Invariant: bytes are transferred in order and
+ * without a gap; a call that makes no progress is repeated a bounded number of
  * times. Threads as the table.
  */
 #include "engine/os/io.h"
 
 #include <errno.h>
 
-/* Calls in a row that may move nothing before that counts as a failure. */
+#include "format/bytes/assert.h"
+
+/* Consecutive calls without progress that count as a failure. */
 enum {
     stall_count_max = 64
 };
@@ -52,6 +54,7 @@ enum wal_status wal__io_read_full(const struct wal__io *io,
             io->pread(io->ctx, file, (uint8_t *)data + done, size - done,
                       offset + done, &part, sys_errno);
 
+        WAL__ASSERT(part <= size - done);
         if (status == WAL_OK && part > 0) {
             done += part;
             stall_count = 0;
@@ -68,19 +71,21 @@ enum wal_status wal__io_read_full(const struct wal__io *io,
     return WAL_OK;
 }
 
-/* What of a list of pieces is still to be written. */
+/* The unwritten rest of a list of pieces. */
 struct remaining {
     const struct iovec *iov;
     int count;
     size_t skip; /* bytes of the first piece that are written */
 };
 
-/* Leaves no empty piece in front, so that a write of nothing is a failure. */
+/* Also skips empty pieces at the front, so that a write of zero bytes always
+ * means no progress. */
 static void advance_iov(struct remaining *remaining, size_t bytes_written)
 {
     while (remaining->count > 0) {
         size_t left = remaining->iov->iov_len - remaining->skip;
 
+        WAL__ASSERT(remaining->skip <= remaining->iov->iov_len);
         if (bytes_written < left) {
             remaining->skip += bytes_written;
             return;
@@ -90,9 +95,11 @@ static void advance_iov(struct remaining *remaining, size_t bytes_written)
         remaining->count--;
         remaining->skip = 0;
     }
+    WAL__ASSERT(bytes_written == 0);
 }
 
-/* One write: of all that is left, or of the end of a piece cut by the last. */
+/* One write: of all remaining pieces, or of the rest of a piece that the last
+ * write cut. */
 static enum wal_status write_once(const struct wal__io *io,
                                   struct wal__file *file,
                                   const struct remaining *remaining,

@@ -1,13 +1,13 @@
 /*
- * io.h - the operating system as the engine sees it: a table of calls, so that
- * a test can put a simulated disk in its place. io_posix.c, with host.c, is the
- * real one; it and the table for work trees (tree.h) are the only places of the
- * engine that make system calls on files. io_memory.c keeps everything in
- * memory, work trees apart.
+ * io.h - the operating system interface of the engine: a table of calls, so
+ * that a test can replace it by a simulated disk. io_posix.c is the real one;
+ * it and the table for work trees (worktree.h) are the only places of the
+ * engine that make system calls on files. io_memory.c keeps everything but work
+ * trees in memory.
  *
- * Every call answers WAL_OK or a failure with the errno in *sys_errno (which
- * may not be null). Calls do what one system call does: reads and writes may
- * be short, EINTR is retried inside. Handles may be used by several threads.
+ * Every call returns WAL_OK, or a failure with the errno in *sys_errno (never
+ * NULL). A call does what one system call does: reads and writes may be short;
+ * EINTR is retried. Several threads may use one handle.
  */
 #ifndef AGENTWAL_ENGINE_OS_IO_H
 #define AGENTWAL_ENGINE_OS_IO_H
@@ -19,7 +19,7 @@
 
 #include "agentwal.h"
 
-struct wal__file; /* defined by the implementation */
+struct wal__file; /* an open file; opaque, private to the implementation */
 struct wal__worktree_io;
 
 enum wal__io_open_flag {
@@ -55,35 +55,34 @@ struct wal__io {
     void (*close)(void *ctx, struct wal__file *file);
     enum wal_status (*pread)(void *ctx, struct wal__file *file, void *data,
                              size_t size, uint64_t offset, size_t *bytes_read,
-                             int *sys_errno); /* *got 0: end of file */
+                             int *sys_errno); /* *bytes_read 0: end of file */
     enum wal_status (*pwritev)(void *ctx, struct wal__file *file,
                                const struct iovec *iov, int count,
                                uint64_t offset, size_t *bytes_written,
                                int *sys_errno);
-    /* Data and size on stable storage (fdatasync). */
+    /* Writes data and size to stable storage (fdatasync). */
     enum wal_status (*sync)(void *ctx, struct wal__file *file, int *sys_errno);
-    /* Begins to put what was written on stable storage, and does not wait: a
-     * hint, so that a sync that follows is shorter. Null: none. */
+    /* Starts writeback of a range and does not wait: a hint that makes the next
+     * sync shorter. Not durable. NULL: not supported. */
     void (*write_back)(void *ctx, struct wal__file *file, uint64_t offset,
                        uint64_t size);
-    /* Reserves disk for [0,size) and makes the file that long; new bytes read
-     * as zeros (fallocate). */
+    /* Allocates disk space for [0,size) and extends the file to `size` if it is
+     * shorter; new bytes read as zeros (fallocate). */
     enum wal_status (*allocate)(void *ctx, struct wal__file *file,
                                 uint64_t size, int *sys_errno);
     enum wal_status (*stat)(void *ctx, struct wal__file *file,
                             struct wal__io_stat *out, int *sys_errno);
-    /* The whole file's first `size` bytes, shared; read only unless writable.
-     * Stays until unmap, whatever happens to the file. */
+    /* Maps the file's first `size` bytes, shared; read-only unless writable.
+     * Valid until unmap, also after close, rename and unlink. */
     enum wal_status (*map)(void *ctx, struct wal__file *file, uint64_t size,
                            bool writable, void **at, int *sys_errno);
     void (*unmap)(void *ctx, void *at, uint64_t size);
-    /* Brings a part of a map into memory, so that what cannot be read is
-     * WAL_EIO now and not a signal later. WAL_EINVAL where the system has no
-     * such call: read instead. */
+    /* Faults in a part of a map, so that an unreadable page is WAL_EIO now and
+     * not SIGBUS later. WAL_EINVAL if the system lacks the call: use pread. */
     enum wal_status (*populate)(void *ctx, const void *at, uint64_t size,
                                 int *sys_errno);
-    /* One lock byte, by open file description, not by process; never waits:
-     * WAL_ELOCKED when another holds it. */
+    /* Sets the lock of one byte, owned by the open file description, not by the
+     * process. Never waits: WAL_ELOCKED when another one conflicts. */
     enum wal_status (*lock)(void *ctx, struct wal__file *file, uint64_t offset,
                             enum wal__io_lock mode, int *sys_errno);
 
@@ -92,8 +91,8 @@ struct wal__io {
                                  struct wal__io_stat *out, int *sys_errno);
     enum wal_status (*make_directory)(void *ctx, const char *path,
                                       int *sys_errno); /* mode 0700 */
-    /* Calls `each` for every name but . and .. in no order, while it answers
-     * WAL_OK. */
+    /* Calls `each` for every name but . and .., in no order; stops at the first
+     * status that is not WAL_OK, and returns it. */
     enum wal_status (*list)(void *ctx, const char *path,
                             enum wal_status (*each)(void *arg,
                                                     const char *name),
@@ -101,48 +100,50 @@ struct wal__io {
     enum wal_status (*rename)(void *ctx, const char *from, const char *to,
                               int *sys_errno);
     enum wal_status (*unlink)(void *ctx, const char *path, int *sys_errno);
-    /* The directory's names on stable storage. */
+    /* Writes the directory's names to stable storage. */
     enum wal_status (*sync_directory)(void *ctx, const char *path,
                                       int *sys_errno);
-    /* Whether the path lies on a network file system; its name in name[32]. */
+    /* Whether the path is on a network file system; the type's name is written
+     * to name[32]. */
     enum wal_status (*is_network)(void *ctx, const char *path, bool *network,
                                   char *name, int *sys_errno);
 
-    /* Clocks, identity, chance. These do not fail. */
+    /* Clocks, identity, random bytes. These do not fail. */
     int64_t (*now_ms)(void *ctx);        /* Unix time */
     uint64_t (*monotonic_ns)(void *ctx); /* monotonic */
     void (*random)(void *ctx, void *data, size_t size);
-    void (*boot_id)(void *ctx, uint8_t out[16]); /* zeros: not known */
+    void (*boot_id)(void *ctx, uint8_t out[16]); /* zeros: unknown */
     uint32_t (*process_id)(void *ctx);
-    /* Tells a process from a later one of the same id. 0: there is none, or
-     * only a zombie. UINT64_MAX: there may be one, take it as alive. */
+    /* A number that distinguishes a process from a later one with the same id.
+     * 0: the process does not exist, or is a zombie. UINT64_MAX: unknown; treat
+     * it as alive. */
     uint64_t (*process_start_time)(void *ctx, uint32_t pid);
-    /* Whether it is stopped, by a signal or a debugger, until somebody
-     * continues it. False where that cannot be told. */
+    /* Whether a signal or a debugger has stopped the process. False when that
+     * is unknown. */
     bool (*process_is_stopped)(void *ctx, uint32_t pid);
 
-    /* Waits until *word != expected, a wake, or the time is over; may return
-     * early. The word may lie in a shared map. */
+    /* Waits until *word != expected, a wake, or the timeout; may return early.
+     * The word may be in a shared map. */
     void (*futex_wait)(void *ctx, const uint32_t *word, uint32_t expected,
                        uint64_t timeout_ns);
-    /* Wakes so many of them at most. */
+    /* Wakes at most `count` waiters. */
     void (*futex_wake)(void *ctx, const uint32_t *word, uint32_t count);
-    /* Whether the library may run its own threads on this table. The
-     * simulated disk has none: everything happens in the caller's thread. */
+    /* Whether the library may start threads that use this table. False for the
+     * simulated disk: everything runs in the caller's thread. */
     bool threads;
-    /* Users' work trees (tree.h), with a context of their own. Null: none. */
+    /* Users' work trees (worktree.h), with a separate ctx. NULL: none. */
     const struct wal__worktree_io *worktree;
 };
 
-/* The operating system's own. */
+/* The real operating system. */
 extern const struct wal__io wal__io_posix;
 
-/* What an errno means, as told at `open` above. In io.c. */
+/* The status of an errno, as listed at `open` above. In io.c. */
 enum wal_status wal__io_status(int sys_errno);
 
-/* Whole reads and writes: short ones are continued, EAGAIN is repeated.
- * read_full gives fewer bytes only at the end of the file. A write that
- * repeatedly moves nothing is WAL_EIO. In io.c. */
+/* Complete reads and writes: short ones are continued, EAGAIN is retried.
+ * read_full reads fewer bytes only at the end of the file. A write that makes
+ * no progress in 64 attempts is WAL_EIO. In io.c. */
 enum wal_status wal__io_read_full(const struct wal__io *io,
                                   struct wal__file *file, void *data,
                                   size_t size, uint64_t offset,

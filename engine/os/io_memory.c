@@ -1,8 +1,9 @@
 /*
- * io_memory.c - the table of io.h in memory (io_memory.h): handles, copies and
- * locks; memory_tree.c has names and contents. No section of SPEC.md.
- * Invariant: bytes are copied without the mutex, while the file's content is
- * kept in its place, and its size rises when they are there. Any thread.
+ * io_memory.c - the table of io.h in memory (io_memory.h): handles and copies;
+ * memfs.c has names and contents, memfs_byte_lock.c the locks. No section of
+ * SPEC.md. Invariant: bytes are copied without the mutex while the node is
+ * pinned, so that its content does not move, and the size is raised after the
+ * bytes were copied. Any thread.
  */
 #include "engine/os/io_memory.h"
 
@@ -10,8 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/os/clock.h"
+#include "engine/os/futex.h"
 #include "engine/os/memfs.h"
+#include "engine/os/memfs_byte_lock.h"
 #include "engine/os/process.h"
+#include "engine/os/random.h"
+#include "format/bytes/assert.h"
 
 struct memory {
     struct wal__io io; /* ctx is this struct */
@@ -19,16 +25,10 @@ struct memory {
     uint8_t boot_id[16];
 };
 
-struct wal__file {
+/* An open file. Callers see it as the opaque struct wal__file. */
+struct memory_file {
     struct wal__memfs_node *node;
     bool writable;
-};
-
-struct wal__memfs_lock {
-    struct wal__memfs_lock *next;
-    const struct wal__file *holder;
-    uint64_t offset;
-    bool exclusive;
 };
 
 enum {
@@ -37,7 +37,12 @@ enum {
     process_start_time = 1
 };
 
-/* Lets go of the mutex; what the errno means. */
+static struct memory_file *file_of(struct wal__file *handle)
+{
+    return (struct memory_file *)(void *)handle;
+}
+
+/* Unlocks the mutex, and returns the status of an errno or 0. */
 static enum wal_status unlock_status(int error, int *sys_errno)
 {
     wal__memfs_unlock();
@@ -72,10 +77,10 @@ static int find_or_create(struct memory *memory, const char *path, int flags,
 }
 
 static enum wal_status file_open(void *ctx, const char *path, int flags,
-                                 struct wal__file **file, int *sys_errno)
+                                 struct wal__file **handle, int *sys_errno)
 {
     struct memory *memory = ctx;
-    struct wal__file *created =
+    struct memory_file *created =
         wal__heap_zalloc(memory->fs.heap, sizeof(*created));
     int error;
 
@@ -91,54 +96,32 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
         if ((flags & WAL__IO_TRUNCATE) != 0) {
             wal__memfs_truncate(created->node);
         }
-        *file = created;
+        *handle = (struct wal__file *)(void *)created;
     } else {
         wal__heap_free(memory->fs.heap, created);
     }
     return unlock_status(error, sys_errno);
 }
 
-static struct wal__memfs_lock **find_lock(const struct wal__file *file,
-                                          const uint64_t *offset)
-{
-    struct wal__memfs_lock **link = &file->node->locks;
-
-    while (*link != NULL && ((*link)->holder != file ||
-                             (offset != NULL && (*link)->offset != *offset))) {
-        link = &(*link)->next;
-    }
-    return link;
-}
-
-static void remove_lock(struct memory *memory, struct wal__memfs_lock **link)
-{
-    struct wal__memfs_lock *lock = *link;
-
-    *link = lock->next;
-    wal__heap_free(memory->fs.heap, lock);
-}
-
-static void file_close(void *ctx, struct wal__file *file)
+static void file_close(void *ctx, struct wal__file *handle)
 {
     struct memory *memory = ctx;
-    struct wal__memfs_lock **link;
+    struct memory_file *file = file_of(handle);
 
     wal__memfs_lock();
-    for (link = find_lock(file, NULL); *link != NULL;
-         link = find_lock(file, NULL)) {
-        remove_lock(memory, link);
-    }
+    wal__memfs_byte_lock_release_all(&memory->fs, file->node, file);
+    WAL__ASSERT(file->node->handles > 0);
     file->node->handles--;
     wal__memfs_release(&memory->fs, file->node);
     wal__memfs_unlock();
     wal__heap_free(memory->fs.heap, file);
 }
 
-static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
-                                  size_t size, uint64_t offset,
+static enum wal_status file_pread(void *ctx, struct wal__file *handle,
+                                  void *data, size_t size, uint64_t offset,
                                   size_t *bytes_read, int *sys_errno)
 {
-    struct wal__memfs_node *node = file->node;
+    struct wal__memfs_node *node = file_of(handle)->node;
 
     (void)ctx;
     wal__memfs_lock();
@@ -152,6 +135,7 @@ static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
     if (size > node->size - offset) {
         size = (size_t)(node->size - offset);
     }
+    WAL__ASSERT(offset + size <= node->capacity);
     wal__memfs_pin(node);
     wal__memfs_unlock();
     memcpy(data, node->bytes + offset, size);
@@ -166,8 +150,8 @@ static bool is_zero(const uint8_t *bytes, size_t size)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Copies page by page, and leaves alone what is zeros on both sides: the page
- * may not be there yet. */
+/* Copies page by page and skips pages that are zeros on both sides, so that the
+ * kernel need not allocate them. */
 static void copy_sparse(uint8_t *to, const uint8_t *from, size_t size)
 {
     while (size > 0) {
@@ -183,7 +167,7 @@ static void copy_sparse(uint8_t *to, const uint8_t *from, size_t size)
     }
 }
 
-/* The size of all pieces, or more than a file can have. */
+/* The total size of the pieces, or UINT64_MAX when it exceeds INT64_MAX. */
 static uint64_t iov_size(const struct iovec *iov, int count)
 {
     uint64_t size = 0;
@@ -197,7 +181,7 @@ static uint64_t iov_size(const struct iovec *iov, int count)
     return size;
 }
 
-static int check_write(const struct wal__file *file, uint64_t offset,
+static int check_write(const struct memory_file *file, uint64_t offset,
                        uint64_t size)
 {
     if (!file->writable) {
@@ -209,11 +193,12 @@ static int check_write(const struct wal__file *file, uint64_t offset,
     return size > INT64_MAX - offset ? EFBIG : 0;
 }
 
-static enum wal_status file_pwritev(void *ctx, struct wal__file *file,
+static enum wal_status file_pwritev(void *ctx, struct wal__file *handle,
                                     const struct iovec *iov, int count,
                                     uint64_t offset, size_t *bytes_written,
                                     int *sys_errno)
 {
+    struct memory_file *file = file_of(handle);
     struct wal__memfs_node *node = file->node;
     uint64_t size = iov_size(iov, count);
     int error = check_write(file, offset, size);
@@ -235,27 +220,30 @@ static enum wal_status file_pwritev(void *ctx, struct wal__file *file,
         copy_sparse(to, iov[i].iov_base, iov[i].iov_len);
         to += iov[i].iov_len;
     }
+    WAL__ASSERT(to == node->bytes + offset + size);
     wal__memfs_lock();
     if (node->size < offset + size) {
         node->size = offset + size;
     }
+    WAL__ASSERT(node->size <= node->capacity);
     wal__memfs_unpin(node);
     *bytes_written = (size_t)size;
     return unlock_status(0, sys_errno);
 }
 
-static enum wal_status file_sync(void *ctx, struct wal__file *file,
+static enum wal_status file_sync(void *ctx, struct wal__file *handle,
                                  int *sys_errno)
 {
     (void)ctx;
-    (void)file;
+    (void)handle;
     (void)sys_errno;
     return WAL_OK;
 }
 
-static enum wal_status file_allocate(void *ctx, struct wal__file *file,
+static enum wal_status file_allocate(void *ctx, struct wal__file *handle,
                                      uint64_t size, int *sys_errno)
 {
+    struct memory_file *file = file_of(handle);
     struct wal__memfs_node *node = file->node;
     int error = check_write(file, 0, size);
 
@@ -267,6 +255,7 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
     if (error == 0 && node->size < size) {
         node->size = size;
     }
+    WAL__ASSERT(node->size <= node->capacity);
     return unlock_status(error, sys_errno);
 }
 
@@ -281,19 +270,20 @@ static struct wal__io_stat stat_of(const struct wal__memfs_node *node)
     };
 }
 
-static enum wal_status file_stat(void *ctx, struct wal__file *file,
+static enum wal_status file_stat(void *ctx, struct wal__file *handle,
                                  struct wal__io_stat *out, int *sys_errno)
 {
     (void)ctx;
     wal__memfs_lock();
-    *out = stat_of(file->node);
+    *out = stat_of(file_of(handle)->node);
     return unlock_status(0, sys_errno);
 }
 
-static enum wal_status file_map(void *ctx, struct wal__file *file,
+static enum wal_status file_map(void *ctx, struct wal__file *handle,
                                 uint64_t size, bool writable, void **at,
                                 int *sys_errno)
 {
+    struct memory_file *file = file_of(handle);
     int error = 0;
 
     (void)ctx;
@@ -338,39 +328,14 @@ static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
     return WAL_OK;
 }
 
-static bool is_locked_by_other(const struct wal__file *file, uint64_t offset,
-                               bool exclusive)
-{
-    const struct wal__memfs_lock *lock = file->node->locks;
-
-    while (lock != NULL && (lock->holder == file || lock->offset != offset ||
-                            (!exclusive && !lock->exclusive))) {
-        lock = lock->next;
-    }
-    return lock != NULL;
-}
-
-static int add_lock(struct memory *memory, struct wal__memfs_lock **link,
-                    const struct wal__file *file, uint64_t offset)
-{
-    struct wal__memfs_lock *lock =
-        wal__heap_zalloc(memory->fs.heap, sizeof(*lock));
-
-    if (lock == NULL) {
-        return ENOMEM;
-    }
-    lock->holder = file;
-    lock->offset = offset;
-    *link = lock;
-    return 0;
-}
-
-static enum wal_status file_lock(void *ctx, struct wal__file *file,
+static enum wal_status file_lock(void *ctx, struct wal__file *handle,
                                  uint64_t offset, enum wal__io_lock mode,
                                  int *sys_errno)
 {
+    struct memory *memory = ctx;
+    struct memory_file *file = file_of(handle);
     bool exclusive = mode == WAL__IO_LOCK_EXCLUSIVE;
-    struct wal__memfs_lock **link;
+    enum wal_status status;
     int error = 0;
 
     if (exclusive && !file->writable) {
@@ -378,24 +343,14 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file,
         return WAL_EIO;
     }
     wal__memfs_lock();
-    link = find_lock(file, &offset);
     if (mode == WAL__IO_LOCK_NONE) {
-        if (*link != NULL) {
-            remove_lock(ctx, link);
-        }
-        return unlock_status(0, sys_errno);
+        wal__memfs_byte_lock_release(&memory->fs, file->node, file, offset);
+    } else {
+        error = wal__memfs_byte_lock_acquire(&memory->fs, file->node, file,
+                                             offset, exclusive);
     }
-    if (is_locked_by_other(file, offset, exclusive)) {
-        (void)unlock_status(EAGAIN, sys_errno);
-        return WAL_ELOCKED;
-    }
-    if (*link == NULL) {
-        error = add_lock(ctx, link, file, offset);
-    }
-    if (error == 0) {
-        (*link)->exclusive = exclusive;
-    }
-    return unlock_status(error, sys_errno);
+    status = unlock_status(error, sys_errno);
+    return error == EAGAIN ? WAL_ELOCKED : status;
 }
 
 /* ------------------------------------------------------------- names --- */
@@ -440,8 +395,8 @@ static int find_directory(struct memory *memory, const char *path,
     return error == 0 && !(*node)->is_directory ? ENOTDIR : error;
 }
 
-/* The callback runs without the mutex, so that it may call the table; inodes
- * say where to go on. Directories stay. */
+/* The callback runs without the mutex, so that it may call the table; the inode
+ * of the last name is the cursor. Directories are never removed. */
 static enum wal_status path_list(void *ctx, const char *path,
                                  enum wal_status (*each)(void *arg,
                                                          const char *name),
@@ -519,7 +474,7 @@ static enum wal_status path_is_network(void *ctx, const char *path,
     return unlock_status(error, sys_errno);
 }
 
-/* --------------------------------------------------------- the table --- */
+/* ------------------------------------------------------------- table --- */
 
 static void memory_boot_id(void *ctx, uint8_t out[16])
 {
@@ -528,7 +483,8 @@ static void memory_boot_id(void *ctx, uint8_t out[16])
     memcpy(out, memory->boot_id, sizeof(memory->boot_id));
 }
 
-/* Nobody else's locks are here. */
+/* The locks of the table are this process's only, so other processes count as
+ * dead. */
 static uint64_t memory_process_start(void *ctx, uint32_t pid)
 {
     return pid == wal__process_id(ctx) ? process_start_time : 0;
@@ -580,7 +536,7 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap,
     memory->io = table;
     memory->io.ctx = memory;
     memory->io.worktree = wal__io_posix.worktree;
-    /* Zeros would say that it is not known. */
+    /* Zeros would mean that the boot id is unknown. */
     wal__random_system(NULL, memory->boot_id, sizeof(memory->boot_id));
     memory->boot_id[0] |= 1;
     *io = &memory->io;

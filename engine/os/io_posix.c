@@ -1,7 +1,7 @@
 /*
- * io_posix.c - the table of io.h on Linux: files and names (host.c has the
- * rest). No section of SPEC.md. Invariant: one system call per call, repeated
- * only when a signal interrupted it. Any thread.
+ * io_posix.c - the table of io.h on Linux: files and names; clock.c, futex.c,
+ * process.c and random.c have the other calls. No section of SPEC.md.
+ * Invariant: one system call per call, repeated only after EINTR. Any thread.
  */
 #include "engine/os/io.h"
 
@@ -18,14 +18,17 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
+#include "engine/os/clock.h"
 #include "engine/os/close_on_fork.h"
 #include "engine/os/file_system.h"
+#include "engine/os/futex.h"
 #include "engine/os/process.h"
+#include "engine/os/random.h"
 #include "engine/worktree/worktree.h"
 
 struct wal__file {
     int fd;
-    struct wal__close_on_fork close_on_fork; /* of a file with locks */
+    struct wal__close_on_fork close_on_fork; /* listed once it has locks */
 };
 
 static enum wal_status fail(int *sys_errno, int error)
@@ -34,7 +37,7 @@ static enum wal_status fail(int *sys_errno, int error)
     return wal__io_status(error);
 }
 
-/* The status of a system call that answers 0 or less. */
+/* The status of a system call that returns a negative number on failure. */
 static enum wal_status result_status(int result, int *sys_errno)
 {
     return result < 0 ? fail(sys_errno, errno) : WAL_OK;
@@ -44,8 +47,8 @@ static enum wal_status result_status(int result, int *sys_errno)
 
 static int open_flags(int flags)
 {
-    /* Not to wait for the other end of a FIFO that lies in a file's place; on
-     * regular files it changes nothing. */
+    /* O_NONBLOCK: do not wait for the other end if the path is a FIFO. It has
+     * no effect on regular files. */
     int result = O_CLOEXEC | O_NONBLOCK;
 
     result |= (flags & WAL__IO_WRITE) != 0 ? O_RDWR : O_RDONLY;
@@ -55,7 +58,7 @@ static int open_flags(int flags)
     return result;
 }
 
-/* 0 for a regular file, else the errno that says why not. */
+/* 0 for a regular file, else an errno for the type. */
 static int check_regular(int fd)
 {
     struct stat st;
@@ -73,9 +76,9 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
                                  struct wal__file **file, int *sys_errno)
 {
     (void)ctx;
-    /* The C library's heap: a test that makes allocations fail can put
-     * another table in this one's place. Before the call, so that no file is
-     * created when there is no memory. */
+    /* The C library's heap: a test that fails allocations can replace the whole
+     * table. Allocates before open, so that no file is created when memory is
+     * exhausted. */
     const struct wal__heap *heap = &wal__heap_libc;
     struct wal__file *created = wal__heap_alloc(heap, sizeof(*created));
 
@@ -106,7 +109,7 @@ static void file_close(void *ctx, struct wal__file *file)
 {
     (void)ctx;
     wal__close_on_fork_remove(&file->close_on_fork);
-    /* Not repeated: Linux frees the descriptor even when interrupted. */
+    /* Not retried: Linux frees the descriptor even after EINTR. */
     (void)close(file->fd);
     wal__heap_free(&wal__heap_libc, file);
 }
@@ -134,7 +137,7 @@ static enum wal_status file_pwritev(void *ctx, struct wal__file *file,
     (void)ctx;
     ssize_t result;
 
-    /* More pieces than the kernel takes make a short write, not an error. */
+    /* More pieces than the kernel accepts make a short write, not an error. */
     if (count > IOV_MAX) {
         count = IOV_MAX;
     }
@@ -175,7 +178,7 @@ static int write_zeros(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
-/* For file systems without fallocate: only written bytes are reserved. */
+/* For file systems without fallocate: only written bytes have disk space. */
 static enum wal_status allocate_by_writing(int fd, uint64_t size,
                                            int *sys_errno)
 {
@@ -190,7 +193,7 @@ static enum wal_status allocate_by_writing(int fd, uint64_t size,
     if (error != 0) {
         int result;
 
-        /* Gives back a full disk's last bytes; the first failure counts. */
+        /* Frees the last bytes of a full disk; the first failure counts. */
         WAL__RETRY_EINTR(result, ftruncate(fd, st.st_size));
         return fail(sys_errno, error);
     }
@@ -343,7 +346,7 @@ static enum wal_status path_make_directory(void *ctx, const char *path,
     return result_status(result, sys_errno);
 }
 
-/* The next name, null at the end or, with *error set, on failure. */
+/* The next name; NULL at the end, and on failure with the errno in *error. */
 static const char *next_name(DIR *directory, int *error)
 {
     const struct dirent *entry;
@@ -380,7 +383,7 @@ static enum wal_status path_list(void *ctx, const char *path,
     }
     (void)closedir(directory);
     if (status != WAL_OK) {
-        /* The callback's failure is not the system's. */
+        /* The failure of the callback has no errno. */
         *sys_errno = 0;
         return status;
     }

@@ -1,7 +1,7 @@
 /*
- * memfs.c - names and contents in memory (memory_tree.h). No section of
- * SPEC.md. Invariant: content that is mapped or being copied does not move,
- * and is zeros behind the file's size. Any thread that holds the mutex.
+ * memfs.c - names and contents in memory (memfs.h). No section of SPEC.md.
+ * Invariant: content that is mapped or pinned does not move, and is zeros
+ * after the file's size. Any thread that holds the mutex.
  */
 #include "engine/os/memfs.h"
 
@@ -19,7 +19,7 @@ enum {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_registered; /* the system calls us when the process forks */
+static bool is_registered; /* the fork handlers are installed */
 
 void wal__memfs_lock(void)
 {
@@ -31,8 +31,8 @@ void wal__memfs_unlock(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* A child goes on reading (agentwal.h), and must not find the mutex held by a
- * thread that it does not have. */
+/* A child continues to read (agentwal.h). The mutex is held across fork(), so
+ * that it is not held in the child by a thread that the child does not have. */
 static void register_atfork(void)
 {
     is_registered = pthread_atfork(wal__memfs_lock, wal__memfs_unlock,
@@ -63,7 +63,7 @@ static void free_content(struct wal__memfs_node *node)
     node->capacity = 0;
 }
 
-/* Memory that is there when it is written: zeros cost nothing. */
+/* The kernel allocates pages when they are written: zeros cost no memory. */
 static int reallocate_content(struct wal__memfs_node *node, uint64_t capacity)
 {
     void *bytes;
@@ -76,6 +76,8 @@ static int reallocate_content(struct wal__memfs_node *node, uint64_t capacity)
     if (bytes == MAP_FAILED) {
         return ENOMEM;
     }
+    WAL__ASSERT(node->size <= capacity);
+    WAL__ASSERT(node->maps == 0 && node->pin_count == 0);
     if (node->size > 0) {
         memcpy(bytes, node->bytes, (size_t)node->size);
     }
@@ -99,7 +101,7 @@ int wal__memfs_reserve(struct wal__memfs_node *node, uint64_t size)
             pthread_cond_wait(&unpinned, &mutex);
             continue;
         }
-        /* What grows once grows again. */
+        /* Doubling makes appending n bytes O(n). */
         if (new_capacity < 2 * node->capacity) {
             new_capacity = 2 * node->capacity;
         }
@@ -128,6 +130,7 @@ void wal__memfs_pin(struct wal__memfs_node *node)
 
 void wal__memfs_unpin(struct wal__memfs_node *node)
 {
+    WAL__ASSERT(node->pin_count > 0);
     node->pin_count--;
     if (node->pin_count == 0) {
         pthread_cond_broadcast(&unpinned);
@@ -149,6 +152,7 @@ void wal__memfs_release(struct wal__memfs *fs, struct wal__memfs_node *node)
     if (is_named(fs, node) || node->handles > 0 || node->maps > 0) {
         return;
     }
+    WAL__ASSERT(node->pin_count == 0 && node->locks == NULL);
     while (before->next != node) {
         before = before->next;
         WAL__ASSERT(before != NULL);
@@ -213,7 +217,7 @@ find_child(struct wal__memfs *fs, const struct wal__memfs_dentry *dentry)
     return node;
 }
 
-/* One step of a walk, from dentry->node. */
+/* Resolves one component in the directory dentry->node. */
 static int walk_component(struct wal__memfs *fs, const char *name, size_t size,
                           struct wal__memfs_dentry *dentry)
 {
@@ -274,6 +278,7 @@ int wal__memfs_find(struct wal__memfs *fs, const char *path,
 static void set_name(struct wal__memfs_node *node,
                      const struct wal__memfs_dentry *dentry)
 {
+    WAL__ASSERT(dentry->name_size < sizeof(node->name));
     node->directory = dentry->directory;
     memcpy(node->name, dentry->name, dentry->name_size);
     node->name[dentry->name_size] = '\0';
@@ -285,6 +290,7 @@ int wal__memfs_create(struct wal__memfs *fs, struct wal__memfs_dentry *dentry,
     struct wal__memfs_node *last = &fs->root;
     struct wal__memfs_node *node = wal__heap_zalloc(fs->heap, sizeof(*node));
 
+    WAL__ASSERT(dentry->node == NULL);
     if (node == NULL) {
         return ENOMEM;
     }
@@ -299,7 +305,7 @@ int wal__memfs_create(struct wal__memfs *fs, struct wal__memfs_dentry *dentry,
     return 0;
 }
 
-/* Whether `to` may take the name away from what has it now. */
+/* 0, or the errno that forbids to move the node to the name `to`. */
 static int check_rename(const struct wal__memfs *fs,
                         const struct wal__memfs_node *moved,
                         const struct wal__memfs_dentry *to)

@@ -1,8 +1,8 @@
 /*
- * memfs.h - the names and contents behind io_memory.c. Every call but
- * lock and unlock themselves needs the mutex, which is one for all trees, so
- * that it can be held while the process forks. Fallible calls answer 0 or an
- * errno.
+ * memfs.h - a file system in memory: the names and contents of io_memory.c.
+ * Every call but init, lock and unlock needs the mutex. One mutex serves all
+ * file systems, so that it can be held across fork(). Fallible calls return 0
+ * or an errno.
  */
 #ifndef AGENTWAL_ENGINE_OS_MEMFS_H
 #define AGENTWAL_ENGINE_OS_MEMFS_H
@@ -14,22 +14,22 @@
 
 #include "engine/base/heap.h"
 
-struct wal__memfs_lock; /* io_memory.c */
+struct wal__memfs_byte_lock; /* memfs_byte_lock.c */
 
-/* A file or directory. It goes when it has no name, handle or map. */
+/* A file or directory. It is freed when it has no name, handle or map. */
 struct wal__memfs_node {
     struct wal__memfs_node *next;      /* of the fs, in order of inode */
-    struct wal__memfs_node *directory; /* null: the root, or no name */
+    struct wal__memfs_node *directory; /* null: the root, or unlinked */
     uint64_t inode;
     bool is_directory;
     char name[NAME_MAX + 1];
-    uint8_t *bytes; /* zeros from size on; null: capacity is 0 */
+    uint8_t *bytes; /* zeros from `size` on; null: capacity is 0 */
     uint64_t size;
     uint64_t capacity;
     uint32_t handles;
-    uint32_t maps;      /* while there are any, bytes stay where they are */
-    uint32_t pin_count; /* copying now, without the mutex: the same */
-    struct wal__memfs_lock *locks;
+    uint32_t maps;      /* while not 0, `bytes` must not move */
+    uint32_t pin_count; /* copies without the mutex; likewise */
+    struct wal__memfs_byte_lock *locks;
 };
 
 struct wal__memfs {
@@ -38,49 +38,51 @@ struct wal__memfs {
     uint64_t last_inode;
 };
 
-/* Where a path leads. */
+/* The last component of a path. */
 struct wal__memfs_dentry {
     struct wal__memfs_node *directory; /* null: the path is the root */
-    struct wal__memfs_node *node;      /* null: there is none of that name */
+    struct wal__memfs_node *node;      /* null: the name does not exist */
     const char *name;
     size_t name_size;
 };
 
-/* False without memory. */
+/* False when memory is exhausted. */
 bool wal__memfs_init(struct wal__memfs *fs, const struct wal__heap *heap);
 void wal__memfs_deinit(struct wal__memfs *fs);
 
 void wal__memfs_lock(void);
 void wal__memfs_unlock(void);
 
-/* ENOENT, ENOTDIR: on the way there. */
+/* Resolves all but the last component. ENOENT or ENOTDIR when a parent does not
+ * exist or is a file; a missing last component is no error. */
 int wal__memfs_walk(struct wal__memfs *fs, const char *path,
                     struct wal__memfs_dentry *dentry);
-/* What the path names. */
+/* The node of the path; ENOENT when it does not exist. */
 int wal__memfs_find(struct wal__memfs *fs, const char *path,
                     struct wal__memfs_node **node);
-/* Makes the place's node. */
+/* Creates the node of a name that does not exist. */
 int wal__memfs_create(struct wal__memfs *fs, struct wal__memfs_dentry *dentry,
                       bool is_directory);
 int wal__memfs_rename(struct wal__memfs *fs, const char *from, const char *to);
 int wal__memfs_unlink(struct wal__memfs *fs, const char *path);
-/* The directory's name with the smallest inode above this one, or null. */
+/* The directory's child with the smallest inode above this one, or null. */
 const struct wal__memfs_node *
 wal__memfs_next_child(const struct wal__memfs *fs,
                       const struct wal__memfs_node *directory, uint64_t inode);
-/* The node whose content is mapped at this address; it is there. */
+/* The node whose content is mapped at this address, which must be mapped. */
 struct wal__memfs_node *wal__memfs_find_mapped(struct wal__memfs *fs,
                                                const void *at);
 
-/* Room for size bytes. Lets go of the mutex while others copy. ENOMEM, also
- * when the file is mapped and would have to move. */
+/* Ensures a capacity of `size` bytes. Releases the mutex while it waits for
+ * unpins. ENOMEM, also when the file is mapped and would have to move. */
 int wal__memfs_reserve(struct wal__memfs_node *node, uint64_t size);
-/* Makes the file empty; likewise. */
+/* Empties the file. Releases the mutex while it waits for unpins. */
 void wal__memfs_truncate(struct wal__memfs_node *node);
-/* Keeps the content in its place while it is copied without the mutex. */
+/* While a node is pinned its content does not move, so that it can be copied
+ * without the mutex. */
 void wal__memfs_pin(struct wal__memfs_node *node);
 void wal__memfs_unpin(struct wal__memfs_node *node);
-/* Frees the node when nothing has it any more. */
+/* Frees the node if it has no name, handle or map. */
 void wal__memfs_release(struct wal__memfs *fs, struct wal__memfs_node *node);
 
 #endif

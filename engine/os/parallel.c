@@ -1,6 +1,8 @@
 /*
- * parallel.c - one thing done for each of many items by several threads
- * (many.h).
+ * parallel.c - a parallel for (parallel.h; SPEC.md 5.13). Invariant: items are
+ * claimed in ascending order and a claimed grain is processed up to its first
+ * failure, so that the lowest item that fails is always found. The threads
+ * share struct work.
  */
 #include "engine/os/parallel.h"
 
@@ -9,16 +11,18 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "format/bytes/assert.h"
+
 enum {
     THREADS_DEFAULT = 8
 };
 
 struct work {
-    const struct wal__parallel_for *many;
-    atomic_uint next; /* the first item that nobody took */
-    atomic_bool stop; /* one failed */
+    const struct wal__parallel_for *loop;
+    atomic_uint next; /* the first item that no thread has claimed */
+    atomic_bool stop; /* an item failed */
     pthread_mutex_t mutex;
-    /* The failure of the lowest item. */
+    /* The failure of the lowest item; under the mutex. */
     enum wal_status status;
     uint32_t failed;
     struct wal_error error;
@@ -42,17 +46,20 @@ static void record_failure(struct work *work, uint32_t item,
     atomic_store(&work->stop, true);
 }
 
-/* Of a run of items; *item is the one that failed. */
-static enum wal_status run_grain(const struct wal__parallel_for *many,
+/* Processes the items of one grain from *item on; leaves *item at the one that
+ * failed. */
+static enum wal_status run_grain(const struct wal__parallel_for *loop,
                                  void *state, uint32_t *item,
                                  struct wal_error *error)
 {
-    uint32_t left = many->count - *item;
-    uint32_t end = *item + (left < many->grain ? left : many->grain);
+    WAL__ASSERT(*item < loop->count && loop->grain > 0);
+
+    uint32_t left = loop->count - *item;
+    uint32_t end = *item + (left < loop->grain ? left : loop->grain);
     enum wal_status status = WAL_OK;
 
     while (*item < end && status == WAL_OK) {
-        status = many->body(many->ctx, state, *item, error);
+        status = loop->body(loop->ctx, state, *item, error);
         *item += status == WAL_OK;
     }
     return status;
@@ -61,24 +68,24 @@ static enum wal_status run_grain(const struct wal__parallel_for *many,
 static void *worker_main(void *arg)
 {
     struct work *work = arg;
-    const struct wal__parallel_for *many = work->many;
+    const struct wal__parallel_for *loop = work->loop;
     _Alignas(max_align_t) uint8_t state[WAL__PARALLEL_STATE_SIZE] = {0};
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status = WAL_OK;
     uint32_t item = 0;
 
     while (status == WAL_OK && !atomic_load(&work->stop)) {
-        item = atomic_fetch_add(&work->next, many->grain);
-        if (item >= many->count) {
+        item = atomic_fetch_add(&work->next, loop->grain);
+        if (item >= loop->count) {
             break;
         }
-        status = run_grain(many, state, &item, &error);
+        status = run_grain(loop, state, &item, &error);
     }
     if (status != WAL_OK) {
         record_failure(work, item, status, &error);
     }
-    if (many->end != NULL) {
-        many->end(many->ctx, state);
+    if (loop->end != NULL) {
+        loop->end(loop->ctx, state);
     }
     return NULL;
 }
@@ -93,14 +100,14 @@ static uint32_t usable_processors(void)
     return (uint32_t)CPU_COUNT(&set);
 }
 
-/* As many as are wanted, but one for each run of items at most. */
-static uint32_t count_threads(const struct wal__parallel_for *many)
+/* The threads asked for, but at most one per grain. */
+static uint32_t count_threads(const struct wal__parallel_for *loop)
 {
-    uint32_t runs =
-        many->count / many->grain + (many->count % many->grain != 0);
-    uint32_t count = many->threads;
+    uint32_t grains =
+        loop->count / loop->grain + (loop->count % loop->grain != 0);
+    uint32_t count = loop->threads;
 
-    if (!many->env->io->threads || runs <= 1) {
+    if (!loop->env->io->threads || grains <= 1) {
         return 1;
     }
     if (count == 0) {
@@ -109,11 +116,11 @@ static uint32_t count_threads(const struct wal__parallel_for *many)
     }
     count =
         count < WAL__PARALLEL_THREADS_MAX ? count : WAL__PARALLEL_THREADS_MAX;
-    return count < runs ? count : runs;
+    return count < grains ? count : grains;
 }
 
-/* The caller's thread is one of the workers; where the system gives fewer
- * threads, those that are there do the work. No signal is taken by them. */
+/* The caller's thread is one of the workers; if threads cannot be created, the
+ * others do the work. The new threads block all signals. */
 static void run(struct work *work, uint32_t thread_count)
 {
     pthread_t threads[WAL__PARALLEL_THREADS_MAX];
@@ -121,6 +128,7 @@ static void run(struct work *work, uint32_t thread_count)
     sigset_t all;
     sigset_t old;
 
+    WAL__ASSERT(thread_count > 0 && thread_count <= WAL__PARALLEL_THREADS_MAX);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     while (started + 1 < thread_count &&
@@ -134,17 +142,17 @@ static void run(struct work *work, uint32_t thread_count)
     }
 }
 
-enum wal_status wal__parallel_for(const struct wal__parallel_for *many,
+enum wal_status wal__parallel_for(const struct wal__parallel_for *loop,
                                   struct wal_error *error)
 {
-    struct work work = {.many = many};
+    struct work work = {.loop = loop};
 
-    if (many->count == 0) {
+    if (loop->count == 0) {
         return WAL_OK;
     }
     work.error.struct_size = sizeof(work.error);
     pthread_mutex_init(&work.mutex, NULL);
-    run(&work, count_threads(many));
+    run(&work, count_threads(loop));
     pthread_mutex_destroy(&work.mutex);
     if (work.status != WAL_OK) {
         wal__error_copy(error, &work.error);

@@ -1,91 +1,44 @@
 /*
- * process.c - the machine and its processes on Linux (host.h). No section of
- * SPEC.md. Invariant: what cannot be told is answered as such, never as an
- * end: a live process is not taken for a dead one. Any thread.
+ * process.c - processes on Linux (process.h). No section of SPEC.md. Invariant:
+ * a failure to look at a process is reported as "unknown", so that a live
+ * process is never taken for a dead one. Any thread.
  */
 #include "engine/os/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "engine/base/descriptor.h"
 #include "format/bytes/assert.h"
 
 enum {
     STAT_SIZE = 1024
 };
 
-/* Sets result to what a system call answers, whatever signals come. */
-#define RETRY_EINTR(result, call) \
-    do {                          \
-        (result) = (call);        \
-    } while ((result) < 0 && errno == EINTR)
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    int result = clock_gettime(clock, &now);
-
-    WAL__ASSERT(result == 0);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-int64_t wal__clock_now_ms(void *ctx)
-{
-    (void)ctx;
-    return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000);
-}
-
-uint64_t wal__clock_monotonic_ns(void *ctx)
-{
-    (void)ctx;
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
-void wal__random_system(void *ctx, void *data, size_t size)
-{
-    (void)ctx;
-    uint8_t *at = data;
-
-    while (size > 0) {
-        ssize_t result;
-
-        RETRY_EINTR(result, getrandom(at, size, 0));
-        WAL__ASSERT(result > 0);
-        at += result;
-        size -= (size_t)result;
-    }
-}
-
-/* The beginning of a small file of /proc, terminated; false on failure. */
+/* Reads the first size - 1 bytes of a file of /proc and terminates them. */
 static bool read_proc_file(const char *path, char *text, size_t size)
 {
     int fd;
     ssize_t bytes_read;
 
-    RETRY_EINTR(fd, open(path, O_RDONLY | O_CLOEXEC));
+    WAL__RETRY_EINTR(fd, open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0) {
         return false;
     }
-    RETRY_EINTR(bytes_read, read(fd, text, size - 1));
+    WAL__RETRY_EINTR(bytes_read, read(fd, text, size - 1));
     (void)close(fd);
     if (bytes_read <= 0) {
         return false;
     }
+    WAL__ASSERT((size_t)bytes_read < size);
     text[bytes_read] = '\0';
     return true;
 }
@@ -123,12 +76,11 @@ void wal__process_boot_id(void *ctx, uint8_t out[16])
     }
 }
 
-/* Every public call asks for the process's id, and a system call takes longer
- * than some of them. The kernel empties the page it is kept in for a child,
- * however that was made. */
+/* Every public call compares the process id, and getpid(2) costs more than some
+ * of them. The id is cached in a page that the kernel zeroes for every child,
+ * also one of clone(2). 0: not cached yet; null: caching is not possible. */
 static pthread_once_t cached_pid_once = PTHREAD_ONCE_INIT;
-static _Atomic uint32_t
-    *cached_pid; /* 0: not asked for yet; null: never cached */
+static _Atomic uint32_t *cached_pid;
 
 static void init_cached_pid(void)
 {
@@ -163,20 +115,19 @@ uint32_t wal__process_id(void *ctx)
     return id;
 }
 
-/* The start of field `number` (from 3 on) of /proc/PID/stat, or null. */
+/* The start of field `number`, at least 3, of /proc/PID/stat, or null. */
 static const char *stat_field(const char *text, int number)
 {
-    /* Field 2, the command, is in brackets and may hold brackets. */
-    const char *at = strrchr(text, ')');
+    /* Field 2, the command, is in parentheses and may contain them. */
+    const char *start = strrchr(text, ')');
 
-    for (int field = 2; at != NULL && field < number; field++) {
-        at = strchr(at, ' ');
-        at = at == NULL ? NULL : at + 1;
+    for (int field = 2; start != NULL && field < number; field++) {
+        start = strchr(start, ' ');
+        start = start == NULL ? NULL : start + 1;
     }
-    return at;
+    return start;
 }
 
-/* /proc/PID/stat. */
 static bool read_proc_stat(uint32_t pid, char text[STAT_SIZE])
 {
     char path[32];
@@ -206,8 +157,8 @@ uint64_t wal__process_start_time(void *ctx, uint32_t pid)
     if (start == NULL) {
         return UINT64_MAX;
     }
-    /* A zombie holds nothing any more and may stay for ever, unless only its
-     * first thread has ended. */
+    /* A zombie has no descriptors and may stay for ever. If only its first
+     * thread has ended, the process is alive. */
     if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1) {
         return 0;
     }
@@ -225,50 +176,4 @@ bool wal__process_is_stopped(void *ctx, uint32_t pid)
     }
     state = stat_field(text, 3);
     return state != NULL && (*state == 'T' || *state == 't');
-}
-
-/* Not the private kind of futex: the word may be shared between processes. */
-void wal__futex_wait(void *ctx, const uint32_t *word, uint32_t expected,
-                     uint64_t timeout_ns)
-{
-    (void)ctx;
-    struct timespec timeout = {
-        .tv_sec = (time_t)(timeout_ns / 1000000000),
-        .tv_nsec = (long)(timeout_ns % 1000000000),
-    };
-
-    (void)syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
-}
-
-void wal__futex_wake(void *ctx, const uint32_t *word, uint32_t count)
-{
-    int most = count < INT_MAX ? (int)count : INT_MAX;
-
-    (void)ctx;
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
-}
-
-int wal__eventfd_open(uint32_t count, int *sys_errno)
-{
-    int fd = eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC);
-
-    *sys_errno = fd < 0 ? errno : 0;
-    return fd;
-}
-
-/* Fails only when the counter is at its limit: readable already. */
-void wal__eventfd_signal(int fd)
-{
-    uint64_t one = 1;
-    ssize_t result;
-
-    RETRY_EINTR(result, write(fd, &one, sizeof(one)));
-    (void)result;
-}
-
-void wal__eventfd_close(int fd)
-{
-    if (fd >= 0) {
-        (void)close(fd);
-    }
 }

@@ -1,6 +1,6 @@
 /*
- * spill.c - large blocks in files without a name (spill.h). No section of
- * SPEC.md. Invariant: a block is in the table, or the inner heap's. One thread
+ * spill.c - large blocks in unnamed files (spill.h). No section of SPEC.md.
+ * Invariant: a block is either in the table or from the inner heap. One thread
  * at a time.
  */
 #include "engine/os/spill.h"
@@ -30,12 +30,13 @@ static void *inner_resize(const struct wal__spill *spill, void *at, size_t size)
 
 static void free_block(struct wal__spill *spill, struct wal__spill_block *block)
 {
+    WAL__ASSERT(spill->count > 0 && block < spill->blocks + spill->count);
     (void)munmap(block->at, block->size);
     (void)close(block->fd);
     *block = spill->blocks[--spill->count];
 }
 
-/* A block of zeros, or null. */
+/* A block of zeros in an unnamed file; NULL if that is not possible. */
 static void *create_block(struct wal__spill *spill, size_t size)
 {
     struct wal__spill_block *blocks =
@@ -62,12 +63,13 @@ static void *create_block(struct wal__spill *spill, size_t size)
     return at;
 }
 
-/* Makes a block longer where its file can be; else it moves to the heap. */
+/* Grows the block's file; if that fails, moves the block to the inner heap. */
 static void *grow_block(struct wal__spill *spill,
                         struct wal__spill_block *block, size_t size)
 {
     void *at = MAP_FAILED;
 
+    WAL__ASSERT(size > block->size);
     if (fallocate(block->fd, 0, 0, (off_t)size) == 0) {
         at = mremap(block->at, block->size, size, MREMAP_MAYMOVE);
     }
@@ -101,7 +103,8 @@ static void *spill_resize(void *ctx, void *at, size_t size)
         at = create_block(spill, size);
         return at != NULL ? at : inner_resize(spill, NULL, size);
     }
-    /* How long it was the heap knows. */
+    /* Only the inner heap knows the block's size, so it resizes the block
+     * before it may move to a file. */
     at = inner_resize(spill, at, size);
     if (at == NULL || size < WAL__SPILL_SIZE) {
         return at;

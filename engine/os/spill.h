@@ -1,18 +1,18 @@
 /*
- * spill.h - a heap whose large blocks lie in files without a name, so that the
- * system can write them out: what finds the entries of a session of millions
- * need not fit into memory. Where there is no place for such a file, blocks
- * come from the heap behind it, as small ones do.
+ * spill.h - a heap whose large blocks are mapped unnamed files, so that the
+ * system can write them out: the index of a session with millions of entries
+ * need not fit into memory. Small blocks come from an inner heap, and large
+ * ones too if no file can be created.
  *
- * Invariant: a file has room for all of its block, so that touching it fails
- * on a damaged device alone. One thread at a time.
+ * Invariant: a file has disk space for its whole block, so that only a damaged
+ * device makes an access fail. One thread at a time.
  */
 #ifndef AGENTWAL_ENGINE_OS_SPILL_H
 #define AGENTWAL_ENGINE_OS_SPILL_H
 
 #include "engine/base/heap.h"
 
-/* Smaller blocks are not worth a file. */
+/* Blocks of this size and above are files. */
 #define WAL__SPILL_SIZE ((size_t)4 << 20)
 
 struct wal__spill_block {
@@ -22,9 +22,9 @@ struct wal__spill_block {
 };
 
 struct wal__spill {
-    struct wal__heap heap; /* to ask for memory */
+    struct wal__heap heap; /* the heap that callers use */
     const struct wal__heap *inner;
-    const char *directory; /* on the disk that files go to */
+    const char *directory; /* where the files are created */
     struct wal__spill_block *blocks;
     uint32_t count;
     uint32_t capacity;

@@ -1,8 +1,7 @@
 /*
- * worktree_path.c - paths below a work tree's root, and what an errno means
- * there (tree.h). It implements SPEC.md 5.14. Invariant: a path that is cut
- * names nothing above the root, whatever the file system holds, links apart.
- * Any thread.
+ * worktree_path.c - splits paths below a work tree's root, and maps errnos to
+ * statuses (worktree.h). It implements SPEC.md 5.14. Invariant: a path that was
+ * split names nothing above the root unless a component is a link. Any thread.
  */
 #include "engine/worktree/worktree.h"
 
@@ -10,7 +9,9 @@
 #include <limits.h>
 #include <string.h>
 
-/* 0, or the errno of a component that no plain path has. */
+#include "format/bytes/assert.h"
+
+/* 0, or an errno for a component that a plain path cannot have. */
 static int check_component(const char *component, size_t size)
 {
     if (size == 0 || (size == 1 && component[0] == '.')) {
@@ -28,7 +29,7 @@ int wal__worktree_path_split(const char *path, struct wal__worktree_path *split)
     int error = path[0] == '/' ? EXDEV : 0;
     int too_long = 0;
 
-    /* That a component is too long counts only when the path is plain. */
+    /* ENAMETOOLONG is reported only if the path is plain otherwise. */
     while (error == 0) {
         size_t size = strcspn(component, "/");
 
@@ -50,6 +51,7 @@ int wal__worktree_path_split(const char *path, struct wal__worktree_path *split)
     }
     split->parent_size = component == path ? 0 : (size_t)(component - path) - 1;
     split->name = component;
+    WAL__ASSERT(split->parent_size < PATH_MAX);
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /*
- * worktree_posix.c - the table of tree.h on Linux. It implements SPEC.md 5.14.
- * Invariant: a name is given to the system as the last part below a directory
- * that tree_way.c found, with the flag that keeps the system from following
- * it; what changes something goes through a directory found for this call.
- * Any thread.
+ * worktree_posix.c - the table of worktree.h on Linux. It implements SPEC.md
+ * 5.14. Invariant: the system gets every name as the last component below a
+ * directory that worktree_resolve.c opened, with the flag that forbids to
+ * follow it; a call that changes something opens that directory itself, a call
+ * that only reads may use a cached one. Any thread.
  */
 #include "engine/worktree/worktree.h"
 
@@ -18,41 +18,24 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
+#include "engine/worktree/worktree_leaf.h"
 #include "engine/worktree/worktree_replace.h"
-#include "engine/worktree/worktree_resolve.h"
 #include "engine/worktree/worktree_stat.h"
-
-struct wal__worktree {
-    struct wal__worktree_resolver resolver;
-    dev_t device; /* of the root */
-};
 
 struct wal__worktree_file {
     int fd;
-    bool durable; /* each change is to be, since sync_all does not reach it */
+    bool durable; /* sync each change: sync_all does not cover this device */
 };
 
-/* What a table is created with. */
+/* The ctx of a table. */
 struct options {
-    bool by_component;
+    bool by_component; /* do not use openat2(2) */
 };
 
-static enum wal_status fail(int *sys_errno, int error)
-{
-    *sys_errno = error;
-    return wal__worktree_status(error);
-}
-
-/* The status of a system call that answers 0 or less. */
+/* The status of a system call that returns a negative number on failure. */
 static enum wal_status result_status(int result, int *sys_errno)
 {
-    return result < 0 ? fail(sys_errno, errno) : WAL_OK;
-}
-
-static enum wal_status fail_resolve(int *sys_errno, int error)
-{
-    *sys_errno = error;
-    return wal__worktree_resolve_status(error);
+    return result < 0 ? wal__worktree_report_errno(sys_errno, errno) : WAL_OK;
 }
 
 /* ------------------------------------------------------------- roots --- */
@@ -90,12 +73,12 @@ static enum wal_status worktree_open_root(void *ctx, const char *path,
     int error;
 
     if (created == NULL) {
-        return fail(sys_errno, ENOMEM);
+        return wal__worktree_report_errno(sys_errno, ENOMEM);
     }
     error = worktree_init(created, path, options->by_component);
     if (error != 0) {
         wal__heap_free(&wal__heap_libc, created);
-        return fail(sys_errno, error);
+        return wal__worktree_report_errno(sys_errno, error);
     }
     *tree = created;
     return WAL_OK;
@@ -106,62 +89,6 @@ static void worktree_close_root(void *ctx, struct wal__worktree *tree)
     (void)ctx;
     wal__worktree_resolver_deinit(&tree->resolver);
     wal__heap_free(&wal__heap_libc, tree);
-}
-
-/* ------------------------------------------------------------ places --- */
-
-/* A name below a directory that is open for this call alone. */
-struct leaf {
-    int parent;
-    const char *name;
-};
-
-static enum wal_status leaf_open(struct wal__worktree *tree, const char *path,
-                                 struct leaf *leaf, int *sys_errno)
-{
-    struct wal__worktree_path split;
-    int error = wal__worktree_path_split(path, &split);
-
-    if (error != 0) {
-        return fail_resolve(sys_errno, error);
-    }
-    leaf->parent =
-        wal__worktree_resolve(&tree->resolver, path, split.parent_size);
-    leaf->name = split.name;
-    return leaf->parent < 0 ? fail_resolve(sys_errno, errno) : WAL_OK;
-}
-
-/* Keeps errno. */
-static void leaf_close(const struct leaf *leaf)
-{
-    int error = errno;
-
-    (void)close(leaf->parent);
-    errno = error;
-}
-
-/* The same below a directory that is shared: for calls that only look. */
-struct cached_leaf {
-    struct wal__worktree_dir *parent;
-    const char *name;
-};
-
-static enum wal_status cached_leaf_open(struct wal__worktree *tree,
-                                        const char *path,
-                                        struct cached_leaf *cached_leaf,
-                                        int *sys_errno)
-{
-    struct wal__worktree_path split;
-    int error = wal__worktree_path_split(path, &split);
-
-    if (error != 0) {
-        return fail_resolve(sys_errno, error);
-    }
-    cached_leaf->parent =
-        wal__worktree_dir_acquire(&tree->resolver, path, split.parent_size);
-    cached_leaf->name = split.name;
-    return cached_leaf->parent == NULL ? fail_resolve(sys_errno, errno)
-                                       : WAL_OK;
 }
 
 /* ------------------------------------------------------------- stats --- */
@@ -177,19 +104,20 @@ static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree,
                                      int *sys_errno)
 {
     (void)ctx;
-    struct cached_leaf cached_leaf;
+    struct wal__worktree_cached_leaf leaf;
     struct stat st;
     int error = 0;
-    enum wal_status status = cached_leaf_open(tree, path, &cached_leaf, &error);
+    enum wal_status status =
+        wal__worktree_cached_leaf_open(tree, path, &leaf, &error);
 
     if (status == WAL_OK) {
         int result;
 
         WAL__RETRY_EINTR(result,
-                         fstatat(cached_leaf.parent->fd, cached_leaf.name, &st,
+                         fstatat(leaf.parent->fd, leaf.name, &st,
                                  AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT));
         status = result_status(result, &error);
-        wal__worktree_dir_release(cached_leaf.parent);
+        wal__worktree_dir_release(leaf.parent);
     }
     if (means_absent(status)) {
         *out = (struct wal__worktree_stat){.kind = WAL__WORKTREE_ABSENT};
@@ -205,7 +133,7 @@ static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree,
 
 /* ------------------------------------------------------------- files --- */
 
-/* 0 for a regular file, else the errno that says why not. */
+/* 0 for a regular file, else an errno for the type. */
 static int check_regular(int fd)
 {
     struct stat st;
@@ -224,27 +152,27 @@ static enum wal_status open_regular(struct wal__worktree *tree,
                                     struct wal__worktree_file *file,
                                     int *sys_errno)
 {
-    struct cached_leaf cached_leaf;
+    struct wal__worktree_cached_leaf leaf;
     int error;
     enum wal_status status =
-        cached_leaf_open(tree, path, &cached_leaf, sys_errno);
+        wal__worktree_cached_leaf_open(tree, path, &leaf, sys_errno);
 
     if (status != WAL_OK) {
         return status;
     }
-    /* Does not wait for the other end of a pipe. */
-    WAL__RETRY_EINTR(file->fd, openat(cached_leaf.parent->fd, cached_leaf.name,
+    /* O_NONBLOCK: do not wait for the other end of a pipe. */
+    WAL__RETRY_EINTR(file->fd, openat(leaf.parent->fd, leaf.name,
                                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
                                           O_NOCTTY | O_CLOEXEC));
-    wal__worktree_dir_release(cached_leaf.parent);
+    wal__worktree_dir_release(leaf.parent);
     file->fd = wal__descriptor_above_stdio(file->fd);
     if (file->fd < 0) {
-        return fail(sys_errno, errno);
+        return wal__worktree_report_errno(sys_errno, errno);
     }
     error = check_regular(file->fd);
     if (error != 0) {
         (void)close(file->fd);
-        return fail(sys_errno, error);
+        return wal__worktree_report_errno(sys_errno, error);
     }
     return WAL_OK;
 }
@@ -254,9 +182,10 @@ static enum wal_status create_regular(struct wal__worktree *tree,
                                       struct wal__worktree_file *file,
                                       int *sys_errno)
 {
-    struct leaf leaf;
+    struct wal__worktree_leaf leaf;
     struct stat st;
-    enum wal_status status = leaf_open(tree, path, &leaf, sys_errno);
+    enum wal_status status =
+        wal__worktree_leaf_open(tree, path, &leaf, sys_errno);
 
     if (status != WAL_OK) {
         return status;
@@ -270,12 +199,13 @@ static enum wal_status create_regular(struct wal__worktree *tree,
         WAL__RETRY_EINTR(file->fd,
                          openat(leaf.parent, leaf.name, flags, mode & 07777));
     }
-    leaf_close(&leaf);
+    wal__worktree_leaf_close(&leaf);
     file->fd = wal__descriptor_above_stdio(file->fd);
     return result_status(file->fd, sys_errno);
 }
 
-/* The memory first, so that no file is created when there is none. */
+/* Called before the file is created, so that none is left over when memory is
+ * exhausted. */
 static struct wal__worktree_file *new_file(void)
 {
     struct wal__worktree_file *file =
@@ -295,7 +225,7 @@ static enum wal_status worktree_open(void *ctx, struct wal__worktree *tree,
     (void)ctx;
     struct wal__worktree_file *created = new_file();
     enum wal_status status = created == NULL
-                                 ? fail(sys_errno, ENOMEM)
+                                 ? wal__worktree_report_errno(sys_errno, ENOMEM)
                                  : open_regular(tree, path, created, sys_errno);
 
     if (status != WAL_OK) {
@@ -314,7 +244,7 @@ static enum wal_status worktree_create(void *ctx, struct wal__worktree *tree,
     (void)ctx;
     struct wal__worktree_file *created = new_file();
     enum wal_status status =
-        created == NULL ? fail(sys_errno, ENOMEM)
+        created == NULL ? wal__worktree_report_errno(sys_errno, ENOMEM)
                         : create_regular(tree, path, mode, created, sys_errno);
 
     if (status != WAL_OK) {
@@ -328,7 +258,7 @@ static enum wal_status worktree_create(void *ctx, struct wal__worktree *tree,
 static void worktree_close(void *ctx, struct wal__worktree_file *file)
 {
     (void)ctx;
-    /* Not repeated: Linux frees the descriptor even when interrupted. */
+    /* Not retried: Linux frees the descriptor even after EINTR. */
     (void)close(file->fd);
     wal__heap_free(&wal__heap_libc, file);
 }
@@ -342,7 +272,7 @@ static enum wal_status worktree_file_stat(void *ctx,
     struct stat st;
 
     if (fstat(file->fd, &st) < 0) {
-        return fail(sys_errno, errno);
+        return wal__worktree_report_errno(sys_errno, errno);
     }
     *out = wal__worktree_stat_of(&st);
     return WAL_OK;
@@ -357,7 +287,7 @@ static enum wal_status worktree_read(void *ctx, struct wal__worktree_file *file,
 
     WAL__RETRY_EINTR(result, pread(file->fd, data, size, (off_t)offset));
     if (result < 0) {
-        return fail(sys_errno, errno);
+        return wal__worktree_report_errno(sys_errno, errno);
     }
     *bytes_read = (size_t)result;
     return WAL_OK;
@@ -374,7 +304,7 @@ static enum wal_status worktree_write(void *ctx,
 
     WAL__RETRY_EINTR(result, pwrite(file->fd, data, size, (off_t)offset));
     if (result < 0) {
-        return fail(sys_errno, errno);
+        return wal__worktree_report_errno(sys_errno, errno);
     }
     *bytes_written = (size_t)result;
     return WAL_OK;
@@ -402,26 +332,25 @@ static enum wal_status worktree_read_link(void *ctx, struct wal__worktree *tree,
                                           int *sys_errno)
 {
     (void)ctx;
-    /* Longer than any, so that one that was cut cannot be taken for whole. */
+    /* One byte longer than any target, so that a cut one is detected. */
     char target[PATH_MAX + 1];
-    struct cached_leaf cached_leaf;
+    struct wal__worktree_cached_leaf leaf;
     ssize_t result;
     enum wal_status status =
-        cached_leaf_open(tree, path, &cached_leaf, sys_errno);
+        wal__worktree_cached_leaf_open(tree, path, &leaf, sys_errno);
 
     if (status != WAL_OK) {
         return status;
     }
-    WAL__RETRY_EINTR(result,
-                     readlinkat(cached_leaf.parent->fd, cached_leaf.name,
-                                target, sizeof(target)));
-    wal__worktree_dir_release(cached_leaf.parent);
+    WAL__RETRY_EINTR(
+        result, readlinkat(leaf.parent->fd, leaf.name, target, sizeof(target)));
+    wal__worktree_dir_release(leaf.parent);
     if (result < 0) {
         *sys_errno = errno;
         return errno == EINVAL ? WAL_ENOTFILE : wal__worktree_status(errno);
     }
     if ((size_t)result > size || (size_t)result == sizeof(target)) {
-        return fail(sys_errno, ENAMETOOLONG);
+        return wal__worktree_report_errno(sys_errno, ENAMETOOLONG);
     }
     memcpy(data, target, (size_t)result);
     *bytes_read = (size_t)result;
@@ -433,15 +362,16 @@ static enum wal_status worktree_make_link(void *ctx, struct wal__worktree *tree,
                                           int *sys_errno)
 {
     (void)ctx;
-    struct leaf leaf;
+    struct wal__worktree_leaf leaf;
     int result;
-    enum wal_status status = leaf_open(tree, path, &leaf, sys_errno);
+    enum wal_status status =
+        wal__worktree_leaf_open(tree, path, &leaf, sys_errno);
 
     if (status != WAL_OK) {
         return status;
     }
     WAL__RETRY_EINTR(result, symlinkat(target, leaf.parent, leaf.name));
-    leaf_close(&leaf);
+    wal__worktree_leaf_close(&leaf);
     return result_status(result, sys_errno);
 }
 
@@ -452,37 +382,41 @@ static enum wal_status worktree_rename(void *ctx, struct wal__worktree *tree,
                                        int *sys_errno)
 {
     (void)ctx;
-    struct leaf old;
-    struct leaf new;
+    struct wal__worktree_leaf old;
+    struct wal__worktree_leaf new;
     int result;
-    enum wal_status status = leaf_open(tree, from, &old, sys_errno);
+    enum wal_status status =
+        wal__worktree_leaf_open(tree, from, &old, sys_errno);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = leaf_open(tree, to, &new, sys_errno);
-    if (status == WAL_OK) {
-        WAL__RETRY_EINTR(result,
-                         renameat(old.parent, old.name, new.parent, new.name));
-        leaf_close(&new);
-        status = result_status(result, sys_errno);
+    status = wal__worktree_leaf_open(tree, to, &new, sys_errno);
+    if (status != WAL_OK) {
+        goto done;
     }
-    leaf_close(&old);
+    WAL__RETRY_EINTR(result,
+                     renameat(old.parent, old.name, new.parent, new.name));
+    wal__worktree_leaf_close(&new);
+    status = result_status(result, sys_errno);
+done:
+    wal__worktree_leaf_close(&old);
     return status;
 }
 
 static enum wal_status remove_name(struct wal__worktree *tree, const char *path,
                                    int flags, int *sys_errno)
 {
-    struct leaf leaf;
+    struct wal__worktree_leaf leaf;
     int result;
-    enum wal_status status = leaf_open(tree, path, &leaf, sys_errno);
+    enum wal_status status =
+        wal__worktree_leaf_open(tree, path, &leaf, sys_errno);
 
     if (status != WAL_OK) {
         return status;
     }
     WAL__RETRY_EINTR(result, unlinkat(leaf.parent, leaf.name, flags));
-    leaf_close(&leaf);
+    wal__worktree_leaf_close(&leaf);
     return result_status(result, sys_errno);
 }
 
@@ -507,15 +441,16 @@ static enum wal_status worktree_make_directory(void *ctx,
                                                const char *path, int *sys_errno)
 {
     (void)ctx;
-    struct leaf leaf;
+    struct wal__worktree_leaf leaf;
     int result;
-    enum wal_status status = leaf_open(tree, path, &leaf, sys_errno);
+    enum wal_status status =
+        wal__worktree_leaf_open(tree, path, &leaf, sys_errno);
 
     if (status != WAL_OK) {
         return status;
     }
     WAL__RETRY_EINTR(result, mkdirat(leaf.parent, leaf.name, 0777));
-    leaf_close(&leaf);
+    wal__worktree_leaf_close(&leaf);
     return result_status(result, sys_errno);
 }
 
@@ -524,13 +459,13 @@ static enum wal_status worktree_check_replace(void *ctx,
                                               const char *path, int *sys_errno)
 {
     (void)ctx;
-    struct leaf leaf;
+    struct wal__worktree_leaf leaf;
     int found = 0;
-    enum wal_status status = leaf_open(tree, path, &leaf, &found);
+    enum wal_status status = wal__worktree_leaf_open(tree, path, &leaf, &found);
 
     if (status == WAL_OK) {
         found = wal__worktree_check_replace(leaf.parent, leaf.name);
-        leaf_close(&leaf);
+        wal__worktree_leaf_close(&leaf);
         status = wal__worktree_status(found);
     }
     if (found == ENOTDIR) {
@@ -550,13 +485,13 @@ static enum wal_status worktree_sync_all(void *ctx, struct wal__worktree *tree,
     (void)ctx;
     int result;
 
-    /* The descriptor was open before anything was written, and so tells of
-     * every write since that failed. */
+    /* The descriptor was open before the first write, so syncfs reports every
+     * write that failed since. */
     WAL__RETRY_EINTR(result, syncfs(tree->resolver.root));
     return result_status(result, sys_errno);
 }
 
-/* 0, or why one of the paths cannot be looked for. */
+/* 0, or the errno of the first path that is not plain. */
 static int check_paths(const char *paths, size_t size)
 {
     int error = 0;
@@ -581,20 +516,20 @@ static enum wal_status worktree_sync_directories(void *ctx,
     int error = check_paths(paths, size);
 
     if (error != 0) {
-        return fail_resolve(sys_errno, error);
+        return wal__worktree_report_resolve_errno(sys_errno, error);
     }
     synced =
         wal__worktree_sync_dirs(&tree->resolver, paths, size, tree->device);
     if (synced.error != 0) {
-        return fail(sys_errno, synced.error);
+        return wal__worktree_report_errno(sys_errno, synced.error);
     }
-    return synced.resolve_error == 0
-               ? WAL_OK
-               : fail_resolve(sys_errno, synced.resolve_error);
+    return synced.resolve_error == 0 ? WAL_OK
+                                     : wal__worktree_report_resolve_errno(
+                                           sys_errno, synced.resolve_error);
 }
 
-/* Files get the time of the last tick, which lies before that of the clock:
- * so does this, and what is written after the call is not older. */
+/* The coarse clock, which file times come from: a file that is written after
+ * the call does not get an earlier time. */
 static int64_t worktree_now_ns(void *ctx)
 {
     (void)ctx;

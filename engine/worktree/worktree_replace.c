@@ -1,8 +1,8 @@
 /*
- * worktree_replace.c - whether a file may take the place of a name in a
- * directory (tree_replace.h; SPEC.md 5.14). Invariant: nothing is changed, and
- * what is refused here the system would refuse too, or could not be put back.
- * Any thread.
+ * worktree_replace.c - checks whether a file may replace a name in a directory
+ * (worktree_replace.h; SPEC.md 5.14). Invariant: nothing is changed; a name is
+ * refused if the system would refuse to replace it, or if it could not be
+ * restored afterwards. Any thread.
  */
 #include "engine/worktree/worktree_replace.h"
 
@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Whether the rule of sticky directories does not hold for this process. */
+/* Whether this process is exempt from the rule of sticky directories. */
 static bool has_cap_fowner(void)
 {
     struct __user_cap_header_struct header = {
@@ -34,8 +34,8 @@ static bool is_immutable(const struct statx *stx)
            0;
 }
 
-/* Of the directory: 0, or why no name in it may change. R_OK, because its
- * names are to be synced. */
+/* 0, or the errno that forbids to change any name in the directory. R_OK is
+ * needed to open the directory for a sync. */
 static int check_parent(int parent, struct statx *stx)
 {
     struct statvfs fs;
@@ -51,7 +51,7 @@ static int check_parent(int parent, struct statx *stx)
     return is_immutable(stx) ? EPERM : 0;
 }
 
-/* Of what stands at the name: 0, or why nothing may take its place. */
+/* 0, or the errno that forbids to replace what exists at the name. */
 static int check_existing(const struct statx *parent, const struct statx *stx)
 {
     uid_t user = geteuid();

@@ -1,8 +1,8 @@
 /*
- * worktree_resolve.c - resolves the path of a directory below a work tree's
- * root (tree_way.h; SPEC.md 5.14): in one call of the system where it has
- * openat2(2), else part by part. Invariant: no part of a path that may be a
- * link is given to the system but with the flag that refuses links. Any thread.
+ * worktree_resolve.c - resolves the path of a directory beneath a work tree's
+ * root (worktree_resolve.h; SPEC.md 5.14): in one system call if the kernel has
+ * openat2(2), else component by component. Invariant: every component that may
+ * be a link is opened with a flag that refuses links. Any thread.
  */
 #include "engine/worktree/worktree_resolve.h"
 
@@ -18,20 +18,22 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
+#include "format/bytes/assert.h"
 
-/* How long a directory may be taken to be where it was found. */
+/* How long a cached directory is used without resolving its path again. */
 static const uint64_t cache_ttl_ns = 10000000;
 
 enum {
     directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC
 };
 
-/* ----------------------------------------------------------- finding --- */
+/* --------------------------------------------------------- resolving --- */
 
 static int open_beneath(int root, const char *path)
 {
     struct open_how how = {
-        /* With O_NOFOLLOW a link at the end would be no directory. */
+        /* Without O_NOFOLLOW, which would make a link at the end ENOTDIR
+         * instead of ELOOP. */
         .flags = directory_flags,
         .resolve =
             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
@@ -42,16 +44,17 @@ static int open_beneath(int root, const char *path)
     return (int)fd;
 }
 
-/* A link is refused as what is no directory; the two are told apart. */
-static int open_component(int directory, const char *part)
+/* The kernel reports ENOTDIR for a link and for a file; a link is changed to
+ * ELOOP. */
+static int open_component(int directory, const char *name)
 {
     struct stat st;
     int fd;
 
-    WAL__RETRY_EINTR(fd, openat(directory, part, directory_flags | O_NOFOLLOW));
+    WAL__RETRY_EINTR(fd, openat(directory, name, directory_flags | O_NOFOLLOW));
     if (fd < 0 && errno == ENOTDIR) {
         bool is_link =
-            fstatat(directory, part, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISLNK(st.st_mode);
 
         errno = is_link ? ELOOP : ENOTDIR;
@@ -59,7 +62,7 @@ static int open_component(int directory, const char *part)
     return fd;
 }
 
-/* Cuts the path, which is plain, into its parts. */
+/* Opens a plain path, and overwrites its slashes with NULs. */
 static int open_by_component(int root, char *path)
 {
     int fd = root;
@@ -107,7 +110,8 @@ int wal__worktree_resolve(struct wal__worktree_resolver *resolver,
     if (!atomic_load_explicit(&resolver->by_component, memory_order_relaxed)) {
         int fd = open_beneath(resolver->root, copy);
 
-        /* A filter of system calls answers EPERM for one it does not know. */
+        /* A seccomp filter may return EPERM for a system call that it does not
+         * know. EAGAIN: a rename raced with the call. */
         if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EAGAIN)) {
             return wal__descriptor_above_stdio(fd);
         }
@@ -138,13 +142,13 @@ static int sync_directory(int directory)
     return error;
 }
 
-/* Directories of the root's file system. */
+/* Directories of the root's file system that are synced together at the end. */
 struct deferred {
-    int first;
+    int first; /* descriptor of the first one; negative: none */
     size_t count;
 };
 
-/* Takes the descriptor. */
+/* Consumes the descriptor. */
 static int sync_or_defer(int directory, dev_t device, struct deferred *deferred)
 {
     struct stat st;
@@ -201,7 +205,7 @@ wal__worktree_sync_dirs(struct wal__worktree_resolver *resolver,
     return synced;
 }
 
-/* ------------------------------------------------------- remembering --- */
+/* ------------------------------------------------------------- cache --- */
 
 static uint64_t now_ns(void)
 {
@@ -216,13 +220,21 @@ thread_shard(struct wal__worktree_resolver *resolver)
 {
     uint64_t id = (uint64_t)(uintptr_t)pthread_self();
 
-    /* Stacks, which ids point to, lie at multiples of a page. */
+    /* Thread ids are addresses that differ by multiples of a page; the
+     * multiplication spreads them over the top 4 bits. */
     return &resolver->shards[(id >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 60];
 }
 
 static void dir_unref(struct wal__worktree_dir *dir)
 {
-    if (dir != NULL && atomic_fetch_sub(&dir->refs, 1) == 1) {
+    unsigned refs;
+
+    if (dir == NULL) {
+        return;
+    }
+    refs = atomic_fetch_sub(&dir->refs, 1);
+    WAL__ASSERT(refs > 0);
+    if (refs == 1) {
         (void)close(dir->fd);
         wal__heap_free(&wal__heap_libc, dir);
     }
@@ -249,25 +261,26 @@ static struct wal__worktree_dir *shard_lookup(struct wal__worktree_shard *shard,
     return found;
 }
 
-/* In the place of the same path, or of the one found first. */
+/* Replaces the entry of the same path, else the next victim. */
 static void shard_insert(struct wal__worktree_shard *shard,
                          struct wal__worktree_dir *dir)
 {
-    size_t at = 0;
+    size_t slot = 0;
 
     pthread_mutex_lock(&shard->mutex);
-    while (at < WAL__WORKTREE_SHARD_DIRS &&
-           (shard->dirs[at] == NULL || shard->dirs[at]->size != dir->size ||
-            memcmp(shard->dirs[at]->path, dir->path, dir->size) != 0)) {
-        at++;
+    WAL__ASSERT(shard->next_victim < WAL__WORKTREE_SHARD_DIRS);
+    while (slot < WAL__WORKTREE_SHARD_DIRS &&
+           (shard->dirs[slot] == NULL || shard->dirs[slot]->size != dir->size ||
+            memcmp(shard->dirs[slot]->path, dir->path, dir->size) != 0)) {
+        slot++;
     }
-    if (at == WAL__WORKTREE_SHARD_DIRS) {
-        at = shard->next_victim;
+    if (slot == WAL__WORKTREE_SHARD_DIRS) {
+        slot = shard->next_victim;
         shard->next_victim =
             (shard->next_victim + 1) % WAL__WORKTREE_SHARD_DIRS;
     }
-    dir_unref(shard->dirs[at]);
-    shard->dirs[at] = dir;
+    dir_unref(shard->dirs[slot]);
+    shard->dirs[slot] = dir;
     atomic_fetch_add(&dir->refs, 1);
     pthread_mutex_unlock(&shard->mutex);
 }
@@ -287,7 +300,8 @@ wal__worktree_dir_acquire(struct wal__worktree_resolver *resolver,
         errno = ENOMEM;
         return NULL;
     }
-    /* The time before, so that it is not taken to be newer than it is. */
+    /* The time before the path is resolved: the entry must not look newer than
+     * it is. */
     *dir = (struct wal__worktree_dir){
         .refs = 1, .resolved_ns = now_ns(), .size = size};
     memcpy(dir->path, path, size);

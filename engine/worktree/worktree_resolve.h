@@ -1,7 +1,7 @@
 /*
- * worktree_resolve.h - from the root of a work tree to a directory below it,
- * without leaving the root and without following a link (SPEC.md 5.14). Any
- * thread.
+ * worktree_resolve.h - resolves directories beneath the root of a work tree,
+ * without leaving the root and without following a link (SPEC.md 5.14), and
+ * caches them for a moment. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_WORKTREE_WORKTREE_RESOLVE_H
 #define AGENTWAL_ENGINE_WORKTREE_WORKTREE_RESOLVE_H
@@ -14,59 +14,61 @@
 #include <sys/types.h>
 
 enum {
-    WAL__WORKTREE_SHARD_DIRS = 2, /* that a shelf remembers */
-    WAL__WORKTREE_SHARDS = 16 /* so that threads do not wait for each other */
+    WAL__WORKTREE_SHARD_DIRS = 2, /* directories cached per shard */
+    WAL__WORKTREE_SHARDS = 16     /* so that threads rarely share a mutex */
 };
 
-/* A directory that was found. */
+/* A resolved directory. */
 struct wal__worktree_dir {
-    int fd; /* for paths only, but the root's */
+    int fd; /* O_PATH */
     atomic_uint refs;
     uint64_t resolved_ns;
     size_t size;
-    char path[]; /* `size` bytes below the root */
+    char path[]; /* `size` bytes, relative to the root; not terminated */
 };
 
-/* What threads whose ids fall on it have found. */
+/* The cache of the threads whose ids hash to this shard. */
 struct wal__worktree_shard {
     _Alignas(64) pthread_mutex_t mutex;
     struct wal__worktree_dir *dirs[WAL__WORKTREE_SHARD_DIRS];
-    size_t next_victim; /* the place to be taken by the next one */
+    size_t next_victim; /* the slot that the next path replaces */
 };
 
 struct wal__worktree_resolver {
-    int root;                 /* open to be read */
-    atomic_bool by_component; /* the kernel has no openat2(2) */
+    int root;                 /* O_RDONLY; owned */
+    atomic_bool by_component; /* openat2(2) is not available */
     struct wal__worktree_shard shards[WAL__WORKTREE_SHARDS];
 };
 
-/* Takes the descriptor of the root. 0, or an errno. */
+/* Takes ownership of the root's descriptor, also of closing it in deinit; on
+ * failure, an errno, the caller keeps it. */
 int wal__worktree_resolver_init(struct wal__worktree_resolver *resolver,
                                 int root, bool by_component);
 void wal__worktree_resolver_deinit(struct wal__worktree_resolver *resolver);
 
-/* A descriptor of the directory at the path's first `size` bytes, for paths
- * only, to be closed by the caller; negative: see errno. ELOOP or EXDEV where
- * the way leads out or through a link. */
+/* Opens the directory named by the path's first `size` bytes, as an O_PATH
+ * descriptor that the caller closes; negative with errno set on failure. ELOOP
+ * or EXDEV if the path leaves the root or contains a link. */
 int wal__worktree_resolve(struct wal__worktree_resolver *resolver,
                           const char *path, size_t size);
 
-/* The names in directories whose paths stand one behind the other, each
- * followed by a NUL, on stable storage; the root is the empty one, and the
- * device its own. Several of them there are covered by one sync of the file
- * system; those on other devices are synced one by one. */
+/* The result of wal__worktree_sync_dirs: each is 0 or the first errno. */
 struct wal__worktree_synced {
-    int error; /* 0, or the errno of a sync */
-    /* 0, or the errno of the first that could not be found */
-    int resolve_error;
+    int error;         /* of a sync */
+    int resolve_error; /* of resolving a path */
 };
 
+/* Writes the names in directories to stable storage. `paths` holds plain paths,
+ * each followed by a NUL, `size` bytes in total; the empty one is the root,
+ * whose device is `device`. Several directories on that device are covered by
+ * one syncfs; directories on other devices are synced one by one. */
 struct wal__worktree_synced
 wal__worktree_sync_dirs(struct wal__worktree_resolver *resolver,
                         const char *paths, size_t size, dev_t device);
 
-/* The directory for a call that only looks: it may have been found up to 10 ms
- * ago, and is found for others too. Null: see errno. Give it back. */
+/* The directory for a call that only reads. It may have been resolved up to
+ * 10 ms ago, and is cached for other calls. NULL with errno set on failure. The
+ * caller releases it, which preserves errno. */
 struct wal__worktree_dir *
 wal__worktree_dir_acquire(struct wal__worktree_resolver *resolver,
                           const char *path, size_t size);

@@ -1,7 +1,7 @@
 /*
- * worktree_stat.c - what stat(2) says of a file, as tree.h has it
- * (tree_stat.h). No section of SPEC.md. Invariant: times are exact until the
- * year 2262. Any thread.
+ * worktree_stat.c - converts struct stat to struct wal__worktree_stat
+ * (worktree_stat.h). No section of SPEC.md. Times are exact until the year
+ * 2262. Any thread.
  */
 #include "engine/worktree/worktree_stat.h"
 

@@ -1,6 +1,6 @@
 /*
- * worktree_stat.h - from the system's own structures to those of tree.h. Any
- * thread.
+ * worktree_stat.h - converts the system's structures to those of worktree.h.
+ * Any thread.
  */
 #ifndef AGENTWAL_ENGINE_WORKTREE_WORKTREE_STAT_H
 #define AGENTWAL_ENGINE_WORKTREE_WORKTREE_STAT_H

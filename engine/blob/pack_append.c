@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
 #include "engine/blob/pack_indexes.h"
+#include "engine/log/group.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -151,7 +152,7 @@ static enum wal_status write_group(struct wal__blob_store *blobs,
         wal__fail(error, status, "no memory");
         goto done;
     }
-    status = wal__log_write(log, &group, error);
+    status = wal__group_write(&group, log, error);
     if (status != WAL_OK) {
         goto done;
     }

@@ -1,6 +1,7 @@
 /*
- * async_errors.c - failures kept until they are told, and the event (SPEC.md
- * 4.3).
+ * async_errors.c - asynchronous errors and the eventfd (SPEC.md 4.3).
+ *
+ * Invariant: `error` is that of `status`, and changes under the mutex only.
  */
 #include "engine/commit/async_errors.h"
 
@@ -8,8 +9,9 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/commit/commit.h"
+#include "engine/commit/op.h"
 #include "engine/os/eventfd.h"
+#include "format/bytes/assert.h"
 
 void wal__async_errors_init(struct wal__async_errors *async_errors)
 {
@@ -26,10 +28,11 @@ void wal__async_errors_deinit(struct wal__async_errors *async_errors)
 
 /* --- failures ----------------------------------------------------------- */
 
-/* The mutex being held. */
+/* With the mutex. */
 static void record_error(struct wal__async_errors *async_errors,
                          const struct wal__op *op)
 {
+    WAL__ASSERT(op->status != WAL_OK && op->error_recorded);
     if (atomic_load(&async_errors->status) != WAL_OK) {
         async_errors->suppressed_count++;
         return;
@@ -44,6 +47,8 @@ void wal__async_errors_record(struct wal__async_errors *async_errors,
                               struct wal__op *op)
 {
     pthread_mutex_lock(&async_errors->mutex);
+    WAL__ASSERT(!op->error_recorded);
+    WAL__ASSERT(atomic_load(&op->state) != WAL__OP_DONE);
     op->error_recorded = true;
     if (op->detached) {
         record_error(async_errors, op);
@@ -65,12 +70,13 @@ void wal__async_errors_drop(struct wal__async_errors *async_errors,
     pthread_mutex_unlock(&async_errors->mutex);
 }
 
-/* Adds to the sentence of the first that there were more. */
+/* Adds the number of later failures to the text of the first. */
 static void append_suppressed_count(struct wal__async_errors *async_errors)
 {
     char *text = async_errors->error.text;
     size_t size = strlen(text);
 
+    WAL__ASSERT(size < sizeof(async_errors->error.text));
     if (async_errors->suppressed_count > 0) {
         (void)snprintf(text + size, sizeof(async_errors->error.text) - size,
                        " (and %u more operations failed)",
@@ -96,26 +102,26 @@ enum wal_status wal__async_errors_take(struct wal__async_errors *async_errors,
     return status;
 }
 
-/* --- the event ---------------------------------------------------------- */
+/* --- the eventfd -------------------------------------------------------- */
 
-/* Makes the event, unless another thread comes first; its descriptor and one,
- * or 0 when there is none left. */
+/* Creates the eventfd, unless another thread did; returns its descriptor plus
+ * one, or 0 when none is available. */
 static int32_t create_eventfd(struct wal__async_errors *async_errors,
                               int *sys_errno)
 {
     int32_t event = 0;
-    int made = wal__eventfd_open(atomic_load(&async_errors->has_completions),
-                                 sys_errno);
+    int opened = wal__eventfd_open(atomic_load(&async_errors->has_completions),
+                                   sys_errno);
 
-    if (made < 0) {
+    if (opened < 0) {
         return atomic_load(&async_errors->eventfd_plus_1);
     }
     if (!atomic_compare_exchange_strong(&async_errors->eventfd_plus_1, &event,
-                                        made + 1)) {
-        wal__eventfd_close(made);
+                                        opened + 1)) {
+        wal__eventfd_close(opened);
         return event;
     }
-    return made + 1;
+    return opened + 1;
 }
 
 enum wal_status
@@ -123,7 +129,7 @@ wal__async_errors_eventfd(struct wal__async_errors *async_errors, int32_t *fd,
                           struct wal_error *error)
 {
     int32_t event = atomic_load(&async_errors->eventfd_plus_1);
-    bool rung = atomic_load(&async_errors->has_completions) != 0;
+    bool signalled = atomic_load(&async_errors->has_completions) != 0;
     int err = 0;
 
     if (event != 0) {
@@ -133,10 +139,11 @@ wal__async_errors_eventfd(struct wal__async_errors *async_errors, int32_t *fd,
     event = create_eventfd(async_errors, &err);
     if (event == 0) {
         return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0,
-                            "there is no descriptor left for the event");
+                            "cannot create an eventfd: no descriptor is "
+                            "available");
     }
     *fd = event - 1;
-    if (!rung && atomic_load(&async_errors->has_completions) != 0) {
+    if (!signalled && atomic_load(&async_errors->has_completions) != 0) {
         wal__eventfd_signal(*fd);
     }
     return WAL_OK;
@@ -146,8 +153,8 @@ void wal__async_errors_signal(struct wal__async_errors *async_errors)
 {
     int32_t event;
 
-    /* Before the event is looked for, which is made before this is looked at
-     * again: one of the two rings. */
+    /* Stored before the descriptor is loaded; wal__async_errors_eventfd stores
+     * the descriptor before it loads this: one of the two signals. */
     atomic_store(&async_errors->has_completions, 1);
     event = atomic_load(&async_errors->eventfd_plus_1);
     if (event != 0) {

@@ -1,9 +1,10 @@
 /*
- * async_errors.h - what became of operations, for those who do not wait for
- * them: the failures that nobody was told of, and the event of event loops
- * (SPEC.md 4.3). Any thread; init and deinit one.
+ * async_errors.h - asynchronous errors: failures of operations that no caller
+ * waits for, and the eventfd of event loops (SPEC.md 4.3). Any thread; init
+ * and deinit one.
  *
- * Invariant: a failure is told by its ticket, or kept until a call tells it.
+ * Invariant: a failure is returned through the operation's ticket, or recorded
+ * here until a call returns it.
  */
 #ifndef AGENTWAL_ENGINE_COMMIT_ASYNC_ERRORS_H
 #define AGENTWAL_ENGINE_COMMIT_ASYNC_ERRORS_H
@@ -17,34 +18,35 @@ struct wal__op;
 
 struct wal__async_errors {
     pthread_mutex_t mutex;
-    struct wal_error error;    /* the first failure that nobody was told of */
+    struct wal_error error;    /* the first failure that no call returned */
     uint32_t suppressed_count; /* failures since */
     _Atomic int32_t status;    /* of the first, or WAL_OK */
     _Atomic int32_t
-        eventfd_plus_1; /* descriptor and one; 0: nobody asked for it */
-    _Atomic uint32_t has_completions; /* 1: something submitted was answered */
+        eventfd_plus_1; /* the descriptor plus one; 0: no caller wanted it */
+    _Atomic uint32_t has_completions; /* 1: an asynchronous operation is done */
 };
 
 void wal__async_errors_init(struct wal__async_errors *async_errors);
 void wal__async_errors_deinit(struct wal__async_errors *async_errors);
 
-/* Before a failed operation is answered: keeps its failure, now or when its
- * ticket goes unasked. */
+/* Records the failure of an operation, before it is completed: for the next
+ * taker when it is detached, otherwise in case its ticket is dropped. */
 void wal__async_errors_record(struct wal__async_errors *async_errors,
                               struct wal__op *op);
-/* The operation's ticket goes, and was never answered by it. */
+/* The ticket of the operation is destroyed before its result was read. */
 void wal__async_errors_drop(struct wal__async_errors *async_errors,
                             struct wal__op *op);
 
-/* The failure that is kept, which is then told; WAL_OK: there is none. */
+/* Returns the recorded failure and forgets it; WAL_OK: there is none. */
 enum wal_status wal__async_errors_take(struct wal__async_errors *async_errors,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* The event's descriptor, made by the first call. WAL_ENOMEM. */
+/* Returns the eventfd, created by the first call; it stays owned by
+ * async_errors. WAL_ENOMEM: no descriptor is available. */
 enum wal_status
 wal__async_errors_eventfd(struct wal__async_errors *async_errors, int32_t *fd,
                           struct wal_error *error) WAL_MUST_USE;
-/* Submitted operations were answered. */
+/* Signals the eventfd: asynchronous operations were completed. */
 void wal__async_errors_signal(struct wal__async_errors *async_errors);
 
 #endif

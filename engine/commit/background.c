@@ -1,8 +1,12 @@
 /*
- * background.c - what is done beside the writers, by a thread of its own:
- * spares (SPEC.md 3.5), and the sync of what nobody waits for (4.2).
+ * background.c - the background thread (SPEC.md 3.5, 4.2).
+ *
+ * Invariant: the requests are read and written under background_mutex, which
+ * the thread does not hold while it works.
  */
 #include "engine/commit/background.h"
+
+#include "format/bytes/assert.h"
 
 enum {
     PREALLOC_PAUSE_US = 1000
@@ -12,11 +16,12 @@ void wal__background_request(struct wal__committer *committer)
 {
     struct wal__prealloc_job job;
     bool prealloc = wal__prealloc_is_needed(committer->log, &job);
-    bool needs_sync = wal__log_needs_write_behind(committer->log);
+    bool needs_sync = wal__log_needs_background_sync(committer->log);
 
     if (!prealloc && !needs_sync) {
         return;
     }
+    WAL__ASSERT(!prealloc || job.id > committer->log->tail_segment->id);
     pthread_mutex_lock(&committer->background_mutex);
     if (prealloc &&
         committer->prealloc_tail_id != committer->log->tail_segment->id) {
@@ -35,7 +40,7 @@ void *wal__background_main(void *arg)
 {
     struct wal__committer *committer = arg;
 
-    pthread_setname_np(pthread_self(), "wal-spare");
+    pthread_setname_np(pthread_self(), "wal-background");
     pthread_mutex_lock(&committer->background_mutex);
     while (!committer->stopping) {
         struct wal__prealloc_job job = committer->prealloc_job;
@@ -49,9 +54,10 @@ void *wal__background_main(void *arg)
         committer->prealloc_requested = false;
         committer->sync_requested = false;
         pthread_mutex_unlock(&committer->background_mutex);
-        wal__log_write_behind(committer->log);
+        wal__log_background_sync(committer->log);
         if (prealloc) {
-            /* Without one the rotation makes it, and reports why not. */
+            /* After a failure the rotation makes a segment, and reports why it
+             * cannot. */
             (void)!wal__prealloc_create(committer->log, &job, PREALLOC_PAUSE_US,
                                         NULL);
         }

@@ -1,17 +1,19 @@
 /*
- * background.h - the thread that helps the writers of a log.
+ * background.h - the background thread of a committer: it preallocates
+ * segments (SPEC.md 3.5) and syncs what no caller waits for (4.2).
  *
- * Invariant: nothing that it does is waited for but by a rotation that finds a
- * spare being made. ask: who builds; main: the thread.
+ * Invariant: no writer waits for this thread, except a rotation that finds
+ * preallocation in progress (wal__prealloc_lock).
  */
 #ifndef AGENTWAL_ENGINE_COMMIT_BACKGROUND_H
 #define AGENTWAL_ENGINE_COMMIT_BACKGROUND_H
 
-#include "engine/commit/commit.h"
+#include "engine/commit/committer.h"
 
-/* Asks for what is wanted after a group. */
+/* Requests what the groups just written make necessary. Of the leader, without
+ * the committer's mutex. */
 void wal__background_request(struct wal__committer *committer);
-/* arg is the committer; ends when it is stopping. */
+/* The thread's function; arg is the committer. Returns when it is stopping. */
 void *wal__background_main(void *arg);
 
 #endif

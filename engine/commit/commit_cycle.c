@@ -1,14 +1,36 @@
 /*
- * commit_cycle.c - groups that one sync makes durable (SPEC.md 4.3).
+ * commit_cycle.c - the leader's commit cycle (SPEC.md 4.3).
  *
- * Invariant: an operation that waits for a sync is answered after one that
- * covers it, or with that sync's failure. Called by who builds, in turn.
+ * Invariant: an operation that waits for a sync is completed after one that
+ * covers it, or with that sync's failure. Called by the leader alone, with the
+ * committer's mutex; the functions of the last two sections run without it.
  */
 #include "engine/commit/commit_cycle.h"
 
+#include <sched.h>
+
 #include "engine/base/error.h"
-#include "engine/commit/group.h"
+#include "engine/commit/background.h"
+#include "engine/commit/group_builder.h"
 #include "engine/commit/wakeup.h"
+#include "engine/log/append_lock.h"
+#include "format/bytes/assert.h"
+
+enum {
+    CONTENTION_MIN = 2, /* up to here the first caller commits at once */
+    GROUP_OPS_MIN = 16, /* of a group written while callers return */
+    COMMIT_DELAY_NS_MAX = 200000, /* waiting for callers to return */
+    RETAINED_GROUPS_MAX = 64,     /* groups under one append lock */
+    LEADER_SPIN_NS = 3000         /* until the next spinning caller submits */
+};
+
+bool wal__commit_cycle_is_contended(struct wal__committer *committer)
+{
+    return committer->running &&
+           atomic_load(&committer->sync_waiters) > CONTENTION_MIN;
+}
+
+/* --- completion --------------------------------------------------------- */
 
 static void complete_op(struct wal__committer *committer,
                         struct wal__wakeup *wakeup, struct wal__op *op)
@@ -20,7 +42,7 @@ static void complete_op(struct wal__committer *committer,
     wal__wakeup_add(wakeup, op);
 }
 
-/* Ends answering; `has_async`: some had been submitted by who does not wait. */
+/* has_async: one of the operations was submitted by wal_submit. */
 static void end_wakeups(struct wal__committer *committer,
                         struct wal__wakeup *wakeup, bool has_async)
 {
@@ -30,8 +52,11 @@ static void end_wakeups(struct wal__committer *committer,
     }
 }
 
-/* What the operations refer to is durable before any record says so: one sync
- * for all, outside of the lease. Those that it fails for are refused. */
+/* --- writing ------------------------------------------------------------ */
+
+/* Makes the blobs durable that the operations refer to, before any record
+ * does: one sync for all, without the append lock. Fails the operations that
+ * needed it when it fails. */
 static void sync_list_dependencies(struct wal__committer *committer,
                                    struct wal__op *list)
 {
@@ -55,8 +80,10 @@ static void sync_list_dependencies(struct wal__committer *committer,
     }
 }
 
-struct wal__op *wal__commit_cycle_build(struct wal__committer *committer,
-                                        struct wal__op *list)
+/* Writes groups of the operations and completes those that wait for no sync;
+ * returns the others. */
+static struct wal__op *write_list(struct wal__committer *committer,
+                                  struct wal__op *list)
 {
     struct wal__op **at = &list;
     struct wal__wakeup wakeup;
@@ -80,6 +107,8 @@ struct wal__op *wal__commit_cycle_build(struct wal__committer *committer,
     return list;
 }
 
+/* --- syncing ------------------------------------------------------------ */
+
 static enum wal_status sync_to(struct wal__log *log, uint64_t position,
                                struct wal_error *error)
 {
@@ -88,7 +117,7 @@ static enum wal_status sync_to(struct wal__log *log, uint64_t position,
 
     if (status == WAL_ELOCKED) {
         wal__fail(error, status,
-                  "process %d holds the sync turn: the entries are written, "
+                  "process %d holds the sync lock: the entries are written, "
                   "but whether they are durable is unknown",
                   (int)holder);
         error->holder = holder;
@@ -96,8 +125,10 @@ static enum wal_status sync_to(struct wal__log *log, uint64_t position,
     return status;
 }
 
-uint32_t wal__commit_cycle_sync(struct wal__committer *committer,
-                                struct wal__op *list)
+/* Syncs what the operations of the list wait for, if it has any, and completes
+ * them; returns their number. */
+static uint32_t sync_list(struct wal__committer *committer,
+                          struct wal__op *list)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status = WAL_OK;
@@ -107,6 +138,7 @@ uint32_t wal__commit_cycle_sync(struct wal__committer *committer,
     bool has_async = false;
 
     for (struct wal__op *op = list; op != NULL; op = op->next) {
+        WAL__ASSERT(op->durability == WAL_DURABLE && op->status == WAL_OK);
         position = op->position > position ? op->position : position;
         count++;
     }
@@ -130,4 +162,171 @@ uint32_t wal__commit_cycle_sync(struct wal__committer *committer,
     }
     end_wakeups(committer, &wakeup, has_async);
     return count;
+}
+
+/* --- the queue ---------------------------------------------------------- */
+
+/* Returns the oldest staged operation whose caller spins, unless a staged one
+ * needs a sync. */
+static struct wal__op *find_spinning(const struct wal__committer *committer)
+{
+    struct wal__op *op = committer->first;
+
+    if (atomic_load(&committer->spinning) == 0 ||
+        committer->durable_count > 0) {
+        return NULL;
+    }
+    while (op != NULL && atomic_load(&op->spinning) != WAL__OP_SPINNING) {
+        op = op->next;
+    }
+    return op;
+}
+
+void wal__commit_cycle_end(struct wal__committer *committer)
+{
+    const struct wal__io *io = committer->log->env->io;
+    struct wal__op *next = find_spinning(committer);
+
+    WAL__ASSERT(committer->has_leader);
+    WAL__ASSERT(committer->completed <= committer->dequeued);
+    committer->last_write_ns = io->monotonic_ns(io->ctx);
+    committer->has_leader = next != NULL;
+    if (next != NULL) {
+        atomic_store(&next->spinning, WAL__OP_PROMOTED);
+    } else if (committer->first != NULL ||
+               (committer->needs_mark && committer->is_idle)) {
+        pthread_cond_signal(&committer->work_available);
+    }
+    pthread_cond_broadcast(&committer->state_changed);
+}
+
+/* Takes all staged operations, and decides whether the append lock is retained
+ * after their group. */
+static struct wal__op *dequeue_staged(struct wal__committer *committer)
+{
+    struct wal__op *list = committer->first;
+
+    WAL__ASSERT((list == NULL) == (committer->staged_count == 0));
+    WAL__ASSERT(committer->submitted - committer->dequeued ==
+                committer->staged_count);
+    WAL__ASSERT(committer->queued_count + committer->durable_count <=
+                committer->staged_count);
+    committer->first = NULL;
+    committer->last = NULL;
+    committer->staged_count = 0;
+    committer->queued_count = 0;
+    committer->retain_append_lock =
+        committer->durable_count == 0 &&
+        atomic_load(&committer->sync_waiters) == 0 &&
+        atomic_load(&committer->spinning) > 0;
+    committer->durable_count = 0;
+    committer->dequeued = committer->submitted;
+    pthread_cond_broadcast(&committer->state_changed); /* queue space */
+    return list;
+}
+
+/* Waits until `count` operations are staged, or until the time `until`.
+ * Releases the mutex meanwhile. */
+static void wait_for_followers(struct wal__committer *committer, uint32_t count,
+                               uint64_t until)
+{
+    const struct wal__io *io = committer->log->env->io;
+
+    pthread_mutex_unlock(&committer->mutex);
+    while (committer->staged_count < count &&
+           io->monotonic_ns(io->ctx) < until) {
+        sched_yield();
+    }
+    pthread_mutex_lock(&committer->mutex);
+}
+
+/* Callers that wait for no sync return at once: the append lock is retained
+ * for the first of them. Without the mutex. */
+static void spin_for_next_op(struct wal__committer *committer)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t until = io->monotonic_ns(io->ctx) + LEADER_SPIN_NS;
+
+    while (committer->staged_count == 0 && io->monotonic_ns(io->ctx) < until) {
+        sched_yield();
+    }
+    if (committer->staged_count == 0) {
+        wal__log_release_retained_lock(committer->log);
+    }
+}
+
+/* --- the cycle ---------------------------------------------------------- */
+
+/* Writes what is staged, releasing the mutex meanwhile. Appends the operations
+ * that wait for a sync at *end, and returns the list's new end. */
+static struct wal__op **write_staged(struct wal__committer *committer,
+                                     struct wal__op **end)
+{
+    struct wal__op *list = dequeue_staged(committer);
+
+    WAL__ASSERT(*end == NULL);
+    if (list == NULL) {
+        return end;
+    }
+    pthread_mutex_unlock(&committer->mutex);
+    *end = write_list(committer, list);
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    if (committer->log->append_lock_retained) {
+        spin_for_next_op(committer);
+    }
+    pthread_mutex_lock(&committer->mutex);
+    return end;
+}
+
+/* After a group that needs no sync, writes what spinning callers submitted
+ * meanwhile: all that a group touches would be cold in another processor's
+ * cache. The append lock is retained for it. */
+static void write_while_retained(struct wal__committer *committer,
+                                 struct wal__op **end)
+{
+    for (int i = 0;
+         i < RETAINED_GROUPS_MAX && committer->log->append_lock_retained &&
+         committer->durable_count == 0;
+         i++) {
+        end = write_staged(committer, end);
+    }
+}
+
+void wal__commit_cycle_run(struct wal__committer *committer,
+                           uint32_t expected_ops)
+{
+    const struct wal__io *io = committer->log->env->io;
+    uint64_t sync_ns = atomic_load(&committer->log->last_sync_ns);
+    uint64_t until =
+        io->monotonic_ns(io->ctx) +
+        (sync_ns < COMMIT_DELAY_NS_MAX ? sync_ns : COMMIT_DELAY_NS_MAX);
+    uint32_t left = committer->staged_count + expected_ops;
+    struct wal__op *waiting = NULL;
+    struct wal__op **end = &waiting;
+
+    committer->has_leader = true;
+    while (left > 0) {
+        uint32_t staged;
+
+        if (expected_ops > 0) {
+            wait_for_followers(
+                committer, left < GROUP_OPS_MIN ? left : GROUP_OPS_MIN, until);
+        }
+        staged = committer->staged_count;
+        end = write_staged(committer, end);
+        left = staged < left && io->monotonic_ns(io->ctx) < until
+                   ? left - staged
+                   : 0;
+    }
+    write_while_retained(committer, end);
+    pthread_mutex_unlock(&committer->mutex);
+    wal__log_release_retained_lock(committer->log);
+    atomic_store(&committer->sync_waiters, sync_list(committer, waiting));
+    wal__background_request(committer);
+    pthread_mutex_lock(&committer->mutex);
+    WAL__ASSERT(committer->completed <= committer->dequeued);
+    committer->completed = committer->dequeued;
+    wal__commit_cycle_end(committer);
 }

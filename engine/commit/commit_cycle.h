@@ -1,19 +1,30 @@
 /*
- * commit_cycle.h - groups that one sync makes durable (SPEC.md 4.3): building
- * them, the sync, the answers. Called by who builds, in turn.
+ * commit_cycle.h - the leader's commit cycle (SPEC.md 4.3): dequeue what is
+ * staged, write it as groups, sync once, complete the operations.
+ *
+ * Invariant: one leader at a time (committer->has_leader). The caller holds
+ * the committer's mutex; a cycle releases it while it writes and syncs.
  */
 #ifndef AGENTWAL_ENGINE_COMMIT_COMMIT_CYCLE_H
 #define AGENTWAL_ENGINE_COMMIT_COMMIT_CYCLE_H
 
-#include "engine/commit/commit.h"
+#include "engine/commit/committer.h"
 
-/* Builds groups of the operations and answers those that do not wait for a
- * sync; gives the others. */
-struct wal__op *wal__commit_cycle_build(struct wal__committer *committer,
-                                        struct wal__op *list);
-/* Syncs what these wait for, if there are any, and answers them; gives how
- * many they were. */
-uint32_t wal__commit_cycle_sync(struct wal__committer *committer,
-                                struct wal__op *list);
+/*
+ * Leads one cycle for everything that is staged. `expected_ops` more are
+ * expected to follow one after the other: the leader waits for them at most as
+ * long as a sync takes, and writes them meanwhile in groups, so that one sync
+ * covers all. No other thread leads; a promoted one may afterwards.
+ */
+void wal__commit_cycle_run(struct wal__committer *committer,
+                           uint32_t expected_ops);
+
+/* Passes the leader's role on: to a spinning caller, or to nobody. Of the
+ * leader. */
+void wal__commit_cycle_end(struct wal__committer *committer);
+
+/* Whether the last sync completed more than two durable operations, whose
+ * callers are then expected to return. With or without the mutex. */
+bool wal__commit_cycle_is_contended(struct wal__committer *committer);
 
 #endif

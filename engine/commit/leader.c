@@ -1,12 +1,20 @@
 /*
- * leader.c - taking a turn of writing to a stream (SPEC.md 4.1 to 4.3).
+ * leader.c - acquiring the right to write to a log (SPEC.md 4.1 to 4.3).
+ *
+ * Invariant: begin either holds append lock and state lock, with everything
+ * applied that is published, or holds neither.
  */
 #include "engine/commit/leader.h"
 
-#include "engine/base/error.h"
-#include "engine/log/index_file.h"
+#include <inttypes.h>
 
-/* Applies what was published, from the beginning where that must be. */
+#include "engine/base/error.h"
+#include "engine/log/append_lock.h"
+#include "engine/log/group.h"
+#include "engine/log/index_file.h"
+#include "format/bytes/assert.h"
+
+/* Applies what was published; rebuilds the indexes where catching up cannot. */
 static enum wal_status apply_published(struct wal__log *log,
                                        const struct wal__leader_client *client,
                                        struct wal_error *error)
@@ -22,31 +30,36 @@ static enum wal_status apply_published(struct wal__log *log,
     return status;
 }
 
-/* Brings this process to the published end, under lease and state lock. */
+/* Brings this process to the published end, under both locks. */
 static enum wal_status catch_up(struct wal__log *log,
                                 const struct wal__leader_client *client,
                                 bool allow_heal, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(log->append_lock_held);
     if (allow_heal) {
         wal__log_check_dead_syncer(log);
     } else {
         status = wal__log_check_poison(log, error);
     }
-    if (status == WAL_OK) {
-        status = apply_published(log, client, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && wal__log_check_poison(log, NULL) != WAL_OK) {
+    status = apply_published(log, client, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__log_check_poison(log, NULL) != WAL_OK) {
         status = wal__log_heal(log, error);
         if (status == WAL_OK) {
             status = apply_published(log, client, error);
         }
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__log_take_over_dead_writer(log, error);
-    }
-    return status;
+    return wal__log_take_over_dead_writer(log, error);
 }
 
 enum wal_status wal__leader_begin(struct wal__log *log,
@@ -69,6 +82,7 @@ enum wal_status wal__leader_begin(struct wal__log *log,
 void wal__leader_end(struct wal__log *log,
                      const struct wal__leader_client *client)
 {
+    WAL__ASSERT(log->append_lock_held && log->pending_group == NULL);
     client->unlock(client->ctx);
     wal__log_unlock_append(log);
 }
@@ -76,11 +90,13 @@ void wal__leader_end(struct wal__log *log,
 void wal__leader_end_retaining_lock(struct wal__log *log,
                                     const struct wal__leader_client *client)
 {
+    WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
+    WAL__ASSERT(log->pending_group == NULL);
     client->unlock(client->ctx);
     wal__log_retain_append_lock(log);
 }
 
-/* The index beside the tail is removed before anything is appended. */
+/* Removes the index file of the tail segment, which an append makes stale. */
 static enum wal_status remove_tail_index(struct wal__log *log,
                                          struct wal_error *error)
 {
@@ -93,7 +109,9 @@ static enum wal_status remove_tail_index(struct wal__log *log,
     status = wal__index_file_remove(log, indexed);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, 0, log->env->root, 0,
-                            "cannot remove the index beside the tail");
+                            "cannot remove the index file of the tail segment "
+                            "%016" PRIx64,
+                            indexed);
     }
     atomic_store(&log->shared->indexed_tail_id, 0);
     return WAL_OK;
@@ -104,15 +122,16 @@ wal__leader_reserve(struct wal__log *log,
                     const struct wal__log_reservation *reservation,
                     struct wal_error *error)
 {
-    /* Before a rotation, which writes to the tail, and may put an index of
-     * its own in that one's place. */
+    /* Before a rotation, which writes to the tail segment, and may put another
+     * index file in the place of this one. */
     enum wal_status status = remove_tail_index(log, error);
 
+    WAL__ASSERT(log->append_lock_held);
     return status == WAL_OK ? wal__log_reserve(log, reservation, error)
                             : status;
 }
 
-/* Whether there is an end to be marked. */
+/* Whether the tail can take a commit mark, and needs it. */
 static bool needs_mark(const struct wal__log *log)
 {
     return log->tail_segment != NULL && !log->marked &&
@@ -131,17 +150,21 @@ enum wal_status wal__leader_write_mark(struct wal__log *log,
     if (status != WAL_OK) {
         return status;
     }
-    if (needs_mark(log)) {
-        status = wal__log_sync(log, atomic_load(&log->end), error);
-        if (status == WAL_OK) {
-            wal__group_init(&group, log);
-            status = wal__log_write(log, &group, error);
-            wal__group_deinit(&group);
-        }
-        if (status == WAL_OK) {
-            status = wal__log_sync(log, atomic_load(&log->end), error);
-        }
+    if (!needs_mark(log)) {
+        goto done;
     }
+    status = wal__log_sync(log, atomic_load(&log->end), error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    wal__group_init(&group, log);
+    status = wal__group_write(&group, log, error);
+    wal__group_deinit(&group);
+    if (status == WAL_OK) {
+        status = wal__log_sync(log, atomic_load(&log->end), error);
+    }
+
+done:
     wal__leader_end(log, client);
     return status;
 }

@@ -1,27 +1,29 @@
 /*
- * leader.h - a turn of writing to a stream: lease and state lock, everything
- * that was published applied, a poisoned stream healed (SPEC.md 4.1, 4.2).
+ * leader.h - the leader's access to a log: append lock and state lock,
+ * everything that was published applied, a poisoned log healed (SPEC.md 4.1,
+ * 4.2). Of the log, by the committer; of the pack, by the blob store.
  *
- * Invariant: between begin and end this process has applied all that is
- * published, and nobody else writes to the stream. One thread of a process at
- * a time: the caller's mutex sees to that.
+ * Invariant: between begin and end this process has applied everything that is
+ * published, and no other process writes to the log. Lock order: append lock,
+ * then state lock. One thread of a process at a time: the caller's mutex, or
+ * the committer's has_leader, ensures that.
  */
 #ifndef AGENTWAL_ENGINE_COMMIT_LEADER_H
 #define AGENTWAL_ENGINE_COMMIT_LEADER_H
 
 #include "engine/log/log.h"
 
-/* Who keeps the indexes of the stream. */
+/* The owner of the indexes that follow the log. */
 struct wal__leader_client {
     void *ctx;
-    void (*lock)(void *ctx); /* the state lock, for writing */
+    void (*lock)(void *ctx); /* acquires the state lock for writing */
     void (*unlock)(void *ctx);
-    /* The indexes and the stream differ: build them again from it. */
+    /* Rebuilds the indexes from the log, where the two differ. */
     enum wal_status (*reload)(void *ctx, struct wal_error *error);
 };
 
-/* Takes lease and state lock, and catches up. With `allow_heal` a poisoned
- * stream is healed, else refused. Nothing is held on failure. */
+/* Acquires both locks and catches up. With allow_heal it heals a poisoned log,
+ * otherwise it fails with WAL_EPOISONED. Holds nothing on failure. */
 enum wal_status wal__leader_begin(struct wal__log *log,
                                   const struct wal__leader_client *client,
                                   bool allow_heal,
@@ -29,19 +31,21 @@ enum wal_status wal__leader_begin(struct wal__log *log,
 void wal__leader_end(struct wal__log *log,
                      const struct wal__leader_client *client);
 
-/* Ends it, and leaves the lease to this process's next turn, which follows at
- * once, unless another process waits for it. */
+/* Ends it, but leaves the append lock to the next leader of this process, which
+ * follows at once, unless another process waits for the lock. */
 void wal__leader_end_retaining_lock(struct wal__log *log,
                                     const struct wal__leader_client *client);
 
-/* Makes room for a group. The index beside the tail is removed before. */
+/* Makes room for a group; removes the index file of the tail segment first.
+ * Between begin and end. */
 enum wal_status
 wal__leader_reserve(struct wal__log *log,
                     const struct wal__log_reservation *reservation,
                     struct wal_error *error) WAL_MUST_USE;
 
-/* Closes the ambiguous window: sync, a COMMIT that says so, sync. Does nothing
- * when the end is marked. Takes a turn of its own. */
+/* Writes a commit mark, which closes the ambiguous window: syncs, appends a
+ * COMMIT that records it, syncs again. Does nothing when the end is marked.
+ * Begins and ends by itself. */
 enum wal_status wal__leader_write_mark(struct wal__log *log,
                                        const struct wal__leader_client *client,
                                        struct wal_error *error) WAL_MUST_USE;

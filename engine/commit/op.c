@@ -1,24 +1,28 @@
 /*
- * op.c - an operation and its frames (SPEC.md 4.3).
+ * op.c - operations, their frames and their pool (SPEC.md 4.3).
+ *
+ * Invariant: bytes.size is the sum of the frames' total sizes, a multiple of
+ * 8; the pool's list has `count` operations without references.
  */
 #include <stddef.h>
 #include <string.h>
 
 #include "engine/base/prefetch.h"
-#include "engine/commit/commit.h"
+#include "engine/commit/op.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 enum {
-    REQUEST_PREFETCH_SIZE = 256, /* bytes that are about to be set */
+    REQUEST_PREFETCH_SIZE = 256, /* bytes that the next caller sets */
     RESULT_PREFETCH_SIZE = 64
 };
 
-/* --- operations that ended ---------------------------------------------- */
+/* --- the pool ----------------------------------------------------------- */
 
 void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
                        size_t request_size)
 {
+    WAL__ASSERT(request_size % sizeof(void *) == 0);
     memset(pool, 0, sizeof(*pool));
     pool->heap = heap;
     pool->request_size = request_size;
@@ -26,6 +30,8 @@ void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
 
 static void destroy(struct wal__op *op)
 {
+    WAL__ASSERT(atomic_load_explicit(&op->references, memory_order_relaxed) ==
+                0);
     wal__buf_deinit(&op->bytes);
     wal__heap_free(op->heap, op);
 }
@@ -37,8 +43,9 @@ void wal__op_pool_deinit(struct wal__op_pool *pool)
 
         pool->first = op->next;
         destroy(op);
+        pool->count--;
     }
-    pool->count = 0;
+    WAL__ASSERT(pool->count == 0);
 }
 
 static bool pool_try_lock(struct wal__op_pool *pool)
@@ -51,7 +58,7 @@ static void pool_unlock(struct wal__op_pool *pool)
     atomic_store_explicit(&pool->busy, false, memory_order_release);
 }
 
-/* Of the operation that is taken next. */
+/* Prefetches the operation that the next create returns. */
 static void prefetch_op(struct wal__op *op)
 {
     if (op != NULL) {
@@ -61,7 +68,7 @@ static void prefetch_op(struct wal__op *op)
     }
 }
 
-/* One that is kept, or null. */
+/* Returns an operation of the pool, or NULL. */
 static struct wal__op *pool_pop(struct wal__op_pool *pool)
 {
     struct wal__op *op;
@@ -71,6 +78,7 @@ static struct wal__op *pool_pop(struct wal__op_pool *pool)
     }
     op = pool->first;
     if (op != NULL) {
+        WAL__ASSERT(pool->count > 0);
         pool->first = op->next;
         pool->count--;
         prefetch_op(op->next);
@@ -79,7 +87,7 @@ static struct wal__op *pool_pop(struct wal__op_pool *pool)
     return op;
 }
 
-/* Whether the pool keeps it. */
+/* Returns false when the pool does not retain the operation. */
 static bool pool_push(struct wal__op_pool *pool, struct wal__op *op)
 {
     bool kept;
@@ -148,12 +156,21 @@ void wal__op_clear(struct wal__op *op)
 
 void wal__op_retain(struct wal__op *op)
 {
-    atomic_fetch_add(&op->references, 1);
+    uint32_t before = atomic_fetch_add(&op->references, 1);
+
+    WAL__ASSERT(before > 0 && before < UINT32_MAX);
 }
 
 void wal__op_release(struct wal__op *op)
 {
-    if (op == NULL || atomic_fetch_sub(&op->references, 1) != 1) {
+    uint32_t before;
+
+    if (op == NULL) {
+        return;
+    }
+    before = atomic_fetch_sub(&op->references, 1);
+    WAL__ASSERT(before > 0);
+    if (before != 1) {
         return;
     }
     if (op->release != NULL) {
@@ -167,8 +184,8 @@ void wal__op_release(struct wal__op *op)
     }
 }
 
-/* The first frame has its room; then doubles it when the count is a power of
- * two. */
+/* Makes room for one more frame: the first one is inline, then the array
+ * doubles whenever the count is a power of two. */
 static enum wal_status grow_frames(struct wal__op *op)
 {
     uint32_t count = op->frame_count;
@@ -206,6 +223,8 @@ enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size,
         wal__buf_reserve(&op->bytes, span, &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
+    WAL__ASSERT(span >= WAL__FRAME_SIZE + (uint64_t)size && span % 8 == 0);
+    WAL__ASSERT(op->bytes.size % 8 == 0 && op->bytes.size <= UINT32_MAX);
     memset(at, 0, WAL__FRAME_SIZE);
     memset(at + span - 8, 0, 8);
     added = &op->frames[op->frame_count];
@@ -228,6 +247,9 @@ void wal__op_finish(struct wal__op *op)
     for (uint32_t i = 0; i < op->frame_count; i++) {
         struct wal__op_frame *frame = &op->frames[i];
 
+        WAL__ASSERT(frame->offset +
+                        wal__frame_total_size(frame->frame.stored_size) <=
+                    op->bytes.size);
         frame->frame.data_crc =
             wal__crc32(0, op->bytes.data + frame->offset + WAL__FRAME_SIZE,
                        frame->frame.stored_size);

@@ -1,10 +1,15 @@
 /*
- * wakeup.c - trees of wakes (SPEC.md 4.3).
+ * wakeup.c - the wake tree (SPEC.md 4.3).
+ *
+ * Invariant: wake_next of an operation is set before its state becomes
+ * WAL__OP_DONE, and is read by its waiter only after that.
  */
 #include "engine/commit/wakeup.h"
 
 #include <sched.h>
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 enum {
     RECHECK_NS = 1000000000
@@ -19,12 +24,18 @@ void wal__wakeup_begin(struct wal__wakeup *wakeup, const struct wal__io *io)
 void wal__wakeup_add(struct wal__wakeup *wakeup, struct wal__op *op)
 {
     const uint32_t *state = (const uint32_t *)&op->state;
+    uint32_t before;
+
+    WAL__ASSERT(wakeup->count <= WAL__WAKEUP_ROOTS);
+    WAL__ASSERT(op->wake_next[0] == NULL && op->wake_next[1] == NULL);
 
     if (wakeup->count == WAL__WAKEUP_ROOTS) {
         op->wake_next[0] = wakeup->roots[0];
         op->wake_next[1] = wakeup->roots[1];
     }
-    if (atomic_exchange(&op->state, WAL__OP_DONE) == WAL__OP_HAS_WAITER) {
+    before = atomic_exchange(&op->state, WAL__OP_DONE);
+    WAL__ASSERT(before != WAL__OP_DONE);
+    if (before == WAL__OP_HAS_WAITER) {
         if (wakeup->count == WAL__WAKEUP_ROOTS) {
             wakeup->roots[0] = wakeup->roots[2];
             wakeup->count = 1;
@@ -42,7 +53,8 @@ void wal__wakeup_end(struct wal__wakeup *wakeup)
     }
 }
 
-/* Says that somebody sleeps, or no longer does; false when it is answered. */
+/* Records that a thread sleeps, or no longer does; false when the state is not
+ * `from`: the operation is done. */
 static bool try_set_state(struct wal__op *op, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong(&op->state, &from, to);
@@ -85,6 +97,7 @@ bool wal__op_futex_wait(const struct wal__io *io, struct wal__op *op,
         io->futex_wait(io->ctx, (const uint32_t *)&op->state,
                        WAL__OP_HAS_WAITER, left);
     }
+    WAL__ASSERT(op->wake_next[0] != NULL || op->wake_next[1] == NULL);
     for (int i = 0; i < 2 && op->wake_next[i] != NULL; i++) {
         io->futex_wake(io->ctx, op->wake_next[i], UINT32_MAX);
     }

@@ -1,17 +1,18 @@
 /*
- * wakeup.h - telling those who wait for an operation, and waiting (SPEC.md
- * 4.3). Any thread.
+ * wakeup.h - the wake tree: waking the callers of completed operations, and
+ * their waiting (SPEC.md 4.3). Any thread.
  *
- * Who answers wakes a few; each of them wakes two more on its way back, so
- * that a large group is woken by all processors together instead of by one.
+ * The thread that completes operations wakes at most WAL__WAKEUP_ROOTS
+ * callers. Each of them wakes up to two more before it returns, so that many
+ * processors share the waking of a large group.
  *
- * Invariant: who sleeps on an operation when it is answered is in exactly one
- * tree of wakes, and passes the wake on.
+ * Invariant: a caller that sleeps on an operation when it is completed is in
+ * exactly one wake tree, and wakes those below it.
  */
 #ifndef AGENTWAL_ENGINE_COMMIT_WAKEUP_H
 #define AGENTWAL_ENGINE_COMMIT_WAKEUP_H
 
-#include "engine/commit/commit.h"
+#include "engine/commit/op.h"
 
 enum {
     WAL__WAKEUP_ROOTS = 3
@@ -19,22 +20,24 @@ enum {
 
 struct wal__wakeup {
     const struct wal__io *io;
-    const uint32_t *roots[WAL__WAKEUP_ROOTS]; /* oldest first */
+    const uint32_t *roots[WAL__WAKEUP_ROOTS]; /* futex words, oldest first */
     uint32_t count;
 };
 
-/* Begins answering some operations. */
+/* Begins the completion of some operations. */
 void wal__wakeup_begin(struct wal__wakeup *wakeup, const struct wal__io *io);
-/* The operation's status and results stand; gives its reference up. */
+/* Completes the operation, whose status and results are set, and releases it:
+ * the caller must not use it afterwards. */
 void wal__wakeup_add(struct wal__wakeup *wakeup, struct wal__op *op);
-/* Wakes who sleeps on them. */
+/* Wakes the roots. */
 void wal__wakeup_end(struct wal__wakeup *wakeup);
 
-/* Looks for so long whether the operation is answered, and lets others run in
- * between: for an answer that comes sooner than a sleeper is awake. */
+/* Spins with sched_yield() for at most spin_ns; returns whether the operation
+ * is done. For results that come sooner than a sleeping thread wakes up. */
 bool wal__op_spin_wait(const struct wal__io *io, const struct wal__op *op,
                        uint64_t spin_ns);
-/* Sleeps until the operation is answered: true, or until the time is over. */
+/* Sleeps until the operation is done; false after timeout_ms, which is
+ * infinite when negative. One thread per operation. */
 bool wal__op_futex_wait(const struct wal__io *io, struct wal__op *op,
                         int64_t timeout_ms);
 

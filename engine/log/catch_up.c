@@ -1,16 +1,20 @@
 /*
- * catch_up.c - what other processes wrote: catching up with those that live,
- * and taking over from a builder that died (SPEC.md 4.3).
+ * catch_up.c - applying what other processes wrote: catching up with live ones,
+ * and dead-writer takeover (SPEC.md 4.3). With the state lock for writing;
+ * takeover with the append lock too.
  *
- * Invariant: the client is given each published record once, in log order.
+ * Invariant: the client receives each published record once, in log order,
+ * unless needs_reload is set.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/log/replay.h"
+#include "format/bytes/assert.h"
 
-/* A map as a source: catching up reads what was just written. */
+/* Reads a scan's source from a map without populating it: the bytes were just
+ * written, so they are in memory. */
 static const uint8_t *map_fetch(void *ctx, uint64_t offset, uint64_t size)
 {
     const uint8_t *map = ctx;
@@ -19,13 +23,14 @@ static const uint8_t *map_fetch(void *ctx, uint64_t offset, uint64_t size)
     return map + offset;
 }
 
-/* Applies the groups of the tail from the applied end up to `to`. */
+/* Applies the groups of the tail segment from the applied end up to offset
+ * `to`. */
 static enum wal_status apply_to(struct wal__log *log, uint64_t to,
                                 struct wal_error *error)
 {
     struct wal__applier applier = {log, log->tail_segment, log->clock_ms,
                                    WAL_OK};
-    struct wal__scan_sink sink = {&applier, wal__replay_piece,
+    struct wal__scan_sink sink = {&applier, wal__replay_apply_range,
                                   wal__replay_record_lost};
     struct wal__scan_source source = {NULL, map_fetch};
     struct wal__scan_result *facts = &log->facts;
@@ -57,9 +62,9 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     wal__segment_reader_deinit(&reader);
     status = wal__replay_status(log->tail_segment, facts, &applier, error);
     if (status == WAL_OK && facts->end != to) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, log->tail_segment->path,
-                            facts->invalid,
-                            "what another process published is damaged");
+        return wal__fail_at(
+            error, WAL_ECORRUPT, 0, log->tail_segment->path, facts->invalid,
+            "a group that another process published is damaged");
     }
     if (status == WAL_OK) {
         wal__replay_set_end(log, facts);
@@ -69,8 +74,8 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     return status;
 }
 
-/* Takes segments out of the chain that are newer than this one: healing went
- * on without them. They stay open, for readers that are at them. */
+/* Removes segments newer than `id` from the chain: healing continued without
+ * them. They remain open for readers that use them. */
 static void retire_newer_segments(struct wal__log *log, uint64_t id)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
@@ -78,6 +83,8 @@ static void retire_newer_segments(struct wal__log *log, uint64_t id)
     while (log->tail_segment != NULL && log->tail_segment->id > id) {
         struct wal__segment *dropped = log->tail_segment;
 
+        WAL__ASSERT(table->count > 0 &&
+                    table->segments[table->count - 1] == dropped);
         table->count--;
         log->tail_segment =
             table->count > 0 ? table->segments[table->count - 1] : NULL;
@@ -87,7 +94,8 @@ static void retire_newer_segments(struct wal__log *log, uint64_t id)
     }
 }
 
-/* The segment whose OPEN names the tail: found from the newest down. */
+/* Opens the segment whose OPEN names the tail as its predecessor: searched from
+ * the newest one downwards. */
 static enum wal_status open_successor(struct wal__log *log,
                                       struct wal__segment **next,
                                       struct wal_error *error)
@@ -105,7 +113,7 @@ static enum wal_status open_successor(struct wal__log *log,
             wal__segment_close(segment);
             return wal__fail(error, status == WAL_OK ? WAL_ECORRUPT : status,
                              "segment %016" PRIx64
-                             " of another process cannot be followed",
+                             ", which another process began, has no valid OPEN",
                              id);
         }
         if (segment->open.previous_id < tail) {
@@ -120,13 +128,14 @@ static enum wal_status open_successor(struct wal__log *log,
         wal__segment_close(segment);
         if (id <= tail) {
             return wal__fail(error, WAL_ECORRUPT,
-                             "the chain of segments left this process behind");
+                             "the segment chain of the live processes does not "
+                             "contain this process's tail segment");
         }
     }
 }
 
-/* The segment ends here. Where more of it was applied, healing has cut it, and
- * the indexes are built again. */
+/* Applies the rest of a segment that its successor ends at `end`. Where more of
+ * it was applied, healing has cut it: the indexes must be rebuilt. */
 static enum wal_status finish_segment(struct wal__log *log,
                                       struct wal__segment *ended, uint64_t end,
                                       struct wal_error *error)
@@ -139,7 +148,7 @@ static enum wal_status finish_segment(struct wal__log *log,
     return WAL_OK;
 }
 
-/* Goes on in the segment after the tail. */
+/* Makes the segment after the tail the tail. */
 static enum wal_status advance_segment(struct wal__log *log,
                                        struct wal_error *error)
 {
@@ -158,6 +167,7 @@ static enum wal_status advance_segment(struct wal__log *log,
         wal__segment_close(next);
         return status;
     }
+    WAL__ASSERT(ended == NULL || ended->id < next->id);
     atomic_store(&next->end, WAL__SEGMENT_HEADER_SIZE);
     log->last_sequence = next->open.last_sequence;
     log->chain = next->open.chain;
@@ -171,8 +181,8 @@ static enum wal_status advance_segment(struct wal__log *log,
         status = log->client.on_segment_end(log->client.ctx, ended, NULL);
     }
     if (status != WAL_OK) {
-        log->needs_reload =
-            true; /* the indexes do not know that it has ended */
+        /* The indexes have not recorded that the segment ended. */
+        log->needs_reload = true;
     }
     wal__segment_release_file(ended);
     return status;
@@ -195,7 +205,7 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
     return status;
 }
 
-/* Whether nothing stands behind the published end. */
+/* Whether the bytes after the published end are zero: no group follows. */
 static enum wal_status end_is_zero(struct wal__log *log, bool *zero,
                                    struct wal_error *error)
 {
@@ -222,13 +232,15 @@ static enum wal_status end_is_zero(struct wal__log *log, bool *zero,
                                    sizeof(bytes), end, &got, &err);
         if (status != WAL_OK) {
             return wal__fail_at(error, status, err, log->tail_segment->path,
-                                end, "the end of the log cannot be read");
+                                end, "cannot read the end of the log");
         }
     }
     *zero = memcmp(at, zeros, sizeof(zeros)) == 0;
     return WAL_OK;
 }
 
+/* Decides about what follows the published end, by the decision table; then
+ * publishes what it keeps. */
 static enum wal_status scan_unpublished(struct wal__log *log,
                                         struct wal_error *error)
 {
@@ -260,6 +272,8 @@ static enum wal_status scan_unpublished(struct wal__log *log,
         log->must_rotate = true;
         atomic_store(&log->shared->closed_segment_id, log->tail_segment->id);
     }
+    WAL__ASSERT(log->append_lock_held);
+    WAL__ASSERT(atomic_load(&log->tail_segment->end) >= start.offset);
     atomic_store(&log->shared->written, atomic_load(&log->end));
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_WRITTEN);
     return WAL_OK;
@@ -270,8 +284,9 @@ enum wal_status wal__log_take_over_dead_writer(struct wal__log *log,
 {
     enum wal_status status;
 
+    WAL__ASSERT(log->append_lock_held);
     if (atomic_load(&log->shared->last_appender_epoch) == log->epoch) {
-        return WAL_OK; /* nobody has built since this process did */
+        return WAL_OK; /* no other process has written since */
     }
     status = scan_unpublished(log, error);
     if (status == WAL_OK) {

@@ -1,44 +1,52 @@
 /*
- * heal.c - going on after a write or sync that failed, while processes live
- * (SPEC.md 4.2): what was published beyond the durable end may be in memory
- * only, and counts there as clean, so it is copied to a new segment.
+ * heal.c - healing: continuing after a failed write or sync, while processes
+ * have the store open (SPEC.md 4.2). What was published beyond the durable end
+ * may be in the page cache only, and the kernel treats it as clean there. So it
+ * is copied to a new segment.
  *
  * Invariant: the new segment gets its name when it is complete and synced, and
- * its OPEN cuts the old one at the durable end; before that the store is as
- * poisoned as it was, and healing begins again. Nothing that was published is
- * left out: where a group cannot be read any more, the store stays poisoned.
+ * its OPEN ends the old one at the durable end. Until then the log is poisoned
+ * as before, and healing can start again. Healing omits nothing that was
+ * published: where a group is no longer readable, the log remains poisoned.
  *
- * Under the lease and the client's state lock.
+ * With append lock and state lock; acquires the sync lock, then the
+ * preallocation lock.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/prealloc.h"
 #include "engine/log/replay.h"
+#include "engine/process/control_lock.h"
+#include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-/* The copy as it grows: what stands behind the new segment's header. */
+/* The copy: the body of the new segment, which follows its header. */
 struct healing {
     struct wal__log *log;
     struct wal__buf body;
     struct wal__segment_header header;
     uint32_t chain;
-    uint64_t cut; /* offset in the old segment */
+    uint64_t cut; /* where the old segment ends: an offset in it */
     enum wal_status status;
 };
 
-/* Where the next byte of the body will stand in the segment. */
+/* Returns the offset in the new segment of the next byte of the body. */
 static uint64_t body_offset(const struct healing *healing)
 {
     return WAL__SEGMENT_HEADER_SIZE + healing->body.size;
 }
 
-/* Encodes a frame's header at the end of the body, where its payload stands
- * behind it already, and takes it in. */
+/* Encodes a frame's header at the end of the body, where its payload already
+ * follows, and extends the body by the frame. */
 static void finish_frame(struct healing *healing, struct wal__frame *frame)
 {
     uint8_t *at = healing->body.data + healing->body.size;
 
+    WAL__ASSERT(healing->body.size % 8 == 0);
+    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <=
+                healing->body.capacity - healing->body.size);
     wal__frame_encode(frame, healing->header.salt, body_offset(healing), at);
     healing->chain = wal__frame_chain_crc(healing->chain, frame);
     healing->body.size += wal__frame_total_size(frame->stored_size);
@@ -59,7 +67,8 @@ static enum wal_status pad_group(struct healing *healing)
     return status;
 }
 
-/* Closes a group of the body: the COMMIT that it had, of this place. */
+/* Closes a group of the body with its former COMMIT, adapted to the new
+ * offsets. */
 static enum wal_status add_commit(struct healing *healing,
                                   struct wal__commit_record *commit,
                                   const uint32_t *sessions)
@@ -69,6 +78,7 @@ static enum wal_status add_commit(struct healing *healing,
         .type = WAL__FRAME_COMMIT, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
+    WAL__ASSERT(commit->session_count <= WAL__COMMIT_SESSIONS_MAX);
     commit->chain = healing->chain;
     commit->durable_off = WAL__SEGMENT_HEADER_SIZE;
     if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
@@ -82,7 +92,7 @@ static enum wal_status add_commit(struct healing *healing,
     return pad_group(healing);
 }
 
-/* The group with OPEN: the old segment ends at the cut. */
+/* Adds the group with OPEN, which ends the old segment at the cut. */
 static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
                                 uint64_t last_sequence)
 {
@@ -105,6 +115,8 @@ static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
         .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
+    WAL__ASSERT(healing->body.size == 0);
+    WAL__ASSERT(previous_id < healing->header.id);
     if (wal__buf_reserve(&healing->body, wal__frame_total_size(size), &at) !=
         WAL_OK) {
         return WAL_ENOMEM;
@@ -117,29 +129,29 @@ static enum wal_status add_open(struct healing *healing, uint64_t previous_id,
     return add_commit(healing, &commit, NULL);
 }
 
-/* Copies a group of the old segment, frame by frame: their payloads and
- * numbers stay, their headers are those of the new place. */
+/* Copies a group of the old segment frame by frame. Payloads and sequence
+ * numbers do not change; the headers are encoded for the new offsets. */
 static enum wal_status copy_group(struct healing *healing,
-                                  const struct wal__scan_range *piece)
+                                  const struct wal__scan_range *range)
 {
     uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
-    struct wal__commit_record commit = *piece->commit;
+    struct wal__commit_record commit = *range->commit;
     uint64_t salt = healing->log->tail_segment->header.salt;
     uint64_t at = 0;
     uint8_t *out;
 
-    if (piece->size == 0) {
-        return WAL_OK; /* a mark: it says nothing of the new place */
+    if (range->size == 0) {
+        return WAL_OK; /* a commit mark: meaningless in the new segment */
     }
-    if (wal__buf_reserve(&healing->body, piece->size, &out) != WAL_OK) {
+    if (wal__buf_reserve(&healing->body, range->size, &out) != WAL_OK) {
         return WAL_ENOMEM;
     }
-    memcpy(out, piece->bytes, piece->size);
-    while (at < piece->size) {
+    memcpy(out, range->bytes, range->size);
+    while (at < range->size) {
         struct wal__frame frame;
 
-        if (wal__frame_decode(piece->bytes + at, piece->size - at, salt,
-                              piece->offset + at, &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(range->bytes + at, range->size - at, salt,
+                              range->offset + at, &frame) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
         finish_frame(healing, &frame);
@@ -151,24 +163,24 @@ static enum wal_status copy_group(struct healing *healing,
     return add_commit(healing, &commit, sessions);
 }
 
-static bool copy_piece(void *ctx, const struct wal__scan_range *piece)
+static bool copy_range(void *ctx, const struct wal__scan_range *range)
 {
     struct healing *healing = ctx;
 
     healing->status =
-        piece->commit == NULL ? WAL_ECORRUPT : copy_group(healing, piece);
+        range->commit == NULL ? WAL_ECORRUPT : copy_group(healing, range);
     return healing->status == WAL_OK;
 }
 
-/* Reads the tail from `offset` to `end`; anything but whole groups up to there
- * is a failure. */
+/* Scans the tail segment from `offset` to `end`, and copies its groups when
+ * `copies`. Fails unless whole groups fill that range. */
 static enum wal_status read_tail(struct healing *healing, uint64_t offset,
                                  uint64_t end, bool copies,
                                  struct wal__scan_result *facts,
                                  uint64_t last_sequence, uint32_t chain)
 {
     struct wal__log *log = healing->log;
-    struct wal__scan_sink sink = {healing, copies ? copy_piece : NULL, NULL};
+    struct wal__scan_sink sink = {healing, copies ? copy_range : NULL, NULL};
     struct wal__segment_reader reader;
     struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
     struct wal__scan_start start;
@@ -195,8 +207,9 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
 }
 
 /*
- * Where the tail is durable: at its OPEN at least, which is synced before it is
- * published. Who published it may have died before the durable end followed.
+ * Returns the offset up to which the tail segment is durable: its OPEN at least,
+ * which is synced before it is published. The process that published it may
+ * have died before it raised the durable end.
  */
 static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
 {
@@ -211,7 +224,7 @@ static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
     return wal__align_up(end, tail->header.group_align);
 }
 
-/* The tail was never published: it holds its OPEN alone, whose sync failed. */
+/* The tail was never published: it has only its OPEN, whose sync failed. */
 static enum wal_status skip_unpublished_tail(struct healing *healing,
                                              uint64_t durable)
 {
@@ -225,7 +238,7 @@ static enum wal_status skip_unpublished_tail(struct healing *healing,
                : WAL_ECORRUPT;
 }
 
-/* The body of the new segment, from where the log is durable. */
+/* Builds the body of the new segment from what follows the durable end. */
 static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
                                  uint64_t written)
 {
@@ -264,13 +277,16 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
 }
 
 /*
- * From the written end on every process goes by the new segment, which is whole
- * and durable. Who dies before the poison is gone leaves it to be healed again.
+ * Publishes the new segment, which is complete and durable. Once `written` is
+ * stored, every process uses it. When this process dies before the poison is
+ * cleared, the log is healed again.
  */
 static void publish_healed(struct wal__log *log, uint64_t id, uint64_t end)
 {
     struct wal__control_log *shared = log->shared;
 
+    WAL__ASSERT(id == log->highest_id && end % 8 == 0);
+    WAL__ASSERT(end < WAL__SEGMENT_MAX);
     atomic_store(&shared->closed_segment_id, 0);
     atomic_store(&shared->indexed_tail_id, 0);
     atomic_store(&shared->written, wal__position(id, end));
@@ -295,18 +311,17 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     wal__prealloc_next_header(log, &healing.header);
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
-        /* Whoever opens the store alone recovers it by the table. */
+        /* The next first opener recovers the log by the decision table. */
         status = wal__fail_at(
             error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
             log->tail_segment == NULL ? NULL : log->tail_segment->path,
             healing.cut,
-            "a write or sync of the store failed, and what "
-            "was written since cannot be read whole: close it "
-            "in every process and open it again");
+            "a write or sync of the store failed, and the groups written since "
+            "are not all readable: close the store in every process and open "
+            "it again");
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = wal__prealloc_lock(log, error);
-    }
+    status = wal__prealloc_lock(log, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -326,10 +341,11 @@ enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
     uint64_t sync_lock = WAL__LOCK_SYNC + log->log_id;
     enum wal_status status;
 
+    WAL__ASSERT(log->append_lock_held && log->pending_group == NULL);
     pthread_mutex_lock(&log->sync_mutex);
     status = wal__control_lock(log->control, sync_lock, log->log_id, error);
     if (status == WAL_OK) {
-        atomic_store(&log->shared->syncing_pid, 0); /* of who died at it */
+        atomic_store(&log->shared->syncing_pid, 0); /* of a process that died */
         status = heal(log, error);
         wal__control_unlock(log->control, sync_lock, log->log_id);
     }

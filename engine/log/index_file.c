@@ -1,7 +1,8 @@
 /*
- * index_file.c - finding, mapping and writing the files of index/ (SPEC.md
- * 3.6), of either stream. All of it is derived. A file is put in place whole,
- * by one process at a time.
+ * index_file.c - mapping and writing the files of index/ (SPEC.md 3.6).
+ *
+ * Invariant: a file is renamed to its name when it is complete and synced, by
+ * one process at a time.
  */
 #include "engine/log/index_file.h"
 
@@ -65,6 +66,7 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
         io->close(io->ctx, opened.file);
         return wal__fail_at(error, status, err, path, 0, "cannot map the file");
     }
+    WAL__ASSERT(opened.at != NULL && stat.size > 0);
     opened.size = stat.size;
     *mapped = opened;
     return WAL_OK;
@@ -107,7 +109,7 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                     WAL__PATH_MAX - 8, path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
     if (is_first_opener) {
-        /* Who made it, if any, was killed at it. */
+        /* A process that was killed may have left it. */
         (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
     }
     return io->open(io->ctx, writer->temporary,
@@ -174,7 +176,7 @@ enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, writer.sys_errno, path, 0,
-                            "cannot write the index of a segment");
+                            "cannot write the index file of the segment");
     }
     return WAL_OK;
 }
@@ -211,8 +213,9 @@ enum wal_status wal__index_file_write_tail(struct wal__log *log,
     status = log->client.encode_index(log->client.ctx, &header, &bytes);
     if (status != WAL_OK) {
         wal__fail_at(error, status, 0, log->tail_segment->path, 0,
-                     "cannot encode the index of the tail");
+                     "cannot encode the index of the tail segment");
     } else {
+        WAL__ASSERT(bytes.size >= WAL__FRAME_SIZE);
         span.data = bytes.data + WAL__FRAME_SIZE;
         span.size = bytes.size - WAL__FRAME_SIZE;
         status = wal__index_file_write(log, log->tail_segment->id, span, error);

@@ -1,11 +1,16 @@
 /*
- * log.c - the chain of segments: adding to it, reading from it (SPEC.md 3.5).
+ * log.c - the segment chain of a log, and reading records (SPEC.md 3.5).
+ *
+ * Invariant: ids of the table rise. A table is replaced by a larger copy, and
+ * old tables and retired segments stay valid until close, so that any thread
+ * may read without a lock.
  */
 #include "engine/log/log.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/group.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -17,6 +22,7 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
                    const uint8_t uuid[16], uint32_t group_align,
                    const struct wal__log_client *client)
 {
+    WAL__ASSERT(log_id < WAL__LOG_COUNT && group_align % 8 == 0);
     memset(log, 0, sizeof(*log));
     log->env = env;
     log->control = control;
@@ -58,7 +64,7 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id)
     uint32_t low = 0;
     uint32_t high = table == NULL ? 0 : table->count;
 
-    /* Ids have gaps only where segments were dropped. */
+    /* Ids have gaps only where preallocated segments were not used. */
     if (high > 0 && id - table->segments[0]->id < high) {
         struct wal__segment *guess =
             table->segments[id - table->segments[0]->id];
@@ -112,6 +118,8 @@ enum wal_status wal__log_append_segment(struct wal__log *log,
     if (table == NULL) {
         return WAL_ENOMEM;
     }
+    WAL__ASSERT(table->count == 0 ||
+                table->segments[table->count - 1]->id < segment->id);
     table->segments[table->count] = segment;
     table->count++;
     atomic_store(&log->table, table);
@@ -143,7 +151,26 @@ void wal__log_close(struct wal__log *log)
     pthread_mutex_destroy(&log->prealloc_mutex);
 }
 
-/* A frame's bytes by pread, into scratch. */
+void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position)
+{
+    if (position > log->pack_durable) {
+        log->pack_durable = position;
+    }
+}
+
+uint64_t wal__log_pack_durable(const struct wal__log *log)
+{
+    const struct wal__control_page *page = log->control->page;
+    uint64_t durable;
+
+    if (log->log_id != WAL__LOG_ID_LOG) {
+        return 0;
+    }
+    durable = atomic_load(&page->logs[WAL__LOG_ID_PACK].durable);
+    return durable > log->pack_durable ? durable : log->pack_durable;
+}
+
+/* Reads bytes by pread into scratch; *bytes points to them. */
 static enum wal_status read_bytes(const struct wal__segment *segment,
                                   uint64_t offset, struct wal__buf *scratch,
                                   uint64_t size, const uint8_t **bytes,
@@ -168,8 +195,8 @@ static enum wal_status read_bytes(const struct wal__segment *segment,
     return WAL_OK;
 }
 
-/* A frame of the group being built, or null. Only its builder knows positions
- * at or beyond the end. */
+/* Returns the frame at a position in the pending group, or NULL. Only the
+ * thread that builds the group knows positions at or beyond the end. */
 static const uint8_t *locate_pending(const struct wal__log *log,
                                      uint64_t position)
 {
@@ -180,27 +207,31 @@ static const uint8_t *locate_pending(const struct wal__log *log,
         wal__position_segment(position) != log->tail_segment->id) {
         return NULL;
     }
+    WAL__ASSERT(log->append_lock_held);
     at = wal__position_offset(position) - atomic_load(&log->tail_segment->end);
     if (at >= log->pending_group->size) {
         return NULL;
     }
     iov = (const struct iovec *)(const void *)log->pending_group->iov.data;
     while (at >= iov->iov_len) {
+        WAL__ASSERT((const uint8_t *)(iov + 1) <
+                    log->pending_group->iov.data +
+                        log->pending_group->iov.size);
         at -= iov->iov_len;
         iov++;
     }
     return (const uint8_t *)iov->iov_base + at;
 }
 
-/* Where a record is, or what was read of it. */
+/* Where a record is, and its bytes. */
 struct record_location {
     struct wal__segment *segment;
     uint64_t offset;
     const uint8_t *at;
-    bool is_whole; /* all of it is there, not only what was asked for */
+    bool is_whole; /* `at` has the whole record, not only the bytes wanted */
 };
 
-/* Brings in its first bytes, its header at least. */
+/* Finds the record, and its first `size` bytes: at least its header. */
 static enum wal_status locate(struct wal__log *log, uint64_t position,
                               uint64_t size, struct wal__buf *scratch,
                               struct record_location *location,
@@ -211,10 +242,11 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
         wal__log_segment(log, wal__position_segment(position));
     const uint8_t *map;
 
+    WAL__ASSERT(size >= WAL__FRAME_SIZE);
     if (segment == NULL ||
         offset + WAL__FRAME_SIZE > segment->header.capacity) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, offset,
-                            "an index names a place that is not in the log");
+                            "an index names a position that is not in the log");
     }
     location->segment = segment;
     location->offset = offset;
@@ -241,7 +273,7 @@ static enum wal_status fail_damaged(const struct record_location *location,
                                     enum wal__fmt fmt, struct wal_error *error)
 {
     return wal__fail_at(error, WAL_ECORRUPT, 0, location->segment->path,
-                        location->offset, "a record is damaged: %s",
+                        location->offset, "the record is damaged: %s",
                         wal__fmt_text(fmt));
 }
 
@@ -347,14 +379,16 @@ enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
     return status;
 }
 
-enum wal_status wal__log_apply_piece(struct wal__log *log,
+enum wal_status wal__log_apply_range(struct wal__log *log,
                                      const struct wal__segment *segment,
-                                     const struct wal__scan_range *piece,
+                                     const struct wal__scan_range *range,
                                      int64_t clock_ms)
 {
     uint64_t at = 0;
 
-    while (at < piece->size) {
+    WAL__ASSERT(range->size <= segment->header.capacity - range->offset);
+
+    while (at < range->size) {
         struct wal__frame frame;
         struct wal__log_record record = {.frame = &frame,
                                          .clock_ms = clock_ms,
@@ -362,14 +396,14 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
         enum wal__fmt fmt;
 
         fmt =
-            wal__frame_decode(piece->bytes + at, piece->size - at,
-                              segment->header.salt, piece->offset + at, &frame);
+            wal__frame_decode(range->bytes + at, range->size - at,
+                              segment->header.salt, range->offset + at, &frame);
         if (fmt != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        record.payload.data = piece->bytes + at + WAL__FRAME_SIZE;
+        record.payload.data = range->bytes + at + WAL__FRAME_SIZE;
         record.payload.size = frame.stored_size;
-        record.position = wal__position(segment->id, piece->offset + at);
+        record.position = wal__position(segment->id, range->offset + at);
         if (wal__frame_is_sequenced(frame.type)) {
             enum wal_status status =
                 log->client.apply(log->client.ctx, &record);
@@ -383,5 +417,6 @@ enum wal_status wal__log_apply_piece(struct wal__log *log,
         }
         at += wal__frame_total_size(frame.stored_size);
     }
+    WAL__ASSERT(at == range->size);
     return WAL_OK;
 }

@@ -1,11 +1,18 @@
 /*
- * log.h - one stream of a store: segments, where it ends, and how it is read
- * (SPEC.md 3). A stream is applied to the indexes of its client record by
- * record, in log order, each record once.
+ * log.h - a log of a store, the log of sessions or the pack of blobs: its
+ * segment chain, its end, and how it is read (SPEC.md 3). The records are
+ * applied to the indexes of its client, each once, in log order.
  *
- * Who may call: open, load and close one thread. catch_up, reserve, write and
- * rotate: one thread at a time, holding the client's state lock; reserve,
- * write and rotate also the stream's lease. read and sync: any thread.
+ * Related: group.h writes, append_lock.h serialises the writers of all
+ * processes, prealloc.h makes segments, index_file.h stores indexes.
+ *
+ * Threads: init, attach, recover and close by one thread. rebuild_index and
+ * catch_up by one thread at a time, with the client's state lock for writing;
+ * take_over, heal and reserve also with the append lock. Reading, syncing and
+ * poison by any thread.
+ *
+ * Invariant: unless needs_reload, `end` is the position of the tail segment's
+ * end, and everything before it has been applied, nothing after it.
  */
 #ifndef AGENTWAL_ENGINE_LOG_LOG_H
 #define AGENTWAL_ENGINE_LOG_LOG_H
@@ -19,48 +26,51 @@
 #include "engine/process/control.h"
 #include "format/index/index_fmt.h"
 
+struct wal__group;
+
 enum {
     WAL__LOG_ID_LOG = 0,
     WAL__LOG_ID_PACK = 1
 };
 
-/* Bytes that a COMMIT frame may take at most. */
+/* The largest COMMIT frame, in bytes. */
 enum {
     WAL__COMMIT_SPAN_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
 };
 
-/* Who keeps the indexes of a stream. Called under the client's state lock. */
+/* The owner of the indexes that follow a log. Called with its state lock held
+ * for writing. */
 struct wal__log_client {
     void *ctx;
-    /* The next record. */
+    /* Adds the next record to the indexes. record is borrowed for the call. */
     enum wal_status (*apply)(void *ctx, const struct wal__log_record *record);
-    /* A session lost a record; 0: one that cannot be named. */
+    /* A session lost a record to damage; 0: the session is unknown. */
     enum wal_status (*on_record_lost)(void *ctx, uint32_t session);
-    /* A record that was read back was refused by apply with WAL_ECORRUPT: what
-     * it stands on was lost to damage. */
+    /* apply refused a record of a replay with WAL_ECORRUPT: a record that it
+     * refers to was lost to damage. */
     enum wal_status (*on_orphan)(void *ctx,
                                  const struct wal__log_record *record);
-    /* Encodes the index of the segment that ends (SPEC.md 2.12, 2.20) behind
-     * room for a frame's header; the index's comes filled but for counts and
-     * last_session. */
+    /* Encodes the index of the segment that ends (SPEC.md 2.12, 2.20) to
+     * *out, after room for a frame header; fills the counts and last_session
+     * of *header, whose other fields are set. */
     enum wal_status (*encode_index)(void *ctx, struct wal__index_header *header,
                                     struct wal__buf *out);
-    /* Bytes that encode may need when `postings` more records of at most
-     * `sessions` sessions with `texts` bytes of text have been applied. */
+    /* An upper bound of the encoded size in bytes, when `postings` more records
+     * of at most `sessions` sessions with `texts` bytes of text are applied. */
     uint64_t (*index_bound)(void *ctx, uint32_t postings, uint32_t sessions,
                             uint64_t texts);
-    /* The segment has ended and a new one begun: the tail index is empty. A
-     * segment without a SEAL comes with its encoded index, to be put beside
-     * it, else null. */
+    /* The segment has ended and a new one begun: the client empties its tail
+     * index. `index` is the encoded index of a segment without a SEAL, to be
+     * stored as an index file; otherwise NULL. */
     enum wal_status (*on_segment_end)(void *ctx,
                                       const struct wal__segment *segment,
                                       const struct wal__buf *index);
 };
 
 struct wal__segment_table {
-    struct wal__segment_table *retired; /* kept for readers until close */
+    struct wal__segment_table *retired; /* valid for readers until close */
     uint32_t count;
-    struct wal__segment *segments[]; /* ascending, the chain */
+    struct wal__segment *segments[]; /* the chain, by ascending id */
 };
 
 struct wal__log {
@@ -74,82 +84,84 @@ struct wal__log {
     uint8_t uuid[16];
     uint32_t group_align;
     _Atomic(struct wal__segment_table *) table;
-    /* The end as applied by this process. */
-    struct wal__segment *tail_segment; /* null: the log is empty */
+    /* The end of what this process has applied. */
+    struct wal__segment *tail_segment; /* NULL: the log is empty */
     _Atomic uint64_t end;              /* position */
     uint64_t last_sequence;
-    uint64_t commit_offset; /* of the last COMMIT in the tail, 0: none */
-    bool marked;            /* the last COMMIT names all before it durable */
+    uint64_t commit_offset; /* of the tail's last COMMIT, 0: none */
+    bool marked;            /* the last COMMIT is a commit mark, or equivalent:
+                             * it records that all before it is durable */
     uint64_t last_epoch;    /* in the last COMMIT */
     uint64_t epoch;         /* of this process */
     int64_t clock_ms;
     uint32_t chain;
-    uint64_t highest_id;   /* of any file in the directory */
-    uint64_t pack_durable; /* of the log: the highest end of the blob
-                                   * stream that a group that is kept names */
-    /* of the blob stream: segments that are missing or damaged, and were left
-     * out */
+    uint64_t highest_id;   /* highest segment id seen in the directory */
+    uint64_t pack_durable; /* of the log of sessions: the highest durable end of
+                            * the pack that a COMMIT names */
+    /* Of the pack: missing or damaged segments that the chain skips. */
     uint32_t lost_segment_count;
-    bool newest_segment_lost;     /* the newest of them stood behind the tail */
+    bool newest_segment_lost;     /* the newest of them came after the tail */
     struct wal__segment *retired; /* out of the chain; open until close */
-    /* The group being built: its records are applied before they are written,
-     * and deciding the next operation may read them. Of its builder alone. */
+    /* The group being built, or NULL. Its records are applied before they are
+     * written, and resolving the next operation may read them. Of the holder
+     * of append lock and state lock. */
     const struct wal__group *pending_group;
-    bool append_lock_retained; /* the lease is held for whose turn is next */
-    /* What recovery found. */
-    bool must_rotate;
-    /* what was applied and what is written differ: load again */
-    bool needs_reload;
-    struct wal__scan_result facts;
-    pthread_mutex_t sync_mutex;     /* before the lock byte of the sync turn */
-    _Atomic uint64_t last_sync_ns;  /* how long the last sync here took */
-    pthread_mutex_t prealloc_mutex; /* before that of making a spare */
+    bool append_lock_held;     /* by this process; of the holding thread */
+    bool append_lock_retained; /* for the next leader of this process */
+    bool must_rotate;  /* recovery found a tail that takes no more groups */
+    bool needs_reload; /* the indexes differ from the log: rebuild them */
+    struct wal__scan_result facts;  /* of the last scan of the tail */
+    pthread_mutex_t sync_mutex;     /* before the sync lock byte */
+    _Atomic uint64_t last_sync_ns;  /* duration of the last small sync here */
+    pthread_mutex_t prealloc_mutex; /* before the preallocation lock byte */
     _Atomic uint64_t groups;
     _Atomic uint64_t syncs;
 };
 
-/* Sets the fields; the control is open. */
+/* Initialises *log. env and control, which is open, outlive it; *client is
+ * copied. */
 void wal__log_init(struct wal__log *log, const struct wal__env *env,
                    struct wal__control *control, uint32_t log_id,
                    const uint8_t uuid[16], uint32_t group_align,
                    const struct wal__log_client *client);
 
 /*
- * Finds the live segments by the chain of predecessors and opens them: cheap,
- * no frame but OPEN is read. WAL_ECORRUPT when one is missing or foreign; of
- * the blob stream that one is left out. attach.c
+ * Finds the segments by the chain of predecessors and opens them. Cheap: reads
+ * no frame except OPEN. WAL_ECORRUPT when one is missing or belongs to another
+ * store; the pack skips such a segment. segment_chain.c
  */
 enum wal_status wal__log_attach(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
 void wal__log_close(struct wal__log *log);
 
-/* The newest live segment, or 0: that of the written end, so that both are
- * published by one store. */
+/* Returns the id of the newest live segment, or 0: that of the written end, so
+ * that one atomic store publishes both. */
 uint64_t wal__log_newest_id(const struct wal__log *log);
 uint32_t wal__log_segment_count(const struct wal__log *log);
+/* rank < wal__log_segment_count, ascending by id. */
 struct wal__segment *wal__log_segment_at(const struct wal__log *log,
                                          uint32_t rank);
-/* Null when it is not in the chain. */
+/* Returns NULL when the id is not in the chain. */
 struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
 
-/* Applies a whole segment before the tail to the client, for an index that is
- * missing, which the client encodes, and is then given. replay.c */
+/* Rebuilds the missing index of a segment before the tail: applies the segment
+ * to the client, has it encoded, and hands it to on_segment_end. replay.c */
 enum wal_status wal__log_rebuild_index(struct wal__log *log,
                                        struct wal__segment *segment,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* A crash while a segment was begun leaves one that holds nothing: takes such
- * out of the chain, before anything is loaded. recover.c */
+/* Removes uninitialised tails from the chain, which a crash during a rotation
+ * leaves. Of the first opener, before anything is loaded. recover.c */
 enum wal_status
 wal__log_discard_uninitialised_tail(struct wal__log *log,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* What a tail's index file says: everything before it needs no scan. */
+/* What the index file of the tail covers: nothing before `end` is scanned. */
 struct wal__tail_state {
     uint64_t end;          /* offset; 0: there is no such index */
-    uint64_t known_end;    /* offset that some derived file, or the log of the
-                         * blob stream, names durable, or 0 */
-    uint64_t pack_durable; /* that the index's COMMIT names */
+    uint64_t known_end;    /* offset that a derived file, or for the pack the
+                            * log, names durable, or 0 */
+    uint64_t pack_durable; /* named by the COMMIT that the index names */
     uint64_t commit_offset;
     uint64_t last_sequence;
     uint64_t epoch;
@@ -157,182 +169,116 @@ struct wal__tail_state {
 };
 
 /*
- * Brings the tail to its end: recovers it by the table of SPEC.md 3.4 when
- * this process is alone, else catches up with the others. log->facts says what
- * was found. With WAL_OPEN_STRICT what cannot be decided is refused.
- * recover.c
+ * Finds the end of the log: the first opener recovers the tail by the decision
+ * table of SPEC.md 3.4 and makes it durable, others catch up. log->facts holds
+ * the findings. `strict` (WAL_OPEN_STRICT): an ambiguous or damaged tail is
+ * WAL_ETORN or WAL_ECORRUPT. recover.c
  */
 enum wal_status wal__log_recover(struct wal__log *log,
                                  const struct wal__tail_state *state,
                                  bool strict,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Applies what other processes published since. */
+/* Applies what other processes published since the last call. On failure
+ * needs_reload may be set. catch_up.c */
 enum wal_status wal__log_catch_up(struct wal__log *log,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Under a lease taken anew: what a builder that died left behind the
- * published end is taken or left, by the same table. */
+/* Decides by the same table about groups that a dead writer left after the
+ * published end. With the append lock newly acquired. catch_up.c */
 enum wal_status
 wal__log_take_over_dead_writer(struct wal__log *log,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Lease of the stream; no other thread of the process may hold it. */
-enum wal_status wal__log_lock_append(struct wal__log *log,
-                                     struct wal_error *error) WAL_MUST_USE;
-void wal__log_unlock_append(struct wal__log *log);
-/* The same, when another thread of the process takes it at once; it is freed
- * all the same when another process waits for it. */
-void wal__log_retain_append_lock(struct wal__log *log);
-void wal__log_release_retained_lock(struct wal__log *log);
-
-/* What a group may need at most. */
+/* An upper bound of what a group needs. */
 struct wal__log_reservation {
-    uint64_t size; /* bytes of frames, without COMMIT */
+    uint64_t size; /* bytes of frames, without the COMMIT */
     uint32_t frames;
     uint32_t sessions;
-    uint64_t texts; /* of these sessions' summaries */
+    uint64_t texts; /* bytes, of these sessions' summaries */
 };
 
 /*
- * Makes room for a group and its COMMIT in the tail, going on in a new segment
- * where there is none. WAL_ENOSPACE and nothing changed when a new one cannot
- * be made. rotate.c
+ * Makes room for a group and its COMMIT in the tail segment; rotates where the
+ * room is not there. WAL_ENOSPACE when a new segment cannot be made, and
+ * WAL_ETOOBIG when none is large enough: nothing has changed then. rotate.c
  */
 enum wal_status wal__log_reserve(struct wal__log *log,
                                  const struct wal__log_reservation *reservation,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* A group being written: its frames in order, headers encoded in place. */
-struct wal__group {
-    struct wal__buf iov; /* of struct iovec */
-    uint64_t size;       /* bytes so far */
-    uint32_t frames;
-    uint32_t chain;
-    uint64_t first_sequence;
-    uint64_t next_sequence;
-    int64_t clock_ms;
-    bool durable;             /* a member was promised to be durable */
-    bool defer_publish;       /* published by who writes it, later */
-    const uint32_t *sessions; /* ascending, each once */
-    uint32_t session_count;
-};
-
-/* Begins a group at the tail's end. */
-void wal__group_init(struct wal__group *group, const struct wal__log *log);
-void wal__group_deinit(struct wal__group *group);
-/* Offset in the tail where the next frame of the group will stand. */
-uint64_t wal__group_offset(const struct wal__group *group,
-                           const struct wal__log *log);
-/* Adds a frame whose 48 header bytes, payload and padding stand at `bytes`;
- * gives it the next sequence number and encodes the header. The bytes must
- * stay until the write. */
-enum wal_status wal__group_add(struct wal__group *group,
-                               const struct wal__log *log,
-                               struct wal__frame *frame,
-                               uint8_t *bytes) WAL_MUST_USE;
-
 /*
- * Closes the group with a COMMIT, writes and publishes it. On failure the
- * store is poisoned (WAL_EPOISONED). The client has applied the frames.
+ * Makes everything before `position` durable; UINT64_MAX means everything
+ * written, with at least one more sync. Callers of all processes share one
+ * sync where they can. Acquires sync_mutex, then the sync lock. WAL_EPOISONED:
+ * a sync failed; WAL_ELOCKED: error->holder keeps the sync lock. sync.c
  */
-enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
-                               struct wal_error *error) WAL_MUST_USE;
-
-/* A write to the tail failed: poisons the store and says so. */
-enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
-                                      struct wal_error *error);
-
-/* Everything before `position` on stable storage; shares the sync of whoever
- * is at it. WAL_EPOISONED when a sync failed. sync.c */
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* Whether so much is written and not synced that it should be; and that done,
- * while who writes goes on. A failure poisons the stream. sync.c */
-bool wal__log_needs_write_behind(const struct wal__log *log);
-void wal__log_write_behind(struct wal__log *log);
+/* Whether too many bytes are unsynced; and syncs them in that case, so that a
+ * later sync is short. A failure poisons the log. sync.c */
+bool wal__log_needs_background_sync(const struct wal__log *log);
+void wal__log_background_sync(struct wal__log *log);
 
-/* A group of the log that is kept names this durable end of the blob stream. */
+/* Raises pack_durable to a position that a COMMIT names. */
 void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position);
-/* What a COMMIT that is written now names: never less than those before. */
+/* Returns the durable end of the pack that the next COMMIT names: never less
+ * than those before; 0 for the pack itself. */
 uint64_t wal__log_pack_durable(const struct wal__log *log);
 
-/* Tells the other processes of what was written. */
-void wal__log_publish(struct wal__log *log);
-
-/* Looks which ids are taken, also by processes that died: a new segment is
- * above all of them, for the highest id that names a predecessor wins. */
+/* Raises highest_id to the highest id in the directory, including files of
+ * dead processes: recovery takes the highest id that names a predecessor, so a
+ * new segment must exceed all. segment_chain.c */
 enum wal_status wal__log_find_highest_id(struct wal__log *log,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* For who makes spares, and who begins one: from choosing it until it is
- * published, so that nobody makes it again under its writer. rotate.c */
-enum wal_status wal__prealloc_lock(struct wal__log *log,
-                                   struct wal_error *error) WAL_MUST_USE;
-void wal__prealloc_unlock(struct wal__log *log);
-
-/* Who made a segment may have died before its name was durable: makes the
- * names of all durable. rotate.c */
+/* Makes the names of all segments durable: the process that created one may
+ * have died before it synced the directory. prealloc.c */
 enum wal_status wal__log_sync_directory(const struct wal__log *log,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* What a sync covered: publishes it, and wakes who follows. sync.c */
+/* Publishes the durable end after a successful sync, and wakes those who wait
+ * for it. With the sync lock, or of a segment not yet published. sync.c */
 void wal__log_set_durable(struct wal__log *log, uint64_t position);
 
-/* Poisons the stream when a process died in the sync turn; costs a load while
- * nobody syncs. Under the lease. sync.c */
+/* Poisons the log when a process died while it synced. Costs one load while no
+ * process syncs. With the append lock. sync.c */
 void wal__log_check_dead_syncer(struct wal__log *log);
 
-/* Poisons the stream for every process. */
+/* Poisons the log for every process; and fails with WAL_EPOISONED when it is
+ * poisoned. sync.c */
 void wal__log_poison(struct wal__log *log);
 enum wal_status wal__log_check_poison(const struct wal__log *log,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* What the index of the tail says of it, but for counts. rotate.c */
+/* Fills the header of the tail's index, except for the counts. rotate.c */
 void wal__log_index_header(const struct wal__log *log,
                            struct wal__index_header *header);
 
-/* The header of the segment after all that are, without a capacity; and such
- * a segment made, its content complete. The lease is held. rotate.c */
-void wal__prealloc_next_header(const struct wal__log *log,
-                               struct wal__segment_header *header);
+/* Makes a segment with complete content for healing, and sets the capacity of
+ * its header (wal__prealloc_next_header). With append and preallocation lock.
+ * rotate.c */
 enum wal_status wal__log_install(struct wal__log *log,
                                  struct wal__segment_header *header,
                                  const struct wal__buf *body,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /*
- * Ends the poison: what was published beyond the durable end is copied to a
- * new segment. This process has applied all that was published, holds lease
- * and state lock, and catches up afterwards. WAL_ENOSPACE, WAL_EIO,
- * WAL_ENOMEM: as poisoned as before; WAL_EPOISONED: it cannot be healed while
- * processes live. heal.c
+ * Heals a poisoned log: copies what was published beyond the durable end to a
+ * new segment, and ends the poison. This process has applied everything
+ * published, holds append lock and state lock, and catches up afterwards.
+ * WAL_ENOSPACE, WAL_EIO, WAL_ENOMEM: the log is poisoned as before;
+ * WAL_EPOISONED: it cannot be healed while processes have it open. heal.c
  */
 enum wal_status wal__log_heal(struct wal__log *log,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* A spare to be made ahead. */
-struct wal__prealloc_job {
-    uint64_t id;
-    uint64_t capacity;
-};
-
-/* Whether the tail is so full that a spare should be made, and no spare is
- * known; by who builds. */
-bool wal__prealloc_is_needed(const struct wal__log *log,
-                             struct wal__prealloc_job *job);
-/* Makes it; with pauses, as long as the tail does not fill too fast, when
- * pause_us is not 0. Any thread, one at a time. spare.c */
-enum wal_status wal__prealloc_create(struct wal__log *log,
-                                     const struct wal__prealloc_job *job,
-                                     uint32_t pause_us,
-                                     struct wal_error *error) WAL_MUST_USE;
-
 /*
- * Reads one record: *frame, and *payload in the segment's map, checksums
- * verified. With use_pread the bytes come from `scratch` (never null then).
- * WAL_ECORRUPT names file and offset. Any thread.
+ * Reads one record and verifies its checksums. *payload points into the
+ * segment's map, valid until close; with env->use_pread into `scratch` (not
+ * NULL then), valid until its next use; of a pending group into the group.
+ * WAL_ECORRUPT with file and offset. Any thread.
  */
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__buf *scratch,
@@ -340,34 +286,37 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__span *payload,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* The same of the header alone: *first is so many bytes of the payload, fewer
- * when it has no more, and they are not verified. */
+/* Reads a record's header, and the first `size` bytes of its payload or all of
+ * it when it is shorter; the payload is not verified. */
 enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
                               uint32_t size, struct wal__buf *scratch,
                               struct wal__frame *frame, struct wal__span *first,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* Says that so many bytes of the record will be read soon. Any thread. */
+/* Prefetches `size` bytes of a record that is read soon. Any thread. */
 void wal__log_prefetch(const struct wal__log *log, uint64_t position,
                        uint64_t size);
 
-/* The COMMIT at a position; WAL_ECORRUPT when there is none. */
+/* Reads the COMMIT at a position; WAL_ECORRUPT when there is none. */
 enum wal_status
 wal__log_read_commit(struct wal__log *log, uint64_t position,
                      struct wal__frame *frame,
                      struct wal__commit_record *commit) WAL_MUST_USE;
 
-/* Walks the frames of a piece that a scan handed over. */
-enum wal_status wal__log_apply_piece(struct wal__log *log,
+/* Applies the records of a range that a scan found, skipping other frames.
+ * Internal to engine/log. */
+enum wal_status wal__log_apply_range(struct wal__log *log,
                                      const struct wal__segment *segment,
-                                     const struct wal__scan_range *piece,
+                                     const struct wal__scan_range *range,
                                      int64_t clock_ms) WAL_MUST_USE;
 
-/* Internal to engine/log: a copy of the table with room for `more`; the old one
- * stays for readers. Null without memory. */
+/* Returns a copy of the segment table with room for `more` segments, or NULL
+ * without memory; the old one stays valid for readers. Internal to
+ * engine/log. */
 struct wal__segment_table *wal__log_grow_table(const struct wal__log *log,
                                                uint32_t more);
-/* Internal to engine/log: appends to the chain. */
+/* Appends to the chain: the segment is the tail. Internal to engine/log.
+ * WAL_ENOMEM. */
 enum wal_status
 wal__log_append_segment(struct wal__log *log,
                         struct wal__segment *segment) WAL_MUST_USE;

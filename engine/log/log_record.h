@@ -1,5 +1,5 @@
 /*
- * log_record.h - a record of the log, as it is handed to what keeps indexes.
+ * log_record.h - a record of the log as the client's apply receives it (log.h).
  */
 #ifndef AGENTWAL_ENGINE_LOG_LOG_RECORD_H
 #define AGENTWAL_ENGINE_LOG_LOG_RECORD_H

@@ -1,15 +1,17 @@
 /*
- * prealloc.c - segments before they are begun: which comes next, how it is
- * made, and the spares made ahead (SPEC.md 3.5).
+ * prealloc.c - preallocated segments (SPEC.md 3.5).
  *
- * Invariant: a file that has a segment's name is complete. Who chooses, makes
- * or begins one holds the lock of spares.
+ * Invariant: a file with a segment's name has its full size and its header. A
+ * process that chooses, makes or begins a segment holds the preallocation lock.
  */
+#include "engine/log/prealloc.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/prealloc.h"
+#include "engine/process/control_lock.h"
+#include "format/bytes/assert.h"
 
 enum {
     SEGMENT_SIZE_INITIAL = 1024 * 1024,
@@ -18,7 +20,7 @@ enum {
 
 /* --- the next segment --------------------------------------------------- */
 
-/* Whether nothing stands where OPEN would. */
+/* Whether the bytes of OPEN are zero. */
 static bool is_uninitialised(struct wal__segment *segment)
 {
     static const uint8_t zeros[WAL__SEGMENT_HEADER_SIZE];
@@ -32,7 +34,7 @@ static bool is_uninitialised(struct wal__segment *segment)
            got == sizeof(bytes) && memcmp(bytes, zeros, sizeof(bytes)) == 0;
 }
 
-/* Whether a file of that id can be begun; else it must be made. */
+/* Whether the file of that id exists and can be begun. */
 static bool is_usable(struct wal__log *log, uint64_t id, uint64_t capacity)
 {
     struct wal__segment *segment = NULL;
@@ -77,7 +79,9 @@ uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
     if (capacity > SEGMENT_SIZE_REGULAR && needed <= SEGMENT_SIZE_REGULAR) {
         capacity = SEGMENT_SIZE_REGULAR;
     }
-    return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
+    capacity = capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
+    WAL__ASSERT(capacity >= needed || needed > WAL__SEGMENT_MAX);
+    return capacity;
 }
 
 static void fill_header(const struct wal__log *log, uint64_t id,
@@ -102,6 +106,8 @@ static enum wal_status make_segment(struct wal__log *log, uint64_t id,
 {
     struct wal__segment_header header;
 
+    WAL__ASSERT(zeroed <= capacity && capacity <= WAL__SEGMENT_MAX);
+    WAL__ASSERT(id > 0);
     fill_header(log, id, &header);
     header.capacity = capacity;
     return wal__segment_preallocate(log->env, log->directory, &header, zeroed,
@@ -121,7 +127,7 @@ enum wal_status wal__log_sync_directory(const struct wal__log *log,
     status = io->sync_directory(io->ctx, path, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
-                            "cannot make the name of a segment durable");
+                            "cannot sync the directory of the segments");
     }
     return WAL_OK;
 }
@@ -148,10 +154,11 @@ void wal__prealloc_unlock(struct wal__log *log)
 }
 
 /*
- * Gives a spare that was found its name anew, and makes that durable. Who named
- * it may have died after a sync of the directory that failed, and one that
- * succeeds later says nothing of a name that was lost then. Whoever dies in
- * between leaves what the next attempt makes again.
+ * Renames a preallocated segment that was found to its own name, and makes that
+ * durable. The process that named it may have died after a failed sync of the
+ * directory, and a later sync that succeeds does not cover a name that was lost
+ * then. A process that dies in between leaves a file that the next attempt
+ * makes again.
  */
 static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
                                   struct wal_error *error)
@@ -170,7 +177,7 @@ static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
-                            "cannot give a spare its name");
+                            "cannot rename a preallocated segment");
     }
     return wal__log_sync_directory(log, error);
 }
@@ -181,6 +188,7 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
     uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
     enum wal_status status;
 
+    WAL__ASSERT(log->append_lock_held);
     if (log->highest_id > tail && is_usable(log, log->highest_id, needed)) {
         *id = log->highest_id;
         status = renew_name(log, *id, error);
@@ -190,6 +198,7 @@ enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
         *id = next_id(log);
         status = make_segment(log, *id, capacity, 0, NULL, error);
     }
+    WAL__ASSERT(*id > tail);
     return status;
 }
 
@@ -202,10 +211,10 @@ void wal__prealloc_next_header(const struct wal__log *log,
     fill_header(log, id > live ? id : live + 1, header);
 }
 
-/* --- spares ------------------------------------------------------------- */
+/* --- preallocation ------------------------------------------------------ */
 
-/* How much of a segment is to be full when the next one is begun: those after
- * the first are of stores that grow, and the sooner, the calmer it is made. */
+/* Returns the end of a segment from which the next one is preallocated. A store
+ * with more than one segment grows: an early start allows a slow pace. */
 static uint64_t prealloc_threshold(uint64_t capacity)
 {
     return capacity > SEGMENT_SIZE_INITIAL ? capacity / 16 : capacity / 4;
@@ -222,19 +231,20 @@ bool wal__prealloc_is_needed(const struct wal__log *log,
     }
     job->id = next_id(log);
     job->capacity = wal__prealloc_next_capacity(log, 0);
+    WAL__ASSERT(job->id > log->tail_segment->id);
     return true;
 }
 
-/* A spare that is being zeroed while others fill the tail. */
+/* A segment that is zeroed while writers fill the tail segment. */
 struct zeroing {
     struct wal__log *log;
     uint64_t capacity;
-    uint64_t from; /* the published end when it was begun */
-    uint64_t room; /* behind it in the tail */
+    uint64_t from; /* the written end when zeroing began */
+    uint64_t room; /* bytes after it in the tail segment */
 };
 
-/* Whether the zeros get along faster than the tail fills, by a quarter: what is
- * left of it when they are there is time enough for their sync. */
+/* Whether zeroing is faster than the tail segment fills, by a quarter: the rest
+ * of the tail is then time enough for the final sync. */
 static bool is_ahead(const struct zeroing *zeroing, uint64_t zeroed)
 {
     uint64_t written = atomic_load(&zeroing->log->shared->written);
@@ -252,7 +262,7 @@ static enum wal__pace next_pace(void *ctx, uint64_t zeroed)
     if (atomic_load(&zeroing->log->shared->rotation_waiting) != 0) {
         return WAL__PACE_STOP;
     }
-    wal__log_write_behind(zeroing->log);
+    wal__log_background_sync(zeroing->log);
     return is_ahead(zeroing, zeroed) ? WAL__PACE_PAUSE : WAL__PACE_CONTINUE;
 }
 

@@ -1,22 +1,59 @@
 /*
- * prealloc.h - the segment that comes next (SPEC.md 3.5); for rotate.c.
+ * prealloc.h - preallocated segments (SPEC.md 3.5): which segment comes next,
+ * and making it before it is needed.
  *
- * Who may call: who holds the lease and the lock of spares.
+ * Invariant: a process that chooses, makes or begins a segment holds the
+ * preallocation lock from the choice until the segment is published, so that no
+ * other process makes it again under its writer.
  */
 #ifndef AGENTWAL_ENGINE_LOG_PREALLOC_H
 #define AGENTWAL_ENGINE_LOG_PREALLOC_H
 
 #include "engine/log/log.h"
 
-/* Doubles from 1 MiB to 32 MiB; more only for a group that needs it. Large
- * groups of blobs come one after the other. */
+/* A segment to make before it is needed. */
+struct wal__prealloc_job {
+    uint64_t id;
+    uint64_t capacity;
+};
+
+/* Acquires prealloc_mutex, then the preallocation lock byte. Any thread.
+ * WAL_ELOCKED. */
+enum wal_status wal__prealloc_lock(struct wal__log *log,
+                                   struct wal_error *error) WAL_MUST_USE;
+void wal__prealloc_unlock(struct wal__log *log);
+
+/* Whether the tail segment is full enough to preallocate the next one, and
+ * none is known. Of the leader. */
+bool wal__prealloc_is_needed(const struct wal__log *log,
+                             struct wal__prealloc_job *job);
+/*
+ * Makes the segment of a job, zeroed and durable, unless it is there. With
+ * pause_us != 0 it pauses between steps while it is faster than the writers,
+ * and stops zeroing when a rotation waits. Acquires the preallocation lock.
+ * Any thread.
+ */
+enum wal_status wal__prealloc_create(struct wal__log *log,
+                                     const struct wal__prealloc_job *job,
+                                     uint32_t pause_us,
+                                     struct wal_error *error) WAL_MUST_USE;
+
+/* Returns the capacity of the next segment: doubles from 1 MiB to 32 MiB;
+ * larger only for a group that needs it. Of the pack also four times `needed`,
+ * up to 32 MiB: large groups follow each other. */
 uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
                                      uint64_t needed);
 
-/* The spare that stands ready, or one made now, without zeros, since a writer
- * waits. The id is in *id. */
+/* Returns the id of a segment of at least `needed` bytes that can be begun: the
+ * preallocated one, or one made now without zeroing, since a writer waits. With
+ * append and preallocation lock. */
 enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
                                      uint64_t *id,
                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Fills the header of a segment above all others, without a capacity. With the
+ * append lock. */
+void wal__prealloc_next_header(const struct wal__log *log,
+                               struct wal__segment_header *header);
 
 #endif

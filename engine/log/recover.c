@@ -1,9 +1,9 @@
 /*
- * recover.c - from bytes to state: the tail's recovery by the decision table
- * (SPEC.md 3.4).
+ * recover.c - recovery: finding the end of the log by the decision table
+ * (SPEC.md 3.4). One thread, which opens the store.
  *
- * Invariant: the client is given each kept record once, in log order; what is
- * kept beyond the watermark is synced before this returns.
+ * Invariant: the client receives each kept record once, in log order; what is
+ * kept beyond the watermark is synced before recovery returns.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,8 +16,8 @@ enum {
     PROBE_SIZE = 64 * 1024
 };
 
-/* Nothing behind a tail whose index stands beside it: it was removed before
- * anything was appended (SPEC.md 3.6). */
+/* Whether the bytes after the end that an index file names are zero: then no
+ * group follows, since the file is removed before an append (SPEC.md 3.6). */
 static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
                                  bool *zero, struct wal_error *error)
 {
@@ -27,6 +27,7 @@ static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
     const uint8_t *bytes;
     enum wal_status status = WAL_OK;
 
+    WAL__ASSERT(offset <= tail->header.capacity);
     if (size > PROBE_SIZE) {
         size = PROBE_SIZE;
     }
@@ -35,7 +36,7 @@ static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
     bytes = wal__segment_reader_fetch(&reader, offset, size);
     if (bytes == NULL) {
         status = wal__fail_at(error, reader.status, reader.sys_errno,
-                              tail->path, offset, "the segment cannot be read");
+                              tail->path, offset, "cannot read the segment");
     } else {
         *zero = size == 0 ||
                 (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
@@ -44,12 +45,13 @@ static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
     return status;
 }
 
-/* A tail that is complete: the next append goes on in a new segment. */
+/* Takes the end of a sealed tail: the next append rotates. */
 static void use_sealed_end(struct wal__log *log)
 {
     const struct wal__trailer *trailer = &log->tail_segment->trailer;
     struct wal__scan_result *facts = &log->facts;
 
+    WAL__ASSERT(log->tail_segment->sealed);
     memset(facts, 0, sizeof(*facts));
     facts->end = trailer->end;
     facts->sealed_end = trailer->end;
@@ -61,20 +63,21 @@ static void use_sealed_end(struct wal__log *log)
     log->must_rotate = true;
 }
 
-/* Takes a tail out of the chain whose OPEN is not valid and that holds
- * nothing else: a crash while it was begun. Its predecessor is the tail. */
+/* Removes an uninitialised tail from the chain: its predecessor is the tail. */
 static void discard_tail(struct wal__log *log)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
     struct wal__segment *dropped = log->tail_segment;
 
+    WAL__ASSERT(log->control->is_first_opener && !dropped->has_open);
+    WAL__ASSERT(table->segments[table->count - 1] == dropped);
     table->count--;
     log->tail_segment =
         table->count > 0 ? table->segments[table->count - 1] : NULL;
     wal__segment_close(dropped);
 }
 
-/* What an OPEN that is lost would have said, as far as it can be told. */
+/* Infers the fields of a lost OPEN from the trailer of its predecessor. */
 static void infer_start(struct wal__log *log)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);
@@ -90,6 +93,8 @@ static void infer_start(struct wal__log *log)
     }
 }
 
+/* Finds the end of the tail segment: from its index file on where it has one,
+ * otherwise by a whole scan. */
 static enum wal_status scan_tail(struct wal__log *log,
                                  const struct wal__tail_state *state,
                                  struct wal_error *error)
@@ -124,7 +129,7 @@ static enum wal_status scan_tail(struct wal__log *log,
     return wal__replay_scan(log, log->tail_segment, &start, &log->facts, error);
 }
 
-/* Writes [from, end) again, unchanged. */
+/* Writes the bytes [from, end) of the tail segment again, unchanged. */
 static enum wal_status rewrite(struct wal__log *log, uint64_t from,
                                uint64_t end, int *err)
 {
@@ -133,6 +138,7 @@ static enum wal_status rewrite(struct wal__log *log, uint64_t from,
     enum wal_status status = WAL_OK;
     struct wal__segment_reader reader;
 
+    WAL__ASSERT(from < end && end <= tail->header.capacity);
     wal__segment_reader_init(&reader, tail);
     while (from < end && status == WAL_OK) {
         uint64_t size = end - from < PROBE_SIZE ? end - from : PROBE_SIZE;
@@ -152,10 +158,10 @@ static enum wal_status rewrite(struct wal__log *log, uint64_t from,
 }
 
 /*
- * Makes durable what is kept. Where a sync failed in an earlier process, what
- * lies beyond the durable end may be in memory only, and counts as clean: it
- * is written again first. Nothing that is durable ever is: a power loss may
- * take what is being written.
+ * Makes the kept end of the log durable. Where a sync failed in an earlier
+ * process, what is beyond the durable end may be in the page cache only, and the
+ * kernel treats it as clean: it is written again first. Durable bytes are never
+ * written again, because a power loss may destroy bytes that are being written.
  */
 static enum wal_status make_tail_durable(struct wal__log *log,
                                          struct wal_error *error)
@@ -183,7 +189,7 @@ static enum wal_status make_tail_durable(struct wal__log *log,
         atomic_fetch_add(&log->syncs, 1);
     }
     if (status != WAL_OK) {
-        /* Kept in the page for the next opening. */
+        /* The control page keeps the poison for the next opener. */
         atomic_store(&log->shared->poison, 1);
         return wal__fail_at(error, status, err, tail->path, from,
                             "cannot make the end of the log durable");
@@ -205,7 +211,7 @@ static enum wal_status apply_strict_mode(const struct wal__log *log,
             error, WAL_ETORN, 0, log->tail_segment->path, facts->invalid,
             "the tail is ambiguous: a group that may have been "
             "acknowledged is unreadable; open without strict to "
-            "go on without it");
+            "continue without it");
     }
     if (facts->verdict == WAL__VERDICT_DAMAGED) {
         return wal__fail_at(
@@ -217,11 +223,16 @@ static enum wal_status apply_strict_mode(const struct wal__log *log,
     return WAL_OK;
 }
 
-/* The shared page of a store that this process alone has open. */
+/* Publishes the recovered end. Of the first opener: no other process writes the
+ * page. */
 static void publish_recovered(struct wal__log *log)
 {
     uint64_t end = atomic_load(&log->end);
 
+    WAL__ASSERT(log->control->is_first_opener);
+    WAL__ASSERT(log->tail_segment == NULL ||
+                end == wal__position(log->tail_segment->id,
+                                     atomic_load(&log->tail_segment->end)));
     atomic_store(&log->shared->durable, end);
     atomic_store(&log->shared->poison, 0);
     atomic_store(&log->shared->closed_segment_id,
@@ -229,12 +240,13 @@ static void publish_recovered(struct wal__log *log)
                      ? log->tail_segment->id
                      : 0);
     atomic_store(&log->shared->epoch, log->last_epoch);
-    /* Last: a reader that stayed goes by it, and finds the segment then. */
+    /* Last: a reader that still maps the page then finds the segment. */
     atomic_store(&log->shared->written, end);
 }
 
-/* Whether the tail, which has no valid OPEN, was ever begun: OPEN is durable
- * before anything else is written, so else nothing in it counts. */
+/* Whether the tail, which has no valid OPEN, holds anything: OPEN is durable
+ * before anything else is written, so a tail without groups is uninitialised,
+ * and not damaged. */
 static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
                                       struct wal_error *error)
 {
@@ -250,10 +262,10 @@ static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
     wal__segment_reader_init(&reader, log->tail_segment);
     wal__scan(&source, &sink, &start, facts);
     if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        status = wal__fail_at(
-            error, reader.status != WAL_OK ? reader.status : WAL_EIO,
-            reader.sys_errno, log->tail_segment->path, facts->error_offset,
-            "the segment cannot be read");
+        status = wal__fail_at(error,
+                              reader.status != WAL_OK ? reader.status : WAL_EIO,
+                              reader.sys_errno, log->tail_segment->path,
+                              facts->error_offset, "cannot read the segment");
     }
     wal__segment_reader_deinit(&reader);
     *initialised =
@@ -283,6 +295,7 @@ enum wal_status wal__log_discard_uninitialised_tail(struct wal__log *log,
     return status;
 }
 
+/* Finds the end of the log, and decides whether the tail takes more groups. */
 static enum wal_status find_end(struct wal__log *log,
                                 const struct wal__tail_state *state,
                                 struct wal_error *error)
@@ -299,44 +312,52 @@ static enum wal_status find_end(struct wal__log *log,
     }
     infer_start(log);
     status = scan_tail(log, state, error);
-    if (status == WAL_OK) {
-        wal__replay_set_end(log, &log->facts);
-        log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
-                           log->facts.sealed_end != 0 ||
-                           log->facts.index_offset != 0;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    wal__replay_set_end(log, &log->facts);
+    log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
+                       log->facts.sealed_end != 0 ||
+                       log->facts.index_offset != 0;
+    return WAL_OK;
 }
 
+/* Recovers the tail, makes it durable and publishes it. Of the first opener. */
 static enum wal_status recover_exclusive(struct wal__log *log,
                                          const struct wal__tail_state *state,
                                          bool strict, struct wal_error *error)
 {
     enum wal_status status = find_end(log, state, error);
 
-    if (status == WAL_OK) {
-        status = apply_strict_mode(log, strict, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK && log->tail_segment != NULL &&
-        !log->tail_segment->sealed && !log->env->read_only &&
+    status = apply_strict_mode(log, strict, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (log->tail_segment != NULL && !log->tail_segment->sealed &&
+        !log->env->read_only &&
         atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id) {
         status = wal__log_sync_directory(log, error);
         if (status == WAL_OK) {
             status = make_tail_durable(log, error);
         }
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        publish_recovered(log);
-    }
-    return status;
+    publish_recovered(log);
+    return WAL_OK;
 }
 
-/* Where a process that joins others begins to catch up. */
+/* Sets the end from which a process that joins others catches up. */
 static void use_start_of_joiner(struct wal__log *log,
                                 const struct wal__tail_state *state)
 {
     struct wal__scan_result *facts = &log->facts;
 
+    WAL__ASSERT(!log->control->is_first_opener);
     facts->end = WAL__SEGMENT_HEADER_SIZE;
     facts->last_sequence = log->tail_segment->open.last_sequence;
     facts->chain = log->tail_segment->open.chain;

@@ -1,22 +1,26 @@
 /*
- * replay.c - from the bytes of a segment to calls of the log's client (SPEC.md
- * 3.4, 3.6).
+ * replay.c - replay (SPEC.md 3.4, 3.6).
+ *
+ * Invariant: the client receives records in log order; a scan stops at the
+ * first record that it refuses.
  */
 #include "engine/log/replay.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 
-bool wal__replay_piece(void *ctx, const struct wal__scan_range *piece)
+bool wal__replay_apply_range(void *ctx, const struct wal__scan_range *range)
 {
     struct wal__applier *applier = ctx;
 
-    if (piece->commit != NULL) {
-        applier->clock_ms = piece->commit->clock_ms;
+    WAL__ASSERT(applier->status == WAL_OK);
+    if (range->commit != NULL) {
+        applier->clock_ms = range->commit->clock_ms;
     }
-    applier->status = wal__log_apply_piece(applier->log, applier->segment,
-                                           piece, applier->clock_ms);
+    applier->status = wal__log_apply_range(applier->log, applier->segment,
+                                           range, applier->clock_ms);
     return applier->status == WAL_OK;
 }
 
@@ -24,6 +28,7 @@ bool wal__replay_record_lost(void *ctx, uint32_t session)
 {
     struct wal__applier *applier = ctx;
 
+    WAL__ASSERT(applier->status == WAL_OK);
     applier->status =
         applier->log->client.on_record_lost(applier->log->client.ctx, session);
     return applier->status == WAL_OK;
@@ -41,7 +46,6 @@ void wal__replay_init_start(const struct wal__segment *segment,
     start->chain = segment->open.chain;
 }
 
-/* What a scan that did not reach an end means. */
 enum wal_status wal__replay_status(const struct wal__segment *segment,
                                    const struct wal__scan_result *facts,
                                    const struct wal__applier *applier,
@@ -50,17 +54,17 @@ enum wal_status wal__replay_status(const struct wal__segment *segment,
     switch (facts->verdict) {
     case WAL__VERDICT_READ_ERROR:
         return wal__fail_at(error, WAL_EIO, 0, segment->path,
-                            facts->error_offset, "the segment cannot be read");
+                            facts->error_offset, "cannot read the segment");
     case WAL__VERDICT_NEWER:
         return wal__fail_at(error, WAL_EVERSION, 0, segment->path,
                             facts->error_offset,
-                            "a record of a newer format; this library knows "
-                            "format version %d",
+                            "the record has a newer format; this library reads "
+                            "format version %d: use a newer library",
                             (int)WAL__FORMAT_VERSION);
     case WAL__VERDICT_STOPPED:
         return wal__fail_at(error, applier->status, 0, segment->path,
                             facts->error_offset,
-                            "a record cannot be taken into the indexes");
+                            "cannot apply a record to the indexes");
     case WAL__VERDICT_CLEAN:
     case WAL__VERDICT_TORN:
     case WAL__VERDICT_AMBIGUOUS:
@@ -70,7 +74,6 @@ enum wal_status wal__replay_status(const struct wal__segment *segment,
     return WAL_OK;
 }
 
-/* Scans by pread from `start`, applying what is kept. */
 enum wal_status wal__replay_scan(struct wal__log *log,
                                  struct wal__segment *segment,
                                  const struct wal__scan_start *start,
@@ -78,7 +81,7 @@ enum wal_status wal__replay_scan(struct wal__log *log,
                                  struct wal_error *error)
 {
     struct wal__applier applier = {log, segment, log->clock_ms, WAL_OK};
-    struct wal__scan_sink sink = {&applier, wal__replay_piece,
+    struct wal__scan_sink sink = {&applier, wal__replay_apply_range,
                                   wal__replay_record_lost};
     struct wal__segment_reader reader;
     struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
@@ -93,6 +96,7 @@ enum wal_status wal__replay_scan(struct wal__log *log,
     return status;
 }
 
+/* Replays a segment before the tail, up to where its successor ends it. */
 static enum wal_status replay(struct wal__log *log,
                               struct wal__segment *segment,
                               struct wal__scan_result *facts,
@@ -103,14 +107,14 @@ static enum wal_status replay(struct wal__log *log,
 
     wal__replay_init_start(segment, &start);
     if (end > WAL__SEGMENT_HEADER_SIZE) {
-        /* Where the chain goes on; what stands behind it is not kept. */
+        /* The chain continues there; nothing after it is kept. */
         start.known_end = end;
         start.capacity = end;
     }
     return wal__replay_scan(log, segment, &start, facts, error);
 }
 
-/* What the index of a segment that was scanned says of it. */
+/* Fills the index header of a segment that was replayed, except the counts. */
 static void fill_index_header(const struct wal__log *log,
                               const struct wal__segment *segment,
                               const struct wal__scan_result *facts,
@@ -143,27 +147,30 @@ enum wal_status wal__log_rebuild_index(struct wal__log *log,
     }
     wal__buf_init(&bytes, log->env->heap);
     status = replay(log, segment, facts, error);
-    if (status == WAL_OK) {
-        if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
-            /* The OPEN that would say where it ended was lost. */
-            atomic_store(&segment->end, facts->end);
-        }
-        fill_index_header(log, segment, facts, &header);
-        wal__log_raise_pack_durable(log, facts->pack_durable);
-        status = client->encode_index(client->ctx, &header, &bytes);
+    if (status != WAL_OK) {
+        goto done;
     }
+    if (atomic_load(&segment->end) <= WAL__SEGMENT_HEADER_SIZE) {
+        /* The successor's OPEN, which names the end, was lost. */
+        atomic_store(&segment->end, facts->end);
+    }
+    fill_index_header(log, segment, facts, &header);
+    wal__log_raise_pack_durable(log, facts->pack_durable);
+    status = client->encode_index(client->ctx, &header, &bytes);
     if (status == WAL_OK) {
         status = client->on_segment_end(client->ctx, segment, &bytes);
     }
+
+done:
     wal__buf_deinit(&bytes);
     wal__heap_free(log->env->heap, facts);
     return status;
 }
 
-/* Takes the scan's result as the stream's end. */
 void wal__replay_set_end(struct wal__log *log,
                          const struct wal__scan_result *facts)
 {
+    WAL__ASSERT(facts->end <= log->tail_segment->header.capacity);
     atomic_store(&log->tail_segment->end, facts->end);
     atomic_store(&log->end, wal__position(log->tail_segment->id, facts->end));
     log->last_sequence = facts->last_sequence;

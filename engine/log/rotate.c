@@ -1,19 +1,23 @@
 /*
- * rotate.c - from one segment to the next (SPEC.md 3.5).
+ * rotate.c - rotation: sealing the tail segment and opening the next one
+ * (SPEC.md 3.5). With append lock and state lock; acquires the preallocation
+ * lock, and the sync lock within it.
  *
- * Invariant: whatever can run out (disk, memory) is taken before the first
- * byte is written; a write that fails after that poisons the store.
+ * Invariant: disk space and memory are reserved before the first byte is
+ * written; a write that fails after that poisons the log. A segment is
+ * published only when its OPEN is durable.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/group.h"
 #include "engine/log/prealloc.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 enum {
-    MARK_SIZE_MAX = 4096 + 256, /* a mark's COMMIT, aligned */
+    MARK_SIZE_MAX = 4096 + 256, /* a commit mark, aligned */
     SEAL_SIZE_MAX =
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
 };
@@ -32,9 +36,9 @@ void wal__log_index_header(const struct wal__log *log,
     memcpy(header->uuid, log->uuid, sizeof(header->uuid));
 }
 
-/* Encodes INDEX and SEAL, which stand behind the last group, and the trailer.
- * index: 48 bytes for the frame's header, then the payload; grows by padding
- * and SEAL. */
+/* Encodes INDEX and SEAL, which follow the last group, and the trailer. *index
+ * is 48 bytes for the frame header, then the payload; padding and SEAL are
+ * appended to it. */
 static enum wal_status encode_seal(const struct wal__log *log,
                                    struct wal__buf *index,
                                    uint8_t trailer_bytes[WAL__TRAILER_SIZE])
@@ -47,6 +51,9 @@ static enum wal_status encode_seal(const struct wal__log *log,
     struct wal__seal_record seal = {0};
     uint8_t *at;
 
+    WAL__ASSERT(index->size >= WAL__FRAME_SIZE && end % 8 == 0);
+    WAL__ASSERT(end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
+                header->capacity);
     frame.type = WAL__FRAME_INDEX;
     frame.stored_size = (uint32_t)payload;
     frame.raw_size = frame.stored_size;
@@ -73,14 +80,15 @@ static enum wal_status encode_seal(const struct wal__log *log,
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, WAL__SEAL_SIZE);
     wal__frame_encode(&frame, header->salt, trailer.seal_offset, at);
     index->size = (size_t)(at - index->data) + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
+    WAL__ASSERT(end + index->size <= header->capacity - WAL__TRAILER_SIZE);
     trailer.id = log->tail_segment->id;
     trailer.end = end;
     trailer.last_sequence = log->last_sequence;
     trailer.chain = log->chain;
     wal__trailer_encode(&trailer, header->salt,
                         header->capacity - WAL__TRAILER_SIZE, trailer_bytes);
-    log->tail_segment->trailer =
-        trailer; /* counts once the segment is sealed */
+    /* Valid once `sealed` is set. */
+    log->tail_segment->trailer = trailer;
     return WAL_OK;
 }
 
@@ -96,7 +104,7 @@ static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
     if (encode_seal(log, index, trailer) != WAL_OK) {
         return wal__no_memory(error);
     }
-    /* The sync before this may have taken long. */
+    /* The sync before this may have taken long: check LOCK again. */
     status = wal__control_check_ratelimited(log->control, error);
     if (status != WAL_OK) {
         return status;
@@ -115,8 +123,8 @@ static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
     return status == WAL_OK ? WAL_OK : wal__log_write_failed(log, err, error);
 }
 
-/* Ends the tail: its index is encoded, written behind the last group unless
- * the segment must be left as it is, and all of it is synced. */
+/* Ends the tail segment: encodes its index, appends index and SEAL when *seal,
+ * and syncs. Clears *seal when they do not fit. */
 static enum wal_status finish_tail(struct wal__log *log, bool *seal,
                                    struct wal__buf *index,
                                    struct wal_error *error)
@@ -128,14 +136,15 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
     status = log->client.encode_index(log->client.ctx, &header, index);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, 0, log->tail_segment->path, 0,
-                            "cannot encode the segment's index");
+                            "cannot encode the index of the segment");
     }
-    /* Texts may have grown past the bound: the index then stands beside. */
+    /* Texts may exceed the bound that was reserved: the index is then written
+     * to an index file. */
     *seal =
         *seal && header.end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
                      log->tail_segment->header.capacity;
     if (*seal) {
-        /* SEAL and trailer say that all before them is durable. */
+        /* SEAL and trailer promise that everything before them is durable. */
         status = wal__log_sync(log, atomic_load(&log->end), error);
     }
     if (*seal && status == WAL_OK) {
@@ -147,18 +156,21 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
     return status;
 }
 
-/* Takes the newest segment out of the chain; it stays open. */
+/* Removes the newest segment from the chain, and leaves it open. */
 static void unlink_newest(struct wal__log *log)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
 
+    WAL__ASSERT(table->count > 0 &&
+                table->segments[table->count - 1] == log->tail_segment);
     table->count--;
     log->tail_segment =
         table->count > 0 ? table->segments[table->count - 1] : NULL;
 }
 
-/* Writes OPEN and its COMMIT and syncs them: nothing else is written to the
- * segment before, by anyone, so that it is published after that. */
+/* Appends the segment to the chain, writes OPEN and its COMMIT, syncs, and
+ * publishes: recovery relies on nothing else being in a segment before its OPEN
+ * is durable. */
 static enum wal_status initialise_segment(struct wal__log *log,
                                           struct wal__segment *segment,
                                           struct wal_error *error)
@@ -177,7 +189,9 @@ static enum wal_status initialise_segment(struct wal__log *log,
     if (count > WAL__DAMAGE_MAX) {
         count = WAL__DAMAGE_MAX;
     }
+    WAL__ASSERT(log->append_lock_held);
     if (log->tail_segment != NULL) {
+        WAL__ASSERT(log->tail_segment->id < segment->id);
         open.previous_id = log->tail_segment->id;
         open.previous_end = atomic_load(&log->tail_segment->end);
     }
@@ -205,10 +219,10 @@ static enum wal_status initialise_segment(struct wal__log *log,
     wal__group_init(&group, log);
     group.defer_publish = true;
     status = wal__group_add(&group, log, &frame, bytes) == WAL_OK
-                 ? wal__log_write(log, &group, error)
+                 ? wal__group_write(&group, log, error)
                  : wal__no_memory(error);
     if (status == WAL_OK) {
-        /* Who dies at it may have seen it fail. */
+        /* A process that dies here may have observed a failed sync. */
         atomic_store(&log->shared->open_syncing_pid, log->control->process_id);
         status = log->env->io->sync(log->env->io->ctx, segment->file, &err);
         atomic_fetch_add(&log->syncs, 1);
@@ -221,14 +235,14 @@ static enum wal_status initialise_segment(struct wal__log *log,
         atomic_store(&log->shared->open_syncing_pid, 0);
     }
     if (status != WAL_OK && status != WAL_EPOISONED) {
-        unlink_newest(log); /* nothing was written */
+        unlink_newest(log); /* nothing was written to the segment */
     }
     wal__group_deinit(&group);
     wal__heap_free(log->env->heap, bytes);
     return status;
 }
 
-/* Goes on in a new segment that holds at least `needed` bytes. */
+/* Ends the tail segment and begins one of at least `needed` bytes. */
 static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
                                           struct wal_error *error)
 {
@@ -239,14 +253,16 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
     bool seal;
     uint64_t id = 0;
 
+    WAL__ASSERT(log->append_lock_held && log->pending_group == NULL);
     seal = ended != NULL && !log->must_rotate &&
            atomic_load(&log->shared->closed_segment_id) != ended->id;
     wal__buf_init(&index, log->env->heap);
     status = wal__prealloc_obtain(log, needed, &id, error);
-    if (status == WAL_OK) {
-        status = wal__segment_open(log->env, log->directory, id, log->uuid,
-                                   log->class, &segment, error);
+    if (status != WAL_OK) {
+        goto done;
     }
+    status = wal__segment_open(log->env, log->directory, id, log->uuid,
+                               log->class, &segment, error);
     if (status == WAL_OK && ended != NULL && !ended->sealed) {
         status = finish_tail(log, &seal, &index, error);
     }
@@ -255,7 +271,8 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
         goto done;
     }
     if (ended != NULL) {
-        /* Who dies now may leave an OPEN that ends it here. */
+        /* A process that dies from here on may leave an OPEN that ends the
+         * old segment at its present end. */
         atomic_store(&log->shared->closed_segment_id, ended->id);
     }
     status = initialise_segment(log, segment, error);
@@ -290,21 +307,24 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
     atomic_store(&log->shared->rotation_waiting, 1);
     status = wal__prealloc_lock(log, error);
     atomic_store(&log->shared->rotation_waiting, 0);
-    if (status == WAL_OK) {
-        status = wal__log_find_highest_id(log, error);
-        if (status == WAL_OK) {
-            status = start_next_segment(log, needed, error);
-        }
-        if (status != WAL_OK) {
-            /* A seal may stand behind the end: the next turn looks for it. */
-            atomic_store(&log->shared->last_appender_epoch, 0);
-        }
-        wal__prealloc_unlock(log);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal__log_find_highest_id(log, error);
+    if (status == WAL_OK) {
+        status = start_next_segment(log, needed, error);
+    }
+    if (status != WAL_OK) {
+        /* A SEAL may follow the end: the next leader must look for it as if
+         * this writer had died. */
+        atomic_store(&log->shared->last_appender_epoch, 0);
+    }
+    wal__prealloc_unlock(log);
     return status;
 }
 
-/* Room for a group, its COMMIT, a mark and the worst-case index. */
+/* Returns the bytes for a group of `size` bytes, its COMMIT, a commit mark and
+ * an index of at most index_size. */
 static uint64_t space_needed(const struct wal__log *log, uint64_t size,
                              uint64_t index_size)
 {
@@ -322,6 +342,8 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
     uint64_t needed;
 
+    WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
+    WAL__ASSERT(bound >= fresh);
     if (log->tail_segment != NULL && !log->must_rotate &&
         !log->tail_segment->sealed &&
         atomic_load(&log->shared->closed_segment_id) != log->tail_segment->id &&
@@ -338,7 +360,7 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     if (needed > WAL__SEGMENT_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
                          "the batch needs %" PRIu64
-                         " bytes; a segment holds %d",
+                         " bytes; a segment has at most %d",
                          needed, (int)WAL__SEGMENT_MAX);
     }
     return rotate(log, needed, error);
@@ -354,11 +376,12 @@ enum wal_status wal__log_install(struct wal__log *log,
         WAL__SEGMENT_HEADER_SIZE + space_needed(log, body->size, bound);
     enum wal_status status;
 
+    WAL__ASSERT(log->append_lock_held && header->id > log->highest_id);
     header->capacity = wal__prealloc_next_capacity(log, needed);
     if (needed > WAL__SEGMENT_MAX) {
         return wal__fail(error, WAL_EPOISONED,
-                         "what a failed sync left takes %" PRIu64
-                         " bytes; a segment holds %d: close the store in "
+                         "the unsynced end of the log needs %" PRIu64
+                         " bytes; a segment has at most %d: close the store in "
                          "every process and open it again",
                          needed, (int)WAL__SEGMENT_MAX);
     }

@@ -1,6 +1,8 @@
 /*
- * segment.c - opening, making, mapping and reading segment files (SPEC.md 2.2,
- * 3.5).
+ * segment.c - opening, creating and mapping segment files (SPEC.md 2.2, 3.5).
+ *
+ * Invariant: a file gets a segment's name only after its content and size are
+ * synced.
  */
 #include "engine/log/segment.h"
 
@@ -15,7 +17,7 @@
 enum {
     FILL_PIECE = 32 * 1024,
     FILL_STEP = 256 * 1024,
-    HEAD_SIZE = 16384 /* header and, nearly always, the whole OPEN */
+    HEAD_SIZE = 16384 /* header and, nearly always, all of OPEN */
 };
 
 static const uint8_t zeros[FILL_PIECE];
@@ -37,7 +39,7 @@ static enum wal_status fail_segment(const struct wal__segment *segment,
                         "segment %016" PRIx64 ": %s", segment->id, why);
 }
 
-/* Checks the header against what the store knows. */
+/* Decodes the header and checks it against store, class, id and file size. */
 static enum wal_status check_header(struct wal__segment *segment,
                                     const uint8_t *bytes,
                                     const uint8_t uuid[16], uint32_t class,
@@ -51,8 +53,9 @@ static enum wal_status check_header(struct wal__segment *segment,
     }
     if (fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES) {
         return wal__fail_at(error, WAL_EVERSION, 0, segment->path, 8,
-                            "segment has format version %" PRIu32
-                            ", features %#" PRIx32 "; known are %d and %#x",
+                            "the segment has format version %" PRIu32
+                            ", features %#" PRIx32
+                            "; this library reads %d and %#x: use a newer one",
                             header->version, header->features.incompat,
                             (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
     }
@@ -62,26 +65,27 @@ static enum wal_status check_header(struct wal__segment *segment,
     }
     if (memcmp(header->uuid, uuid, sizeof(header->uuid)) != 0) {
         return fail_segment(segment, WAL_ECORRUPT, 24,
-                            "belongs to another store", error);
+                            "its header names another store", error);
     }
     if (header->id != segment->id) {
         return fail_segment(segment, WAL_ECORRUPT, 40,
-                            "carries another segment's id", error);
+                            "its header has the id of another segment", error);
     }
     if (header->class != class) {
-        return fail_segment(segment, WAL_ECORRUPT, 68, "is of another class",
-                            error);
+        return fail_segment(segment, WAL_ECORRUPT, 68,
+                            "its header has another class", error);
     }
     if (file_size != header->capacity) {
         return fail_segment(segment, WAL_ECORRUPT, file_size,
-                            file_size < header->capacity ? "was cut short"
-                                                         : "was made longer",
+                            file_size < header->capacity
+                                ? "the file was truncated"
+                                : "the file was extended",
                             error);
     }
     return WAL_OK;
 }
 
-/* OPEN, when the first frame is a valid one. */
+/* Reads OPEN, if the first frame is a valid one. */
 static void read_open(struct wal__segment *segment, const uint8_t *bytes,
                       size_t size)
 {
@@ -133,7 +137,7 @@ enum wal_status wal__segment_refresh(struct wal__segment *segment)
     int err = 0;
 
     if (segment->sealed || segment->file == NULL) {
-        return WAL_OK; /* a parked segment has long ended */
+        return WAL_OK; /* a released segment has ended */
     }
     return read_trailer(segment, &err);
 }
@@ -158,6 +162,7 @@ static enum wal_status read_head(struct wal__segment *segment,
         return wal__fail_at(error, status, err, segment->path, 0,
                             "cannot read the segment's header");
     }
+    WAL__ASSERT(got <= sizeof(bytes));
     if (got < WAL__SEGMENT_HEADER_SIZE) {
         memset(bytes + got, 0, sizeof(bytes) - got);
     }
@@ -276,7 +281,7 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
     if (map != NULL) {
         return map;
     }
-    /* A file of its own: the segment's may be parked at any moment. */
+    /* Opens a second file: the segment's may be released at any moment. */
     status = io->open(io->ctx, segment->path, 0, &file, &err);
     if (status == WAL_OK) {
         status =
@@ -289,6 +294,7 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
         return NULL;
     }
     if (!atomic_compare_exchange_strong(&segment->map, &expected, at)) {
+        WAL__ASSERT(expected != NULL && expected != at);
         io->unmap(io->ctx, at, segment->header.capacity);
         return expected; /* another thread was first */
     }
@@ -304,8 +310,8 @@ static void pause_zeroing(const struct wal__env *env,
                         (uint64_t)pacer->pause_us * 1000);
 }
 
-/* The next piece of zeros. Each becomes one folio of the page cache: larger
- * ones make every write to them slower. */
+/* Writes the next piece of zeros. Each becomes one folio of the page cache;
+ * larger folios make every later write to them slower. */
 static enum wal_status write_zeros(const struct wal__env *env,
                                    struct wal__file *file, uint64_t *offset,
                                    uint64_t end, int *err)
@@ -317,13 +323,14 @@ static enum wal_status write_zeros(const struct wal__env *env,
     if (iov.iov_len > end - *offset) {
         iov.iov_len = (size_t)(end - *offset);
     }
+    WAL__ASSERT(*offset < end && iov.iov_len <= FILL_PIECE);
     status = wal__io_write_full(env->io, file, &iov, 1, *offset, err);
     *offset += iov.iov_len;
     return status;
 }
 
-/* Has the disk begin with zeros that are written: a sync of all of them at once
- * would keep it from the syncs of writers for long. */
+/* Starts writeback of the zeros just written: one sync of all of them would
+ * delay the syncs of writers for long. */
 static enum wal_status start_writeback(const struct wal__env *env,
                                        struct wal__file *file, uint64_t offset,
                                        uint64_t end, int *err)
@@ -335,8 +342,8 @@ static enum wal_status start_writeback(const struct wal__env *env,
     return WAL_OK;
 }
 
-/* Writes zeros behind the header in steps, as fast as the pacer says, so that
- * the disk keeps serving the syncs of writers. */
+/* Writes zeros after the header in steps, at the pacer's pace, so that the disk
+ * can serve the syncs of writers meanwhile. */
 static enum wal_status write_all_zeros(const struct wal__env *env,
                                        struct wal__file *file, uint64_t size,
                                        const struct wal__pacer *pacer, int *err)
@@ -369,9 +376,9 @@ static enum wal_status write_all_zeros(const struct wal__env *env,
     return status;
 }
 
-/* What stands behind the header of a segment that is made. */
+/* The bytes after the header of a new segment. */
 struct body {
-    const uint8_t *data; /* null: zeros */
+    const uint8_t *data; /* NULL: zeros up to offset `size` */
     uint64_t size;
     const struct wal__pacer *pacer;
 };
@@ -389,7 +396,7 @@ static enum wal_status write_body(const struct wal__env *env,
                               err);
 }
 
-/* The file in the whole, synced. */
+/* Creates the complete file and syncs it. */
 static enum wal_status make_file(const struct wal__env *env, const char *path,
                                  const struct wal__segment_header *header,
                                  const struct body *body, int *err)
@@ -400,6 +407,9 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
     struct wal__file *file = NULL;
     enum wal_status status;
 
+    WAL__ASSERT(header->capacity <= WAL__SEGMENT_MAX);
+    WAL__ASSERT(body->size + (body->data == NULL ? 0 : sizeof(bytes)) <=
+                header->capacity);
     status =
         io->open(io->ctx, path,
                  WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
@@ -407,22 +417,26 @@ static enum wal_status make_file(const struct wal__env *env, const char *path,
         return status;
     }
     status = io->allocate(io->ctx, file, header->capacity, err);
-    if (status == WAL_OK) {
-        status = write_body(env, file, body, err);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        wal__segment_header_encode(header, bytes);
-        status = wal__io_write_full(io, file, &iov, 1, 0, err);
+    status = write_body(env, file, body, err);
+    if (status != WAL_OK) {
+        goto done;
     }
+    wal__segment_header_encode(header, bytes);
+    status = wal__io_write_full(io, file, &iov, 1, 0, err);
     if (status == WAL_OK) {
         status = io->sync(io->ctx, file, err);
     }
+
+done:
     io->close(io->ctx, file);
     return status;
 }
 
-/* The segment gets its name when it is complete, so that whatever bears such
- * a name has its header and what belongs behind it. *named: it has it. */
+/* Creates the file under a temporary name and renames it when it is complete.
+ * *named: it has the segment's name, also on failure. */
 static enum wal_status
 create_and_rename(const struct wal__env *env, const char *directory,
                   const struct wal__segment_header *header,
@@ -449,15 +463,16 @@ create_and_rename(const struct wal__env *env, const char *directory,
         *strrchr(parent, '/') = '\0';
         status = io->sync_directory(io->ctx, parent, &err);
     } else {
-        /* The space goes back, or the next attempt takes it. */
+        /* Best effort: the next attempt truncates the file. */
         (void)!io->unlink(io->ctx, temporary, &ignored);
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
                             status == WAL_ENOSPACE
                                 ? "no space for a new segment of %" PRIu64
-                                  " bytes"
-                                : "cannot make a segment of %" PRIu64 " bytes",
+                                  " bytes: free disk space"
+                                : "cannot create a segment of %" PRIu64
+                                  " bytes",
                             header->capacity);
     }
     return WAL_OK;
@@ -476,8 +491,9 @@ wal__segment_preallocate(const struct wal__env *env, const char *directory,
     enum wal_status status =
         create_and_rename(env, directory, header, &zeros_only, &named, error);
 
+    WAL__ASSERT(named || status != WAL_OK);
     if (status != WAL_OK && named) {
-        /* A spare whose name may not be durable is of no use. */
+        /* A preallocated segment whose name may not be durable is useless. */
         wal__segment_path(env, directory, header->id, path);
         (void)!env->io->unlink(env->io->ctx, path, &ignored);
     }
@@ -493,6 +509,7 @@ enum wal_status wal__segment_install(const struct wal__env *env,
     const struct body body = {data, size, NULL};
     bool named = false;
 
-    /* One that has its name is left: whoever finds it may go by it. */
+    /* A file that has its name is not removed: another process may already use
+     * it. */
     return create_and_rename(env, directory, header, &body, &named, error);
 }

@@ -1,10 +1,11 @@
 /*
- * segment.h - one segment file (SPEC.md 2.2, 3.5): made at its full size,
- * never shortened, rewritten or used again, so that a map of it is never in
- * danger.
+ * segment.h - one segment file (SPEC.md 2.2, 3.5).
  *
- * A struct wal__segment may be read by any thread once it is open; only the
- * holder of the stream's lease writes through it.
+ * Invariant: a segment file is created at its full size, and is never
+ * truncated, rewritten or reused, so that a map of it stays valid.
+ *
+ * Any thread may read an open segment; only the holder of the log's append lock
+ * writes to it.
  */
 #ifndef AGENTWAL_ENGINE_LOG_SEGMENT_H
 #define AGENTWAL_ENGINE_LOG_SEGMENT_H
@@ -19,30 +20,30 @@
 struct wal__segment {
     const struct wal__env *env;
     uint64_t id;
-    struct wal__file *file; /* null: parked, opened again when needed */
+    struct wal__file *file; /* NULL: released, reopened when needed */
     struct wal__segment_header header;
     _Atomic(uint8_t *) map;
     char path[WAL__PATH_MAX];
-    /* From OPEN; zeros when the segment has none that is valid. */
+    /* From OPEN; zeros without a valid one. */
     bool has_open;
-    struct wal__open_record open; /* open.damage is null */
+    struct wal__open_record open; /* open.damage is NULL */
     /* From the trailer: the segment is complete. */
     bool sealed;
-    struct wal__segment *retired; /* of a list, once out of the chain */
+    struct wal__segment *retired; /* next of the log's retired segments */
     struct wal__trailer trailer;
-    /* End of the last group: of a tail it moves, of others it stays. */
+    /* Offset of the last group's end. Only that of the tail segment changes. */
     _Atomic uint64_t end;
 };
 
-/* Path of a segment in the directory ("log" or "pack"). */
+/* Writes the path of a segment in the directory "log" or "pack". */
 void wal__segment_path(const struct wal__env *env, const char *directory,
                        uint64_t id, char out[WAL__PATH_MAX]);
 
 /*
  * Opens an existing segment and reads header, OPEN and trailer. The header
- * must fit uuid, class and id. WAL_ENOTFOUND, WAL_ECORRUPT (with the reason),
- * WAL_EVERSION, WAL_EIO, WAL_ENOMEM. A header of zeros is WAL_END: a spare
- * that was never finished.
+ * must match uuid, class and id. WAL_ENOTFOUND, WAL_ECORRUPT (with the reason),
+ * WAL_EVERSION, WAL_EIO, WAL_ENOMEM. WAL_END: the header is zero, since its
+ * creation was never finished.
  */
 enum wal_status wal__segment_open(const struct wal__env *env,
                                   const char *directory, uint64_t id,
@@ -50,24 +51,25 @@ enum wal_status wal__segment_open(const struct wal__env *env,
                                   struct wal__segment **segment,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* How fast zeros are written, asked before each step of them. */
+/* What to do before the next step of zeroing. */
 enum wal__pace {
     WAL__PACE_CONTINUE,
-    WAL__PACE_PAUSE, /* sync, and leave the disk to others for a while */
-    WAL__PACE_STOP   /* no more of them */
+    WAL__PACE_PAUSE, /* write the step, then pause for pause_us */
+    WAL__PACE_STOP   /* leave the rest unwritten */
 };
 
 struct wal__pacer {
+    /* `zeroed`: offset up to which zeros are written. */
     enum wal__pace (*next)(void *ctx, uint64_t zeroed);
     void *ctx;
     uint32_t pause_us;
 };
 
 /*
- * Makes a spare: a file of its full size with its header, synced, the
- * directory too. An unusable file of that name is removed first. The
- * first `zeroed` bytes are written, or as many of them as the pacer wants
- * (null: all at once), the rest is only reserved. Durable on return.
+ * Creates a segment without groups: a file of its full size with its header.
+ * Replaces a file of that name. Writes zeros up to offset `zeroed`, or to where
+ * the pacer stops (NULL: without pausing), and only reserves the rest. Durable
+ * on success, directory included. WAL_ENOSPACE, WAL_EIO.
  */
 enum wal_status
 wal__segment_preallocate(const struct wal__env *env, const char *directory,
@@ -75,9 +77,9 @@ wal__segment_preallocate(const struct wal__env *env, const char *directory,
                          uint64_t zeroed, const struct wal__pacer *pacer,
                          struct wal_error *error) WAL_MUST_USE;
 
-/* Makes a segment whose content is complete: `size` bytes behind its header,
- * OPEN first. It gets its name when all is synced. Durable on success; after a
- * failure it may be there, whole. */
+/* Creates a segment with complete content: `size` bytes after its header, OPEN
+ * first. It gets its name when it is synced. Durable on success; after a
+ * failure it may exist, complete. */
 enum wal_status wal__segment_install(const struct wal__env *env,
                                      const char *directory,
                                      const struct wal__segment_header *header,
@@ -89,14 +91,16 @@ enum wal_status wal__segment_refresh(struct wal__segment *segment) WAL_MUST_USE;
 
 void wal__segment_close(struct wal__segment *segment);
 
-/* Closes the file of a segment that is not written any more: a map does not
- * need it, and a store may have more segments than a process may have files.
- * No other thread may read the segment by pread at the same time. */
+/* Closes the file of a segment that is no longer written: a map does not need
+ * it, and a store may have more segments than a process may open files. No
+ * other thread may read the segment by pread meanwhile. reopen_file opens it
+ * again, if it is released. */
 void wal__segment_release_file(struct wal__segment *segment);
 enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* The whole segment, read only; null with *error set on failure. */
+/* Returns the whole segment, mapped read only until close; NULL with *error set
+ * on failure. Any thread. */
 const uint8_t *wal__segment_map(struct wal__segment *segment,
                                 struct wal_error *error);
 

@@ -1,10 +1,10 @@
 /*
- * segment_chain.c - finding the chain of segments in a directory (SPEC.md 3.5):
- * from the newest one that has a valid OPEN, by the predecessors that these
- * name.
+ * segment_chain.c - finding the segment chain in a directory (SPEC.md 3.5):
+ * from the newest segment that has a valid OPEN, by the predecessors that OPEN
+ * names. One thread, which opens the store.
  *
- * Invariant: a chain of the log has no hole; that of the blob stream leaves
- * out what is missing or damaged, and counts it.
+ * Invariant: the chain of the log has no gap; that of the pack skips segments
+ * that are missing or damaged, and counts them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum {
     PROBE_SIZE = 64 * 1024
 };
 
-/* The ids that file names in the directory carry. */
+/* The ids of the segment files in the directory, ascending. */
 struct listing {
     struct wal__buf ids;
     enum wal_status status;
@@ -84,6 +84,7 @@ static uint64_t id_at(const struct listing *listing, size_t rank)
 {
     uint64_t id;
 
+    WAL__ASSERT((rank + 1) * sizeof(id) <= listing->ids.size);
     memcpy(&id, listing->ids.data + rank * sizeof(id), sizeof(id));
     return id;
 }
@@ -103,8 +104,8 @@ enum wal_status wal__log_find_highest_id(struct wal__log *log,
     return status;
 }
 
-/* Whether nothing stands behind the header, as far as a group's first bytes
- * reach: OPEN is durable before anything else is written (SPEC.md 3.5). */
+/* Whether the bytes after the header are zero. OPEN is durable before anything
+ * else is written, so its first bytes suffice (SPEC.md 3.5). */
 static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
                                       bool *empty, struct wal_error *error)
 {
@@ -127,6 +128,7 @@ static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
                                    WAL__SEGMENT_HEADER_SIZE, &got, &err);
         io->close(io->ctx, file);
     }
+    WAL__ASSERT(got <= PROBE_SIZE);
     if (status == WAL_OK) {
         *empty = got == 0 ||
                  (bytes[0] == 0 && memcmp(bytes, bytes + 1, got - 1) == 0);
@@ -137,8 +139,8 @@ static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
     return status;
 }
 
-/* Opens a segment that may be a spare, or the rest of one: *segment is null
- * then. What is not empty and cannot be opened is damage. */
+/* Opens a segment that may be preallocated or unfinished: *segment is NULL
+ * then. A file that is not empty and cannot be opened is damaged. */
 static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
                                       struct wal__segment **segment,
                                       struct wal_error *error)
@@ -165,15 +167,14 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
     }
     if (status == WAL_END) {
         return wal__fail(error, WAL_ECORRUPT,
-                         "segment %016" PRIx64 " has no header, yet holds data",
-                         id);
+                         "segment %016" PRIx64 " has data but no header", id);
     }
-    *segment = opened; /* its scan will tell a torn OPEN from damage */
+    *segment = opened; /* a scan distinguishes a torn OPEN from damage */
     return status;
 }
 
-/* Whether a segment that cannot be opened is left out, and counted: what the
- * blob stream has lost must not take the log with it. */
+/* Whether the chain skips a segment that cannot be opened, and counts it: the
+ * loss of blobs must not make the log unreadable. */
 static bool skip_lost_segment(struct wal__log *log, enum wal_status status)
 {
     if (log->log_id != WAL__LOG_ID_PACK ||
@@ -185,7 +186,7 @@ static bool skip_lost_segment(struct wal__log *log, enum wal_status status)
     return true;
 }
 
-/* The highest id in the directory that is below `id`; 0: none. */
+/* Returns the highest id in the directory below `id`; 0: none. */
 static uint64_t id_below(const struct listing *listing, uint64_t id)
 {
     size_t rank = listing->ids.size / sizeof(uint64_t);
@@ -199,8 +200,8 @@ static uint64_t id_below(const struct listing *listing, uint64_t id)
     return 0;
 }
 
-/* Opens the segment before this one, or where that is left out one before
- * it; *previous is null when there is none. */
+/* Opens the predecessor of a segment, or where that is skipped one before it;
+ * *previous is NULL when there is none. */
 static enum wal_status open_previous(struct wal__log *log,
                                      const struct listing *listing,
                                      const struct wal__segment *segment,
@@ -221,25 +222,27 @@ static enum wal_status open_previous(struct wal__log *log,
         id = id_below(listing, id);
     }
     if (status == WAL_END) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, 0,
-                            "segment %016" PRIx64 " was zeroed", id);
+        return wal__fail_at(
+            error, WAL_ECORRUPT, 0, segment->path, 0,
+            "segment %016" PRIx64 ", its predecessor, is zeroed", id);
     }
     if (status == WAL_ENOTFOUND) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, 0,
-                            "segment %016" PRIx64 " is missing", id);
+        return wal__fail_at(
+            error, WAL_ECORRUPT, 0, segment->path, 0,
+            "segment %016" PRIx64 ", its predecessor, is missing", id);
     }
     return status;
 }
 
-/* A segment that lost its OPEN to damage is taken to follow the next one
- * below it. */
+/* Assumes that a segment whose OPEN was lost follows the one with the next
+ * lower id. */
 static void assume_predecessor(struct wal__segment *segment,
                                const struct listing *listing)
 {
     segment->open.previous_id = id_below(listing, segment->id);
 }
 
-/* Walks from the newest segment to the first. */
+/* Collects the segments from the newest to the first. */
 static enum wal_status build_chain(struct wal__log *log,
                                    const struct listing *listing,
                                    struct wal__segment *newest,
@@ -257,6 +260,7 @@ static enum wal_status build_chain(struct wal__log *log,
         if (status != WAL_OK || previous == NULL) {
             return status;
         }
+        WAL__ASSERT(previous->id < segment->id);
         if (segment->has_open && previous->id == segment->open.previous_id) {
             atomic_store(&previous->end, segment->open.previous_end);
         }
@@ -273,7 +277,7 @@ static enum wal_status build_chain(struct wal__log *log,
     return status;
 }
 
-/* Takes the collected chain, newest first, into the table. */
+/* Moves the collected chain, newest first, to the table. */
 static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
 {
     uint32_t count = (uint32_t)(chain->size / sizeof(struct wal__segment *));
@@ -287,10 +291,11 @@ static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
                chain->data + i * sizeof(table->segments[0]),
                sizeof(table->segments[0]));
     }
+    WAL__ASSERT(count > 0 && table->count == 0);
     table->count = count;
     atomic_store(&log->table, table);
     log->tail_segment = table->segments[count - 1];
-    chain->size = 0; /* the segments are the table's now */
+    chain->size = 0; /* the table owns the segments */
     return WAL_OK;
 }
 
@@ -305,8 +310,8 @@ static void close_chain(struct wal__buf *chain)
     wal__buf_deinit(chain);
 }
 
-/* The newest segment: the one the live processes name, else the highest id
- * that is not a spare. */
+/* Finds the newest segment: that of the written end when processes have the
+ * store open, otherwise the highest id that is not preallocated only. */
 static enum wal_status find_newest(struct wal__log *log,
                                    const struct listing *listing,
                                    struct wal__segment **newest,
@@ -330,7 +335,7 @@ static enum wal_status find_newest(struct wal__log *log,
     if (status != WAL_OK || *newest == NULL || (*newest)->has_open) {
         return status;
     }
-    assume_predecessor(*newest, listing); /* a torn OPEN, or damage */
+    assume_predecessor(*newest, listing); /* OPEN is torn or damaged */
     return WAL_OK;
 }
 

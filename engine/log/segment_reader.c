@@ -1,9 +1,11 @@
 /*
- * segment_reader.c - reading segments for scans (SPEC.md 3.4).
+ * segment_reader.c - the bytes of a segment for scans (SPEC.md 3.4).
  */
 #include "engine/log/segment_reader.h"
 
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 enum {
     WINDOW_SIZE = 1024 * 1024,
@@ -29,7 +31,7 @@ void wal__segment_reader_deinit(struct wal__segment_reader *reader)
 
 /* --- from the map ------------------------------------------------------- */
 
-/* Brings the map up to `end` into memory, and some more while at it. */
+/* Populates the map from `from` to `end`, and readahead_size bytes more. */
 static enum wal_status populate(struct wal__segment_reader *reader,
                                 uint64_t from, uint64_t end)
 {
@@ -43,12 +45,13 @@ static enum wal_status populate(struct wal__segment_reader *reader,
     from = from / PAGE_SIZE * PAGE_SIZE;
     ahead = (ahead + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
     end = (end + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
+    WAL__ASSERT(from <= end && end <= ahead);
     status = io->populate(io->ctx, reader->map + from, ahead - from,
                           &reader->sys_errno);
     if (status == WAL_OK) {
         reader->populated = ahead;
     } else if (status == WAL_EIO) {
-        /* A bad sector ahead is no error for what is wanted now. */
+        /* A bad sector after `end` is not an error of this fetch. */
         status = io->populate(io->ctx, reader->map + from, end - from,
                               &reader->sys_errno);
     }
@@ -79,7 +82,7 @@ static const uint8_t *fetch_mapped(struct wal__segment_reader *reader,
     return reader->map + offset;
 }
 
-/* --- by reading --------------------------------------------------------- */
+/* --- by pread ----------------------------------------------------------- */
 
 static bool grow(struct wal__segment_reader *reader, uint64_t size)
 {
@@ -103,7 +106,8 @@ static bool grow(struct wal__segment_reader *reader, uint64_t size)
     return true;
 }
 
-/* Keeps what the window holds of [offset, ...) and reads on behind it. */
+/* Moves the window to `offset`: keeps what it has from there on and reads the
+ * rest. */
 static const uint8_t *fetch_read(struct wal__segment_reader *reader,
                                  uint64_t offset, uint64_t size)
 {
@@ -122,6 +126,7 @@ static const uint8_t *fetch_read(struct wal__segment_reader *reader,
         memmove(reader->bytes, reader->bytes + (offset - reader->offset),
                 (size_t)kept_size);
     }
+    WAL__ASSERT(kept_size < size && size <= reader->capacity);
     reader->offset = offset;
     reader->size = kept_size;
     want = (want < reader->capacity ? want : reader->capacity) - kept_size;
@@ -129,7 +134,7 @@ static const uint8_t *fetch_read(struct wal__segment_reader *reader,
         io, segment->file, reader->bytes + kept_size, (size_t)want,
         offset + kept_size, &got, &reader->sys_errno);
     if (reader->status == WAL_EIO && want > size - kept_size) {
-        /* A bad sector ahead is no error for what is wanted now. */
+        /* A bad sector after the fetched bytes is not an error. */
         reader->status =
             wal__io_read_full(io, segment->file, reader->bytes + kept_size,
                               (size_t)(size - kept_size), offset + kept_size,
@@ -139,6 +144,7 @@ static const uint8_t *fetch_read(struct wal__segment_reader *reader,
         return NULL;
     }
     reader->size = kept_size + got;
+    WAL__ASSERT(reader->size <= reader->capacity);
     return reader->size >= size ? reader->bytes : NULL;
 }
 

@@ -1,10 +1,10 @@
 /*
  * segment_reader.h - the bytes of a segment for scans (SPEC.md 3.4): from its
- * map, brought into memory piece by piece so that a bad sector is an error and
- * not a signal, or read where the system cannot do that, or maps are not
- * wanted.
+ * map, populated piece by piece so that a bad sector is an error and not a
+ * signal; or by pread where the system cannot populate, or env->use_pread.
  *
- * One thread at a time.
+ * Invariant: [offset, offset + size) of the segment is in `bytes`, and
+ * [0, populated) of the map is in memory. One thread at a time.
  */
 #ifndef AGENTWAL_ENGINE_LOG_SEGMENT_READER_H
 #define AGENTWAL_ENGINE_LOG_SEGMENT_READER_H
@@ -13,12 +13,11 @@
 
 struct wal__segment_reader {
     struct wal__segment *segment;
-    /* bytes of a map brought along behind those asked for */
+    /* bytes of the map to populate after those fetched */
     uint64_t readahead_size;
-    /* From the map: [0, populated) is in memory. */
-    const uint8_t *map;
+    const uint8_t *map; /* NULL until the first fetch, and with use_pread */
     uint64_t populated;
-    /* Read: the window's bytes. */
+    /* The window that was read by pread. */
     uint8_t *bytes;
     uint64_t capacity;
     uint64_t offset;
@@ -31,7 +30,9 @@ struct wal__segment_reader {
 void wal__segment_reader_init(struct wal__segment_reader *reader,
                               struct wal__segment *segment);
 void wal__segment_reader_deinit(struct wal__segment_reader *reader);
-/* For struct wal__scan_source; ctx is the window. */
+/* The function of a struct wal__scan_source; ctx is the reader. Returns `size`
+ * bytes at `offset`, valid until the next call, or NULL: reader->status says
+ * why, WAL_OK at the end of the file. */
 const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset,
                                          uint64_t size);
 

@@ -1,19 +1,22 @@
 /*
- * sync.c - making what was written durable, once for everybody who waits, and
- * the poison that a failure leaves (SPEC.md 3.3, 4.2).
+ * sync.c - making the log durable, by one sync for all waiters, and the poison
+ * that a failed one leaves (SPEC.md 3.3, 4.2). Any thread.
  *
- * Invariant: the durable end never passes what a sync that succeeded has
- * covered; after a failed sync nobody, in any process, is told that anything
- * is durable.
+ * Invariant: the durable end never exceeds what a successful sync has covered;
+ * after a failed sync no call in any process reports that anything is durable,
+ * until the log is healed.
+ *
+ * Lock order: append lock, sync_mutex, sync lock byte. A sync acquires no other
+ * lock while it holds them.
  */
-#include <inttypes.h>
-
 #include "engine/base/error.h"
 #include "engine/log/log.h"
+#include "engine/process/control_lock.h"
+#include "format/bytes/assert.h"
 
 enum {
-    WRITE_BEHIND_SIZE = 4 * 1024 * 1024,
-    SMALL_SYNC_SIZE = 1024 * 1024 /* what syncs usually have to write */
+    UNSYNCED_SIZE_MAX = 4 * 1024 * 1024, /* before a background sync */
+    SMALL_SYNC_SIZE = 1024 * 1024 /* larger syncs are not typical durations */
 };
 
 void wal__log_poison(struct wal__log *log)
@@ -28,8 +31,9 @@ enum wal_status wal__log_check_poison(const struct wal__log *log,
         return WAL_OK;
     }
     return wal__fail(error, WAL_EPOISONED,
-                     "a write or sync of the store failed; what it covered is "
-                     "unknown; reads go on, and the next append heals it");
+                     "a write or sync of the store failed; whether what it "
+                     "covered is durable is unknown; reads work, and the next "
+                     "append heals the log");
 }
 
 void wal__log_set_durable(struct wal__log *log, uint64_t position)
@@ -38,7 +42,7 @@ void wal__log_set_durable(struct wal__log *log, uint64_t position)
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_DURABLE);
 }
 
-/* Syncs the segment that holds the written end. */
+/* Syncs the segment that contains the written end. */
 static enum wal_status sync_written(struct wal__log *log, uint64_t written,
                                     int *err)
 {
@@ -51,9 +55,10 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
 
     atomic_fetch_add(&log->syncs, 1);
     if (segment != NULL) {
+        WAL__ASSERT(segment->id == id);
         return io->sync(io->ctx, segment->file, err);
     }
-    /* Another process went on to a segment that this one has not seen. */
+    /* Another process rotated to a segment that this one has not opened. */
     wal__segment_path(log->env, log->directory, id, path);
     status = io->open(io->ctx, path, WAL__IO_WRITE, &file, err);
     if (status == WAL_OK) {
@@ -63,8 +68,8 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
     return status;
 }
 
-/* The sync turn is held: a name that is there all the same is that of who died
- * at it, and what that sync covered is unknown. */
+/* With the sync lock: a syncing_pid that is still set is that of a process that
+ * died while it synced. What its sync covered is unknown. */
 static void poison_if_syncer_died(struct wal__log *log)
 {
     if (atomic_load(&log->shared->syncing_pid) != 0) {
@@ -78,7 +83,7 @@ void wal__log_check_dead_syncer(struct wal__log *log)
     uint64_t lock = WAL__LOCK_SYNC + log->log_id;
     int ignored = 0;
 
-    /* A mutex that is taken is that of a thread that syncs. */
+    /* If the mutex is locked, a thread of this process is syncing. */
     if (atomic_load(&log->shared->syncing_pid) == 0 ||
         pthread_mutex_trylock(&log->sync_mutex) != 0) {
         return;
@@ -91,7 +96,7 @@ void wal__log_check_dead_syncer(struct wal__log *log)
     pthread_mutex_unlock(&log->sync_mutex);
 }
 
-/* The sync turn is held: syncs and publishes. */
+/* With the sync lock: syncs up to the written end, and publishes it. */
 static enum wal_status sync_and_publish(struct wal__log *log,
                                         struct wal_error *error)
 {
@@ -118,9 +123,11 @@ static enum wal_status sync_and_publish(struct wal__log *log,
         wal__log_set_durable(log, written);
     } else {
         wal__log_poison(log);
-        status = wal__fail_at(error, WAL_EPOISONED, err, NULL, 0,
-                              "a sync failed; what it covered is unknown: open "
-                              "the store again and ask by id");
+        status =
+            wal__fail_at(error, WAL_EPOISONED, err, NULL, 0,
+                         "a sync failed; whether what it covered is durable "
+                         "is unknown: open the store again and look the "
+                         "entries up by id");
     }
     atomic_store(&shared->syncing_pid, 0);
     return status;
@@ -150,11 +157,11 @@ enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
         goto done;
     }
     if (status != WAL_OK) {
-        /* What waits for this is written: no answer may say that it is not. */
+        /* The groups are written: the status must not deny that. */
         if (status != WAL_ELOCKED) {
             status = wal__fail_at(error, WAL_EIO, 0, log->control->path, lock,
-                                  "cannot take the sync turn; whether what was "
-                                  "written is durable is unknown");
+                                  "cannot acquire the sync lock; whether what "
+                                  "was written is durable is unknown");
         }
         goto done;
     }
@@ -168,61 +175,19 @@ done:
     return status;
 }
 
-bool wal__log_needs_write_behind(const struct wal__log *log)
+bool wal__log_needs_background_sync(const struct wal__log *log)
 {
     uint64_t written = atomic_load(&log->shared->written);
     uint64_t durable = atomic_load(&log->shared->durable);
 
     return wal__position_segment(written) == wal__position_segment(durable) &&
-           written >= durable + WRITE_BEHIND_SIZE;
+           written >= durable + UNSYNCED_SIZE_MAX;
 }
 
-void wal__log_write_behind(struct wal__log *log)
+void wal__log_background_sync(struct wal__log *log)
 {
-    if (wal__log_needs_write_behind(log) &&
+    if (wal__log_needs_background_sync(log) &&
         wal__log_check_poison(log, NULL) == WAL_OK) {
         (void)!wal__log_sync(log, atomic_load(&log->shared->written), NULL);
-    }
-}
-
-enum wal_status wal__log_lock_append(struct wal__log *log,
-                                     struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    if (!log->append_lock_retained) {
-        status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id,
-                                   log->log_id, error);
-    }
-    log->append_lock_retained = false;
-    if (status == WAL_OK) {
-        status = wal__control_check_ratelimited(log->control, error);
-        if (status != WAL_OK) {
-            wal__log_unlock_append(log);
-        }
-    }
-    return status;
-}
-
-void wal__log_unlock_append(struct wal__log *log)
-{
-    wal__control_unlock(log->control, WAL__LOCK_APPEND + log->log_id,
-                        log->log_id);
-}
-
-void wal__log_retain_append_lock(struct wal__log *log)
-{
-    log->append_lock_retained = !wal__control_has_waiters(
-        log->control, WAL__LOCK_APPEND + log->log_id, log->log_id);
-    if (!log->append_lock_retained) {
-        wal__log_unlock_append(log);
-    }
-}
-
-void wal__log_release_retained_lock(struct wal__log *log)
-{
-    if (log->append_lock_retained) {
-        log->append_lock_retained = false;
-        wal__log_unlock_append(log);
     }
 }

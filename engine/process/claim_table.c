@@ -1,14 +1,14 @@
 /*
- * claim_table.c - who works in a session (SPEC.md 4.1): a lock byte for each
- * session number, and the holder's name in the control page for others to be
- * told.
+ * claim_table.c - session claims (SPEC.md 4.1): a lock byte for each session
+ * number, and the holder's process in the control page for error messages.
  *
- * Invariant: only the lock byte says that a session is claimed. A name counts
- * while its process lives, and while the byte is locked. Any thread; of one
- * open file the caller sees to it that a session is claimed once.
+ * Invariant: the lock byte alone decides whether a session is claimed. A slot
+ * is valid while its process lives and the byte is locked. Any thread; the
+ * caller ensures that one open file claims a session once.
  */
 #include "engine/base/error.h"
 #include "engine/process/control.h"
+#include "format/bytes/assert.h"
 
 enum {
     HOLDER_POLLS_MAX = 20,
@@ -20,7 +20,7 @@ static uint64_t encode_owner(uint32_t session, uint32_t process_id)
     return (uint64_t)session << 32 | process_id;
 }
 
-/* Whether the process that a slot names is the one that wrote it. */
+/* Whether the process of a slot lives, and is the one that wrote it. */
 static bool is_alive(const struct wal__control *control, uint64_t name,
                      uint64_t start)
 {
@@ -30,7 +30,7 @@ static bool is_alive(const struct wal__control *control, uint64_t name,
     return now == start || now == UINT64_MAX;
 }
 
-/* The process that claims the session, or 0. */
+/* Returns the process that claims the session, or 0. */
 static uint32_t find_holder(const struct wal__control *control,
                             uint32_t session)
 {
@@ -52,19 +52,18 @@ enum wal_status wal__control_claim_refused(int32_t holder,
 {
     enum wal_status status;
 
-    status =
-        holder == 0
-            ? wal__fail(error, WAL_ECLAIMED,
-                        "a process that cannot be named claims the session")
-            : wal__fail(error, WAL_ECLAIMED, "process %d claims the session",
-                        (int)holder);
+    status = holder == 0
+                 ? wal__fail(error, WAL_ECLAIMED,
+                             "another process claims the session")
+                 : wal__fail(error, WAL_ECLAIMED,
+                             "process %d claims the session", (int)holder);
     if (error != NULL) {
         error->holder = holder;
     }
     return status;
 }
 
-/* The byte is locked by another, who writes its name right after. */
+/* Waits briefly for the name: the holder locks the byte, then writes it. */
 static enum wal_status fail_claimed(struct wal__control *control,
                                     uint32_t session, struct wal_error *error)
 {
@@ -79,8 +78,8 @@ static enum wal_status fail_claimed(struct wal__control *control,
     return wal__control_claim_refused((int32_t)holder, error);
 }
 
-/* Whether the slot may be had: it is free, names this session, whose byte this
- * process has locked, or, asked for so, a process that is gone. */
+/* Whether the slot can be used: it is free, names this session, whose byte this
+ * process has locked, or with reuse_dead names a dead process. */
 static bool is_usable(const struct wal__control *control,
                       const struct wal__control_claim *claim, uint64_t start,
                       uint32_t session, bool reuse_dead)
@@ -94,6 +93,7 @@ static bool is_usable(const struct wal__control *control,
 static bool acquire_slot(struct wal__control *control, uint32_t session,
                          bool reuse_dead, uint32_t *slot)
 {
+    WAL__ASSERT(control->page == control->file_page);
     for (uint32_t i = 0; i < WAL__CLAIMS; i++) {
         struct wal__control_claim *claim = &control->page->claims[i];
         uint64_t start = atomic_load(&claim->start);
@@ -126,7 +126,7 @@ enum wal_status wal__control_claim(struct wal__control *control,
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, control->path, byte,
-                            "cannot lock");
+                            "cannot lock the byte of the session");
     }
     if (acquire_slot(control, session, false, slot) ||
         acquire_slot(control, session, true, slot)) {
@@ -135,8 +135,8 @@ enum wal_status wal__control_claim(struct wal__control *control,
     (void)!io->lock(io->ctx, control->file, byte, WAL__IO_LOCK_NONE, &err);
     return wal__fail_at(
         error, WAL_ELIMIT, 0, control->path, 0,
-        "%d sessions of the store are claimed: there is no room "
-        "for another claim",
+        "%d sessions of the store are claimed, which is the limit: release a "
+        "claim",
         (int)WAL__CLAIMS);
 }
 
@@ -148,7 +148,8 @@ void wal__control_release_claim(struct wal__control *control, uint32_t session,
     uint64_t name = encode_owner(session, control->process_id);
     int ignored = 0;
 
-    /* Unless another took it: the name goes before the place is free. */
+    WAL__ASSERT(slot < WAL__CLAIMS);
+    /* Unless another process took the slot: clears the name, then frees it. */
     if (atomic_compare_exchange_strong(&claim->session_and_pid, &name, 0)) {
         atomic_store(&claim->start, 0);
     }

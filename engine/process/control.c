@@ -1,5 +1,10 @@
 /*
- * control.c - lock bytes and the shared page (SPEC.md 4.1).
+ * control.c - the control page: mapping, validating and resetting it, and the
+ * file LOCK that holds it (SPEC.md 4.1).
+ *
+ * Invariant: a page is used only while this process holds the participant lock,
+ * or, read only, while another process does. Its magic is stored last, so that
+ * an unfinished page is not valid.
  */
 #include "engine/process/control.h"
 
@@ -7,6 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/process/control_lock.h"
 #include "engine/process/open_lock.h"
 #include "format/bytes/assert.h"
 
@@ -14,25 +20,17 @@
 
 enum {
     CONTROL_VERSION = 6,
-    POLL_INTERVAL_NS = 5000000
+    CHECK_INTERVAL_NS = 10000000 /* between two looks at LOCK */
 };
 
 _Static_assert(offsetof(struct wal__control_page, logs) == 512,
-               "what identifies the page has a sector of its own");
+               "the identity of the page has a separate sector");
 _Static_assert(sizeof(struct wal__control_page) <= WAL__CONTROL_SIZE,
                "the control page is one page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(void *) == 8,
                "needs a 64-bit host with lock-free 64-bit atomics");
 
-enum wal_status wal__control_set_lock(struct wal__control *control,
-                                      uint64_t byte, enum wal__io_lock mode,
-                                      int *err)
-{
-    const struct wal__io *io = control->env->io;
-
-    return io->lock(io->ctx, control->file, byte, mode, err);
-}
-
+/* Whether the page belongs to this boot and this file. */
 static bool page_is_live(const struct wal__control *control,
                          const struct wal__control_page *page)
 {
@@ -46,8 +44,8 @@ static bool page_is_live(const struct wal__control *control,
            page->device == control->device && page->inode == control->inode;
 }
 
-/* Whether the bytes that can be read now have been read from the disk since
- * the last process wrote: the machine was started anew in between. */
+/* Whether the page was written before this boot: then the page cache of that
+ * boot is gone, and what can be read now is what is on the disk. */
 static bool page_is_of_other_boot(const struct wal__control *control)
 {
     static const uint8_t unknown[16];
@@ -61,8 +59,8 @@ static bool page_is_of_other_boot(const struct wal__control *control)
            memcmp(page->boot_id, boot_id, sizeof(boot_id)) != 0;
 }
 
-/* Poison is set before anything else is taken away: who is killed here leaves
- * it to the next one. */
+/* Sets poison before it clears anything: when this process is killed here, the
+ * next one finds the poison. */
 static void reset_log(struct wal__control_log *shared, uint64_t durable,
                       uint32_t poison)
 {
@@ -75,8 +73,8 @@ static void reset_log(struct wal__control_log *shared, uint64_t durable,
     memcpy(shared, &fresh, sizeof(fresh));
 }
 
-/* Says whose the page is. Its magic comes last: without it the page is not
- * believed, and a sync may have failed. */
+/* Sets boot, file and version of the page, and the magic last: a page without
+ * it is not valid, and the next opener assumes a failed sync. */
 static void identify_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
@@ -89,15 +87,15 @@ static void identify_page(struct wal__control *control)
     page->inode = control->inode;
     page->version = CONTROL_VERSION;
     atomic_store(&page->magic, CONTROL_MAGIC);
-    /* So that after a loss of power it tells of another boot. */
+    /* So that after a power loss the page names the former boot. */
     (void)!io->sync(io->ctx, control->file, &ignored);
 }
 
 /*
- * Fills the page for this boot and file. What is durable, and whether a sync
- * failed or was cut short, outlasts the processes of a boot until recovery has
- * dealt with it: poison stays. Without a page that can be believed a sync may
- * have failed.
+ * Resets the page for this boot and file. Of a live page, the durable ends and
+ * poison survive the processes that wrote them, until recovery has handled
+ * them. Poisons the logs when a process died while it synced, and when there is
+ * no valid page: a sync may have failed then.
  */
 static void reset_page(struct wal__control *control)
 {
@@ -105,6 +103,7 @@ static void reset_page(struct wal__control *control)
     bool live = page_is_live(control, page);
     uint32_t poisoned = !live && !page_is_of_other_boot(control);
 
+    WAL__ASSERT(control->is_exclusive && control->holds_open_lock);
     control->lock_file_replaced = poisoned != 0;
     if (!live) {
         atomic_store(&page->magic, 0);
@@ -124,8 +123,8 @@ static void reset_page(struct wal__control *control)
     }
 }
 
-/* The page is mapped from a file handle of its own: the locks are those of an
- * open file description, which a map keeps, also that of a forked child. */
+/* Maps the page through a second open of LOCK: locks belong to an open file
+ * description, which a map keeps alive, also in a forked child. */
 static enum wal_status map_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
@@ -134,10 +133,12 @@ static enum wal_status map_page(struct wal__control *control, int *err)
         io->open(io->ctx, control->path, WAL__IO_WRITE, &file, err);
     void *at = NULL;
 
-    if (status == WAL_OK) {
-        status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, &at, err);
-        io->close(io->ctx, file);
+    WAL__ASSERT(control->file_page == NULL);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = io->map(io->ctx, file, WAL__CONTROL_SIZE, true, &at, err);
+    io->close(io->ctx, file);
     if (status == WAL_OK) {
         control->file_page = at;
     }
@@ -158,14 +159,14 @@ enum wal_status wal__control_identify(struct wal__control *control, int *err)
     return stat.size < WAL__CONTROL_SIZE ? WAL_OK : map_page(control, err);
 }
 
-/* Whether who had the store alone has recovered it. */
+/* Whether the page is live and the first opener has finished recovery. */
 static bool page_is_ready(const struct wal__control *control)
 {
     return page_is_live(control, control->file_page) &&
            atomic_load(&control->file_page->logs[0].is_recovered) != 0;
 }
 
-/* Makes the page of a file that is new. */
+/* Creates the page of a new file. */
 static enum wal_status make_page(struct wal__control *control, int *err)
 {
     const struct wal__io *io = control->env->io;
@@ -175,29 +176,34 @@ static enum wal_status make_page(struct wal__control *control, int *err)
     return status == WAL_OK ? map_page(control, err) : status;
 }
 
-/* Joins, with the page mapped. */
+/* Acquires open lock and participant lock, with the page mapped. */
 static enum wal_status join_store(struct wal__control *control,
                                   struct wal__lock_wait *lock_wait, int *err)
 {
     enum wal_status status = wal__control_identify(control, err);
 
-    if (status == WAL_OK) {
-        status = wal__open_lock_acquire(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = wal__open_lock_acquire(control, lock_wait, err);
     if (status == WAL_OK && control->file_page == NULL) {
         status = make_page(control, err);
     }
-    if (status == WAL_OK) {
-        wal__open_lock_publish_owner(control);
-        status = wal__participant_lock_acquire_shared(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
-    if (status == WAL_OK) {
-        control->page = control->file_page;
+    wal__open_lock_publish_owner(control);
+    status = wal__participant_lock_acquire_shared(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    WAL__ASSERT(control->file_page != NULL);
+    control->page = control->file_page;
+    return WAL_OK;
 }
 
-/* Who is alone keeps the door until the page is shared. */
+/* Joins the store. The first opener resets the page and keeps the open lock
+ * until wal__control_finish_open. */
 static enum wal_status open_page(struct wal__control *control,
                                  struct wal__lock_wait *lock_wait, int *err)
 {
@@ -206,9 +212,10 @@ static enum wal_status open_page(struct wal__control *control,
         io->open(io->ctx, control->path, WAL__IO_WRITE | WAL__IO_CREATE,
                  &control->file, err);
 
-    if (status == WAL_OK) {
-        status = join_store(control, lock_wait, err);
+    if (status != WAL_OK) {
+        return status;
     }
+    status = join_store(control, lock_wait, err);
     if (status != WAL_OK) {
         return status;
     }
@@ -222,7 +229,7 @@ static enum wal_status open_page(struct wal__control *control,
     return wal__open_lock_release(control, err);
 }
 
-/* Of the file; a page that is followed stays. */
+/* Unmaps the page of the file. */
 static void unmap_page(struct wal__control *control)
 {
     const struct wal__io *io = control->env->io;
@@ -238,7 +245,7 @@ static void release_file(struct wal__control *control)
     const struct wal__io *io = control->env->io;
     int err = 0;
 
-    /* Closing lets go of nothing while a forked child has a copy. */
+    /* Closing does not unlock while a forked child has a copy of the file. */
     (void)!wal__participant_lock_downgrade(control, WAL__IO_LOCK_NONE, &err);
     (void)!wal__open_lock_release(control, &err);
     io->close(io->ctx, control->file);
@@ -248,14 +255,15 @@ static void release_file(struct wal__control *control)
     }
 }
 
-/* Sees who lives, and follows their page. It stays theirs while the member lock
- * is shared and the door is shut: nobody can be alone and reset it. */
+/* Attaches to the page of live processes. While this process shares the
+ * participant lock and holds the open lock, no process can become the first
+ * opener and reset the page. */
 static bool try_attach(struct wal__control *control,
                        struct wal__lock_wait *lock_wait, bool only_if_live)
 {
     int err = 0;
 
-    /* Without the page it says nothing, and follows nobody. */
+    /* Without a page there is no owner to publish and nothing to attach to. */
     (void)!wal__control_identify(control, &err);
     if (wal__open_lock_acquire(control, lock_wait, &err) != WAL_OK) {
         return false;
@@ -267,6 +275,7 @@ static bool try_attach(struct wal__control *control,
         WAL_OK) {
         return false;
     }
+    WAL__ASSERT(control->holds_open_lock);
     if (control->is_first_opener) {
         return !only_if_live;
     }
@@ -278,10 +287,10 @@ static bool try_attach(struct wal__control *control,
 }
 
 /*
- * Goes inside the door to see who lives. Where processes do, follows their
- * page; else nobody comes in until the door is left. False: the file is closed
- * again, because it cannot be told, or with `only_if_live`, because nobody
- * lives.
+ * Opens LOCK for a reader and attaches to the page of live processes. Without
+ * any, the reader keeps the open lock, so that no process opens the store
+ * meanwhile. Returns false with the file closed when neither is possible, or
+ * with only_if_live when no process is live.
  */
 static bool attach_to_file(struct wal__control *control,
                            struct wal__lock_wait *lock_wait, bool only_if_live)
@@ -301,9 +310,9 @@ static bool attach_to_file(struct wal__control *control,
     return false;
 }
 
-/* Who only reads keeps no lock once it has opened: it follows the live
- * processes' page when there are any, else it recovers for itself, on a page
- * of its own, while nobody comes in. */
+/* A read-only opener holds no lock once the store is open. It uses the page of
+ * live processes; without any it recovers privately, on a private page, and
+ * holds the open lock meanwhile. */
 static void open_page_read_only(struct wal__control *control)
 {
     struct wal__lock_wait lock_wait;
@@ -354,8 +363,8 @@ enum wal_status wal__control_open(struct wal__control *control,
     if (status == WAL_ECORRUPT) {
         return wal__fail_at(
             error, status, 0, control->path, 0,
-            "the control page is not of this boot and file, yet "
-            "a process holds it");
+            "the control page is not of this boot and file, but another "
+            "process uses it: close the store in every process");
     }
     if (status == WAL_ELOCKED) {
         return wal__lock_wait_failed(control, &lock_wait, error);
@@ -378,12 +387,14 @@ enum wal_status wal__control_finish_open(struct wal__control *control,
         control->is_first_opener = control->page == &control->private_page;
         return WAL_OK;
     }
+    WAL__ASSERT(control->page == control->file_page);
     atomic_store(&control->page->logs[0].is_recovered, 1);
     status =
         wal__participant_lock_downgrade(control, WAL__IO_LOCK_SHARED, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, control->path,
-                            WAL__LOCK_PARTICIPANT, "cannot share the store");
+                            WAL__LOCK_PARTICIPANT,
+                            "cannot share the participant lock");
     }
     control->is_first_opener = false;
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
@@ -393,7 +404,7 @@ enum wal_status wal__control_finish_open(struct wal__control *control,
     status = wal__open_lock_release(control, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, control->path, WAL__LOCK_OPEN,
-                            "cannot let others into the store");
+                            "cannot release the open lock");
     }
     return WAL_OK;
 }
@@ -415,160 +426,64 @@ bool wal__control_try_exclusive(struct wal__control *control)
            wal__participant_lock_upgrade(control, &err) == WAL_OK;
 }
 
-static enum wal__wait_queue wait_queue_of(uint64_t byte)
+/* --- the lock file ------------------------------------------------------ */
+
+/* Whether a relative path of the store no longer leads to a directory: the
+ * working directory has changed. */
+static bool working_directory_changed(const struct wal__control *control)
 {
-    if (byte >= WAL__LOCK_PREALLOC) {
-        return WAL__WAIT_PREALLOC;
-    }
-    return byte >= WAL__LOCK_SYNC ? WAL__WAIT_SYNC : WAL__WAIT_APPEND;
-}
-
-static struct wal__wait_word *wait_word_of(struct wal__control *control,
-                                           uint64_t byte, uint32_t log_id)
-{
-    return &control->page->logs[log_id].wait_words[wait_queue_of(byte)];
-}
-
-/* Where the holder of a stream's lock says who it is. */
-static _Atomic uint32_t *holder_of(struct wal__control *control, uint64_t byte,
-                                   uint32_t log_id)
-{
-    struct wal__control_log *shared = &control->page->logs[log_id];
-
-    switch (wait_queue_of(byte)) {
-    case WAL__WAIT_PREALLOC:
-        return &shared->prealloc_holder;
-    case WAL__WAIT_SYNC:
-        return &shared->sync_holder;
-    case WAL__WAIT_APPEND:
-    case WAL__WAIT_COUNT:
-    default:
-        return &shared->append_holder;
-    }
-}
-
-static enum wal_status fail_locked(struct wal__control *control, uint64_t byte,
-                                   uint32_t log_id, struct wal_error *error)
-{
-    uint32_t holder = atomic_load(holder_of(control, byte, log_id));
-    enum wal_status status;
-
-    status =
-        wal__fail_at(error, WAL_ELOCKED, 0, control->path, byte,
-                     "process %u holds the store's lock; it may be stopped: "
-                     "continue or end it",
-                     holder);
-    if (error != NULL) {
-        error->holder = (int32_t)holder;
-    }
-    return status;
-}
-
-enum wal_status wal__control_try_lock(struct wal__control *control,
-                                      uint64_t byte, uint32_t log_id, int *err)
-{
-    enum wal_status status =
-        wal__control_set_lock(control, byte, WAL__IO_LOCK_EXCLUSIVE, err);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    atomic_store(holder_of(control, byte, log_id), control->process_id);
-    if (byte == WAL__LOCK_APPEND + log_id) {
-        atomic_store(&control->page->logs[log_id].holder_start,
-                     control->process_start_time);
-    }
-    return WAL_OK;
-}
-
-/* Tries to lock, unless the durable end has reached the position. */
-static enum wal_status try_lock_unless_durable(struct wal__control *control,
-                                               uint64_t byte, uint32_t log_id,
-                                               uint64_t position, int *err)
-{
-    if (atomic_load(&control->page->logs[log_id].durable) >= position) {
-        return WAL_END;
-    }
-    return wal__control_try_lock(control, byte, log_id, err);
-}
-
-/* The same again and again, until the time is over. */
-static enum wal_status wait_for_lock(struct wal__control *control,
-                                     uint64_t byte, uint32_t log_id,
-                                     uint64_t position, int *err)
-{
-    struct wal__wait_word *wait_word = wait_word_of(control, byte, log_id);
     const struct wal__io *io = control->env->io;
-    uint64_t deadline = io->monotonic_ns(io->ctx) +
-                        (uint64_t)control->env->lock_timeout_ms * 1000000;
+    struct wal__io_stat stat;
+    int err = 0;
 
-    for (;;) {
-        uint32_t seen = atomic_load(&wait_word->word);
-        enum wal_status status =
-            try_lock_unless_durable(control, byte, log_id, position, err);
-
-        if (status != WAL_ELOCKED || io->monotonic_ns(io->ctx) >= deadline) {
-            return status;
-        }
-        io->futex_wait(io->ctx, (const uint32_t *)&wait_word->word, seen,
-                       POLL_INTERVAL_NS);
-    }
+    return control->path[0] != '/' &&
+           io->path_stat(io->ctx, control->env->root, &stat, &err) ==
+               WAL_ENOTFOUND;
 }
 
-enum wal_status wal__control_lock_unless_durable(struct wal__control *control,
-                                                 uint64_t byte, uint32_t log_id,
-                                                 uint64_t position,
-                                                 struct wal_error *error)
+enum wal_status wal__control_check_lock_file(const struct wal__control *control,
+                                             struct wal_error *error)
 {
-    struct wal__wait_word *wait_word = wait_word_of(control, byte, log_id);
+    const struct wal__io *io = control->env->io;
+    struct wal__io_stat stat;
     enum wal_status status;
     int err = 0;
 
-    status = try_lock_unless_durable(control, byte, log_id, position, &err);
-    if (status == WAL_ELOCKED) {
-        /* Who frees it from here on sees that somebody waits. */
-        atomic_fetch_add(&wait_word->waiters, 1);
-        status = wait_for_lock(control, byte, log_id, position, &err);
-        atomic_fetch_sub(&wait_word->waiters, 1);
+    status = io->path_stat(io->ctx, control->path, &stat, &err);
+    if (status == WAL_OK && stat.device == control->device &&
+        stat.inode == control->inode) {
+        return WAL_OK;
     }
-    if (status == WAL_OK || status == WAL_END) {
-        return status;
+    if (status == WAL_ENOTFOUND && working_directory_changed(control)) {
+        return WAL_OK;
     }
-    if (status == WAL_ELOCKED) {
-        return fail_locked(control, byte, log_id, error);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return wal__fail_at(error, status, err, control->path, 0,
+                            "cannot check whether LOCK is still the file that "
+                            "the processes of the store lock");
     }
-    return wal__fail_at(error, status, err, control->path, byte, "cannot lock");
+    return wal__fail_at(
+        error, WAL_ELOCKFILE, 0, control->path, 0,
+        "the file was %s while the store is open: the store accepts no more "
+        "writes; close it in every process and open it again",
+        status == WAL_OK ? "replaced" : "removed");
 }
 
-enum wal_status wal__control_lock(struct wal__control *control, uint64_t byte,
-                                  uint32_t log_id, struct wal_error *error)
+enum wal_status wal__control_check_ratelimited(struct wal__control *control,
+                                               struct wal_error *error)
 {
-    return wal__control_lock_unless_durable(control, byte, log_id, UINT64_MAX,
-                                            error);
-}
-
-bool wal__control_has_waiters(struct wal__control *control, uint64_t byte,
-                              uint32_t log_id)
-{
-    return atomic_load(&wait_word_of(control, byte, log_id)->waiters) != 0;
-}
-
-void wal__control_unlock(struct wal__control *control, uint64_t byte,
-                         uint32_t log_id)
-{
-    struct wal__wait_word *wait_word = wait_word_of(control, byte, log_id);
     const struct wal__io *io = control->env->io;
-    int ignored = 0;
+    uint64_t now = io->monotonic_ns(io->ctx);
+    enum wal_status status;
 
-    atomic_store(holder_of(control, byte, log_id), 0);
-    /* What the kernel will not free now it frees with the file; until then
-     * others are told who holds it. */
-    (void)!wal__control_set_lock(control, byte, WAL__IO_LOCK_NONE, &ignored);
-    if (atomic_load(&wait_word->waiters) != 0) {
-        atomic_fetch_add(&wait_word->word, 1);
-        io->futex_wake(io->ctx, (const uint32_t *)&wait_word->word,
-                       wait_queue_of(byte) == WAL__WAIT_SYNC ? UINT32_MAX : 1);
+    if (now - atomic_load(&control->checked_ns) < CHECK_INTERVAL_NS) {
+        return WAL_OK;
     }
+    status = wal__control_check_lock_file(control, error);
+    if (status == WAL_OK) {
+        atomic_store(&control->checked_ns, now);
+    }
+    return status;
 }
 
 bool wal__control_is_same_process(const struct wal__control *control)

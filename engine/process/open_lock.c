@@ -1,19 +1,21 @@
 /*
- * open_lock.c - coming in (SPEC.md 4.1). Invariant: a name is written, and
- * taken away, by who holds the lock that it stands for, so that it is wrong
- * only for the moment between the two; one of a process that ended counts for
- * nothing. Of one thread: who opens or closes the store.
+ * open_lock.c - the locks of opening a store (SPEC.md 4.1).
+ *
+ * Invariant: the holder of a lock publishes and clears its own name, so that a
+ * name is wrong only between the two; the name of a dead process is ignored.
  */
 #include "engine/process/open_lock.h"
 
 #include "engine/base/error.h"
+#include "engine/process/control_lock.h"
+#include "format/bytes/assert.h"
 
 enum {
     POLL_INTERVAL_NS = 5000000,
     TIMEOUT_FACTOR = 20 /* times the lock timeout */
 };
 
-/* -------------------------------------------------------------- names --- */
+/* --- owners ------------------------------------------------------------- */
 
 static void publish_owner(const struct wal__control *control,
                           struct wal__lock_owner *name)
@@ -22,7 +24,7 @@ static void publish_owner(const struct wal__control *control,
     atomic_store(&name->process, control->process_id);
 }
 
-/* The process that a name stands for, or 0. */
+/* Returns the process id of a live owner, or 0. */
 static uint32_t read_live_owner(const struct wal__control *control,
                                 struct wal__lock_owner *name)
 {
@@ -41,8 +43,9 @@ static bool is_stopped(const struct wal__control *control, uint32_t process)
     return process != 0 && io->process_is_stopped(io->ctx, process);
 }
 
-/* Who is in the way. At the door also who keeps the one inside waiting: else
- * those before it would be waited for one by one. */
+/* Returns the blocking holder. For the open lock also a stopped process for
+ * which the holder of the open lock waits: otherwise each opener would wait for
+ * the one before it. */
 static uint32_t find_blocking_holder(const struct wal__control *control,
                                      uint64_t byte, bool *stopped)
 {
@@ -63,7 +66,7 @@ static uint32_t find_blocking_holder(const struct wal__control *control,
     return opener;
 }
 
-/* ------------------------------------------------------------ waiting --- */
+/* --- waiting ------------------------------------------------------------ */
 
 static uint64_t timeout_ns(const struct wal__control *control)
 {
@@ -80,7 +83,7 @@ void wal__lock_wait_init(struct wal__lock_wait *lock_wait,
         io->monotonic_ns(io->ctx) + timeout_ns(control) * TIMEOUT_FACTOR;
 }
 
-/* Who is in the way, and since when every look found one stopped. */
+/* Updates the blocking holder, and since when it is stopped. */
 static void update_blocking_holder(struct wal__control *control, uint64_t byte,
                                    uint64_t now,
                                    struct wal__lock_wait *lock_wait)
@@ -90,10 +93,11 @@ static void update_blocking_holder(struct wal__control *control, uint64_t byte,
     int ignored = 0;
 
     if (control->file_page == NULL) {
-        /* It was empty: who is inside is making it. */
+        /* LOCK was empty: the holder of the open lock creates the page. */
         (void)!wal__control_identify(control, &ignored);
     }
     holder = find_blocking_holder(control, byte, &stopped);
+    WAL__ASSERT(holder != 0 || !stopped);
     if (!lock_wait->stopped) {
         lock_wait->stopped_ns = now;
     }
@@ -101,7 +105,7 @@ static void update_blocking_holder(struct wal__control *control, uint64_t byte,
     lock_wait->stopped = stopped;
 }
 
-/* Whether the wait is over; waits a little when it is not. */
+/* Returns whether the wait has expired; sleeps POLL_INTERVAL_NS if not. */
 static bool poll_or_expire(struct wal__control *control, uint64_t byte,
                            struct wal__lock_wait *lock_wait)
 {
@@ -126,6 +130,7 @@ static enum wal_status set_lock_waiting(struct wal__control *control,
 {
     enum wal_status status;
 
+    WAL__ASSERT(byte == WAL__LOCK_OPEN || byte == WAL__LOCK_PARTICIPANT);
     do {
         status = wal__control_set_lock(control, byte, mode, err);
     } while (status == WAL_ELOCKED &&
@@ -140,8 +145,9 @@ enum wal_status wal__lock_wait_failed(const struct wal__control *control,
     enum wal_status status;
 
     if (lock_wait->holder == 0) {
-        return wal__fail_at(error, WAL_ELOCKED, 0, control->path, 0,
-                            "another process is recovering the store");
+        return wal__fail_at(
+            error, WAL_ELOCKED, 0, control->path, 0,
+            "another process is recovering the store: try again");
     }
     status = wal__fail_at(
         error, WAL_ELOCKED, 0, control->path, 0,
@@ -154,10 +160,11 @@ enum wal_status wal__lock_wait_failed(const struct wal__control *control,
     return status;
 }
 
-/* --------------------------------------------------------------- door --- */
+/* --- the open lock ------------------------------------------------------ */
 
 void wal__open_lock_publish_owner(struct wal__control *control)
 {
+    WAL__ASSERT(control->holds_open_lock);
     publish_owner(control, &control->file_page->open_lock_owner);
 }
 
@@ -165,9 +172,11 @@ enum wal_status wal__open_lock_acquire(struct wal__control *control,
                                        struct wal__lock_wait *lock_wait,
                                        int *err)
 {
-    enum wal_status status = set_lock_waiting(
-        control, WAL__LOCK_OPEN, WAL__IO_LOCK_EXCLUSIVE, lock_wait, err);
+    enum wal_status status;
 
+    WAL__ASSERT(!control->holds_open_lock && !control->is_exclusive);
+    status = set_lock_waiting(control, WAL__LOCK_OPEN, WAL__IO_LOCK_EXCLUSIVE,
+                              lock_wait, err);
     control->holds_open_lock = status == WAL_OK;
     return status;
 }
@@ -185,7 +194,7 @@ enum wal_status wal__open_lock_release(struct wal__control *control, int *err)
                                  err);
 }
 
-/* -------------------------------------------------------- member lock --- */
+/* --- the participant lock ----------------------------------------------- */
 
 enum wal_status wal__participant_lock_upgrade(struct wal__control *control,
                                               int *err)
@@ -206,9 +215,11 @@ enum wal_status
 wal__participant_lock_acquire_shared(struct wal__control *control,
                                      struct wal__lock_wait *lock_wait, int *err)
 {
-    enum wal_status status = set_lock_waiting(
-        control, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_SHARED, lock_wait, err);
+    enum wal_status status;
 
+    WAL__ASSERT(control->holds_open_lock && !control->is_exclusive);
+    status = set_lock_waiting(control, WAL__LOCK_PARTICIPANT,
+                              WAL__IO_LOCK_SHARED, lock_wait, err);
     if (status != WAL_OK) {
         return status;
     }
@@ -221,6 +232,7 @@ enum wal_status wal__participant_lock_downgrade(struct wal__control *control,
                                                 enum wal__io_lock mode,
                                                 int *err)
 {
+    WAL__ASSERT(mode != WAL__IO_LOCK_EXCLUSIVE);
     if (control->is_exclusive && control->file_page != NULL) {
         atomic_store(&control->file_page->exclusive_owner.process, 0);
     }

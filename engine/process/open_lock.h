@@ -1,63 +1,62 @@
 /*
- * open_lock.h - coming in (SPEC.md 4.1): the door, the member lock behind
- * it, and how long to wait for who has them. Of one thread: who opens or closes
- * the store.
+ * open_lock.h - the locks of opening a store (SPEC.md 4.1): the open lock, the
+ * participant lock, and bounded waits for them. One thread: that which opens or
+ * closes the store. Lock order: open lock, then participant lock.
  */
 #ifndef AGENTWAL_ENGINE_PROCESS_OPEN_LOCK_H
 #define AGENTWAL_ENGINE_PROCESS_OPEN_LOCK_H
 
 #include "engine/process/control.h"
 
-/* Somebody who comes in. */
+/* The state of a bounded wait for these locks. */
 struct wal__lock_wait {
-    uint64_t deadline;   /* until when who is in the way is waited for */
-    uint32_t holder;     /* process id of that one, or 0 */
-    bool stopped;        /* it is stopped */
-    uint64_t stopped_ns; /* since when who was in the way was, at every look */
+    uint64_t deadline;   /* monotonic time at which the wait fails */
+    uint32_t holder;     /* process id of the blocking holder, or 0 */
+    bool stopped;        /* the holder is stopped */
+    uint64_t stopped_ns; /* since when every poll found a stopped holder */
 };
 
-/* The time for waiting begins: 20 times the lock timeout for a process that
- * runs, which may be recovering, once the lock timeout for one that is
- * stopped. */
+/* Begins a wait: 20 times the lock timeout for a holder that runs, which may be
+ * recovering; one lock timeout for a stopped one. */
 void wal__lock_wait_init(struct wal__lock_wait *lock_wait,
                          const struct wal__control *control);
 
-/* Notes which file it is, and maps its page when it has one: who is in the way
- * has its name there. control.c */
+/* Records device and inode of LOCK, and maps its page when it has one: the page
+ * names the blocking holder. control.c */
 enum wal_status wal__control_identify(struct wal__control *control,
                                       int *err) WAL_MUST_USE;
 
-/* Takes the door. WAL_ELOCKED. */
+/* Acquires the open lock. WAL_ELOCKED. */
 enum wal_status wal__open_lock_acquire(struct wal__control *control,
                                        struct wal__lock_wait *lock_wait,
                                        int *err) WAL_MUST_USE;
-/* Says who holds it, once control->shown is there. */
+/* Publishes this process as its holder, once control->file_page is mapped. */
 void wal__open_lock_publish_owner(struct wal__control *control);
-/* Lets others in; does nothing when the door is not held. */
+/* Releases the open lock, if it is held. */
 enum wal_status wal__open_lock_release(struct wal__control *control,
                                        int *err) WAL_MUST_USE;
 
 /*
- * Inside the door, so that whoever else holds the member lock takes part, or
- * leaves as the last one. control->alone: the member lock is held exclusively.
- * Else it is shared; that it cannot be made exclusive says that others take
- * part now: between two looks all may have gone, and left a page that nobody
- * answers for.
+ * Acquires the participant lock, with the open lock: another holder then either
+ * participates or is closing as the last one. Sets control->is_first_opener
+ * when the lock could be made exclusive. Otherwise it is shared, and the failed
+ * upgrade proves that other processes participate now; two separate checks
+ * would not, since all could leave in between.
  */
 enum wal_status
 wal__participant_lock_acquire_shared(struct wal__control *control,
                                      struct wal__lock_wait *lock_wait,
                                      int *err) WAL_MUST_USE;
-/* Makes the member lock exclusive, and says whose it is. WAL_ELOCKED: others
- * share it. */
+/* Makes the participant lock exclusive, and publishes its holder. WAL_ELOCKED:
+ * other processes share it. */
 enum wal_status wal__participant_lock_upgrade(struct wal__control *control,
                                               int *err) WAL_MUST_USE;
-/* Shares the member lock, or with WAL__IO_LOCK_NONE lets go of it. */
+/* Shares the participant lock, or with WAL__IO_LOCK_NONE releases it. */
 enum wal_status wal__participant_lock_downgrade(struct wal__control *control,
                                                 enum wal__io_lock mode,
                                                 int *err) WAL_MUST_USE;
 
-/* What a lock_wait that ended with WAL_ELOCKED says. */
+/* Fills *error for a wait that failed; returns WAL_ELOCKED. */
 enum wal_status wal__lock_wait_failed(const struct wal__control *control,
                                       const struct wal__lock_wait *lock_wait,
                                       struct wal_error *error);

@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "engine/blob/blob_store.h"
-#include "engine/commit/commit.h"
+#include "engine/commit/committer.h"
 #include "engine/index/annotations.h"
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"

@@ -1,7 +1,10 @@
 /*
- * commit.c - staging and the committer thread (SPEC.md 4.3).
+ * committer.c - submission, waiting, and the committer thread (SPEC.md 4.3).
+ *
+ * Invariant: the queue, the counts and has_leader change under the mutex only.
+ * The mutex is not held while anything is written, synced or waited for.
  */
-#include "engine/commit/commit.h"
+#include "engine/commit/committer.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,32 +14,20 @@
 #include "engine/base/error.h"
 #include "engine/commit/background.h"
 #include "engine/commit/commit_cycle.h"
-#include "engine/commit/group.h"
 #include "engine/commit/wakeup.h"
 #include "format/bytes/assert.h"
 
 enum {
     DEFAULT_QUEUE = 256,
     DEFAULT_MARK_MS = 100,
-    CONTENTION_MIN = 2, /* no crowd: who comes first commits at once */
-    GROUP_OPS_MIN = 16, /* of a crowd, built while the others come */
-    COMMIT_DELAY_NS_MAX = 200000, /* waiting for a crowd to come */
-    FAST_SYNC_NS = 1000000, /* or less: who waits does not sleep at once */
-    SPIN_NS_MAX = 2000000,  /* but looks for an answer for so long */
-    SPINNING_MAX = 4,       /* callers who may be called to build next */
-    PROMOTION_SPIN_NS = 50000,
-    RETAINED_GROUPS_MAX = 64, /* groups in one turn for those who are awake */
-    LEADER_SPIN_NS = 3000     /* until the next of them comes */
+    FAST_SYNC_NS = 1000000, /* up to here waiters spin before they sleep */
+    SPIN_NS_MAX = 2000000,  /* for a result, under contention */
+    SPINNING_MAX = 4,       /* callers that spin and can be promoted */
+    PROMOTION_SPIN_NS = 50000
 };
 
-static bool is_contended(struct wal__committer *committer)
-{
-    return committer->running &&
-           atomic_load(&committer->sync_waiters) > CONTENTION_MIN;
-}
-
-/* Whether all others run while this thread yields: one of a real-time class
- * keeps the kernel's own threads from the sync that is waited for. */
+/* Whether sched_yield() lets all other threads run: a thread of a real-time
+ * class would keep the kernel's threads from the sync that it waits for. */
 static bool has_fair_scheduling(void)
 {
     int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
@@ -44,89 +35,24 @@ static bool has_fair_scheduling(void)
     return policy != SCHED_FIFO && policy != SCHED_RR;
 }
 
-/* How long to look for an answer before sleeping: to wake each of a crowd takes
- * longer than a quick sync. */
+/* How long to spin for a result before sleeping: under contention, waking all
+ * sleepers takes longer than a fast sync. */
 static uint64_t spin_budget_ns(struct wal__committer *committer)
 {
     bool is_quick = atomic_load(&committer->log->last_sync_ns) < FAST_SYNC_NS;
 
-    return is_contended(committer) && is_quick && has_fair_scheduling()
+    return wal__commit_cycle_is_contended(committer) && is_quick &&
+                   has_fair_scheduling()
                ? SPIN_NS_MAX
                : 0;
 }
 
-/* --- building ----------------------------------------------------------- */
-
-/* The first that is staged whose caller stays awake, when nothing that is
- * staged waits for a device. */
-static struct wal__op *find_spinning(const struct wal__committer *committer)
-{
-    struct wal__op *op = committer->first;
-
-    if (atomic_load(&committer->spinning) == 0 ||
-        committer->durable_count > 0) {
-        return NULL;
-    }
-    while (op != NULL && atomic_load(&op->spinning) != WAL__OP_SPINNING) {
-        op = op->next;
-    }
-    return op;
-}
-
-/* Ends a turn of building, the mutex being held: a caller that is awake builds
- * what came meanwhile, else the thread. */
-static void end_commit_cycle(struct wal__committer *committer)
-{
-    const struct wal__io *io = committer->log->env->io;
-    struct wal__op *next = find_spinning(committer);
-
-    committer->last_write_ns = io->monotonic_ns(io->ctx);
-    committer->has_leader = next != NULL;
-    if (next != NULL) {
-        atomic_store(&next->spinning, WAL__OP_PROMOTED);
-    } else if (committer->first != NULL ||
-               (committer->needs_mark && committer->is_idle)) {
-        pthread_cond_signal(&committer->work_available);
-    }
-    pthread_cond_broadcast(&committer->state_changed);
-}
-
-/* Takes everything that is staged, the mutex being held. */
-static struct wal__op *dequeue_staged(struct wal__committer *committer)
-{
-    struct wal__op *list = committer->first;
-
-    committer->first = NULL;
-    committer->last = NULL;
-    committer->staged_count = 0;
-    committer->queued_count = 0;
-    committer->retain_append_lock =
-        committer->durable_count == 0 &&
-        atomic_load(&committer->sync_waiters) == 0 &&
-        atomic_load(&committer->spinning) > 0;
-    committer->durable_count = 0;
-    committer->dequeued = committer->submitted;
-    pthread_cond_broadcast(&committer->state_changed); /* the queue has room */
-    return list;
-}
-
-/* Waits until so many are staged, or the time is over. The mutex is held, and
- * left meanwhile. */
-static void wait_for_followers(struct wal__committer *committer, uint32_t count,
-                               uint64_t until)
-{
-    const struct wal__io *io = committer->log->env->io;
-
-    pthread_mutex_unlock(&committer->mutex);
-    while (committer->staged_count < count &&
-           io->monotonic_ns(io->ctx) < until) {
-        sched_yield();
-    }
-    pthread_mutex_lock(&committer->mutex);
-}
+/* --- submission --------------------------------------------------------- */
 
 static void enqueue(struct wal__committer *committer, struct wal__op *op)
 {
+    WAL__ASSERT((committer->first == NULL) == (committer->last == NULL));
+    WAL__ASSERT(atomic_load(&op->state) == WAL__OP_PENDING);
     op->next = NULL;
     if (committer->last == NULL) {
         committer->first = op;
@@ -140,101 +66,7 @@ static void enqueue(struct wal__committer *committer, struct wal__op *op)
     committer->durable_count += op->durability == WAL_DURABLE;
 }
 
-/* Those whom no sync keeps come again at once: the lease is kept for the first
- * of them. */
-static void spin_for_next_op(struct wal__committer *committer)
-{
-    const struct wal__io *io = committer->log->env->io;
-    uint64_t until = io->monotonic_ns(io->ctx) + LEADER_SPIN_NS;
-
-    while (committer->staged_count == 0 && io->monotonic_ns(io->ctx) < until) {
-        sched_yield();
-    }
-    if (committer->staged_count == 0) {
-        wal__log_release_retained_lock(committer->log);
-    }
-}
-
-/* Builds what is staged, the mutex being held, and left meanwhile. Puts those
- * that wait for a sync to the end of a list, and gives its new end. */
-static struct wal__op **build_staged(struct wal__committer *committer,
-                                     struct wal__op **end)
-{
-    struct wal__op *list = dequeue_staged(committer);
-
-    if (list == NULL) {
-        return end;
-    }
-    pthread_mutex_unlock(&committer->mutex);
-    *end = wal__commit_cycle_build(committer, list);
-    while (*end != NULL) {
-        end = &(*end)->next;
-    }
-    if (committer->log->append_lock_retained) {
-        spin_for_next_op(committer);
-    }
-    pthread_mutex_lock(&committer->mutex);
-    return end;
-}
-
-/* Builds, after a group that no sync is for, what came meanwhile of callers
- * that stay awake: to another processor all that a group touches would be new.
- * The lease is kept for it. */
-static void build_while_retained(struct wal__committer *committer,
-                                 struct wal__op **end)
-{
-    for (int i = 0;
-         i < RETAINED_GROUPS_MAX && committer->log->append_lock_retained &&
-         committer->durable_count == 0;
-         i++) {
-        end = build_staged(committer, end);
-    }
-}
-
-/*
- * Builds what is staged in this thread and syncs it, the mutex being held, and
- * left meanwhile. `expected_ops` more are about to come, one after the other:
- * they are waited for, as long as a sync takes at most, and built in bits
- * meanwhile, so that one sync is for all.
- */
-static void run_commit_cycle(struct wal__committer *committer,
-                             uint32_t expected_ops)
-{
-    const struct wal__io *io = committer->log->env->io;
-    uint64_t sync_ns = atomic_load(&committer->log->last_sync_ns);
-    uint64_t until =
-        io->monotonic_ns(io->ctx) +
-        (sync_ns < COMMIT_DELAY_NS_MAX ? sync_ns : COMMIT_DELAY_NS_MAX);
-    uint32_t left = committer->staged_count + expected_ops;
-    struct wal__op *waiting = NULL;
-    struct wal__op **end = &waiting;
-
-    committer->has_leader = true;
-    while (left > 0) {
-        uint32_t staged;
-
-        if (expected_ops > 0) {
-            wait_for_followers(
-                committer, left < GROUP_OPS_MIN ? left : GROUP_OPS_MIN, until);
-        }
-        staged = committer->staged_count;
-        end = build_staged(committer, end);
-        left = staged < left && io->monotonic_ns(io->ctx) < until
-                   ? left - staged
-                   : 0;
-    }
-    build_while_retained(committer, end);
-    pthread_mutex_unlock(&committer->mutex);
-    wal__log_release_retained_lock(committer->log);
-    atomic_store(&committer->sync_waiters,
-                 wal__commit_cycle_sync(committer, waiting));
-    wal__background_request(committer);
-    pthread_mutex_lock(&committer->mutex);
-    committer->completed = committer->dequeued;
-    end_commit_cycle(committer);
-}
-
-/* Waits for room in the queue, the mutex being held. */
+/* Waits for queue space. With the mutex. */
 static enum wal_status wait_for_queue_space(struct wal__committer *committer,
                                             bool no_wait,
                                             struct wal_error *error)
@@ -242,11 +74,13 @@ static enum wal_status wait_for_queue_space(struct wal__committer *committer,
     while (committer->queued_count >= committer->queue_limit) {
         if (no_wait) {
             return wal__fail(error, WAL_EBUSY,
-                             "the queue is full: %u operations wait",
+                             "the queue is full: %u operations are queued; "
+                             "flush the store, or submit without "
+                             "WAL_APPEND_NO_WAIT",
                              committer->queued_count);
         }
         if (!committer->running) {
-            run_commit_cycle(committer, 0);
+            wal__commit_cycle_run(committer, 0);
         } else {
             pthread_cond_wait(&committer->state_changed, &committer->mutex);
         }
@@ -254,8 +88,8 @@ static enum wal_status wait_for_queue_space(struct wal__committer *committer,
     return WAL_OK;
 }
 
-/* Whose caller waits for no device, while somebody builds, is answered soon, or
- * builds next; the mutex is held. */
+/* Makes the caller of a WAL_WRITTEN operation spin, while another thread leads:
+ * its result comes soon, or it is promoted. With the mutex. */
 static void start_spinning(struct wal__committer *committer, struct wal__op *op)
 {
     if (op->durability == WAL_WRITTEN && !op->async && committer->running &&
@@ -275,6 +109,7 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
                   : WAL_OK;
     bool is_inline;
 
+    WAL__ASSERT(op->frame_count == 0 || op->reservation.size > 0);
     if (status != WAL_OK) {
         return status;
     }
@@ -289,9 +124,9 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     enqueue(committer, op);
     is_inline = !is_queued && (!committer->running ||
                                (committer->staged_count == 1 && !op->async &&
-                                !is_contended(committer)));
+                                !wal__commit_cycle_is_contended(committer)));
     if (is_inline && !committer->has_leader) {
-        run_commit_cycle(committer, 0);
+        wal__commit_cycle_run(committer, 0);
     } else if (!committer->has_leader) {
         pthread_cond_signal(&committer->work_available);
     } else {
@@ -301,33 +136,36 @@ enum wal_status wal__committer_submit(struct wal__committer *committer,
     return WAL_OK;
 }
 
-/* Builds because the last builder said so, the mutex being held. */
+/* Leads because the last leader promoted this caller. With the mutex. */
 static void become_leader(struct wal__committer *committer)
 {
+    WAL__ASSERT(committer->has_leader);
     if (committer->durable_count == 0) {
-        run_commit_cycle(committer, 0);
+        wal__commit_cycle_run(committer, 0);
         return;
     }
-    /* Not to wait for the sync of others. */
+    /* This caller must not wait for a sync that only others need: the
+     * committer thread leads. */
     committer->has_leader = false;
     pthread_cond_signal(&committer->work_available);
     pthread_cond_broadcast(&committer->state_changed);
 }
 
-/* Whether the caller of an operation is neither answered nor called. */
+/* Whether the operation is neither done nor its caller promoted. */
 static bool must_spin(struct wal__op *op)
 {
     return atomic_load(&op->state) != WAL__OP_DONE &&
            atomic_load(&op->spinning) == WAL__OP_SPINNING;
 }
 
-/* Who builds waits for no device, so that the answer, or the call to build what
- * came meanwhile, comes soon. */
+/* The leader waits for no device, so that the result, or the promotion, comes
+ * soon. */
 static void spin_for_result(struct wal__committer *committer,
                             struct wal__op *op)
 {
     const struct wal__io *io = committer->log->env->io;
     uint64_t until = io->monotonic_ns(io->ctx) + PROMOTION_SPIN_NS;
+    uint32_t spinning;
 
     while (must_spin(op) && io->monotonic_ns(io->ctx) < until) {
         sched_yield();
@@ -339,7 +177,8 @@ static void spin_for_result(struct wal__committer *committer,
         }
         pthread_mutex_unlock(&committer->mutex);
     }
-    atomic_fetch_sub(&committer->spinning, 1);
+    spinning = atomic_fetch_sub(&committer->spinning, 1);
+    WAL__ASSERT(spinning > 0 && spinning <= SPINNING_MAX);
 }
 
 enum wal_status wal__committer_wait(struct wal__committer *committer,
@@ -348,7 +187,7 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
     while (!committer->running && atomic_load(&op->state) != WAL__OP_DONE) {
         pthread_mutex_lock(&committer->mutex);
         if (!committer->has_leader && committer->first != NULL) {
-            run_commit_cycle(committer, 0);
+            wal__commit_cycle_run(committer, 0);
         }
         pthread_mutex_unlock(&committer->mutex);
     }
@@ -374,7 +213,7 @@ enum wal_status wal__committer_flush(struct wal__committer *committer,
     submitted = committer->submitted;
     while (committer->completed < submitted) {
         if (!committer->has_leader) {
-            run_commit_cycle(committer, 0);
+            wal__commit_cycle_run(committer, 0);
         } else {
             pthread_cond_wait(&committer->state_changed, &committer->mutex);
         }
@@ -407,6 +246,17 @@ uint32_t wal__committer_queued_count(struct wal__committer *committer)
     return queued;
 }
 
+/* Of the leader, without the mutex. */
+static enum wal_status write_mark(struct wal__committer *committer,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__leader_write_mark(committer->log, &committer->client, error);
+
+    committer->needs_mark = false;
+    return status;
+}
+
 enum wal_status wal__committer_write_mark(struct wal__committer *committer,
                                           struct wal_error *error)
 {
@@ -418,9 +268,9 @@ enum wal_status wal__committer_write_mark(struct wal__committer *committer,
     }
     committer->has_leader = true;
     pthread_mutex_unlock(&committer->mutex);
-    status = wal__group_write_mark(committer, error);
+    status = write_mark(committer, error);
     pthread_mutex_lock(&committer->mutex);
-    end_commit_cycle(committer);
+    wal__commit_cycle_end(committer);
     pthread_mutex_unlock(&committer->mutex);
     return status;
 }
@@ -444,7 +294,8 @@ void wal__committer_schedule_mark(struct wal__committer *committer)
 
 /* --- threads ------------------------------------------------------------ */
 
-/* Sleeps until there is work, or the mark is due (WAL_END). */
+/* Sleeps until there may be work; returns whether a commit mark is due. With
+ * the mutex. */
 static bool wait_for_work(struct wal__committer *committer)
 {
     const struct wal__io *io = committer->log->env->io;
@@ -477,16 +328,18 @@ static void *committer_main(void *arg)
     while (!committer->stopping || committer->first != NULL) {
         if (committer->has_leader) {
             pthread_cond_wait(&committer->state_changed, &committer->mutex);
-        } else if (committer->first != NULL || is_contended(committer)) {
-            run_commit_cycle(committer, committer->sync_waiters);
+        } else if (committer->first != NULL ||
+                   wal__commit_cycle_is_contended(committer)) {
+            wal__commit_cycle_run(committer, committer->sync_waiters);
         } else if (wait_for_work(committer) && !committer->has_leader) {
             committer->has_leader = true;
             committer->needs_mark = false;
             pthread_mutex_unlock(&committer->mutex);
-            /* A failure is poison, or is tried again after the next group. */
-            (void)!wal__group_write_mark(committer, NULL);
+            /* After a failure the log is poisoned, or the mark is written after
+             * the next group. */
+            (void)!write_mark(committer, NULL);
             pthread_mutex_lock(&committer->mutex);
-            end_commit_cycle(committer);
+            wal__commit_cycle_end(committer);
         }
     }
     pthread_mutex_unlock(&committer->mutex);
@@ -508,7 +361,7 @@ static enum wal_status start_threads(struct wal__committer *committer)
         pthread_join(committer->thread, NULL);
         return WAL_ENOMEM;
     }
-    /* The threads ask for it under the mutex. */
+    /* The threads read it under the mutex. */
     pthread_mutex_lock(&committer->mutex);
     committer->running = true;
     pthread_mutex_unlock(&committer->mutex);
@@ -552,7 +405,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
     if (start_threads(committer) != WAL_OK) {
         wal__committer_deinit(committer);
         return wal__fail(error, WAL_ENOMEM,
-                         "cannot start the committer thread");
+                         "cannot start the committer's threads");
     }
     return WAL_OK;
 }

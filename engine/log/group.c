@@ -1,26 +1,25 @@
 /*
- * log_append.c - groups: gathering frames, closing them with a COMMIT,
- * publishing (SPEC.md 3.1, 3.3).
+ * group.c - a group of the log (SPEC.md 3.1, 3.3).
  *
- * Invariant: whatever can run out (disk, memory) is taken before the first
- * byte is written; a write that fails after that poisons the store.
+ * Invariant: disk space and memory are reserved before the first byte is
+ * written; a write that fails after that poisons the log. log->end moves only
+ * after the whole group is written, and is published after that.
  */
+#include "engine/log/group.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/log.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 
 enum {
-    WRITE_BACK_SIZE = 1024 * 1024 /* of a group that the disk begins with */
+    WRITE_BACK_SIZE = 1024 * 1024 /* groups from here on start writeback */
 };
 
 static const uint8_t padding[4096];
-
-/* --- groups ------------------------------------------------------------- */
 
 void wal__group_init(struct wal__group *group, const struct wal__log *log)
 {
@@ -43,13 +42,15 @@ uint64_t wal__group_offset(const struct wal__group *group,
     return atomic_load(&log->tail_segment->end) + group->size;
 }
 
-/* Adds bytes to the vector, joined to the last piece when they follow it. */
+/* Adds bytes to the vector; extends the last element when they follow it in
+ * memory. */
 static enum wal_status add_bytes(struct wal__group *group, const void *bytes,
                                  uint64_t size)
 {
     struct iovec iov = {(void *)(uintptr_t)bytes, (size_t)size};
     struct iovec *last;
 
+    WAL__ASSERT(size <= WAL__SEGMENT_MAX - group->size);
     if (group->iov.size > 0) {
         last = (struct iovec *)(void *)(group->iov.data + group->iov.size) - 1;
         if ((const uint8_t *)last->iov_base + last->iov_len == bytes) {
@@ -69,6 +70,8 @@ enum wal_status wal__group_add(struct wal__group *group,
                                const struct wal__log *log,
                                struct wal__frame *frame, uint8_t *bytes)
 {
+    WAL__ASSERT(group->size % 8 == 0);
+    WAL__ASSERT(group->next_sequence > log->last_sequence);
     if (wal__frame_is_sequenced(frame->type)) {
         frame->sequence = group->next_sequence;
     }
@@ -86,7 +89,7 @@ enum wal_status wal__group_add(struct wal__group *group,
     return WAL_OK;
 }
 
-/* The watermark that a group written now carries (SPEC.md 3.3). */
+/* Returns the durable end that a COMMIT written now names (SPEC.md 3.3). */
 static uint64_t durable_offset(const struct wal__log *log)
 {
     uint64_t durable = atomic_load(&log->shared->durable);
@@ -97,26 +100,7 @@ static uint64_t durable_offset(const struct wal__log *log)
     return WAL__SEGMENT_HEADER_SIZE;
 }
 
-void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position)
-{
-    if (position > log->pack_durable) {
-        log->pack_durable = position;
-    }
-}
-
-uint64_t wal__log_pack_durable(const struct wal__log *log)
-{
-    const struct wal__control_page *page = log->control->page;
-    uint64_t durable;
-
-    if (log->log_id != WAL__LOG_ID_LOG) {
-        return 0;
-    }
-    durable = atomic_load(&page->logs[WAL__LOG_ID_PACK].durable);
-    return durable > log->pack_durable ? durable : log->pack_durable;
-}
-
-/* Encodes the COMMIT frame to out[WAL__COMMIT_SPAN_MAX]; gives its span. */
+/* Encodes the COMMIT frame to out[WAL__COMMIT_SPAN_MAX]; returns its size. */
 static uint64_t encode_commit(const struct wal__log *log,
                               const struct wal__group *group,
                               struct wal__commit_record *commit,
@@ -124,6 +108,8 @@ static uint64_t encode_commit(const struct wal__log *log,
 {
     uint64_t offset = wal__group_offset(group, log);
 
+    WAL__ASSERT(group->session_count <= WAL__COMMIT_SESSIONS_MAX);
+    WAL__ASSERT(group->next_sequence - group->first_sequence <= group->frames);
     memset(commit, 0, sizeof(*commit));
     commit->first_sequence = group->first_sequence;
     commit->frame_count = group->frames;
@@ -140,6 +126,8 @@ static uint64_t encode_commit(const struct wal__log *log,
     frame->stored_size =
         (uint32_t)wal__commit_record_size(group->session_count);
     frame->raw_size = frame->stored_size;
+    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <=
+                WAL__COMMIT_SPAN_MAX);
     memset(out, 0, wal__frame_total_size(frame->stored_size));
     wal__commit_record_encode(commit, group->sessions, out + WAL__FRAME_SIZE);
     frame->data_crc = wal__crc32(0, out + WAL__FRAME_SIZE, frame->stored_size);
@@ -154,18 +142,23 @@ enum wal_status wal__log_write_failed(struct wal__log *log, int err,
     log->needs_reload = true;
     return wal__fail_at(error, WAL_EPOISONED, err, log->tail_segment->path,
                         wal__position_offset(atomic_load(&log->end)),
-                        "a write to the log failed; what it held is unknown: "
-                        "open the store again and ask by id");
+                        "a write to the log failed; whether its entries are in "
+                        "the log is unknown: open the store again and look "
+                        "them up by id");
 }
 
 void wal__log_publish(struct wal__log *log)
 {
+    WAL__ASSERT(log->append_lock_held);
+    WAL__ASSERT(atomic_load(&log->end) ==
+                wal__position(log->tail_segment->id,
+                              atomic_load(&log->tail_segment->end)));
     atomic_store(&log->shared->written, atomic_load(&log->end));
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_WRITTEN);
 }
 
-enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
-                               struct wal_error *error)
+enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
+                                 struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     uint64_t offset = atomic_load(&log->tail_segment->end);
@@ -178,6 +171,8 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     uint64_t end;
     int err = 0;
 
+    WAL__ASSERT(log->append_lock_held);
+    WAL__ASSERT(group->first_sequence == log->last_sequence + 1);
     size = encode_commit(log, group, &commit, &frame, bytes);
     commit_offset = offset + group->size;
     end = wal__align_up(commit_offset + size, log->group_align);
@@ -189,8 +184,10 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
         log->needs_reload = true;
         return wal__fail(error, status, "no memory");
     }
+    WAL__ASSERT(end % log->group_align == 0);
+    WAL__ASSERT(group->size == end - offset);
     WAL__ASSERT(end <= log->tail_segment->header.capacity - WAL__TRAILER_SIZE);
-    /* Deciding may have taken long, or this process was stopped at it. */
+    /* Resolving may have taken long, or the process was stopped meanwhile. */
     status = wal__control_check_ratelimited(log->control, error);
     if (status != WAL_OK) {
         log->needs_reload = true;
@@ -203,6 +200,8 @@ enum wal_status wal__log_write(struct wal__log *log, struct wal__group *group,
     if (status != WAL_OK) {
         return wal__log_write_failed(log, err, error);
     }
+    WAL__ASSERT(wal__position(log->tail_segment->id, end) >
+                atomic_load(&log->end));
     if (group->size >= WRITE_BACK_SIZE && io->write_back != NULL) {
         io->write_back(io->ctx, log->tail_segment->file, offset, end - offset);
     }

@@ -1,14 +1,20 @@
 /*
- * group.c - building groups from operations under the lease (SPEC.md 4.3).
+ * group_builder.c - turning operations into groups of the log (SPEC.md 4.3).
  *
- * Invariant: the state lock is held from the first thing that is applied until
- * the group is published, so that no reader sees what is not in the log.
+ * Two callbacks are made for each operation: resolve decides whether it may be
+ * appended, and the log client's apply adds each of its records to the
+ * indexes, before the group is written.
+ *
+ * Invariant: append lock and state lock are held from the first record that is
+ * applied until the group is published, so that no reader sees a record that is
+ * not in the log.
  */
-#include "engine/commit/group.h"
+#include "engine/commit/group_builder.h"
 
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/group.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -25,7 +31,7 @@ static void set_result(struct wal__op *op, enum wal_status status,
     }
 }
 
-/* All operations that are not answered yet. */
+/* Fails all operations of [first, end) that have not failed yet. */
 static void set_missing_results(struct wal__op *first,
                                 const struct wal__op *end,
                                 enum wal_status status,
@@ -38,8 +44,8 @@ static void set_missing_results(struct wal__op *first,
     }
 }
 
-/* Most of that goes before the lease, which others wait for. A failure comes
- * again under it. */
+/* Catches up before the append lock is acquired, which other processes wait
+ * for. A failure recurs under the lock, and is reported then. */
 static void catch_up_before_lock(struct wal__committer *committer)
 {
     struct wal__log *log = committer->log;
@@ -54,7 +60,7 @@ static void catch_up_before_lock(struct wal__committer *committer)
     committer->client.unlock(committer->client.ctx);
 }
 
-/* The sessions of a group, ascending, each once. */
+/* Adds to the sessions of a group: ascending, each once. */
 static enum wal_status add_session(struct wal__buf *sessions, uint32_t session)
 {
     uint32_t *numbers = (uint32_t *)(void *)sessions->data;
@@ -73,12 +79,14 @@ static enum wal_status add_session(struct wal__buf *sessions, uint32_t session)
     }
     numbers = (uint32_t *)(void *)sessions->data;
     memmove(numbers + at + 1, numbers + at, (count - at) * sizeof(session));
+    WAL__ASSERT(at == 0 || numbers[at - 1] < session);
+    WAL__ASSERT(at == count || numbers[at + 1] > session);
     numbers[at] = session;
     sessions->size += sizeof(session);
     return WAL_OK;
 }
 
-/* Adds the frames of an operation that was resolved, and applies them. */
+/* Adds the frames of a resolved operation to the group, and applies them. */
 static enum wal_status add_op(struct wal__committer *committer,
                               struct wal__group *group,
                               struct wal__buf *sessions, struct wal__op *op)
@@ -97,6 +105,10 @@ static enum wal_status add_op(struct wal__committer *committer,
         if (frame->skipped) {
             continue;
         }
+        WAL__ASSERT(frame->offset % 8 == 0 &&
+                    frame->offset +
+                            wal__frame_total_size(frame->frame.stored_size) <=
+                        op->bytes.size);
         record.payload.data = bytes + WAL__FRAME_SIZE;
         record.payload.size = frame->frame.stored_size;
         record.position =
@@ -117,7 +129,8 @@ static enum wal_status add_op(struct wal__committer *committer,
     return status;
 }
 
-/* Writes the operations [first, end) as one group. */
+/* Resolves the operations [first, end) and writes those that are not refused as
+ * one group. */
 static void write_group(struct wal__committer *committer, struct wal__op *first,
                         struct wal__op *end)
 {
@@ -127,6 +140,8 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
     struct wal__group group;
     struct wal__buf sessions;
 
+    WAL__ASSERT(log->append_lock_held);
+    WAL__ASSERT(log->pending_group == NULL);
     wal__group_init(&group, log);
     wal__buf_init(&sessions, log->env->heap);
     log->pending_group = &group;
@@ -141,7 +156,7 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
             status = add_op(committer, &group, &sessions, op);
         }
         if (status != WAL_OK) {
-            /* What was applied is not in the log: build it again. */
+            /* Records were applied that are not in the log. */
             log->needs_reload = true;
             wal__fail(&error, status, "no memory");
             break;
@@ -150,7 +165,8 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
     if (status == WAL_OK && group.frames > 0) {
         group.sessions = (const uint32_t *)(void *)sessions.data;
         group.session_count = (uint32_t)(sessions.size / sizeof(uint32_t));
-        status = wal__log_write(log, &group, &error);
+        WAL__ASSERT(group.session_count <= WAL__COMMIT_SESSIONS_MAX);
+        status = wal__group_write(&group, log, &error);
         committer->needs_mark = true;
     }
     if (status != WAL_OK) {
@@ -164,7 +180,8 @@ static void write_group(struct wal__committer *committer, struct wal__op *first,
     wal__buf_deinit(&sessions);
 }
 
-/* As many operations as fit one group, and what they need together. */
+/* Returns the end of the operations from `first` that fit one group, at least
+ * one of them, and what they need together. */
 static struct wal__op *select_group(struct wal__op *first,
                                     struct wal__log_reservation *reservation)
 {
@@ -184,6 +201,7 @@ static struct wal__op *select_group(struct wal__op *first,
         count++;
         op = op->next;
     }
+    WAL__ASSERT(op != first && count <= GROUP_OPS_MAX);
     return op;
 }
 
@@ -199,6 +217,7 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
         set_missing_results(first, NULL, status, &error);
         return;
     }
+    WAL__ASSERT(log->append_lock_held);
     while (status == WAL_OK && first != NULL) {
         struct wal__log_reservation reservation;
         struct wal__op *end = select_group(first, &reservation);
@@ -218,14 +237,4 @@ void wal__group_build(struct wal__committer *committer, struct wal__op *first)
     } else {
         wal__leader_end(log, &committer->client);
     }
-}
-
-enum wal_status wal__group_write_mark(struct wal__committer *committer,
-                                      struct wal_error *error)
-{
-    enum wal_status status =
-        wal__leader_write_mark(committer->log, &committer->client, error);
-
-    committer->needs_mark = false;
-    return status;
 }

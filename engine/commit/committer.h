@@ -1,0 +1,121 @@
+/*
+ * committer.h - submission of operations, and the threads that commit them
+ * (SPEC.md 4.3).
+ *
+ * A caller that finds the queue empty and no leader leads a commit cycle
+ * inline (commit_cycle.h). Otherwise its operation is staged, and the
+ * committer thread, or a promoted caller, leads for all that is staged.
+ * Without threads (a simulated system) every cycle is inline.
+ *
+ * Locks: `mutex` guards the queue and the leader's role; it comes before the
+ * append lock and the state lock, and the leader does not hold it meanwhile.
+ * `background_mutex` comes before `mutex`.
+ *
+ * Invariant: an operation is completed exactly once; a durable one only after
+ * a sync that covers it. completed <= dequeued <= submitted. Any thread may
+ * call; init, stop and deinit one.
+ */
+#ifndef AGENTWAL_ENGINE_COMMIT_COMMITTER_H
+#define AGENTWAL_ENGINE_COMMIT_COMMITTER_H
+
+#include "engine/commit/async_errors.h"
+#include "engine/commit/leader.h"
+#include "engine/commit/op.h"
+#include "engine/log/log.h"
+#include "engine/log/prealloc.h"
+
+/* Makes the pack durable up to position `end`: called before the log refers to
+ * it, without the append lock. ctx is that of the leader's client. */
+typedef enum wal_status wal__sync_dependencies(void *ctx, uint64_t end,
+                                               struct wal_error *error);
+
+struct wal__committer {
+    struct wal__log *log;
+    struct wal__leader_client client; /* its ctx is that of resolve too */
+    wal__sync_dependencies *sync_dependencies;
+    uint32_t queue_limit; /* of WAL_QUEUED operations */
+    uint64_t idle_mark_ns;
+    pthread_mutex_t mutex;
+    pthread_cond_t work_available; /* an operation is staged, or stopping */
+    pthread_cond_t state_changed;  /* no leader any more, or queue space */
+    /* The staged operations, oldest first. */
+    struct wal__op *first;
+    struct wal__op *last;
+    _Atomic uint32_t staged_count;
+    uint32_t queued_count;     /* of these, WAL_QUEUED */
+    uint32_t durable_count;    /* of these, WAL_DURABLE */
+    _Atomic uint32_t spinning; /* callers that spin and can be promoted */
+    /* Durable operations that the last sync completed: their callers are
+     * expected to return. More than two of them are contention. */
+    _Atomic uint32_t sync_waiters;
+    bool has_leader;
+    bool stopping;
+    bool running;            /* the threads exist */
+    bool retain_append_lock; /* the next group follows at once; the leader's */
+    bool is_idle;            /* the committer thread sleeps without a timeout */
+    bool needs_mark;         /* groups were written since the last mark */
+    uint64_t last_write_ns;  /* monotonic time of the last cycle's end */
+    uint64_t submitted;      /* operations ever staged */
+    uint64_t dequeued;       /* of these, taken by a commit cycle */
+    uint64_t completed;      /* of these, those whose cycle has ended */
+    struct wal__async_errors async_errors;
+    pthread_t thread;
+    /* The background thread (background.h). */
+    pthread_t background_thread;
+    pthread_mutex_t background_mutex;
+    pthread_cond_t background_work;
+    struct wal__prealloc_job prealloc_job;
+    uint64_t prealloc_tail_id; /* tail segment of the last request */
+    bool prealloc_requested;
+    bool sync_requested;
+    _Atomic uint64_t acknowledged; /* durable operations, for statistics */
+};
+
+/* Copies *client; starts the threads where the system has threads and the
+ * store is writable. log outlives the committer. WAL_ENOMEM. */
+enum wal_status wal__committer_init(struct wal__committer *committer,
+                                    struct wal__log *log,
+                                    const struct wal__leader_client *client,
+                                    wal__sync_dependencies *sync_dependencies,
+                                    const struct wal_open_options *options,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Submits an operation and retains it. It may be done on return, unless
+ * op->async. A WAL_QUEUED one waits for queue space, or with no_wait fails
+ * with WAL_EBUSY. On failure the operation is not submitted; the failure may
+ * be an asynchronous error of an earlier one.
+ */
+enum wal_status wal__committer_submit(struct wal__committer *committer,
+                                      struct wal__op *op, bool no_wait,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Waits until the operation is done, and returns its status; WAL_EBUSY after
+ * timeout_ms, which is infinite when negative. */
+enum wal_status wal__committer_wait(struct wal__committer *committer,
+                                    struct wal__op *op,
+                                    int64_t timeout_ms) WAL_MUST_USE;
+
+/* Waits until everything submitted before is written. Returns a recorded
+ * asynchronous error. */
+enum wal_status wal__committer_flush(struct wal__committer *committer,
+                                     struct wal_error *error) WAL_MUST_USE;
+/* Flushes and syncs, the latter also when there is such an error. */
+enum wal_status wal__committer_sync(struct wal__committer *committer,
+                                    struct wal_error *error) WAL_MUST_USE;
+/* Returns the number of staged WAL_QUEUED operations. */
+uint32_t wal__committer_queued_count(struct wal__committer *committer);
+
+/* Writes a commit mark (wal__leader_write_mark) as the leader. */
+enum wal_status wal__committer_write_mark(struct wal__committer *committer,
+                                          struct wal_error *error) WAL_MUST_USE;
+
+/* Another process wrote the end that was just applied: unless it is marked
+ * within twice the idle time, the committer thread marks it. */
+void wal__committer_schedule_mark(struct wal__committer *committer);
+
+/* Commits what is staged and ends the threads; nothing is submitted after. */
+void wal__committer_stop(struct wal__committer *committer);
+void wal__committer_deinit(struct wal__committer *committer);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * group.h - a group of the log: gathering frames, closing them with a COMMIT,
+ * writing and publishing them (SPEC.md 3.1, 3.3).
+ *
+ * Called with append lock and state lock, after wal__log_reserve for at least
+ * the group's size.
+ *
+ * Invariant: the group's bytes follow the tail segment's end without a gap; a
+ * group is published whole or not at all.
+ */
+#ifndef AGENTWAL_ENGINE_LOG_GROUP_H
+#define AGENTWAL_ENGINE_LOG_GROUP_H
+
+#include "engine/log/log.h"
+
+struct wal__group {
+    struct wal__buf iov; /* of struct iovec, in order */
+    uint64_t size;       /* bytes so far, a multiple of 8 */
+    uint32_t frames;
+    uint32_t chain;
+    uint64_t first_sequence;
+    uint64_t next_sequence;
+    int64_t clock_ms;
+    bool durable;             /* an operation of it is WAL_DURABLE */
+    bool defer_publish;       /* the caller publishes it, after a sync */
+    const uint32_t *sessions; /* ascending, each once; borrowed */
+    uint32_t session_count;
+};
+
+/* Begins an empty group at the tail's end. */
+void wal__group_init(struct wal__group *group, const struct wal__log *log);
+void wal__group_deinit(struct wal__group *group);
+/* Returns the offset in the tail segment of the next frame of the group. */
+uint64_t wal__group_offset(const struct wal__group *group,
+                           const struct wal__log *log);
+/* Adds a frame: 48 bytes for its header, payload and padding at `bytes`, which
+ * are borrowed until the group is written. Assigns the next sequence number and
+ * encodes the header in place. WAL_ENOMEM. */
+enum wal_status wal__group_add(struct wal__group *group,
+                               const struct wal__log *log,
+                               struct wal__frame *frame,
+                               uint8_t *bytes) WAL_MUST_USE;
+
+/*
+ * Closes the group with a COMMIT, writes it, and publishes it unless
+ * defer_publish. The client has applied its records before. Not synced. On
+ * failure log->needs_reload is set; WAL_EPOISONED: the write failed.
+ */
+enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Publishes the written end to all processes, and wakes those who wait for
+ * it. */
+void wal__log_publish(struct wal__log *log);
+
+/* Poisons the log after a write or sync of the tail failed, and fills *error.
+ * Returns WAL_EPOISONED. */
+enum wal_status wal__log_write_failed(struct wal__log *log, int sys_errno,
+                                      struct wal_error *error);
+
+#endif

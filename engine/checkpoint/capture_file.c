@@ -20,8 +20,7 @@ enum {
     COARSE_GRANULARITY_NS = 2000000000
 };
 
-/* Data reaches the disk later than the times: writeback takes up to half of
- * this. */
+/* File systems persist times at once, but data only within half of this. */
 static const int64_t writeback_window_ns = INT64_C(60000000000);
 
 enum wal_status wal__worktree_fail(struct wal_error *error,

@@ -365,24 +365,28 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
     WAL__ASSERT(from == NULL || from->count == to->count);
     wal__buf_init(&missing, job->session->core->env.heap);
     status = wal__rewind_list_missing_dirs(job, to, chosen, &missing, error);
-    if (status == WAL_OK) {
-        status = make_directories(job, &missing, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__rewind_stage(job, to, chosen, error);
-    }
-    if (status == WAL_OK) {
-        status = job->io->sync_all(job->io->ctx, job->worktree, &err);
-        if (status != WAL_OK) {
-            (void)!wal__worktree_fail(error, status, err, job->root,
-                                      "cannot sync the files below the root");
-        }
-    }
-    if (status == WAL_OK && from != NULL) {
-        status = check_not_modified(job, from, chosen, error);
-    }
     if (status != WAL_OK) {
         goto done;
+    }
+    status = make_directories(job, &missing, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__rewind_stage(job, to, chosen, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = job->io->sync_all(job->io->ctx, job->worktree, &err);
+    if (status != WAL_OK) {
+        status = wal__worktree_fail(error, status, err, job->root,
+                                    "cannot sync the files below the root");
+        goto done;
+    }
+    if (from != NULL) {
+        status = check_not_modified(job, from, chosen, error);
+        if (status != WAL_OK) {
+            goto done;
+        }
     }
     status = replace_files(&replacement, error);
     if (status != WAL_OK) {

@@ -169,9 +169,9 @@ enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
 
     WAL__ASSERT(job->undo.size > 0);
     WAL__ASSERT(strlen(job->temp_suffix) == WAL__REWIND_SUFFIX_SIZE);
-    size = snprintf(head, sizeof(head),
-                    "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
-                    job->session->number, job->temp_suffix);
+    size =
+        snprintf(head, sizeof(head), "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
+                 job->session->number, job->temp_suffix);
     WAL__ASSERT(size > 0 && (size_t)size < sizeof(head));
     status = put_text(value, head);
     if (status != WAL_OK) {
@@ -300,23 +300,27 @@ static enum wal_status get_job(const struct wal__buf *value,
 
     wal__buf_init(&root, value->heap);
     status = get_hex(value, "root", WAL__PATH_MAX - 1, &root);
-    if (status == WAL_OK && memchr(root.data, '\0', root.size) != NULL) {
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (memchr(root.data, '\0', root.size) != NULL) {
         status = WAL_ECORRUPT;
+        goto done;
     }
-    if (status == WAL_OK) {
-        WAL__ASSERT(root.size < sizeof(job->root));
-        memcpy(job->root, root.data, root.size);
-        job->root[root.size] = '\0';
-        status = get_hex(value, "undo", WAL__ID_MAX, &job->undo);
+    WAL__ASSERT(root.size < sizeof(job->root));
+    memcpy(job->root, root.data, root.size);
+    job->root[root.size] = '\0';
+    status = get_hex(value, "undo", WAL__ID_MAX, &job->undo);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK) {
-        status = get_hex(value, "directories", SIZE_MAX, &job->directories);
+    status = get_hex(value, "directories", SIZE_MAX, &job->directories);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK && job->directories.size > 0 &&
+    if (job->directories.size > 0 &&
         job->directories.data[job->directories.size - 1] != '\0') {
         status = WAL_ECORRUPT;
-    }
-    if (status != WAL_OK) {
         goto done;
     }
     status =
@@ -434,16 +438,20 @@ static enum wal_status load_lists(struct wal__rewind_job *job,
     if (status == WAL_ENOTFOUND) { /* a missing list, not a missing journal */
         status = WAL_ECORRUPT;
     }
-    if (status == WAL_OK) {
-        status =
-            wal__files_filter(&job->after, &all, &job->before, true, error);
+    if (status != WAL_OK) {
+        goto done;
     }
-    if (status == WAL_OK && job->after.count != job->before.count) {
+    status = wal__files_filter(&job->after, &all, &job->before, true, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (job->after.count != job->before.count) {
         status = wal__fail(
             error, WAL_ECORRUPT,
             "the journal of a rewind is damaged: its lists have different "
             "paths");
     }
+done:
     wal__files_deinit(&all);
     return status;
 }

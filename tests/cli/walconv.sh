@@ -283,7 +283,7 @@ code 0 walconv export --dialect pi "$work/pair" "$deep/view/"
 file=$(find "$deep/view/sessions" -type f | head -n 1)
 printf '{}\n' >>"$file"
 code 1 walconv export --dialect pi "$work/pair" "$deep/view"
-grep -qF "walconv: $file: was written to" "$work/stderr" ||
+grep -qF "walconv: $file: another program wrote to it" "$work/stderr" ||
     fail "a view's path: $(cat "$work/stderr")"
 : >"$work/no/file"
 code 3 walconv export --dialect source "$work/pair" "$work/no/file/out"

@@ -89,6 +89,8 @@ enum wal_status wal__copy_chunk_decode(struct wal__copy_chunk *chunk,
     if (status != WAL_OK) {
         return status;
     }
+    WAL__ASSERT(header.ops <= WAL__DELTA_PART_MAX);
+    WAL__ASSERT(header.text <= WAL__DELTA_PART_MAX);
     reader->ops = (struct wal__delta_span){chunk->memory, header.ops};
     reader->text = (struct wal__delta_span){chunk->memory + WAL__DELTA_PART_MAX,
                                             header.text};

@@ -288,6 +288,7 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data,
             have = file->buffered;
         }
         existing = file->buffer + (at - file->buffer_offset);
+        WAL__ASSERT(at >= file->buffer_offset && have <= BUFFER_SIZE);
         common = common < have ? common : have;
         if (common == 0 || memcmp(existing, data + same, common) != 0) {
             break;
@@ -307,6 +308,7 @@ static size_t compare_bytes(struct wal__line_file *file, const uint8_t *data,
     uint64_t offset = file->content.size - file->buffer_offset;
     size_t more = 0;
 
+    WAL__ASSERT(file->content.size >= file->buffer_offset);
     while (same + more < size && offset + more < file->buffered &&
            file->buffer[offset + more] == data[same + more]) {
         more++;

@@ -110,19 +110,23 @@ enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
     given[path.size] = '\0';
     search.place.struct_size = sizeof(search.place);
     status = wal_store_get_info(store, &info, error);
+    if (status != WAL_OK) {
+        return status;
+    }
     /* A store without an id has no views. */
-    if (status == WAL_OK && memcmp(info.uuid, search.store, 16) != 0) {
+    if (memcmp(info.uuid, search.store, 16) != 0) {
         memcpy(search.store, info.uuid, sizeof(search.store));
         status = realpath(given, real) != NULL
                      ? find(&search, real, error)
                      : wal__view_fs_fail(error, given);
     }
-    if (status == WAL_OK && !search.is_found) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!search.is_found) {
         return wal__fail(error, WAL_ENOTFOUND,
                          "the file belongs to no view of this store");
     }
-    if (status == WAL_OK) {
-        *place = search.place;
-    }
-    return status;
+    *place = search.place;
+    return WAL_OK;
 }

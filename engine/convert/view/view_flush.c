@@ -407,21 +407,21 @@ static enum wal_status commit(struct flush_run *run, struct wal_error *error)
     bool saves_after = !saves_before || has_unused(files);
 
     WAL__ASSERT(files->root == NULL || run->view_lock.lock_fd >= 0);
-    if (status == WAL_OK && files->root == NULL) {
-        return WAL_OK;
+    if (status != WAL_OK || files->root == NULL) {
+        return status;
     }
-    if (status == WAL_OK && saves_before) {
+    if (saves_before) {
         status =
             wal__view_lock_save_state(&run->view_lock, &run->next, true, error);
+        if (status != WAL_OK) {
+            return status;
+        }
     }
-    if (status == WAL_OK) {
-        status = wal__view_files_commit(files, error);
+    status = wal__view_files_commit(files, error);
+    if (status != WAL_OK || !saves_after) {
+        return status;
     }
-    if (status == WAL_OK && saves_after) {
-        status = wal__view_lock_save_state(&run->view_lock, &run->next, false,
-                                           error);
-    }
-    return status;
+    return wal__view_lock_save_state(&run->view_lock, &run->next, false, error);
 }
 
 static void fill_report(const struct flush_run *run,

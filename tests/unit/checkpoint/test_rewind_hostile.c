@@ -121,7 +121,8 @@ static void test_rewind_hostile__paths_of_4095_bytes(void **state)
             assert_int_equal(answer.info.files_changed, 1);
             expect_content(directory, name, "1\n");
         } else {
-            assert_rewind_refused(&answer, WAL_ETOOBIG, "cannot replace the file");
+            assert_rewind_refused(&answer, WAL_ETOOBIG,
+                                  "cannot replace the file");
             expect_content(directory, name, "two\n");
         }
         WAL__ASSERT(close(directory) == 0);

@@ -1,5 +1,8 @@
 /*
- * bytes.h - little-endian numbers at any alignment.
+ * bytes.h - little-endian integers at any alignment (SPEC.md,
+ * introduction).
+ *
+ * The caller has checked that the bytes are there. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_BYTES_BYTES_H
 #define AGENTWAL_FORMAT_BYTES_BYTES_H
@@ -10,7 +13,7 @@
 
 /* Ties the offset of one field to the end of the field before it. */
 #define WAL__FOLLOWS(next, field, size) \
-    static_assert((next) == (field) + (size), #next " is not behind " #field)
+    static_assert((next) == (field) + (size), #next " does not follow " #field)
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #define WAL__LE16(v) __builtin_bswap16(v)

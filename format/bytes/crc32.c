@@ -1,8 +1,8 @@
 /*
  * crc32.c - checksums and the hash of ids (SPEC.md 2.3 Frame seed, 2.11).
  *
- * Invariant: the bytes on disk do not depend on who computes the CRC, a library
- * or the processor: all compute the same function. Threads: any.
+ * Invariant: the bytes on disk do not depend on the implementation of the CRC:
+ * all implementations compute the same function. Threads: any.
  */
 #include "format/bytes/crc32.h"
 
@@ -21,7 +21,7 @@
 
 uint32_t wal__crc32_zlib(uint32_t crc, const void *data, size_t size)
 {
-    /* With a null pointer zlib begins anew instead of continuing. */
+    /* zlib returns the initial value, not crc, for a NULL pointer. */
     if (size == 0) {
         return crc;
     }

@@ -1,15 +1,15 @@
 /*
  * crc32_fold.c - CRC-32 by carry-less multiplication (crc32_fold.h; SPEC.md
- * 2.3 says what is computed).
+ * 2.3 defines the function).
  *
- * Bytes are a polynomial over GF(2), the lowest bit of the first byte its
- * highest coefficient, so that bit 0 of a register is the highest too. Moving
- * 128 bits on by D bits multiplies their first half by x^(D+63) and the other
- * by x^(D-1), both modulo G: the product of such registers stands one place
- * behind where it belongs.
+ * The bytes are a polynomial over GF(2). The lowest bit of the first byte is
+ * its highest coefficient, so bit 0 of a register is the highest coefficient
+ * too. Folding 128 bits forward by D bits multiplies their first half by
+ * x^(D+63) and the second by x^(D-1), both modulo G: the product of two
+ * bit-reflected registers is shifted by one bit.
  *
- * Invariant: a register that is moved on to the end of the bytes is congruent,
- * modulo G, to all that was taken into it. Threads: any.
+ * Invariant: a register folded forward to the end of the bytes is congruent,
+ * modulo G, to all bytes folded into it. Threads: any.
  */
 #include "format/bytes/crc32_fold.h"
 
@@ -19,25 +19,25 @@
 
 #include <immintrin.h>
 
+#include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 
-/* The processor has it when folds() says so. */
+/* Only for processors on which wal__crc32_fold_supported() is true. */
 #define TARGET_CLMUL \
     __attribute__((target("sse4.1,pclmul,avx2,avx512f,avx512vl,vpclmulqdq")))
 
 enum {
     BLOCK_SIZE = 16,
     WIDE_BLOCK_SIZE = 64,
-    ACCUMULATORS =
-        4 /* registers in a row, so that none waits for its product */
+    ACCUMULATORS = 4 /* independent registers hide the latency of clmul */
 };
 
-/* Both factors of a move, by its bits. */
+/* Both factors of a fold, named after its distance in bits. */
 static const uint64_t by_128[2] = {0x65673b4600000000, 0x9ba54c6f00000000};
 static const uint64_t by_512[2] = {0x653d982200000000, 0xcad38e8f00000000};
 static const uint64_t by_1024[2] = {0x7d657a1000000000, 0x7406fa9500000000};
 static const uint64_t by_2048[2] = {0x7cc8e1e700000000, 0x03f9f86300000000};
-/* Moves each quarter of a wide register to the last one, which stays. */
+/* Fold each quarter of a wide register into the last, which is kept. */
 static const uint64_t to_last[8] = {0x69ccfc0d00000000, 0x2a28386200000000,
                                     0x9570d49500000000, 0x01b5fd1d00000000,
                                     0x65673b4600000000, 0x9ba54c6f00000000};
@@ -51,7 +51,7 @@ TARGET_CLMUL static inline __m128i load(const void *at)
     return _mm_loadu_si128(at);
 }
 
-/* x moved on by what the factors say, and y added. */
+/* Folds x forward by the distance of the factors and adds y. */
 TARGET_CLMUL static inline __m128i fold(__m128i x, __m128i factors, __m128i y)
 {
     __m128i low = _mm_clmulepi64_si128(x, factors, 0x00);
@@ -60,7 +60,7 @@ TARGET_CLMUL static inline __m128i fold(__m128i x, __m128i factors, __m128i y)
     return _mm_xor_si128(_mm_xor_si128(low, high), y);
 }
 
-/* x * x^32 mod G: to 96 bits, and from there by Barrett's division. */
+/* Returns x * x^32 mod G: reduces to 96 bits, then by Barrett reduction. */
 TARGET_CLMUL static inline uint32_t reduce(__m128i x)
 {
     __m128i divide = load(quotient);
@@ -76,11 +76,12 @@ TARGET_CLMUL static inline uint32_t reduce(__m128i x)
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* Fewer bytes than a register has, the first of them lowest. */
+/* Loads less than a register; the first byte becomes the lowest. */
 static inline uint128 load_partial(const uint8_t *at, size_t size)
 {
     uint128 words = 0;
 
+    WAL__ASSERT(size < BLOCK_SIZE);
     if (size >= 8) {
         return wal__get64(at) | (uint128)wal__get64(at + size - 8)
                                     << 8 * (size - 8);
@@ -95,8 +96,9 @@ static inline uint128 load_partial(const uint8_t *at, size_t size)
     return words;
 }
 
-/* They go to the register's end, behind zeros, which change nothing. What of
- * the sum goes beyond so few bytes is left as it is. */
+/* Less than a register. Leading zeros do not change a CRC, so the bytes are
+ * shifted to the end of the register. Bits of the sum beyond `size` bytes are
+ * not folded yet and are added to the result. */
 TARGET_CLMUL static uint32_t crc_short(uint32_t sum, const uint8_t *at,
                                        size_t size)
 {
@@ -107,8 +109,9 @@ TARGET_CLMUL static uint32_t crc_short(uint32_t sum, const uint8_t *at,
                                         (int64_t)(uint64_t)words));
 }
 
-/* The last bytes, fewer than a register has; x was read just before them. The
- * register and they become two, the first beginning with zeros. */
+/* Folds the last `size` bytes, less than a register; x holds the bytes before
+ * them. x and the bytes are shifted into two registers, the first of which
+ * begins with zeros. */
 TARGET_CLMUL static inline __m128i fold_partial(__m128i x, const uint8_t *at,
                                                 size_t size)
 {
@@ -117,10 +120,10 @@ TARGET_CLMUL static inline __m128i fold_partial(__m128i x, const uint8_t *at,
         255, 255, 255, 255, 0,   1,   2,   3,   4,   5,   6,   7,
         8,   9,   10,  11,  12,  13,  14,  15,  255, 255, 255, 255,
         255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-    __m128i behind = load(shuffle_masks + BLOCK_SIZE + size);
+    __m128i tail_mask = load(shuffle_masks + BLOCK_SIZE + size);
     __m128i first = _mm_shuffle_epi8(x, load(shuffle_masks + size));
-    __m128i second = _mm_blendv_epi8(_mm_shuffle_epi8(x, behind),
-                                     load(at + size - BLOCK_SIZE), behind);
+    __m128i second = _mm_blendv_epi8(_mm_shuffle_epi8(x, tail_mask),
+                                     load(at + size - BLOCK_SIZE), tail_mask);
 
     return fold(first, load(by_128), second);
 }
@@ -155,10 +158,10 @@ TARGET_CLMUL static inline __m512i fold_wide(__m512i x, __m512i factors,
     __m512i low = _mm512_clmulepi64_epi128(x, factors, 0x00);
     __m512i high = _mm512_clmulepi64_epi128(x, factors, 0x11);
 
-    return _mm512_ternarylogic_epi64(low, high, y, 0x96); /* all added */
+    return _mm512_ternarylogic_epi64(low, high, y, 0x96); /* XOR of three */
 }
 
-/* The four quarters of a register as one. */
+/* Folds the four quarters of a wide register into one. */
 TARGET_CLMUL static inline __m128i reduce_to_128(__m512i x)
 {
     __m512i last = _mm512_maskz_mov_epi64(0xc0, x);
@@ -171,22 +174,24 @@ TARGET_CLMUL static inline __m128i reduce_to_128(__m512i x)
                          _mm256_extracti128_si256(half, 1));
 }
 
-/* At least one register. */
+/* From BLOCK_SIZE bytes on. */
 TARGET_CLMUL static uint32_t crc_medium(uint32_t sum, const uint8_t *at,
                                         size_t size)
 {
     __m128i x = _mm_xor_si128(load(at), _mm_cvtsi32_si128((int32_t)sum));
 
+    WAL__ASSERT(size >= BLOCK_SIZE);
     return finish(x, at + BLOCK_SIZE, size - BLOCK_SIZE);
 }
 
-/* At least one wide register. */
+/* From WIDE_BLOCK_SIZE bytes on. */
 TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at,
                                       size_t size)
 {
     const __m512i next = broadcast(by_512);
     __m512i x = _mm512_castsi128_si512(_mm_cvtsi32_si128((int32_t)sum));
 
+    WAL__ASSERT(size >= WIDE_BLOCK_SIZE);
     x = _mm512_xor_si512(_mm512_zextsi128_si512(_mm512_castsi512_si128(x)),
                          load_wide(at));
     if (size >= ACCUMULATORS * WIDE_BLOCK_SIZE) {
@@ -214,6 +219,7 @@ TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at,
         at += WIDE_BLOCK_SIZE;
         x = fold_wide(x, next, load_wide(at));
     }
+    WAL__ASSERT(size >= WIDE_BLOCK_SIZE && size < 2 * WIDE_BLOCK_SIZE);
     return finish(reduce_to_128(x), at + WIDE_BLOCK_SIZE,
                   size - WIDE_BLOCK_SIZE);
 }

@@ -1,7 +1,5 @@
 /*
- * fmt.c - the phrases for what can be wrong with bytes (fmt.h).
- *
- * Invariant: every enum wal__fmt has one. Threads: any.
+ * fmt.c - the phrase of each enum wal__fmt (fmt.h). Threads: any.
  */
 #include "format/bytes/fmt.h"
 

@@ -1,5 +1,5 @@
 /*
- * catalogue_fmt.c - the catalogue's header and where its sections lie
+ * catalogue_fmt.c - the catalogue's header and the layout of its sections
  * (SPEC.md 2.13; declared in index_fmt.h).
  *
  * Invariant: a layout's offsets ascend and do not overflow. Threads: any.
@@ -51,6 +51,7 @@ static const uint8_t catalogue_magic[MAGIC_SIZE] = "AGWALCAT";
 void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
                                   uint8_t *out)
 {
+    WAL__ASSERT(header->hidden_count <= header->session_count);
     memset(out, 0, WAL__CATALOGUE_HEADER_SIZE);
     memcpy(out + AT_MAGIC, catalogue_magic, MAGIC_SIZE);
     wal__put32(out + AT_VERSION, CATALOGUE_FORMAT_VERSION);
@@ -84,7 +85,7 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     if (bytes.size < sizeof(at)) {
         return WAL__FMT_SHORT;
     }
-    /* A copy, since mapped bytes may change between two looks at them. */
+    /* Copied because mapped bytes may change between two reads. */
     memcpy(at, bytes.data, sizeof(at));
     if (memcmp(at + AT_MAGIC, catalogue_magic, MAGIC_SIZE) != 0) {
         return WAL__FMT_MAGIC;
@@ -111,7 +112,7 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     return WAL__FMT_OK;
 }
 
-/* Where the section section_after one of `size` bytes begins. */
+/* Returns the offset of the section after one of `size` bytes. */
 static uint64_t section_after(uint64_t offset, uint64_t size)
 {
     uint64_t mask = WAL__CATALOGUE_PAGE - 1;
@@ -125,7 +126,7 @@ enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
     uint64_t count = header->session_count;
     uint64_t ranks = count * sizeof(uint32_t);
 
-    /* A summary could not say where its texts are beyond that. */
+    /* A summary's text offset has 32 bits. */
     if (header->text_size > UINT32_MAX) {
         return WAL__FMT_FIELD;
     }
@@ -137,5 +138,9 @@ enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
     layout->table = section_after(layout->texts, header->text_size);
     layout->size =
         layout->table + layout->table / WAL__CATALOGUE_PAGE * sizeof(uint32_t);
+    WAL__ASSERT(layout->by_id <= layout->by_recent);
+    WAL__ASSERT(layout->by_recent <= layout->by_cwd);
+    WAL__ASSERT(layout->by_cwd <= layout->texts);
+    WAL__ASSERT(layout->texts <= layout->table);
     return WAL__FMT_OK;
 }

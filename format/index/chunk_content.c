@@ -1,10 +1,9 @@
 /*
- * chunk_content.c - the content of a CHUNK out of its record (SPEC.md 2.18):
- * as it is, by LZ4, or by LZ4 blocks that have a window of the base for their
- * dictionary.
+ * chunk_content.c - decodes the content of a CHUNK (SPEC.md 2.18): raw, LZ4, or
+ * LZ4 blocks whose dictionary is a window of the base.
  *
- * Invariant: no byte outside data, base and the content's size is touched,
- * whatever the bytes say. Threads: any.
+ * Invariant: whatever the bytes are, only data and base are read, and only the
+ * content's size is written. Threads: any.
  */
 #include <lz4.h>
 #include <string.h>
@@ -25,6 +24,7 @@ struct wal__span wal__chunk_window(struct wal__span base, int64_t begin)
     if (begin < end) {
         window.data = base.data + begin;
         window.size = (size_t)(end - begin);
+        WAL__ASSERT(window.size <= WAL__CHUNK_WINDOW);
     }
     return window;
 }
@@ -34,6 +34,7 @@ static bool decode_block(const struct wal__chunk_block *block,
 {
     struct wal__span window = wal__chunk_window(base, block->window);
 
+    WAL__ASSERT(block->stored_size <= size);
     if (block->stored_size == size) {
         memcpy(out, block->stored.data, size);
         return true;
@@ -49,6 +50,7 @@ static bool decode_delta(struct wal__span data, struct wal__span base,
 {
     uint32_t done = 0;
 
+    WAL__ASSERT(size <= WAL__CHUNK_MAX);
     while (done < size) {
         struct wal__chunk_block block;
         uint32_t part = size - done;
@@ -71,6 +73,7 @@ bool wal__chunk_decode_content(const struct wal__chunk_record *chunk,
     switch (chunk->encoding) {
     case WAL__CHUNK_RAW:
         if (chunk->size > 0) {
+            WAL__ASSERT(chunk->data.size == chunk->size);
             memcpy(out, chunk->data.data, chunk->size);
         }
         return true;

@@ -1,9 +1,9 @@
 /*
- * file_list.c - the list of files of a checkpoint to bytes and back (SPEC.md
+ * file_list.c - encodes and decodes the list of files of a checkpoint (SPEC.md
  * 2.21).
  *
- * Invariant: a decoder accepts a record only when its path is plain, stands
- * behind the one before and lies inside the bytes. Threads: any.
+ * Invariant: the decoder accepts a record only if its path is normalised,
+ * greater than the previous path, and inside the bytes. Threads: any.
  */
 #include "format/index/file_list.h"
 
@@ -70,6 +70,7 @@ void wal__file_list_encode_head(uint32_t count,
                                 const uint8_t boot[WAL__FILE_BOOT_SIZE],
                                 uint8_t *out)
 {
+    WAL__ASSERT(count <= WAL__FILES_MAX);
     memcpy(out + LIST_MAGIC, magic, sizeof(magic));
     wal__put32(out + LIST_VERSION, VERSION);
     wal__put32(out + LIST_COUNT, count);
@@ -78,9 +79,12 @@ void wal__file_list_encode_head(uint32_t count,
 
 void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out)
 {
+    WAL__ASSERT(file->kind <= WAL__FILE_SYMLINK);
+    WAL__ASSERT(file->mode <= MODE_MAX);
+    WAL__ASSERT(file->path.size <= WAL__FILE_PATH_MAX);
     out[FILE_KIND] = file->kind;
     out[FILE_FLAGS] = file->flags;
-    wal__put16(out + FILE_PATH_SIZE, (uint16_t)file->path.size);
+    wal__put_text_size16(out + FILE_PATH_SIZE, file->path);
     wal__put32(out + FILE_MODE, file->mode);
     wal__put64(out + FILE_SIZE, file->size);
     wal__put64(out + FILE_MTIME, (uint64_t)file->mtime_ns);
@@ -110,7 +114,7 @@ enum wal__fmt wal__file_list_decode(struct wal__span bytes,
     memcpy(read.boot, bytes.data + LIST_BOOT, WAL__FILE_BOOT_SIZE);
     read.rest.data = bytes.data + LIST_HEAD;
     read.rest.size = bytes.size - LIST_HEAD;
-    /* A path has a byte at least. */
+    /* A path has at least one byte. */
     if (read.count > WAL__FILES_MAX ||
         read.rest.size / (FILE_PATH + 1) < read.count ||
         (read.count == 0 && read.rest.size > 0)) {
@@ -120,7 +124,7 @@ enum wal__fmt wal__file_list_decode(struct wal__span bytes,
     return WAL__FMT_OK;
 }
 
-/* An absent file has nothing but its path. */
+/* Whether a record has only a kind and a path, as that of an absent file. */
 static bool is_zero(const uint8_t *record)
 {
     static const uint8_t zeros[FILE_PATH];
@@ -144,6 +148,7 @@ enum wal__fmt wal__file_list_next(struct wal__file_list *list,
     struct wal__file_record read = {0};
     size_t size;
 
+    WAL__ASSERT(list->remaining > 0);
     if (list->rest.size < FILE_PATH) {
         return WAL__FMT_SHORT;
     }
@@ -178,7 +183,7 @@ enum wal__fmt wal__file_list_next(struct wal__file_list *list,
     return WAL__FMT_OK;
 }
 
-/* An empty part, . or .. */
+/* Whether the component is not empty, "." or "..". */
 static bool is_normal_component(const uint8_t *part, size_t size)
 {
     return size > 2 || (size == 2 && (part[0] != '.' || part[1] != '.')) ||

@@ -1,9 +1,9 @@
 /*
- * index_fmt.c - summaries, postings, the segment index and the catalogue's
- * header to bytes and back (SPEC.md 2.12, 2.13).
+ * index_fmt.c - encodes and decodes summaries, postings and the segment index
+ * (SPEC.md 2.12, 2.13).
  *
- * Invariant: every span handed out lies inside the bytes given, and every
- * count is bounded by them, whatever the checksums said. Threads: any.
+ * Invariant: every returned span is inside the caller's bytes, and every count
+ * is bounded by them, whether or not the checksums match. Threads: any.
  */
 #include "format/index/index_fmt.h"
 
@@ -180,6 +180,8 @@ bool wal__summary_is_valid(const struct wal__summary *summary)
 
 static void put_texts(const struct wal__summary *summary, uint8_t *text)
 {
+    const uint8_t *begin = text;
+
     text = wal__put_text(text, summary->id);
     text = wal__put_text(text, summary->head_id);
     text = wal__put_text(text, summary->parent_id);
@@ -187,24 +189,27 @@ static void put_texts(const struct wal__summary *summary, uint8_t *text)
     text = wal__put_text(text, summary->project);
     text = wal__put_text(text, summary->title);
     text = wal__put_text(text, summary->source);
-    (void)wal__put_text(text, summary->first_text);
+    text = wal__put_text(text, summary->first_text);
+    WAL__ASSERT(text == begin + wal__summary_text_size(summary));
 }
 
 static void put_text_sizes(const struct wal__summary *summary, uint8_t *out)
 {
-    out[SUMMARY_ID_SIZE] = (uint8_t)summary->id.size;
-    out[SUMMARY_HEAD_SIZE] = (uint8_t)summary->head_id.size;
-    out[SUMMARY_PARENT_SIZE] = (uint8_t)summary->parent_id.size;
-    out[SUMMARY_FIRST_SIZE] = (uint8_t)summary->first_text.size;
-    wal__put16(out + SUMMARY_CWD_SIZE, (uint16_t)summary->cwd.size);
-    wal__put16(out + SUMMARY_PROJECT_SIZE, (uint16_t)summary->project.size);
-    wal__put16(out + SUMMARY_TITLE_SIZE, (uint16_t)summary->title.size);
-    wal__put16(out + SUMMARY_SOURCE_SIZE, (uint16_t)summary->source.size);
+    wal__put_text_size8(out + SUMMARY_ID_SIZE, summary->id);
+    wal__put_text_size8(out + SUMMARY_HEAD_SIZE, summary->head_id);
+    wal__put_text_size8(out + SUMMARY_PARENT_SIZE, summary->parent_id);
+    wal__put_text_size8(out + SUMMARY_FIRST_SIZE, summary->first_text);
+    wal__put_text_size16(out + SUMMARY_CWD_SIZE, summary->cwd);
+    wal__put_text_size16(out + SUMMARY_PROJECT_SIZE, summary->project);
+    wal__put_text_size16(out + SUMMARY_TITLE_SIZE, summary->title);
+    wal__put_text_size16(out + SUMMARY_SOURCE_SIZE, summary->source);
 }
 
 void wal__summary_encode(const struct wal__summary *summary,
                          uint32_t text_offset, uint8_t *out, uint8_t *text)
 {
+    WAL__ASSERT(wal__summary_is_valid(summary));
+    WAL__ASSERT(wal__summary_text_size(summary) <= UINT32_MAX - text_offset);
     wal__put32(out + SUMMARY_NUMBER, summary->number);
     wal__put32(out + SUMMARY_FLAGS, summary->flags);
     wal__put64(out + SUMMARY_ID_HASH, summary->id_hash);
@@ -263,7 +268,7 @@ static void get_numbers(const uint8_t *at, struct wal__summary *summary)
 static void get_texts(const uint8_t *at, const uint8_t *text,
                       struct wal__summary *summary)
 {
-    /* A copy, since mapped bytes may change between two looks at them. */
+    /* Copied because mapped bytes may change between two reads. */
     uint8_t sizes[SUMMARY_FIRST_SEQUENCE - SUMMARY_ID_SIZE];
     const uint8_t *wide = sizes + (SUMMARY_CWD_SIZE - SUMMARY_ID_SIZE);
 
@@ -351,6 +356,9 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
 {
     size_t body_size = index_size(header) - WAL__INDEX_HEADER_SIZE;
 
+    WAL__ASSERT(header->session_count <= header->posting_count);
+    WAL__ASSERT(header->posting_count <= POSTING_COUNT_MAX);
+    WAL__ASSERT(header->commit_offset < header->end);
     memset(out, 0, WAL__INDEX_HEADER_SIZE);
     memcpy(out + INDEX_MAGIC, index_magic, MAGIC_SIZE);
     wal__put32(out + INDEX_VERSION, INDEX_FORMAT_VERSION);
@@ -388,7 +396,7 @@ static void get_index_header(const uint8_t *at,
     memcpy(header->uuid, at + INDEX_UUID, UUID_SIZE);
 }
 
-/* The header's own checks; `at` holds WAL__INDEX_HEADER_SIZE bytes. */
+/* Checks the header; `at` has WAL__INDEX_HEADER_SIZE bytes. */
 static enum wal__fmt decode_index_header(const uint8_t *at,
                                          struct wal__index_header *header)
 {
@@ -440,6 +448,7 @@ enum wal__fmt wal__index_decode(struct wal__span bytes,
     read.texts.data =
         read.postings + (size_t)read.header.posting_count * WAL__POSTING_SIZE;
     read.texts.size = read.header.text_size;
+    WAL__ASSERT(read.texts.data + read.texts.size == bytes.data + bytes.size);
     *index = read;
     return WAL__FMT_OK;
 }
@@ -475,6 +484,7 @@ enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
         uint32_t found = wal__summary_number(
             index->summaries + (size_t)middle * WAL__SUMMARY_SIZE);
 
+        WAL__ASSERT(low <= middle && middle < high);
         if (found == number) {
             return wal__index_summary(index, middle, summary);
         }

@@ -1,9 +1,9 @@
 /*
  * index_fmt.h - the segment index and the catalogue (SPEC.md 2.12, 2.13).
  *
- * Readers work on mapped bytes: every count and offset is checked against the
- * size before it is used, and copied once. They never trust a CRC alone: a
- * summary's texts are bounded again when it is read.
+ * Decoders work on mapped bytes: they copy each count and offset once and check
+ * it against the size before use. They do not rely on a CRC alone: decoding a
+ * summary checks the bounds of its texts again. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_INDEX_INDEX_FMT_H
 #define AGENTWAL_FORMAT_INDEX_INDEX_FMT_H
@@ -16,8 +16,8 @@ enum {
     WAL__INDEX_HEADER_SIZE = 112,
     WAL__SUMMARY_SIZE = 160,
     WAL__SUMMARY_FIRST_MAX = 160,  /* bytes of first_text */
-    WAL__SUMMARY_TEXT_MAX = 17309, /* all texts of one together */
-    /* What records without texts of their own may add: head and first_text. */
+    WAL__SUMMARY_TEXT_MAX = 17309, /* all texts of a summary */
+    /* Growth by records that hold no texts: head_id and first_text. */
     WAL__SUMMARY_GROWTH_MAX = 255 + WAL__SUMMARY_FIRST_MAX,
     WAL__POSTING_SIZE = 32,
     WAL__CATALOGUE_PAGE = 4096,
@@ -47,11 +47,11 @@ struct wal__summary {
     uint64_t bytes;
     uint64_t head_sequence;
     uint64_t segment;
-    uint64_t first_sequence; /* of the first user message on the way, 0: none */
-    uint64_t fork_record;    /* sequence of its FORK record, 0: none */
-    uint32_t first_owner;    /* number of the session that holds it */
+    uint64_t first_sequence; /* of the branch's first user message; 0: none */
+    uint64_t fork_record;    /* sequence of its FORK record; 0: none */
+    uint32_t first_owner;    /* number of that message's session */
     uint32_t fork_source;    /* number of the session it was forked from */
-    uint32_t documents;      /* its own document records */
+    uint32_t documents;      /* document records of the session itself */
     uint32_t schema_version;
     uint32_t first_posting;
     uint32_t posting_count;
@@ -62,7 +62,7 @@ struct wal__summary {
     struct wal__span project;
     struct wal__span title;
     struct wal__span source;
-    struct wal__span first_text; /* when the session itself holds it */
+    struct wal__span first_text; /* empty if another session holds it */
 };
 
 struct wal__posting {
@@ -76,19 +76,19 @@ struct wal__posting {
     uint64_t id_hash;
 };
 
-/* Bytes of a summary's texts. */
+/* Returns the bytes of a summary's texts. */
 size_t wal__summary_text_size(const struct wal__summary *summary);
-/* Whether its number, flags and text sizes are in their ranges. */
+/* Whether number, flags and text sizes are in their ranges. */
 bool wal__summary_is_valid(const struct wal__summary *summary);
-/* Writes WAL__SUMMARY_SIZE bytes of a valid summary; the texts go to `text`,
- * which lies text_offset into the text part. */
+/* Encodes a valid summary: writes WAL__SUMMARY_SIZE bytes to out, and its texts
+ * to `text`, which is at text_offset of the text section. */
 void wal__summary_encode(const struct wal__summary *summary,
                          uint32_t text_offset, uint8_t *out, uint8_t *text);
-/* Whatever fills a summary leaves it undefined on failure: it is large, and a
- * copy of each takes longer than the checks. */
+/* On failure this and the functions below leave *summary undefined: it is
+ * large, and copying it takes longer than the checks. */
 enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary);
-/* Single fields of an encoded summary, for searching. */
+/* Single fields of an encoded summary, for searches. */
 uint32_t wal__summary_number(const uint8_t *at);
 uint64_t wal__summary_id_hash(const uint8_t *at);
 uint32_t wal__summary_text_offset(const uint8_t *at);
@@ -110,7 +110,7 @@ struct wal__index_header {
     uint8_t uuid[16];
 };
 
-/* A decoded index: the header and where its parts are in the bytes. */
+/* A decoded index: the header and pointers to its sections. */
 struct wal__index {
     struct wal__index_header header;
     const uint8_t *summaries;
@@ -118,18 +118,19 @@ struct wal__index {
     struct wal__span texts;
 };
 
-/* Bytes of a whole index with these counts. */
+/* Returns the bytes of an index with these counts. */
 uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count,
                          uint64_t text_size);
-/* Fills the header at out[0..112), the body behind it being in place. */
+/* Writes the header at out. The body must be in place after it. */
 void wal__index_finish(const struct wal__index_header *header, uint8_t *out);
-/* Header, sizes and both CRCs. */
+/* Checks header, sizes and both CRCs. */
 enum wal__fmt wal__index_decode(struct wal__span bytes,
                                 struct wal__index *index);
-/* Summary of the given rank; its postings are inside the index. */
+/* Decodes the summary of a rank and checks that its postings are inside the
+ * index. */
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
                                  struct wal__summary *summary);
-/* Binary search by session number; WAL__FMT_ZERO when it is not there. */
+/* Searches by session number; WAL__FMT_ZERO if there is none. */
 enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
                               struct wal__summary *summary);
 
@@ -140,12 +141,12 @@ struct wal__catalogue_header {
     uint64_t last_sequence;
     uint32_t chain;
     uint32_t last_session;
-    uint32_t hidden_count; /* of the summaries: deleted, or the store's own */
+    uint32_t hidden_count; /* summaries of deleted sessions and the store */
     uint8_t uuid[16];
     uint32_t table_crc;
 };
 
-/* Where the sections of a catalogue file begin, from its header alone. */
+/* Offsets of the sections of a catalogue file. */
 struct wal__catalogue_layout {
     uint64_t summaries;
     uint64_t by_id;
@@ -161,7 +162,8 @@ void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
 enum wal__fmt
 wal__catalogue_header_decode(struct wal__span bytes,
                              struct wal__catalogue_header *header);
-/* WAL__FMT_FIELD when there are more texts than a summary can point into. */
+/* Computes the layout from the header. WAL__FMT_FIELD if the text section is
+ * larger than a summary can address. */
 enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
                                     struct wal__catalogue_layout *layout);
 

@@ -1,6 +1,8 @@
 /*
- * pack_index.c - the index of a pack segment to bytes and back (SPEC.md 2.20).
- * Threads: any.
+ * pack_index.c - encodes, decodes and searches the index of a pack segment
+ * (SPEC.md 2.20).
+ *
+ * Invariant: see pack_index.h. Threads: any.
  */
 #include "format/index/pack_index.h"
 
@@ -64,6 +66,10 @@ void wal__pack_index_put(uint8_t *out, uint32_t count, uint32_t rank,
     uint8_t *digests = out + PACK_HEADER_SIZE + FAN_OUT_SIZE;
     uint8_t *offsets = digests + (size_t)count * WAL__DIGEST_SIZE;
 
+    WAL__ASSERT(rank < count);
+    WAL__ASSERT(rank == 0 ||
+                memcmp(digests + (size_t)(rank - 1) * WAL__DIGEST_SIZE,
+                       digest->bytes, WAL__DIGEST_SIZE) <= 0);
     memcpy(digests + (size_t)rank * WAL__DIGEST_SIZE, digest->bytes,
            WAL__DIGEST_SIZE);
     wal__put32(offsets + (size_t)rank * 4, offset);
@@ -81,6 +87,7 @@ static void encode_fan_out(uint8_t *out, uint32_t count)
         }
         wal__put32(out + PACK_HEADER_SIZE + (size_t)byte * 4, rank);
     }
+    WAL__ASSERT(rank == count);
 }
 
 void wal__pack_index_finish(const struct wal__index_header *header,
@@ -88,6 +95,7 @@ void wal__pack_index_finish(const struct wal__index_header *header,
 {
     size_t size = (size_t)wal__pack_index_size(header->posting_count);
 
+    WAL__ASSERT(header->commit_offset < header->end);
     encode_fan_out(out, header->posting_count);
     memset(out, 0, PACK_HEADER_SIZE);
     memcpy(out + PACK_MAGIC, pack_magic, MAGIC_SIZE);
@@ -141,20 +149,20 @@ static uint32_t fan_out(const struct wal__pack_index *index, uint32_t byte)
     return wal__get32(index->fan_out + (size_t)byte * 4);
 }
 
-/* Ascending up to the count. */
+/* Whether the fan-out ascends up to the count. */
 static bool fan_out_is_valid(const struct wal__pack_index *index)
 {
-    uint32_t before = 0;
+    uint32_t previous = 0;
 
     for (uint32_t byte = 0; byte < WAL__PACK_FAN_OUT; byte++) {
         uint32_t rank = fan_out(index, byte);
 
-        if (rank < before) {
+        if (rank < previous) {
             return false;
         }
-        before = rank;
+        previous = rank;
     }
-    return before == index->header.posting_count;
+    return previous == index->header.posting_count;
 }
 
 enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
@@ -186,6 +194,8 @@ enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
     read.digests = read.fan_out + FAN_OUT_SIZE;
     read.offsets =
         read.digests + (size_t)read.header.posting_count * WAL__DIGEST_SIZE;
+    WAL__ASSERT(read.offsets + (size_t)read.header.posting_count * 4 ==
+                bytes.data + bytes.size);
     if (!fan_out_is_valid(&read)) {
         return WAL__FMT_FIELD;
     }
@@ -201,7 +211,7 @@ bool wal__pack_index_find(const struct wal__pack_index *index,
     uint32_t low = begin;
     uint32_t high = fan_out(index, first);
 
-    /* The rank behind the last that is not above. */
+    /* Find the end of the digests that are not greater. */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 

@@ -1,13 +1,14 @@
 /*
- * arena.c - memory that its owner gives in pieces and takes back at once.
+ * arena.c - an arena allocator (arena.h).
  *
- * Threads: one thread at a time per arena.
+ * Invariant: at <= end, and `at` is aligned. Threads: one at a time per arena.
  */
 #include "format/json/arena.h"
 
 #include <stdalign.h>
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 
 #define ALIGNMENT alignof(max_align_t)
@@ -22,13 +23,15 @@ void *wal__arena_alloc(struct wal__arena *arena, size_t size)
     }
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if ((size_t)(arena->end - arena->at) < size || arena->at == NULL) {
-        uint8_t *piece = arena->alloc_block(arena->ctx, size, &got);
-        if (piece == NULL) {
+        uint8_t *block = arena->alloc_block(arena->ctx, size, &got);
+        if (block == NULL) {
             return NULL;
         }
-        arena->at = piece;
-        arena->end = piece + got;
+        WAL__ASSERT(got >= size && (uintptr_t)block % ALIGNMENT == 0);
+        arena->at = block;
+        arena->end = block + got;
     }
+    WAL__ASSERT((size_t)(arena->end - arena->at) >= size);
     memory = arena->at;
     arena->at += size;
     return memory;
@@ -76,6 +79,7 @@ struct wal__json_span wal__arena_unescape(struct wal__arena *arena,
                                            NULL) != WAL__JSON_OK) {
         return none;
     }
+    WAL__ASSERT(size <= string.size - 2);
     return (struct wal__json_span){text, size};
 }
 

@@ -8,12 +8,15 @@
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
+
 bool wal__json_character_read(const uint8_t **at, const uint8_t *end,
                               uint32_t *code_point)
 {
     uint8_t lead = **at;
     ptrdiff_t size = 1;
 
+    WAL__ASSERT(*at < end);
     if (lead == '\\') {
         return wal__json_read_escape(at, end, code_point) == WAL__JSON_OK;
     }
@@ -35,6 +38,7 @@ bool wal__json_character_read(const uint8_t **at, const uint8_t *end,
 
 size_t wal__json_character_write(uint32_t code_point, uint8_t out[4])
 {
+    WAL__ASSERT(code_point <= 0x10ffff);
     if (code_point < 0x80) {
         out[0] = (uint8_t)code_point;
         return 1;

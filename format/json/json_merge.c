@@ -1,48 +1,48 @@
 /*
- * json_merge.c - a merge patch applied to text (json_merge.h; RFC 7386 section
+ * json_merge.c - applies a merge patch to text (json_merge.h; RFC 7386 section
  * 2).
  *
- * Both texts are checked first, so that walking through them cannot fail. A
- * level is one object of the patch and the object that it is merged into, if
- * there is one: first the target's members are passed, then those of the patch
- * that the target does not have.
+ * Both texts are validated first, so iterating over them cannot fail. A level
+ * is one object of the patch and the object into which it is merged, if any:
+ * first the target's members are merged, then the members that only the patch
+ * has are added.
  *
- * Invariant: each member is written once at most, from where it stands last.
+ * Invariant: each member is written at most once, from its last occurrence.
  * Threads: any.
  */
 #include "format/json/json_merge.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_character.h"
 #include "format/json/json_scan.h"
 
 struct member {
     struct wal__json_span key;
-    struct wal__json_token value; /* whole */
+    struct wal__json_token value; /* whole value */
 };
 
 struct level {
-    const uint8_t *target;    /* its opening brace, or NULL */
-    const uint8_t *target_at; /* member that is next; NULL: all are passed */
+    const uint8_t *target;    /* opening brace, or NULL: no target object */
+    const uint8_t *target_at; /* next member; NULL: all were merged */
     const uint8_t *patch;
     const uint8_t *patch_at;
 };
 
 struct merge {
-    const uint8_t *target_end; /* of the whole texts */
+    const uint8_t *target_end; /* ends of the whole texts */
     const uint8_t *patch_end;
     uint8_t *out;
     uint8_t *out_end;
-    bool has_members; /* the object being written has some already */
+    bool has_members; /* the object being written is not empty */
     size_t depth;
     struct level levels[WAL__JSON_DEPTH_MAX];
 };
 
 static void append(struct merge *merge, const void *data, size_t size)
 {
-    assert(size <= (size_t)(merge->out_end - merge->out));
+    WAL__ASSERT(size <= (size_t)(merge->out_end - merge->out));
     memcpy(merge->out, data, size);
     merge->out += size;
 }
@@ -73,7 +73,7 @@ static const uint8_t *skip_to_value(const uint8_t *at)
     return at;
 }
 
-/* Reads the member at `*at`, which is inside an object of a checked text. */
+/* Reads the member at `*at`, which is inside an object of a valid text. */
 static bool next_member(const uint8_t **at, const uint8_t *end,
                         struct member *member)
 {
@@ -87,18 +87,18 @@ static bool next_member(const uint8_t **at, const uint8_t *end,
     const uint8_t *next = begin;
     enum wal__json_status status =
         wal__json_string_scan(&next, end, &has_escapes);
-    assert(status == WAL__JSON_OK);
+    WAL__ASSERT(status == WAL__JSON_OK);
     member->key.data = begin;
     member->key.size = (size_t)(next - begin);
     next = skip_to_value(next);
     wal__json_scan_init(&scan, next, (size_t)(end - next));
     status = wal__json_scan_skip(&scan, &member->value);
-    assert(status == WAL__JSON_OK);
+    WAL__ASSERT(status == WAL__JSON_OK);
     *at = next + member->value.span.size;
     return true;
 }
 
-/* The value that counts of an object's member; its kind is NONE without. */
+/* Returns the last value of a key of the object; kind NONE if absent. */
 static struct wal__json_token
 find_last(const uint8_t *object, const uint8_t *end, struct wal__json_span key)
 {
@@ -121,7 +121,7 @@ static void push_level(struct merge *merge,
                        const struct wal__json_token *target,
                        const struct wal__json_token *patch)
 {
-    assert(merge->depth < WAL__JSON_DEPTH_MAX);
+    WAL__ASSERT(merge->depth < WAL__JSON_DEPTH_MAX);
     struct level *level = &merge->levels[merge->depth++];
 
     *level = (struct level){.patch = patch->span.data,
@@ -136,12 +136,13 @@ static void push_level(struct merge *merge,
 
 static void pop_level(struct merge *merge)
 {
+    WAL__ASSERT(merge->depth > 0);
     append(merge, "}", 1);
     merge->has_members = true;
     merge->depth--;
 }
 
-/* Passes a member of the target: it stays, goes, or is merged into. */
+/* Keeps, removes, replaces or merges a member of the target. */
 static void merge_target_member(struct merge *merge, const struct level *level,
                                 const struct member *member)
 {
@@ -166,19 +167,19 @@ static void merge_target_member(struct merge *merge, const struct level *level,
     }
 }
 
-/* Passes a member of the patch: it is added if it is new. */
+/* Adds a member of the patch if the target does not have it. */
 static void merge_patch_member(struct merge *merge, const struct level *level,
                                const struct member *member)
 {
     static const struct wal__json_token none;
     struct wal__json_token last =
         find_last(level->patch, merge->patch_end, member->key);
-    struct wal__json_token before =
+    struct wal__json_token old =
         find_last(level->target, merge->target_end, member->key);
 
     if (member->value.kind == WAL__JSON_NULL ||
         last.span.data != member->value.span.data ||
-        before.kind != WAL__JSON_NONE) {
+        old.kind != WAL__JSON_NONE) {
         return;
     }
     if (member->value.kind == WAL__JSON_OBJECT) {
@@ -208,7 +209,7 @@ static void merge_levels(struct merge *merge)
     }
 }
 
-/* Checks the text and gives its value, whole. */
+/* Validates the text and returns its whole value. */
 static enum wal__json_status read_text(struct wal__span text,
                                        struct wal__json_token *value)
 {
@@ -249,6 +250,7 @@ enum wal__json_status wal__json_merge(struct wal__span target,
     } else {
         append(&merge, change.span.data, change.span.size);
     }
+    WAL__ASSERT(merge.depth == 0);
     *size = (size_t)(merge.out - out);
     return WAL__JSON_OK;
 }

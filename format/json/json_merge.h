@@ -1,13 +1,12 @@
 /*
- * json_merge.h - a change of a JSON text that says only what changes.
+ * json_merge.h - JSON merge patches (RFC 7386) on text.
  *
- * Implements JSON merge patches (RFC 7386) on text: what the patch does not
- * touch stays the very bytes that it was, in its place; members that are new
- * come last, in the order of the patch. White space around members goes. Of
- * members of one name the last one counts, in both texts.
+ * A value that the patch does not change keeps its bytes and its place; new
+ * members are appended in the order of the patch. White space around members
+ * is removed. Of duplicate keys the last one counts, in both texts.
  *
- * Invariant: one output byte at most for each byte of the two texts. Time is
- * bounded by the members of one text times the size of the other; there is no
+ * Invariant: the result is no longer than both texts together. Time is bounded
+ * by the members of one text times the size of the other; there is no
  * recursion and no allocation. Outputs are untouched on failure.
  *
  * Threads: no shared state; any thread may call any function.
@@ -19,10 +18,10 @@
 #include "format/json/json_text.h"
 
 /*
- * Applies `patch` to `target`, which may be empty text: nothing was there.
- * Writes the result, which overlaps neither, and its size. NO_SPACE unless
- * `capacity` is at least target.size + patch.size; else what is wrong with a
- * text that is no JSON.
+ * Applies `patch` to `target`; an empty target is an absent value. Writes the
+ * result, which must not overlap the texts, and its size. NO_SPACE unless
+ * `capacity` is at least target.size + patch.size; other failures are syntax
+ * errors of a text.
  */
 enum wal__json_status wal__json_merge(struct wal__span target,
                                       struct wal__span patch, uint8_t *out,

@@ -1,12 +1,14 @@
 /*
- * json_out.c - JSON text, written piece by piece.
+ * json_out.c - an incremental JSON writer (json_out.h).
  *
- * Threads: no shared state; one thread at a time per output.
+ * Invariant: has_value is set exactly if the next key or value of the present
+ * container needs a comma. Threads: one at a time per output.
  */
 #include "format/json/json_out.h"
 
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
@@ -33,6 +35,7 @@ static void put_separator(struct wal__json_out *out)
 
 void wal__json_out_open(struct wal__json_out *out, char bracket)
 {
+    WAL__ASSERT(bracket == '{' || bracket == '[');
     put_separator(out);
     wal__json_out_bytes(out, &bracket, 1);
     out->has_value = false;
@@ -40,6 +43,7 @@ void wal__json_out_open(struct wal__json_out *out, char bracket)
 
 void wal__json_out_close(struct wal__json_out *out, char bracket)
 {
+    WAL__ASSERT(bracket == '}' || bracket == ']');
     wal__json_out_bytes(out, &bracket, 1);
     out->has_value = true;
 }
@@ -57,6 +61,7 @@ void wal__json_out_key_span(struct wal__json_out *out,
                             struct wal__json_span key)
 {
     put_separator(out);
+    WAL__ASSERT(key.size >= 2);
     wal__json_out_bytes(out, key.data, key.size);
     wal__json_out_bytes(out, ":", 1);
     out->has_value = false;
@@ -68,9 +73,10 @@ void wal__json_out_value(struct wal__json_out *out, struct wal__json_span json)
     wal__json_out_bytes(out, json.data, json.size);
 }
 
-/* Behind the string whose quote stands before `at`. */
+/* Returns the end of the string whose opening quote is before `at`. */
 static size_t skip_string(struct wal__json_span json, size_t at)
 {
+    WAL__ASSERT(at > 0 && json.data[at - 1] == '"');
     while (at < json.size && json.data[at] != '"') {
         at += json.data[at] == '\\' ? 2 : 1;
     }
@@ -80,7 +86,7 @@ static size_t skip_string(struct wal__json_span json, size_t at)
 void wal__json_out_compact(struct wal__json_out *out,
                            struct wal__json_span json)
 {
-    size_t from = 0;
+    size_t from = 0; /* first byte that was not written */
     size_t at = 0;
 
     put_separator(out);
@@ -133,7 +139,7 @@ void wal__json_out_string_end(struct wal__json_out *out)
     wal__json_out_bytes(out, "\"", 1);
 }
 
-/* How much of the text stands for itself, from its beginning on. */
+/* Returns the size of the prefix that needs no escapes. */
 static size_t unescaped_prefix(struct wal__json_span text)
 {
     size_t size = 0;
@@ -164,6 +170,7 @@ void wal__json_out_string_text(struct wal__json_out *out,
             out->has_failed = true;
             return;
         }
+        WAL__ASSERT(written > 2 && written <= sizeof(escaped));
         wal__json_out_bytes(out, escaped + 1, written - 2);
         text.data++;
         text.size--;

@@ -2,23 +2,27 @@
  * json_scan.c - a pull scanner over one JSON text (json_scan.h; RFC 8259
  * sections 2 to 5).
  *
- * The grammar is a state, `expect`, and a stack with one bit for each open
- * container. `expect` says what may come next; tokens move it.
+ * The parser state is `expect`, the set of tokens that may follow, and a stack
+ * with one bit for each open container.
  *
- * Invariant: begin <= at <= end, and all before `at` is a valid beginning of a
- * text. Threads: one at a time per scan.
+ * Invariant: begin <= at <= end, and the bytes before `at` are a valid prefix
+ * of a text. Threads: one at a time per scan.
  */
 #include "format/json/json_scan.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/json/json_value.h"
+
+static_assert(WAL__JSON_MEMBERS_MAX <= 64, "a set of members is 64 bits");
 
 enum expect {
     EXPECT_VALUE,
-    EXPECT_VALUE_OR_CLOSE, /* just after '[' */
+    EXPECT_VALUE_OR_CLOSE, /* directly after '[' */
     EXPECT_KEY,
-    EXPECT_KEY_OR_CLOSE, /* just after '{' */
+    EXPECT_KEY_OR_CLOSE, /* directly after '{' */
     EXPECT_COMMA_OR_CLOSE,
     EXPECT_END,
 };
@@ -28,11 +32,11 @@ struct name {
     size_t size;
 };
 
-/* A search for members; sets of wanted ones are masks, bit i for wanted[i]. */
+/* A search for members. Sets of members are masks: bit i is wanted[i]. */
 struct search {
     struct wal__json_scan scan;
-    uint64_t topmost; /* those without a parent */
-    uint64_t nested;
+    uint64_t topmost; /* without a parent */
+    uint64_t nested;  /* with a parent */
     uint64_t duplicates;
     struct name parents[WAL__JSON_MEMBERS_MAX];
     struct name keys[WAL__JSON_MEMBERS_MAX];
@@ -84,11 +88,12 @@ static void skip_space(struct wal__json_scan *scan)
     scan->at = at;
 }
 
-/* Whether the innermost open container is an object; one must be open. */
+/* Whether the innermost open container is an object. */
 static bool in_object(const struct wal__json_scan *scan)
 {
     unsigned level = scan->depth - 1U;
 
+    WAL__ASSERT(level < WAL__JSON_DEPTH_MAX);
     return (scan->objects[level / 64] >> (level % 64) & 1) != 0;
 }
 
@@ -96,6 +101,7 @@ static void set_token(struct wal__json_scan *scan,
                       struct wal__json_token *token, enum wal__json_kind kind,
                       const uint8_t *begin)
 {
+    WAL__ASSERT(begin <= scan->at && scan->at <= scan->end);
     token->span.data = begin;
     token->span.size = (size_t)(scan->at - begin);
     token->kind = kind;
@@ -203,12 +209,12 @@ static enum wal__json_status read_number(struct wal__json_scan *scan,
 static enum wal__json_status read_literal(struct wal__json_scan *scan,
                                           struct wal__json_token *token,
                                           enum wal__json_kind kind,
-                                          const char *word)
+                                          const char *literal)
 {
     const uint8_t *begin = scan->at;
 
-    for (; *word != '\0'; word++) {
-        if (scan->at == scan->end || *scan->at != (uint8_t)*word) {
+    for (; *literal != '\0'; literal++) {
+        if (scan->at == scan->end || *scan->at != (uint8_t)*literal) {
             return fail_here(scan);
         }
         scan->at++;
@@ -251,10 +257,11 @@ static enum wal__json_status read_value(struct wal__json_scan *scan,
     }
 }
 
-/* Reads the token that `expect` asks for; `at` is on its first byte. */
+/* Reads a token that `expect` allows; `at` is its first byte. */
 static enum wal__json_status read_expected(struct wal__json_scan *scan,
                                            struct wal__json_token *token)
 {
+    WAL__ASSERT(scan->at < scan->end);
     switch ((enum expect)scan->expect) {
     case EXPECT_COMMA_OR_CLOSE:
         return read_close(scan, token);
@@ -274,7 +281,7 @@ static enum wal__json_status read_expected(struct wal__json_scan *scan,
     return fail(scan, *scan->at == 0 ? WAL__JSON_NUL_BYTE : WAL__JSON_TRAILING);
 }
 
-/* As wal__json_scan_next, but a failure may leave `token` changed. */
+/* Like wal__json_scan_next, but may change *token on failure. */
 static enum wal__json_status advance(struct wal__json_scan *scan,
                                      struct wal__json_token *token)
 {
@@ -294,6 +301,7 @@ static enum wal__json_status advance(struct wal__json_scan *scan,
     if (scan->expect != EXPECT_END) {
         return fail(scan, WAL__JSON_TRUNCATED);
     }
+    WAL__ASSERT(scan->depth == 0);
     set_token(scan, token, WAL__JSON_END, scan->at);
     return WAL__JSON_OK;
 }
@@ -310,7 +318,7 @@ enum wal__json_status wal__json_scan_next(struct wal__json_scan *scan,
     return status;
 }
 
-/* Passes the rest of the value that begins with `token`, and extends it. */
+/* Scans the rest of the value that begins with `token`; extends its span. */
 static enum wal__json_status finish_value(struct wal__json_scan *scan,
                                           struct wal__json_token *token)
 {
@@ -322,6 +330,7 @@ static enum wal__json_status finish_value(struct wal__json_scan *scan,
             return status;
         }
     }
+    WAL__ASSERT(scan->depth == token->depth);
     token->span.size = (size_t)(scan->at - token->span.data);
     return WAL__JSON_OK;
 }
@@ -340,13 +349,15 @@ enum wal__json_status wal__json_scan_skip(struct wal__json_scan *scan,
     if (status == WAL__JSON_OK && is_container(&next)) {
         status = finish_value(scan, &next);
     }
-    if (status == WAL__JSON_OK) {
-        *value = next;
+    if (status != WAL__JSON_OK) {
+        return status;
     }
-    return status;
+    WAL__ASSERT(next.span.data >= scan->begin);
+    *value = next;
+    return WAL__JSON_OK;
 }
 
-/* Scans what is left of the text. */
+/* Scans the rest of the text. */
 static enum wal__json_status finish_text(struct wal__json_scan *scan)
 {
     struct wal__json_token token;
@@ -358,7 +369,7 @@ static enum wal__json_status finish_text(struct wal__json_scan *scan)
     return status;
 }
 
-/* Tells where the scan failed, if it did. */
+/* Sets *error_offset if the scan failed. */
 static void report_error(const struct wal__json_scan *scan,
                          size_t *error_offset)
 {
@@ -387,7 +398,7 @@ static bool is_named(const struct wal__json_token *key, const struct name *name)
            memcmp(key->span.data + 1, name->text, name->size) == 0;
 }
 
-/* Those of `candidates` whose name among `names` is `key`. */
+/* Returns the subset of `candidates` whose name equals `key`. */
 static uint64_t match_keys(const struct name *names, uint64_t candidates,
                            const struct wal__json_token *key)
 {
@@ -401,7 +412,7 @@ static uint64_t match_keys(const struct name *names, uint64_t candidates,
     return matches;
 }
 
-/* Gives `members` a value, which replaces the one that they may have. */
+/* Sets the value of `members`; one that has a value is a duplicate. */
 static void set_values(struct search *search, uint64_t members,
                        const struct wal__json_token *value)
 {
@@ -415,7 +426,7 @@ static void set_values(struct search *search, uint64_t members,
     }
 }
 
-/* Reads the rest of an object, and the values of those `members` in it. */
+/* Reads the rest of an object, and the values of `members` in it. */
 static enum wal__json_status read_nested(struct search *search,
                                          uint64_t members)
 {
@@ -435,7 +446,7 @@ static enum wal__json_status read_nested(struct search *search,
     }
 }
 
-/* Reads the value of the topmost object's `key`. */
+/* Reads the value of `key` of the top-level object. */
 static enum wal__json_status read_member(struct search *search,
                                          const struct wal__json_token *key)
 {
@@ -444,7 +455,7 @@ static enum wal__json_status read_member(struct search *search,
     uint64_t children = match_keys(search->parents, search->nested, key);
     struct wal__json_token value;
 
-    /* Children of an earlier parent of the same name went with it. */
+    /* A duplicate parent replaces the earlier one and its children. */
     set_values(search, children, &none);
     enum wal__json_status status = advance(&search->scan, &value);
     if (status == WAL__JSON_OK && children != 0 &&
@@ -486,10 +497,11 @@ static enum wal__json_status read_text(struct search *search)
     }
 }
 
-/* Only what `count` members use is set: the struct is large for one line. */
+/* Sets only the elements of `count` members: the struct is large. */
 static void init_search(struct search *search,
                         const struct wal__json_member *wanted, size_t count)
 {
+    WAL__ASSERT(count <= WAL__JSON_MEMBERS_MAX);
     search->topmost = 0;
     search->nested = 0;
     search->duplicates = 0;
@@ -539,11 +551,12 @@ enum wal__json_status wal__json_find(const void *data, size_t size,
 
     enum wal__json_status status =
         wal__json_members(data, size, &member, 1, NULL);
-    if (status == WAL__JSON_OK && member.value.kind == WAL__JSON_NONE) {
-        status = WAL__JSON_NOT_FOUND;
+    if (status != WAL__JSON_OK) {
+        return status;
     }
-    if (status == WAL__JSON_OK) {
-        *value = member.value;
+    if (member.value.kind == WAL__JSON_NONE) {
+        return WAL__JSON_NOT_FOUND;
     }
-    return status;
+    *value = member.value;
+    return WAL__JSON_OK;
 }

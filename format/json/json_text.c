@@ -1,12 +1,14 @@
 /*
- * json_text.c - the strings and numbers of JSON text (json_text.h; RFC 8259
- * sections 6 to 8).
+ * json_text.c - the lexical level of JSON (json_text.h; RFC 8259 sections 6 to
+ * 8).
  *
- * Invariant: every position stays in [begin, end]. Threads: any.
+ * Invariant: every position is in [begin, end]. Threads: any.
  */
 #include "format/json/json_text.h"
 
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 #if defined(__SSE2__) && !defined(WAL__JSON_PORTABLE)
 #define USE_SSE2 1
@@ -16,7 +18,7 @@
 #endif
 
 #if defined(__x86_64__) && !defined(WAL__JSON_PORTABLE)
-#define USE_AVX2 1 /* where the processor has it */
+#define USE_AVX2 1 /* if the processor has it */
 #include <immintrin.h>
 #else
 #define USE_AVX2 0
@@ -34,14 +36,14 @@ const char *wal__json_status_text(enum wal__json_status status)
     return "unknown status";
 }
 
-/* Whether `byte` is ASCII that stands for itself inside a string. */
+/* Whether `byte` is ASCII that needs no escape in a string. */
 static bool is_plain(uint8_t byte)
 {
     return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
 }
 
 #if USE_SSE2
-/* Skips plain bytes by sixteen; stops early only at a byte that is not. */
+/* Skips plain bytes 16 at a time; stops early only at another byte. */
 static const uint8_t *skip_plain_blocks(const uint8_t *at, const uint8_t *end)
 {
     const __m128i quote = _mm_set1_epi8('"');
@@ -50,7 +52,7 @@ static const uint8_t *skip_plain_blocks(const uint8_t *at, const uint8_t *end)
 
     while (end - at >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        /* Signed, so that bytes from 0x80 up count as below space. */
+        /* The comparison is signed: bytes from 0x80 on are below ' '. */
         __m128i stops = _mm_cmplt_epi8(bytes, space);
         stops = _mm_or_si128(stops, _mm_cmpeq_epi8(bytes, quote));
         stops = _mm_or_si128(stops, _mm_cmpeq_epi8(bytes, backslash));
@@ -63,7 +65,7 @@ static const uint8_t *skip_plain_blocks(const uint8_t *at, const uint8_t *end)
     return at;
 }
 #else
-/* Not zero exactly when one of the eight bytes of `word` is zero. */
+/* Returns non-zero exactly if one of the eight bytes of `word` is zero. */
 static uint64_t zero_bytes(uint64_t word)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -71,7 +73,7 @@ static uint64_t zero_bytes(uint64_t word)
     return (word - ones) & ~word & (ones << 7);
 }
 
-/* Skips plain bytes by eight; stops early only at a byte that is not. */
+/* Skips plain bytes 8 at a time; stops early only at another byte. */
 static const uint8_t *skip_plain_blocks(const uint8_t *at, const uint8_t *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -102,9 +104,9 @@ static const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
 }
 
 /*
- * Moves `*at` over one UTF-8 sequence whose lead byte is not ASCII: the
- * Unicode standard's table of well-formed sequences. Only the second byte's
- * range depends on the lead byte.
+ * Skips one UTF-8 sequence whose lead byte is not ASCII, by the Unicode
+ * standard's table of well-formed sequences. Only the range of the second byte
+ * depends on the lead byte.
  */
 static enum wal__json_status skip_utf8(const uint8_t **at, const uint8_t *end)
 {
@@ -141,7 +143,7 @@ static enum wal__json_status skip_utf8(const uint8_t **at, const uint8_t *end)
     return WAL__JSON_OK;
 }
 
-/* Moves `*at` over the sequences up to the next ASCII byte, or to `end`. */
+/* Skips the sequences up to the next ASCII byte, or to `end`. */
 static enum wal__json_status skip_utf8_run(const uint8_t **at,
                                            const uint8_t *end)
 {
@@ -208,7 +210,8 @@ static enum wal__json_status read_hex4(const uint8_t **at, const uint8_t *end,
     return WAL__JSON_OK;
 }
 
-/* Moves `*at` over the escape of a low half, if it is one; *low is 0 if not. */
+/* Decodes the escape of a low surrogate at `*at`; if there is none, sets *low
+ * to 0 and does not advance. */
 static enum wal__json_status read_low_half(const uint8_t **at,
                                            const uint8_t *end, uint32_t *low)
 {
@@ -239,8 +242,8 @@ static enum wal__json_status read_low_half(const uint8_t **at,
     return WAL__JSON_OK;
 }
 
-/* Reads an escape of the form \uXXXX, or the two of a pair. A half alone is
- * what programs write that cut a text by units of UTF-16. */
+/* Decodes an escape of the form \uXXXX, or the two of a pair. Programs that
+ * truncate a text by UTF-16 code units write unpaired surrogates. */
 static enum wal__json_status read_unicode_escape(const uint8_t **at,
                                                  const uint8_t *end,
                                                  uint32_t *code_point)
@@ -266,7 +269,7 @@ static enum wal__json_status read_unicode_escape(const uint8_t **at,
     return WAL__JSON_OK;
 }
 
-/* The byte that a backslash and a letter stand for; 0: none, or \uXXXX. */
+/* The byte of each one-letter escape; 0: no such escape, or \uXXXX. */
 static const uint8_t escaped_bytes[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
@@ -299,11 +302,11 @@ enum {
     BLOCK = 64
 };
 
-/* What stands in a block: bit i for its byte i. */
+/* Classes of the bytes of a block: bit i is byte i. */
 struct block {
     uint64_t quotes;
     uint64_t backslashes;
-    uint64_t letters; /* these alone make an escape of a backslash before */
+    uint64_t letters; /* form a one-letter escape with a backslash */
     uint64_t others;  /* neither quote nor backslash nor plain */
 };
 
@@ -314,7 +317,8 @@ __attribute__((target("avx2"))) static inline uint64_t mask(__m256i low,
            (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
 }
 
-/* Nonzero where a letter stands: bits of what its two halves may be. */
+/* Returns non-zero bytes where there is a letter of an escape. Each table maps
+ * a nibble to the set of letters that it may belong to. */
 __attribute__((target("avx2"))) static inline __m256i letters(__m256i bytes)
 {
     const __m256i lower = _mm256_setr_epi8(
@@ -346,16 +350,16 @@ read_block(const uint8_t *at, struct block *block)
                               _mm256_cmpeq_epi8(high, backslash));
     block->letters = mask(_mm256_cmpgt_epi8(letters(low), none),
                           _mm256_cmpgt_epi8(letters(high), none));
-    /* Signed, so that bytes from 0x80 up count as below space. */
+    /* The comparison is signed: bytes from 0x80 on are below ' '. */
     block->others =
         mask(_mm256_cmpgt_epi8(space, low), _mm256_cmpgt_epi8(space, high));
 }
 
 /*
- * The bytes that a backslash before them makes part of an escape: in each run
- * of backslashes the second, the fourth, and the byte behind it when its size
- * is odd. One subtraction walks all runs, as simdjson does it. *carry is 1 when
- * the first byte is one, and becomes that of the next block.
+ * Returns the bytes that are escaped by a backslash before them: in each run of
+ * backslashes the second, the fourth and so on, and the byte after a run of odd
+ * length. One subtraction handles all runs, as in simdjson. *carry is 1 if the
+ * first byte is escaped; it is set for the next block.
  */
 static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
 {
@@ -368,8 +372,8 @@ static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
     return escaped;
 }
 
-/* The first place of a block that skip_blocks does not pass, or BLOCK; -1: the
- * backslash before the block. */
+/* Returns the index of the first byte that skip_blocks does not skip, or BLOCK;
+ * -1: the backslash before the block. */
 static inline ptrdiff_t find_block_end(const struct block *block,
                                        uint64_t *carry)
 {
@@ -377,6 +381,7 @@ static inline ptrdiff_t find_block_end(const struct block *block,
     uint64_t stops = (block->quotes & ~escaped) | block->others |
                      (escaped & ~block->letters);
 
+    WAL__ASSERT(*carry <= 1);
     if (stops == 0) {
         return BLOCK;
     }
@@ -401,7 +406,8 @@ skip_blocks(const uint8_t *at, const uint8_t *end)
     if (at == begin || at == end) {
         return at - (ptrdiff_t)carry;
     }
-    /* What is left is the end of the last block of all. */
+    /* Reload the last BLOCK bytes and drop those that were checked. */
+    WAL__ASSERT(end - begin >= BLOCK && end - at < BLOCK);
     unsigned passed = (unsigned)(BLOCK - (end - at));
     read_block(end - BLOCK, &block);
     block.quotes >>= passed;
@@ -413,10 +419,10 @@ skip_blocks(const uint8_t *at, const uint8_t *end)
 #endif
 
 /*
- * Moves over the plain bytes of a string and its escapes of one letter; stops
- * at the first other byte, at the backslash of another escape, or at any place
- * between. Text with code has an escape in every few words, and a branch that
- * depends on where they are costs more than a block does.
+ * Skips plain bytes of a string and one-letter escapes. It stops at or before
+ * the first other byte or the backslash of another escape. Text with code has
+ * an escape every few words; a mispredicted branch for each costs more than
+ * reading a block.
  */
 static const uint8_t *skip_escaped(const uint8_t *at, const uint8_t *end)
 {
@@ -434,7 +440,8 @@ wal__json_string_scan(const uint8_t **at, const uint8_t *end, bool *has_escapes)
 {
     bool escapes = false;
 
-    /* Most strings are short, and plain to their end. */
+    WAL__ASSERT(*at < end);
+    /* Most strings are short and plain. */
     *at = skip_plain_blocks(*at + 1, end);
     if (*at < end && **at == '"') {
         (*at)++;
@@ -472,7 +479,7 @@ static bool is_digit(uint8_t byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* Moves `*at` over one digit or more. */
+/* Skips one or more digits. */
 static enum wal__json_status skip_digits(const uint8_t **at, const uint8_t *end)
 {
     if (*at == end) {
@@ -492,6 +499,7 @@ enum wal__json_status wal__json_number_scan(const uint8_t **at,
 {
     enum wal__json_status status = WAL__JSON_OK;
 
+    WAL__ASSERT(*at < end);
     if (**at == '-') {
         (*at)++;
     }

@@ -1,14 +1,14 @@
 /*
- * json_text.h - the strings and numbers of JSON text, byte by byte.
+ * json_text.h - the lexical level of JSON: strings and numbers.
  *
  * Implements RFC 8259 sections 6 to 8, strictly: UTF-8 is well-formed (no
- * overlong form, no surrogate, nothing above U+10FFFF), and no control byte
- * stands raw in a string. The escape of half a surrogate pair is what that
- * grammar allows and has no character of its own: it is read as U+FFFD. The
- * grammar above them is json_scan's.
+ * overlong form, no surrogate, nothing above U+10FFFF), and strings contain no
+ * raw control byte. The grammar allows the escape of an unpaired surrogate,
+ * which is not a character: it is decoded as U+FFFD. json_scan.h implements the
+ * grammar above this level.
  *
  * Invariant: every function is total. Whatever the bytes are, it reads only
- * what lies before `end`, and reads it once.
+ * those before `end`, and reads them once.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -41,23 +41,23 @@ enum wal__json_status {
 };
 
 enum {
-    WAL__JSON_REPLACEMENT = 0xfffd /* for what is no character */
+    WAL__JSON_REPLACEMENT = 0xfffd /* replaces an unpaired surrogate */
 };
 
 #define WAL__JSON_CHECKED __attribute__((warn_unused_result))
 
-/* Borrowed bytes: valid as long as the text that they lie in. */
+/* Borrowed bytes: valid as long as the text that contains them. */
 struct wal__json_span {
     const uint8_t *data;
     size_t size;
 };
 
-/* A constant English phrase for any value of `status`. */
+/* Returns a constant phrase for any value of `status`. */
 const char *wal__json_status_text(enum wal__json_status status);
 
 /*
- * The status of a byte that the grammar does not allow: NUL has its own, for
- * blocks of zeros are what a torn file leaves; so have controls in a string.
+ * Returns the status of a byte that the grammar does not allow. NUL has its own
+ * status because torn files contain blocks of zeros.
  */
 static inline enum wal__json_status wal__json_unexpected(uint8_t byte)
 {
@@ -73,28 +73,28 @@ static inline enum wal__json_status wal__json_unexpected_in_string(uint8_t byte)
 }
 
 /*
- * The scanning functions move `*at`, which is before or at `end`. On failure
+ * The functions below advance `*at`, which is before or at `end`. On failure
  * they leave it at the first error: the unexpected byte, the first byte of the
- * ill-formed UTF-8 sequence, or `end` when TRUNCATED.
+ * ill-formed UTF-8 sequence, or `end` if TRUNCATED.
  */
 
-/* From anywhere in a string to its next quote, backslash or control byte. */
+/* Advances inside a string to its next quote, backslash or control byte. */
 enum wal__json_status
 wal__json_skip_unescaped(const uint8_t **at,
                          const uint8_t *end) WAL__JSON_CHECKED;
 
-/* From a backslash over its escape, or over both of a surrogate pair; half of
- * one is WAL__JSON_REPLACEMENT. */
+/* Decodes the escape, or the two escapes of a surrogate pair, at a backslash.
+ * An unpaired surrogate is WAL__JSON_REPLACEMENT. */
 enum wal__json_status
 wal__json_read_escape(const uint8_t **at, const uint8_t *end,
                       uint32_t *code_point) WAL__JSON_CHECKED;
 
-/* From the opening quote of a string behind its closing quote. */
+/* Advances from the opening quote of a string past its closing quote. */
 enum wal__json_status
 wal__json_string_scan(const uint8_t **at, const uint8_t *end,
                       bool *has_escapes) WAL__JSON_CHECKED;
 
-/* From the '-' or the first digit of a number behind its last digit. */
+/* Advances from the '-' or the first digit of a number past its last digit. */
 enum wal__json_status
 wal__json_number_scan(const uint8_t **at, const uint8_t *end) WAL__JSON_CHECKED;
 

@@ -1,49 +1,27 @@
 /*
- * json_value.c - what JSON strings and numbers stand for (json_value.h; RFC
- * 8259 sections 6 and 7).
+ * json_value.c - the values of JSON strings and numbers (json_value.h; RFC 8259
+ * sections 6 and 7).
  *
- * Decoding goes piece by piece, on json_text's own walk over a string, so that
- * the checker, the decoder, the comparison and the encoder cannot disagree on
- * what a string is.
+ * Validation, decoding, comparison and encoding all use the string functions of
+ * json_text.h, so they agree on what a string is.
  *
- * Invariant: a size is measured before a byte is written. Threads: any.
+ * Invariant: the size is computed before a byte is written. Threads: any.
  */
 #include "format/json/json_value.h"
 
 #include <string.h>
 
-/* A stretch of decoded text: raw bytes of the string, or one decoded escape. */
+#include "format/bytes/assert.h"
+#include "format/json/json_character.h"
+
+/* Decoded text: unescaped bytes of the string, or one decoded escape. */
 struct piece {
     const uint8_t *data;
     size_t size;
     uint8_t encoded[4];
 };
 
-static size_t encode_utf8(uint32_t code_point, uint8_t out[4])
-{
-    if (code_point < 0x80) {
-        out[0] = (uint8_t)code_point;
-        return 1;
-    }
-    if (code_point < 0x800) {
-        out[0] = (uint8_t)(0xc0 | code_point >> 6);
-        out[1] = (uint8_t)(0x80 | (code_point & 0x3f));
-        return 2;
-    }
-    if (code_point < 0x10000) {
-        out[0] = (uint8_t)(0xe0 | code_point >> 12);
-        out[1] = (uint8_t)(0x80 | (code_point >> 6 & 0x3f));
-        out[2] = (uint8_t)(0x80 | (code_point & 0x3f));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xf0 | code_point >> 18);
-    out[1] = (uint8_t)(0x80 | (code_point >> 12 & 0x3f));
-    out[2] = (uint8_t)(0x80 | (code_point >> 6 & 0x3f));
-    out[3] = (uint8_t)(0x80 | (code_point & 0x3f));
-    return 4;
-}
-
-/* The bytes between the quotes of `string`. */
+/* Finds the bytes between the quotes of `string`. */
 static enum wal__json_status find_content(struct wal__json_span string,
                                           const uint8_t **begin,
                                           const uint8_t **end)
@@ -83,7 +61,7 @@ static enum wal__json_status read_piece(const uint8_t **at, const uint8_t *end,
     }
     status = wal__json_read_escape(at, end, &code_point);
     if (status == WAL__JSON_TRUNCATED && end - begin == 6) {
-        /* The first half of a pair, and the string ends. */
+        /* The high half of a surrogate pair at the end of the string. */
         code_point = WAL__JSON_REPLACEMENT;
         status = WAL__JSON_OK;
     }
@@ -91,7 +69,7 @@ static enum wal__json_status read_piece(const uint8_t **at, const uint8_t *end,
         return status;
     }
     piece->data = piece->encoded;
-    piece->size = encode_utf8(code_point, piece->encoded);
+    piece->size = wal__json_character_write(code_point, piece->encoded);
     return WAL__JSON_OK;
 }
 
@@ -127,8 +105,9 @@ enum wal__json_status wal__json_unescape(struct wal__json_span string,
     struct piece piece;
     size_t total;
     bool nul = false;
+    size_t written = 0;
 
-    /* Measured first, so that a failure leaves the buffer as it was. */
+    /* The size first, so that a failure leaves the buffer untouched. */
     enum wal__json_status status = wal__json_unescaped_size(string, &total);
     if (status == WAL__JSON_OK && total > capacity) {
         status = WAL__JSON_NO_SPACE;
@@ -140,10 +119,12 @@ enum wal__json_status wal__json_unescape(struct wal__json_span string,
         return status;
     }
     while (at < end && read_piece(&at, end, &piece) == WAL__JSON_OK) {
-        memcpy(buffer, piece.data, piece.size);
-        buffer += piece.size;
+        WAL__ASSERT(piece.size <= total - written);
+        memcpy(buffer + written, piece.data, piece.size);
+        written += piece.size;
         nul = nul || piece.data[0] == 0;
     }
+    WAL__ASSERT(written == total);
     *size = total;
     if (has_nul != NULL) {
         *has_nul = nul;
@@ -178,7 +159,7 @@ bool wal__json_string_is(struct wal__json_span string, const char *text)
     return wal__json_string_equals(string, text, strlen(text));
 }
 
-/* The letter of the short escape of `byte`; 'u' when it has none. */
+/* Returns the letter of the short escape of `byte`; 'u' if it has none. */
 static uint8_t escape_letter(uint8_t byte)
 {
     switch (byte) {
@@ -270,7 +251,8 @@ enum wal__json_status wal__json_escape(struct wal__json_span text,
             at++;
         }
     }
-    *out = '"';
+    *out++ = '"';
+    WAL__ASSERT(out == buffer + total);
     *size = total;
     return WAL__JSON_OK;
 }
@@ -291,7 +273,7 @@ enum wal__json_status wal__json_integer(struct wal__json_span number,
         if (number.data[i] < '0' || number.data[i] > '9') {
             return WAL__JSON_NOT_INTEGER;
         }
-        /* Each digit with its final sign: INT64_MIN has no positive. */
+        /* Add digits with their sign: -INT64_MIN is not representable. */
         int digit = number.data[i] - '0';
         overflow |= __builtin_mul_overflow(result, 10, &result);
         overflow |=

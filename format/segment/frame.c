@@ -1,8 +1,8 @@
 /*
- * frame.c - frame headers to bytes and back (SPEC.md 2.3).
+ * frame.c - encodes and decodes frame headers (SPEC.md 2.3).
  *
- * Invariant: no field is believed before the header's checksum, and no size
- * is handed out that leaves the bytes given. Threads: any.
+ * Invariant: no field is used before the header's checksum was verified, and
+ * no returned size exceeds the bytes of the caller. Threads: any.
  */
 #include "format/segment/frame.h"
 
@@ -39,12 +39,11 @@ WAL__FOLLOWS(AT_SEQUENCE, AT_SESSION, 4);
 WAL__FOLLOWS(AT_PARENT, AT_SEQUENCE, 8);
 WAL__FOLLOWS(AT_ID_HASH, AT_PARENT, 8);
 WAL__FOLLOWS(WAL__FRAME_SIZE, AT_ID_HASH, 8);
-static_assert(WAL__FRAME_SIZE % WAL__FRAME_ALIGN == 0,
-              "a payload begins aligned");
+static_assert(WAL__FRAME_SIZE % WAL__FRAME_ALIGN == 0, "a payload is aligned");
 static_assert(WAL__FRAME_ENTRY_MAX == WAL__PAYLOAD_MAX + WAL__FRAME_PAYLOAD_MAX,
-              "an entry is a payload and its fields");
+              "an entry consists of a payload and its fields");
 static_assert((int)WAL__FRAME_INDEX_MAX == (int)WAL__SEGMENT_MAX,
-              "an index fills a segment at most");
+              "an index is no larger than a segment");
 
 enum {
     FLAGS_KNOWN = WAL__FRAME_LZ4 | WAL__FRAME_FIRST | WAL__FRAME_LAST |
@@ -197,7 +196,7 @@ static bool parent_is_valid(const struct wal__frame *frame)
     return frame->sequence == 0 && frame->parent == 0;
 }
 
-/* Rule 4. */
+/* Rule 4 of SPEC.md 2.3. */
 static enum wal__fmt check_fields(const struct wal__frame *frame)
 {
     if ((frame->flags & ~FLAGS_KNOWN) != 0 || frame->type == WAL__FRAME_NONE) {
@@ -235,6 +234,7 @@ enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
     if (wal__frame_total_size(read.stored_size) > size) {
         return WAL__FMT_SHORT;
     }
+    WAL__ASSERT(WAL__FRAME_SIZE + (uint64_t)read.stored_size <= size);
     *frame = read;
     return WAL__FMT_OK;
 }
@@ -245,6 +245,7 @@ enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
     uint64_t padded =
         wal__frame_total_size(frame->stored_size) - WAL__FRAME_SIZE;
 
+    WAL__ASSERT(padded - frame->stored_size < WAL__FRAME_ALIGN);
     if (wal__crc32(0, payload, frame->stored_size) != frame->data_crc) {
         return WAL__FMT_DATA_CRC;
     }

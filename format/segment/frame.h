@@ -16,12 +16,12 @@ enum {
     WAL__FRAME_ALIGN = 8
 };
 
-/* The most bytes of payload, stored and decompressed alike. */
+/* Limits of a payload's size, stored and decompressed (SPEC.md 2.3). */
 enum {
     WAL__FRAME_PAYLOAD_MAX = 2 * 1024 * 1024,
     WAL__FRAME_ENTRY_MAX = 18 * 1024 * 1024, /* ENTRY and DOC: a payload and
                                               * its fields */
-    WAL__FRAME_INDEX_MAX = 64 * 1024 * 1024, /* a segment */
+    WAL__FRAME_INDEX_MAX = 64 * 1024 * 1024, /* size of a segment */
     WAL__FRAME_LZ4_RATIO_MAX = 255
 };
 
@@ -50,7 +50,7 @@ enum wal__frame_flag {
     WAL__FRAME_LAST = 4,
     WAL__FRAME_REWRITTEN = 8,
     WAL__FRAME_IGNORABLE = 16,
-    WAL__FRAME_MOVES_HEAD = 32 /* ENTRY: became its stream's head */
+    WAL__FRAME_MOVES_HEAD = 32 /* ENTRY: it became its stream's head */
 };
 
 struct wal__frame {
@@ -68,37 +68,38 @@ struct wal__frame {
     uint64_t id_hash;
 };
 
-/* Bytes that a frame with this payload takes in the segment, padding too. */
+/* Returns the bytes of a frame in its segment: header, payload, padding. */
 static inline uint64_t wal__frame_total_size(uint32_t stored_size)
 {
     return WAL__FRAME_SIZE + (((uint64_t)stored_size + 7) & ~(uint64_t)7);
 }
 
-/* Whether the type takes a sequence number. Unknown types do. */
+/* Whether frames of the type have a sequence number. Unknown types do. */
 bool wal__frame_is_sequenced(uint8_t type);
 
-/* "ENTRY" and so on; "UNKNOWN" for others. */
+/* Returns the name in SPEC.md, e.g. "ENTRY"; "UNKNOWN" for other types. */
 const char *wal__frame_type_name(uint8_t type);
 
-/* Writes the header to out[48] and sets frame->header_crc. data_crc must be
- * set already. */
+/* Writes WAL__FRAME_SIZE bytes to out and sets frame->header_crc. data_crc must
+ * be set. `offset` is the frame's in its segment. */
 void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset,
                        uint8_t *out);
 
 /*
- * Reads the header at `at`, where `size` bytes remain in the segment. Rules 1
- * to 5 of SPEC.md 2.3, in that order; *frame is set only on WAL__FMT_OK. On
- * WAL__FMT_TYPE the header's checksum held: it is a newer library's frame.
+ * Decodes the header at `at`, which has WAL__FRAME_SIZE readable bytes if
+ * `size`, the bytes up to the end of the segment, is at least that. Applies
+ * rules 1 to 5 of SPEC.md 2.3 in that order; sets *frame only on WAL__FMT_OK.
+ * WAL__FMT_TYPE: the header's checksum is valid, so a newer library wrote it.
  */
 enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
                                 uint64_t offset, struct wal__frame *frame);
 
-/* Rules 6 and 7: the stored payload and its padding, wal__frame_total_size
- * bytes from the frame's start being readable. */
+/* Applies rules 6 and 7: the stored payload and its padding.
+ * wal__frame_total_size bytes from the frame's start must be readable. */
 enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
                                     const uint8_t *payload);
 
-/* The chain CRC (SPEC.md 3.2) continued over one frame. */
+/* Returns the chain CRC (SPEC.md 3.2) continued over one frame. */
 uint32_t wal__frame_chain_crc(uint32_t chain, const struct wal__frame *frame);
 
 #endif

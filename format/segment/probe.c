@@ -1,5 +1,6 @@
 /*
- * probe.c - looking for valid frames word by word (SPEC.md 3.4).
+ * probe.c - searches for valid frames word by word (SPEC.md 3.4). Threads: no
+ * shared state.
  */
 #include "format/segment/probe.h"
 
@@ -10,11 +11,12 @@ enum {
     BLOCK = 4096
 };
 
-/* Offset of the first 8-byte word from `from` on that is not zero, or behind
- * the last whole word. */
+/* Returns the offset of the first non-zero 8-byte word from `from` on, or the
+ * end of the last whole word. */
 static uint64_t skip_zeros(const uint8_t *bytes, uint64_t from, uint64_t size)
 {
-    /* Nearly always there is nothing else, and nothing finds that faster. */
+    /* The rest is nearly always zeros; memcmp of overlapping ranges is the
+     * fastest test for that. */
     while (from + BLOCK <= size && bytes[from] == 0 &&
            memcmp(bytes + from, bytes + from + 1, BLOCK - 1) == 0) {
         from += BLOCK;
@@ -28,9 +30,10 @@ static uint64_t skip_zeros(const uint8_t *bytes, uint64_t from, uint64_t size)
 static const uint8_t *fetch(struct wal__probe *probe, uint64_t offset,
                             uint64_t size)
 {
-    const uint8_t *bytes =
-        probe->source->fetch(probe->source->ctx, offset, size);
+    const uint8_t *bytes;
 
+    WAL__ASSERT(offset <= probe->limit && size <= probe->limit - offset);
+    bytes = probe->source->fetch(probe->source->ctx, offset, size);
     if (bytes == NULL) {
         probe->failed = true;
         probe->error_offset = offset;
@@ -38,7 +41,7 @@ static const uint8_t *fetch(struct wal__probe *probe, uint64_t offset,
     return bytes;
 }
 
-/* A frame at `offset` in the whole: header, data and sequence range. */
+/* Whether a frame at `offset` has a valid header, data and sequence range. */
 static bool is_frame(struct wal__probe *probe, uint64_t offset,
                      uint64_t first_sequence, struct wal__probe_hit *hit)
 {
@@ -70,9 +73,9 @@ static void raise_dirty_end(uint64_t *dirty_end, uint64_t to)
     }
 }
 
-/* The first word from `from` on that could begin a frame; `limit` when there
- * is none. Windows lie at multiples of their size, so that a source need not
- * move its own for every word. */
+/* Returns the first non-zero word from `from` on, which could begin a frame;
+ * `limit` if there is none. Windows are aligned to their size, so a source with
+ * a mapped window need not move it for every word. */
 static uint64_t next_candidate(struct wal__probe *probe, uint64_t from,
                                uint64_t *dirty_end)
 {
@@ -115,7 +118,7 @@ bool wal__probe_next(struct wal__probe *probe, uint64_t from,
     }
 }
 
-/* Takes record_frame of a valid frame. */
+/* Updates the summary with a valid frame. */
 static void record_frame(struct wal__probe_result *beyond,
                          const struct wal__probe_hit *hit)
 {
@@ -124,6 +127,7 @@ static void record_frame(struct wal__probe_result *beyond,
     struct wal__commit_record commit;
     struct wal__seal_record seal;
 
+    WAL__ASSERT(hit->offset < beyond->dirty_end);
     if (frame->sequence > beyond->last_sequence) {
         beyond->last_sequence = frame->sequence;
     }

@@ -1,8 +1,9 @@
 /*
  * record.h - the payloads of frames (SPEC.md 2.4 to 2.10, 2.14 to 2.17).
  *
- * Encoders write exactly ..._size() bytes. Decoders check every size against
- * the payload before they use it; the spans they return point into it.
+ * Encoders write exactly ..._size() bytes of a record whose fields are in
+ * their ranges. Decoders check every size against the payload before they use
+ * it; the spans that they return point into the payload. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_RECORD_H
 #define AGENTWAL_FORMAT_SEGMENT_RECORD_H
@@ -15,7 +16,7 @@ enum {
     WAL__TIME_MAX = 64,
     WAL__METADATA_MAX = 1024 * 1024,
     WAL__PAYLOAD_MAX = 16 * 1024 * 1024,
-    WAL__PAYLOAD_INLINE_MAX = 256 * 1024, /* above: a blob */
+    WAL__PAYLOAD_INLINE_MAX = 256 * 1024, /* larger ones are blobs */
     WAL__EXCERPT_MAX = 32 * 1024,
     WAL__DAMAGE_MAX = 256,
     WAL__COMMIT_SESSIONS_MAX = 4096,
@@ -23,17 +24,17 @@ enum {
     WAL__KEY_MAX = 1024
 };
 
-/* Bytes of the largest payload that is a blob. */
+/* Bytes of the largest payload stored as a blob. */
 #define WAL__PAYLOAD_BLOB_MAX (UINT64_C(32) << 30)
 
-/* Session number of the store's own documents; no session has it. */
+/* Session number of the store's documents; no session has this number. */
 #define WAL__STORE_NUMBER UINT32_MAX
 
 /* A damaged range of a segment. */
 struct wal__damage {
     uint64_t offset;
     uint64_t size;
-    uint64_t first_sequence; /* 0: not known */
+    uint64_t first_sequence; /* 0: unknown */
     uint64_t last_sequence;
 };
 
@@ -44,7 +45,7 @@ struct wal__open_record {
     uint32_t chain;
     uint32_t damage_count;
     uint64_t epoch;
-    const uint8_t *damage; /* encoded; read with wal__open_record_damage */
+    const uint8_t *damage; /* encoded; see wal__open_record_damage */
 };
 
 size_t wal__open_record_size(uint32_t damage_count);
@@ -52,6 +53,7 @@ void wal__open_record_encode(const struct wal__open_record *open,
                              const struct wal__damage *damage, uint8_t *out);
 enum wal__fmt wal__open_record_decode(struct wal__span payload,
                                       struct wal__open_record *open);
+/* Returns the range at `index`, below open->damage_count. */
 struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
                                            uint32_t index);
 
@@ -75,8 +77,8 @@ struct wal__session_record {
 size_t wal__session_record_size(const struct wal__session_record *session);
 void wal__session_record_encode(const struct wal__session_record *session,
                                 uint8_t *out);
-/* `version` is that of the segment which holds the frame: 0 has the older
- * layout, without schema version (read as 0) and title, and counts seconds. */
+/* `version` is the format version of the frame's segment. Version 0 has neither
+ * schema version (decoded as 0) nor title, and stores seconds. */
 enum wal__fmt wal__session_record_decode(struct wal__span payload,
                                          uint32_t version,
                                          struct wal__session_record *session);
@@ -87,17 +89,17 @@ enum wal__entry_form {
 };
 
 struct wal__entry_record {
-    uint8_t form; /* enum wal__entry_form, wherever the payload is */
+    uint8_t form; /* enum wal__entry_form */
     struct wal__span id;
-    struct wal__span type; /* empty when the frame's kind names it */
+    struct wal__span type; /* empty if the frame's kind implies it */
     struct wal__span time;
     struct wal__span run;
     struct wal__span meta;
-    struct wal__span payload; /* out of line: its excerpt */
-    const uint8_t *digest;    /* of a payload out of line, which is a blob;
-                               * null: it is in line */
-    uint64_t payload_size;    /* bytes, wherever it is; encoding takes it of
-                               * one out of line alone */
+    struct wal__span payload; /* stored as a blob: its excerpt */
+    const uint8_t *digest;    /* of a payload stored as a blob; NULL: the
+                               * payload is inline */
+    uint64_t payload_size;    /* bytes of the whole payload; the encoder uses
+                               * it only for a blob */
 };
 
 size_t wal__entry_record_size(const struct wal__entry_record *entry);
@@ -107,10 +109,11 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
 
 enum {
-    WAL__ENTRY_ID_END = 16 + 255 /* the id ends there, or before */
+    WAL__ENTRY_ID_END = 16 + 255 /* upper bound of the id's end */
 };
 
-/* The id from the first bytes of a payload; false when it is not in them. */
+/* Finds the id in the first bytes of a payload; false if they do not hold it.
+ */
 bool wal__entry_record_id(struct wal__span first, struct wal__span *id);
 
 /* Codes of entry types (SPEC.md 2.6, Kinds). */
@@ -124,10 +127,11 @@ enum {
     WAL__KIND_COMPACTION = 12
 };
 
-/* The code of a type, or WAL__KIND_NAMED. */
+/* Returns the code of a type, or WAL__KIND_NAMED if it has none. */
 uint8_t wal__kind_from_name(struct wal__span type);
 
-/* The name of a code; an empty span for WAL__KIND_NAMED and unknown ones. */
+/* Returns the type of a code; an empty span for WAL__KIND_NAMED and unknown
+ * codes. Static memory. */
 struct wal__span wal__kind_name(uint8_t kind);
 
 struct wal__fork_record {
@@ -161,8 +165,8 @@ void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out);
 enum wal__fmt wal__head_record_decode(struct wal__span payload,
                                       struct wal__head_record *head);
 
-/* DOC, and DOC_DELETE: then without a value. The frame's id_hash is the key's,
- * its parent the sequence of the version before, 0: none. */
+/* DOC; DOC_DELETE has an empty value. The frame's id_hash is that of the key,
+ * its parent the sequence of the previous version, or 0. */
 struct wal__doc_record {
     int64_t modified_ms;
     struct wal__span key;
@@ -174,10 +178,10 @@ void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out);
 enum wal__fmt wal__doc_record_decode(struct wal__span payload,
                                      struct wal__doc_record *doc);
 
-/* REDACT. The frame's session owns the target, its parent is the target's
- * sequence, its stream the target's. */
+/* REDACT. The frame's session, parent and stream are the target's session,
+ * sequence and stream. */
 struct wal__redact_record {
-    uint32_t session; /* number of the one that holds the redaction entry */
+    uint32_t session;          /* number of the redaction entry's session */
     struct wal__span entry_id; /* of the redaction entry */
     struct wal__span target_id;
     struct wal__span reason;
@@ -204,7 +208,7 @@ struct wal__commit_record {
     uint64_t pack_durable;
     uint32_t flags;
     uint32_t session_count;
-    const uint8_t *sessions; /* encoded; read with wal__commit_record_session */
+    const uint8_t *sessions; /* encoded; see wal__commit_record_session */
 };
 
 size_t wal__commit_record_size(uint32_t session_count);
@@ -212,6 +216,7 @@ void wal__commit_record_encode(const struct wal__commit_record *commit,
                                const uint32_t *sessions, uint8_t *out);
 enum wal__fmt wal__commit_record_decode(struct wal__span payload,
                                         struct wal__commit_record *commit);
+/* Returns the session number at `index`, below commit->session_count. */
 uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
                                     uint32_t index);
 

@@ -1,10 +1,10 @@
 /*
- * record_blob.c - the payloads of CHUNK and BLOB to bytes and back (SPEC.md
+ * record_blob.c - encodes and decodes the payloads of CHUNK and BLOB (SPEC.md
  * 2.18, 2.19).
  *
- * Invariant: a decoder accepts a payload only when its sizes and counts account
- * for all of it, so that every digest and byte below them may be read. Threads:
- * any.
+ * Invariant: a decoder accepts a payload only if its sizes and counts add up to
+ * the payload's size, so every digest and byte that they cover is readable.
+ * Threads: any.
  */
 #include "format/segment/record_blob.h"
 
@@ -19,7 +19,7 @@ enum {
     CHUNK_ENCODING = 36,
     CHUNK_DEPTH = 37,
     CHUNK_ZERO = 38,
-    CHUNK_BASE = 40, /* only of a delta; else the data begins here */
+    CHUNK_BASE = 40, /* of a delta; otherwise the data begins here */
     CHUNK_DELTA_DATA = 72
 };
 
@@ -54,7 +54,7 @@ size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk,
     return head_size(chunk->encoding);
 }
 
-/* What is encoded is shorter than the content: that is what it is for. */
+/* Compressed data must be smaller than the content. */
 static bool encoding_is_valid(const struct wal__chunk_record *chunk)
 {
     switch (chunk->encoding) {
@@ -98,11 +98,12 @@ enum wal__fmt wal__chunk_record_decode(struct wal__span payload,
         !encoding_is_valid(&read)) {
         return WAL__FMT_FIELD;
     }
+    WAL__ASSERT(wal__chunk_record_size(&read) == payload.size);
     *chunk = read;
     return WAL__FMT_OK;
 }
 
-/* A block of a delta */
+/* A block of a delta (2.18) */
 
 enum {
     BLOCK_STORED_SIZE = 0,
@@ -124,6 +125,7 @@ enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
 {
     struct wal__chunk_block read;
 
+    WAL__ASSERT(size > 0 && size <= WAL__CHUNK_BLOCK);
     if (data->size < WAL__CHUNK_BLOCK_HEAD) {
         return WAL__FMT_SHORT;
     }
@@ -140,6 +142,7 @@ enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
     read.stored.size = read.stored_size;
     data->data += WAL__CHUNK_BLOCK_HEAD + read.stored_size;
     data->size -= WAL__CHUNK_BLOCK_HEAD + read.stored_size;
+    WAL__ASSERT(read.stored.data + read.stored.size == data->data);
     *block = read;
     return WAL__FMT_OK;
 }

@@ -1,9 +1,9 @@
 /*
- * record_doc.c - the payloads of DOC, DOC_DELETE and REDACT to bytes and back
+ * record_doc.c - encodes and decodes the payloads of DOC, DOC_DELETE and REDACT
  * (SPEC.md 2.14, 2.15).
  *
- * Invariant: a decoder accepts a payload only when the sizes in it add up to
- * the payload's own, so the spans it returns lie inside. Threads: any.
+ * Invariant: a decoder accepts a payload only if its sizes add up to the
+ * payload's size, so the returned spans are inside the payload. Threads: any.
  */
 #include "format/segment/record.h"
 
@@ -35,11 +35,12 @@ void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out)
     uint8_t *at = out + DOC_TEXTS;
 
     wal__put64(out + DOC_MODIFIED, (uint64_t)doc->modified_ms);
-    wal__put16(out + DOC_KEY_SIZE, (uint16_t)doc->key.size);
+    wal__put_text_size16(out + DOC_KEY_SIZE, doc->key);
     wal__put16(out + DOC_ZERO, 0);
-    wal__put32(out + DOC_VALUE_SIZE, (uint32_t)doc->value.size);
+    wal__put_text_size32(out + DOC_VALUE_SIZE, doc->value);
     at = wal__put_text(at, doc->key);
-    wal__put_text(at, doc->value);
+    at = wal__put_text(at, doc->value);
+    WAL__ASSERT(at == out + wal__doc_record_size(doc));
 }
 
 enum wal__fmt wal__doc_record_decode(struct wal__span payload,
@@ -62,6 +63,7 @@ enum wal__fmt wal__doc_record_decode(struct wal__span payload,
     at += DOC_TEXTS;
     read.key = wal__get_text(&at, read.key.size);
     read.value = wal__get_text(&at, read.value.size);
+    WAL__ASSERT(at == payload.data + payload.size);
     *doc = read;
     return WAL__FMT_OK;
 }
@@ -92,13 +94,14 @@ void wal__redact_record_encode(const struct wal__redact_record *redact,
 {
     uint8_t *at = out + REDACT_TEXTS;
 
-    out[REDACT_ENTRY_SIZE] = (uint8_t)redact->entry_id.size;
-    out[REDACT_TARGET_SIZE] = (uint8_t)redact->target_id.size;
-    wal__put16(out + REDACT_REASON_SIZE, (uint16_t)redact->reason.size);
+    wal__put_text_size8(out + REDACT_ENTRY_SIZE, redact->entry_id);
+    wal__put_text_size8(out + REDACT_TARGET_SIZE, redact->target_id);
+    wal__put_text_size16(out + REDACT_REASON_SIZE, redact->reason);
     wal__put32(out + REDACT_SESSION, redact->session);
     at = wal__put_text(at, redact->entry_id);
     at = wal__put_text(at, redact->target_id);
-    wal__put_text(at, redact->reason);
+    at = wal__put_text(at, redact->reason);
+    WAL__ASSERT(at == out + wal__redact_record_size(redact));
 }
 
 enum wal__fmt wal__redact_record_decode(struct wal__span payload,
@@ -123,6 +126,7 @@ enum wal__fmt wal__redact_record_decode(struct wal__span payload,
     read.entry_id = wal__get_text(&at, read.entry_id.size);
     read.target_id = wal__get_text(&at, read.target_id.size);
     read.reason = wal__get_text(&at, read.reason.size);
+    WAL__ASSERT(at == payload.data + payload.size);
     *redact = read;
     return WAL__FMT_OK;
 }

@@ -1,9 +1,9 @@
 /*
- * record_entry.c - the payload of ENTRY to bytes and back, and the codes of
+ * record_entry.c - encodes and decodes the payload of ENTRY, and the codes of
  * entry types (SPEC.md 2.6).
  *
- * Invariant: a decoder accepts a payload only when the sizes in it add up to
- * the payload's own, so the spans it returns lie inside. Threads: any.
+ * Invariant: a decoder accepts a payload only if its sizes add up to the
+ * payload's size, so the returned spans are inside the payload. Threads: any.
  */
 #include "format/segment/record.h"
 
@@ -22,7 +22,7 @@ enum {
     ENTRY_TEXTS = 16
 };
 
-/* A payload out of line: before its excerpt. */
+/* Fields before the excerpt of a payload stored as a blob. */
 enum {
     OUT_DIGEST = 0,
     OUT_SIZE = 32,
@@ -30,7 +30,7 @@ enum {
 };
 
 enum {
-    FORM_OUT_OF_LINE = 2, /* beside enum wal__entry_form */
+    FORM_OUT_OF_LINE = 2, /* combined with enum wal__entry_form */
     FORM_MAX = WAL__ENTRY_LINE | FORM_OUT_OF_LINE
 };
 
@@ -46,7 +46,7 @@ WAL__FOLLOWS(WAL__ENTRY_ID_END, ENTRY_TEXTS, UINT8_MAX);
 WAL__FOLLOWS(OUT_SIZE, OUT_DIGEST, 32);
 WAL__FOLLOWS(OUT_EXCERPT, OUT_SIZE, 8);
 
-/* What stands for the payload before its bytes or those of its excerpt. */
+/* Size of the fields before the payload or its excerpt. */
 static size_t out_of_line_size(const struct wal__entry_record *entry)
 {
     return entry->digest != NULL ? OUT_EXCERPT : 0;
@@ -64,14 +64,15 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
 {
     uint8_t *at = out + ENTRY_TEXTS;
 
+    WAL__ASSERT(entry->form <= WAL__ENTRY_LINE);
     out[ENTRY_FORM] =
         (uint8_t)(entry->form | (entry->digest != NULL ? FORM_OUT_OF_LINE : 0));
-    out[ENTRY_ID_SIZE] = (uint8_t)entry->id.size;
-    out[ENTRY_TYPE_SIZE] = (uint8_t)entry->type.size;
-    out[ENTRY_TIME_SIZE] = (uint8_t)entry->time.size;
-    out[ENTRY_RUN_SIZE] = (uint8_t)entry->run.size;
+    wal__put_text_size8(out + ENTRY_ID_SIZE, entry->id);
+    wal__put_text_size8(out + ENTRY_TYPE_SIZE, entry->type);
+    wal__put_text_size8(out + ENTRY_TIME_SIZE, entry->time);
+    wal__put_text_size8(out + ENTRY_RUN_SIZE, entry->run);
     memset(out + ENTRY_ZERO, 0, ENTRY_META_SIZE - ENTRY_ZERO);
-    wal__put32(out + ENTRY_META_SIZE, (uint32_t)entry->meta.size);
+    wal__put_text_size32(out + ENTRY_META_SIZE, entry->meta);
     wal__put32(out + ENTRY_PAYLOAD_SIZE,
                (uint32_t)(out_of_line_size(entry) + entry->payload.size));
     at = wal__put_text(at, entry->id);
@@ -84,10 +85,11 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
         wal__put64(at + OUT_SIZE, entry->payload_size);
         at += OUT_EXCERPT;
     }
-    wal__put_text(at, entry->payload);
+    at = wal__put_text(at, entry->payload);
+    WAL__ASSERT(at == out + wal__entry_record_size(entry));
 }
 
-/* The digest and size in front of the excerpt. */
+/* Whether `payload` is a digest, a size in its range and an excerpt. */
 static bool is_out_of_line(struct wal__span payload)
 {
     uint64_t size;
@@ -107,6 +109,7 @@ static void decode_payload(struct wal__span payload, bool out_of_line,
     entry->digest = NULL;
     entry->payload_size = payload.size;
     if (out_of_line) {
+        WAL__ASSERT(payload.size >= OUT_EXCERPT);
         entry->digest = payload.data + OUT_DIGEST;
         entry->payload_size = wal__get64(payload.data + OUT_SIZE);
         entry->payload.data += OUT_EXCERPT;
@@ -156,6 +159,7 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     entry->time = wal__get_text(&at, time_size);
     entry->run = wal__get_text(&at, run_size);
     entry->meta = wal__get_text(&at, meta_size);
+    WAL__ASSERT(at == content.data);
     decode_payload(content, out_of_line, entry);
     return WAL__FMT_OK;
 }
@@ -176,7 +180,7 @@ bool wal__entry_record_id(struct wal__span first, struct wal__span *id)
     return true;
 }
 
-/* By code. */
+/* Indexed by code. */
 static const char *const kind_names[] = {
     "",
     "message",

@@ -1,9 +1,9 @@
 /*
- * record_group.c - the payloads of OPEN, COMMIT and SEAL, which frame the
- * groups of a segment, to bytes and back (SPEC.md 2.4, 2.9, 2.10).
+ * record_group.c - encodes and decodes the payloads of OPEN, COMMIT and SEAL,
+ * which delimit the groups of a segment (SPEC.md 2.4, 2.9, 2.10).
  *
- * Invariant: a decoder accepts a payload only when its counts account for all
- * of it, so that every index below a count may be read. Threads: any.
+ * Invariant: a decoder accepts a payload only if its counts add up to the
+ * payload's size, so every element below a count is readable. Threads: any.
  */
 #include "format/segment/record.h"
 
@@ -66,6 +66,7 @@ void wal__open_record_encode(const struct wal__open_record *open,
         wal__put64(at + DAMAGE_LAST_SEQUENCE, damage[i].last_sequence);
         at += DAMAGE_SIZE;
     }
+    WAL__ASSERT(at == out + wal__open_record_size(open->damage_count));
 }
 
 struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
@@ -79,6 +80,7 @@ struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
         .last_sequence = wal__get64(at + DAMAGE_LAST_SEQUENCE),
     };
 
+    WAL__ASSERT(index < open->damage_count);
     return damage;
 }
 
@@ -184,6 +186,7 @@ void wal__commit_record_encode(const struct wal__commit_record *commit,
 uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
                                     uint32_t index)
 {
+    WAL__ASSERT(index < commit->session_count);
     return wal__get32(commit->sessions + (size_t)index * COMMIT_SESSION_SIZE);
 }
 

@@ -1,9 +1,9 @@
 /*
- * record_session.c - the payloads of SESSION, FORK and HEAD to bytes and back
- * (SPEC.md 2.5, 2.7, 2.8; SESSION of version 0 too, 2.17).
+ * record_session.c - encodes and decodes the payloads of SESSION, FORK and HEAD
+ * (SPEC.md 2.5, 2.7, 2.8), and decodes SESSION of version 0 (2.17).
  *
- * Invariant: a decoder accepts a payload only when the sizes in it add up to
- * the payload's own, so the spans it returns lie inside. Threads: any.
+ * Invariant: a decoder accepts a payload only if its sizes add up to the
+ * payload's size, so the returned spans are inside the payload. Threads: any.
  */
 #include "format/segment/record.h"
 
@@ -55,20 +55,21 @@ void wal__session_record_encode(const struct wal__session_record *session,
     wal__put64(out + SESSION_CREATED, (uint64_t)session->created_ms);
     wal__put32(out + SESSION_SCHEMA_VERSION, session->schema_version);
     wal__put32(out + SESSION_FLAGS, session->flags);
-    wal__put16(out + SESSION_ID_SIZE, (uint16_t)session->id.size);
-    wal__put16(out + SESSION_CWD_SIZE, (uint16_t)session->cwd.size);
-    wal__put16(out + SESSION_PROJECT_SIZE, (uint16_t)session->project.size);
-    wal__put16(out + SESSION_TITLE_SIZE, (uint16_t)session->title.size);
-    wal__put16(out + SESSION_PARENT_SIZE, (uint16_t)session->parent_id.size);
-    wal__put16(out + SESSION_SOURCE_SIZE, (uint16_t)session->source.size);
-    wal__put32(out + SESSION_METADATA_SIZE, (uint32_t)session->metadata.size);
+    wal__put_text_size16(out + SESSION_ID_SIZE, session->id);
+    wal__put_text_size16(out + SESSION_CWD_SIZE, session->cwd);
+    wal__put_text_size16(out + SESSION_PROJECT_SIZE, session->project);
+    wal__put_text_size16(out + SESSION_TITLE_SIZE, session->title);
+    wal__put_text_size16(out + SESSION_PARENT_SIZE, session->parent_id);
+    wal__put_text_size16(out + SESSION_SOURCE_SIZE, session->source);
+    wal__put_text_size32(out + SESSION_METADATA_SIZE, session->metadata);
     at = wal__put_text(at, session->id);
     at = wal__put_text(at, session->cwd);
     at = wal__put_text(at, session->project);
     at = wal__put_text(at, session->title);
     at = wal__put_text(at, session->parent_id);
     at = wal__put_text(at, session->source);
-    wal__put_text(at, session->metadata);
+    at = wal__put_text(at, session->metadata);
+    WAL__ASSERT(at == out + wal__session_record_size(session));
 }
 
 static bool session_is_valid(const struct wal__session_record *session)
@@ -114,6 +115,7 @@ static enum wal__fmt decode_session(struct wal__span payload,
     read.parent_id = wal__get_text(&at, read.parent_id.size);
     read.source = wal__get_text(&at, read.source.size);
     read.metadata = wal__get_text(&at, read.metadata.size);
+    WAL__ASSERT(at == payload.data + payload.size);
     *session = read;
     return WAL__FMT_OK;
 }
@@ -186,6 +188,7 @@ static enum wal__fmt decode_session_0(struct wal__span payload,
     read.parent_id = wal__get_text(&at, read.parent_id.size);
     read.source = wal__get_text(&at, read.source.size);
     read.metadata = wal__get_text(&at, read.metadata.size);
+    WAL__ASSERT(at == payload.data + payload.size);
     *session = read;
     return WAL__FMT_OK;
 }
@@ -235,13 +238,14 @@ void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out)
     wal__put32(out + FORK_DEPTH, fork->depth);
     wal__put32(out + FORK_SOURCE, fork->source);
     wal__put32(out + FORK_OWNER, fork->owner);
-    out[FORK_SOURCE_SIZE] = (uint8_t)fork->source_id.size;
-    out[FORK_OWNER_SIZE] = (uint8_t)fork->owner_id.size;
-    out[FORK_ENTRY_SIZE] = (uint8_t)fork->entry_id.size;
+    wal__put_text_size8(out + FORK_SOURCE_SIZE, fork->source_id);
+    wal__put_text_size8(out + FORK_OWNER_SIZE, fork->owner_id);
+    wal__put_text_size8(out + FORK_ENTRY_SIZE, fork->entry_id);
     out[FORK_STREAM] = fork->stream;
     at = wal__put_text(at, fork->source_id);
     at = wal__put_text(at, fork->owner_id);
-    wal__put_text(at, fork->entry_id);
+    at = wal__put_text(at, fork->entry_id);
+    WAL__ASSERT(at == out + wal__fork_record_size(fork));
 }
 
 enum wal__fmt wal__fork_record_decode(struct wal__span payload,
@@ -270,6 +274,7 @@ enum wal__fmt wal__fork_record_decode(struct wal__span payload,
     read.source_id = wal__get_text(&at, read.source_id.size);
     read.owner_id = wal__get_text(&at, read.owner_id.size);
     read.entry_id = wal__get_text(&at, read.entry_id.size);
+    WAL__ASSERT(at == payload.data + payload.size);
     *fork = read;
     return WAL__FMT_OK;
 }
@@ -298,13 +303,14 @@ void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out)
 {
     uint8_t *at = out + HEAD_TEXTS;
 
-    out[HEAD_NAME_SIZE] = (uint8_t)head->name.size;
-    out[HEAD_ENTRY_SIZE] = (uint8_t)head->entry_id.size;
-    wal__put16(out + HEAD_NOTE_SIZE, (uint16_t)head->note.size);
+    wal__put_text_size8(out + HEAD_NAME_SIZE, head->name);
+    wal__put_text_size8(out + HEAD_ENTRY_SIZE, head->entry_id);
+    wal__put_text_size16(out + HEAD_NOTE_SIZE, head->note);
     wal__put32(out + HEAD_ZERO, 0);
     at = wal__put_text(at, head->name);
     at = wal__put_text(at, head->entry_id);
-    wal__put_text(at, head->note);
+    at = wal__put_text(at, head->note);
+    WAL__ASSERT(at == out + wal__head_record_size(head));
 }
 
 enum wal__fmt wal__head_record_decode(struct wal__span payload,
@@ -328,6 +334,7 @@ enum wal__fmt wal__head_record_decode(struct wal__span payload,
     read.name = wal__get_text(&at, read.name.size);
     read.entry_id = wal__get_text(&at, read.entry_id.size);
     read.note = wal__get_text(&at, read.note.size);
+    WAL__ASSERT(at == payload.data + payload.size);
     *head = read;
     return WAL__FMT_OK;
 }

@@ -1,11 +1,13 @@
 /*
  * scan.c - one pass over a segment (SPEC.md 3.1 to 3.4).
  *
- * The pass walks valid frames from group to group until it meets the first
- * offset that holds none, X. Then it looks at everything behind X once, for
- * the highest watermark W that any valid COMMIT names, for a SEAL, and for
- * promises. X below W or S means damage: the pass steps over it to the next
- * valid frame and goes on; otherwise X is the end and the table decides.
+ * The pass walks valid frames from group to group up to X, the first offset
+ * without one. Then it probes everything after X once, for the highest
+ * watermark W of any valid COMMIT, for a SEAL, and for durable COMMITs. X below
+ * W or S is damage: the pass skips to the next valid frame and continues.
+ * Otherwise X is the end, and the decision table classifies it.
+ *
+ * Invariant: group <= at <= limit; sequences rise. Threads: no shared state.
  */
 #include "format/segment/scan.h"
 
@@ -20,13 +22,13 @@ struct scan {
     struct wal__scan_result *result;
     uint64_t limit;        /* end of the segment */
     uint64_t group;        /* offset of the present group's first frame */
-    uint64_t at;           /* offset of the frame looked at */
-    uint64_t sequence;     /* last one seen, also in the present group */
+    uint64_t at;           /* offset of the current frame */
+    uint64_t sequence;     /* last one read, also in the present group */
     uint64_t group_first;  /* first sequence of the present group */
     uint64_t expected_end; /* S, from start and SEAL */
     uint32_t chain;        /* over all frames up to `at` */
     uint32_t group_frames;
-    /* the present group lost a frame of an unknown session */
+    /* the present group lost frames of sessions that are not known */
     bool has_unknown_session;
     bool chain_unknown; /* the chain is unknown until the next COMMIT */
     struct wal__probe_result beyond;
@@ -54,7 +56,7 @@ const char *wal__verdict_text(enum wal__verdict verdict)
     return "unknown";
 }
 
-/* A look at what stands behind the walk; sequence numbers go on from it. */
+/* A probe for frames after those walked: with higher sequence numbers. */
 static struct wal__probe make_probe(const struct scan *scan)
 {
     return (struct wal__probe){
@@ -65,7 +67,8 @@ static struct wal__probe make_probe(const struct scan *scan)
     };
 }
 
-static bool unreadable(struct scan *scan, uint64_t offset)
+/* Returns false, for the caller to return. */
+static bool set_read_error(struct scan *scan, uint64_t offset)
 {
     scan->result->verdict = WAL__VERDICT_READ_ERROR;
     scan->result->error_offset = offset;
@@ -78,6 +81,7 @@ static void add_damage(struct scan *scan, uint64_t offset, uint64_t size,
     struct wal__scan_result *result = scan->result;
     struct wal__damage *last;
 
+    WAL__ASSERT(offset >= scan->group);
     result->verdict = WAL__VERDICT_DAMAGED;
     if (result->damage_count < WAL__DAMAGE_MAX) {
         result->damage[result->damage_count] =
@@ -85,7 +89,7 @@ static void add_damage(struct scan *scan, uint64_t offset, uint64_t size,
         result->damage_count++;
         return;
     }
-    /* The list is full: its last range grows to cover this one too. */
+    /* The list is full: extend its last range over this one. */
     last = &result->damage[WAL__DAMAGE_MAX - 1];
     last->size = offset + size - last->offset;
     last->last_sequence = last_sequence;
@@ -100,7 +104,7 @@ static bool report_lost(struct scan *scan, uint32_t session)
     return scan->sink->lost(scan->sink->ctx, session);
 }
 
-/* Hands over the frames [group, at) of the present group. */
+/* Passes the frames [group, at) of the present group to the sink. */
 static bool deliver_range(struct scan *scan,
                           const struct wal__commit_record *commit)
 {
@@ -115,7 +119,7 @@ static bool deliver_range(struct scan *scan,
         range.bytes =
             scan->source->fetch(scan->source->ctx, range.offset, range.size);
         if (range.bytes == NULL) {
-            return unreadable(scan, range.offset);
+            return set_read_error(scan, range.offset);
         }
     }
     accepted = scan->sink->range(scan->sink->ctx, &range);
@@ -127,6 +131,7 @@ static bool deliver_range(struct scan *scan,
 
 static void begin_group(struct scan *scan, uint64_t offset)
 {
+    WAL__ASSERT(offset >= scan->at);
     scan->group = offset;
     scan->at = offset;
     scan->group_first = scan->sequence + 1;
@@ -134,7 +139,7 @@ static void begin_group(struct scan *scan, uint64_t offset)
     scan->has_unknown_session = false;
 }
 
-/* Whether the frames seen are all that the COMMIT closes. */
+/* Whether the walk read all frames of the COMMIT's group. */
 static bool group_is_complete(const struct scan *scan,
                               const struct wal__commit_record *commit)
 {
@@ -147,6 +152,8 @@ static void record_commit(struct scan *scan,
 {
     struct wal__scan_result *result = scan->result;
 
+    WAL__ASSERT(scan->at > result->commit_offset);
+    WAL__ASSERT(scan->sequence >= result->last_sequence);
     if (commit->durable_off > result->watermark) {
         result->watermark = commit->durable_off;
     }
@@ -160,7 +167,8 @@ static void record_commit(struct scan *scan,
     result->groups++;
 }
 
-/* A group that came through damage, or does not follow the one before it. */
+/* Records a group that lost frames, or that does not follow the previous one.
+ * False: the sink stopped the scan. */
 static bool report_damaged_group(struct scan *scan,
                                  const struct wal__commit_record *commit,
                                  bool whole)
@@ -182,7 +190,8 @@ static bool report_damaged_group(struct scan *scan,
     return true;
 }
 
-/* The frame at `at` is a COMMIT: its group ends here. */
+/* Ends the group at the COMMIT at `at`. False: it is not valid here, or the
+ * scan is stopped. */
 static bool process_commit(struct scan *scan, const struct wal__frame *frame,
                            const uint8_t *payload)
 {
@@ -203,8 +212,8 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     if (commit.first_sequence > scan->sequence + 1) {
         scan->sequence = commit.first_sequence - 1;
     }
-    /* Below the watermark a frame stands alone; beyond it a group is there
-     * whole or not at all. */
+    /* Below the watermark each valid frame counts; after it only whole
+     * groups do. */
     if ((whole || scan->group < scan->result->watermark) &&
         !deliver_range(scan, &commit)) {
         return false;
@@ -220,7 +229,7 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     return true;
 }
 
-/* INDEX and SEAL stand behind the last group of a complete segment. */
+/* Records INDEX or SEAL, which follow the last group of a sealed segment. */
 static bool process_footer(struct scan *scan, const struct wal__frame *frame,
                            const uint8_t *payload)
 {
@@ -245,7 +254,7 @@ static bool process_footer(struct scan *scan, const struct wal__frame *frame,
     return true;
 }
 
-/* Whether the sequence goes on as it must; a hole is damage. */
+/* Checks that the sequence rises; records a gap as damage. */
 static bool check_sequence(struct scan *scan, const struct wal__frame *frame)
 {
     if (!wal__frame_is_sequenced(frame->type)) {
@@ -259,7 +268,7 @@ static bool check_sequence(struct scan *scan, const struct wal__frame *frame)
         scan->has_unknown_session = true;
         add_damage(scan, scan->at, 0, scan->sequence + 1, frame->sequence - 1);
         if (scan->group_frames == 0) {
-            scan->group_first = frame->sequence; /* the hole is before it */
+            scan->group_first = frame->sequence; /* the gap precedes it */
         }
     }
     scan->sequence = frame->sequence;
@@ -288,12 +297,14 @@ static bool parent_is_lost(const struct scan *scan,
     return false;
 }
 
-/* Takes the valid frame at `at`; false: it does not belong here. */
+/* Processes the valid frame at `at`; false: it is not allowed here, or the scan
+ * is stopped. */
 static bool process_frame(struct scan *scan, const struct wal__frame *frame,
                           const uint8_t *payload)
 {
     uint64_t span = wal__frame_total_size(frame->stored_size);
 
+    WAL__ASSERT(span <= scan->limit - scan->at);
     if (frame->type == WAL__FRAME_COMMIT) {
         return process_commit(scan, frame, payload);
     }
@@ -323,15 +334,15 @@ static bool process_frame(struct scan *scan, const struct wal__frame *frame,
     return true;
 }
 
-static bool stopped(const struct scan *scan)
+static bool is_stopped(const struct scan *scan)
 {
     return scan->result->verdict == WAL__VERDICT_READ_ERROR ||
            scan->result->verdict == WAL__VERDICT_NEWER ||
            scan->result->verdict == WAL__VERDICT_STOPPED;
 }
 
-/* What stands at `at`: decodes the frame and checks its payload. *lost is the
- * session of a frame whose header holds and whose data does not, else 0. */
+/* Decodes the frame at `at` and checks its payload. Sets *lost to the session
+ * of a frame with a valid header and invalid data. */
 static bool read_frame(struct scan *scan, struct wal__frame *frame,
                        const uint8_t **payload, uint32_t *lost)
 {
@@ -339,10 +350,11 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
     enum wal__fmt fmt;
     const uint8_t *at;
 
+    WAL__ASSERT(scan->at >= scan->group && scan->at < scan->limit);
     at = scan->source->fetch(scan->source->ctx, scan->group,
                              before + WAL__FRAME_SIZE);
     if (at == NULL) {
-        return unreadable(scan, scan->at);
+        return set_read_error(scan, scan->at);
     }
     fmt = wal__frame_decode(at + before, scan->limit - scan->at,
                             scan->start->salt, scan->at, frame);
@@ -357,7 +369,7 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
         scan->source->fetch(scan->source->ctx, scan->group,
                             before + wal__frame_total_size(frame->stored_size));
     if (at == NULL) {
-        return unreadable(scan, scan->at);
+        return set_read_error(scan, scan->at);
     }
     *payload = at + before + WAL__FRAME_SIZE;
     if (wal__frame_check_data(frame, *payload) != WAL__FMT_OK) {
@@ -367,8 +379,8 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
     return true;
 }
 
-/* Walks valid frames up to X. */
-static void walk(struct scan *scan, uint32_t *lost)
+/* Walks valid frames up to X; sets *lost as read_frame does, else to 0. */
+static void walk_frames(struct scan *scan, uint32_t *lost)
 {
     struct wal__frame frame;
     const uint8_t *payload = NULL;
@@ -380,7 +392,8 @@ static void walk(struct scan *scan, uint32_t *lost)
     }
 }
 
-/* The last sequence number that a frame behind damage shows to be lost. */
+/* Returns the last sequence number before the frame of `hit`, which follows
+ * damage; 0: unknown. */
 static uint64_t last_lost_sequence(const struct wal__probe_hit *hit)
 {
     const struct wal__frame *frame = &hit->frame;
@@ -393,7 +406,7 @@ static uint64_t last_lost_sequence(const struct wal__probe_hit *hit)
     }
     if (frame->type == WAL__FRAME_COMMIT &&
         wal__commit_record_decode(span, &commit) == WAL__FMT_OK) {
-        /* OPEN counts as a frame of the first group, without a number. */
+        /* OPEN is a frame of the first group but has no sequence number. */
         bool has_open = hit->offset ==
                         WAL__SEGMENT_HEADER_SIZE + (uint64_t)commit.group_size;
 
@@ -406,7 +419,7 @@ static uint64_t last_lost_sequence(const struct wal__probe_hit *hit)
     return 0;
 }
 
-/* Steps from X over damage to the next valid frame; false at the end. */
+/* Skips from X over damage to the next valid frame; false: there is none. */
 static bool skip_damage(struct scan *scan, uint32_t lost)
 {
     struct wal__probe probe = make_probe(scan);
@@ -422,7 +435,7 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     found = wal__probe_next(&probe, from + WAL__FRAME_ALIGN, scan->sequence + 1,
                             NULL, &hit);
     if (probe.failed) {
-        return unreadable(scan, probe.error_offset);
+        return set_read_error(scan, probe.error_offset);
     }
     if (found) {
         to = hit.offset;
@@ -430,6 +443,7 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     } else {
         to = scan->expected_end > from ? scan->expected_end : from;
     }
+    WAL__ASSERT(to >= from);
     add_damage(scan, from, to - from, scan->sequence + 1,
                last > scan->sequence ? last : 0);
     if (lost != 0 && !report_lost(scan, lost)) {
@@ -447,7 +461,7 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     return found;
 }
 
-/* The table of SPEC.md 3.4, from X on; true: go on behind damage. */
+/* Applies the table of SPEC.md 3.4 at X; true: continue after damage. */
 static bool classify_end(struct scan *scan, uint32_t lost)
 {
     struct wal__scan_result *result = scan->result;
@@ -456,7 +470,7 @@ static bool classify_end(struct scan *scan, uint32_t lost)
 
     result->invalid = scan->at;
     if (!wal__probe_all(&probe, scan->at, &scan->beyond)) {
-        return unreadable(scan, probe.error_offset);
+        return set_read_error(scan, probe.error_offset);
     }
     result->dirty_end =
         beyond->dirty_end > scan->at ? beyond->dirty_end : scan->at;
@@ -494,6 +508,7 @@ void wal__scan(const struct wal__scan_source *source,
     struct scan scan = {0};
     uint32_t lost;
 
+    WAL__ASSERT(start->group_align % WAL__FRAME_ALIGN == 0);
     memset(result, 0, sizeof(*result));
     scan.source = source;
     scan.sink = sink;
@@ -511,9 +526,11 @@ void wal__scan(const struct wal__scan_source *source,
                             : WAL__SEGMENT_HEADER_SIZE;
     begin_group(&scan, start->offset);
     do {
-        walk(&scan, &lost);
-    } while (!stopped(&scan) && classify_end(&scan, lost));
+        walk_frames(&scan, &lost);
+    } while (!is_stopped(&scan) && classify_end(&scan, lost));
     if (result->invalid == 0) {
         result->invalid = scan.at;
     }
+    WAL__ASSERT(result->last_sequence >= start->last_sequence);
+    WAL__ASSERT(result->end >= start->offset);
 }

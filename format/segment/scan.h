@@ -1,12 +1,12 @@
 /*
  * scan.h - one pass over the frames and groups of a segment, and the decision
  * table about its end (SPEC.md 3.1 to 3.4). Recovery, walcheck and salvage all
- * read segments through this, so that there is one idea of what is valid.
+ * read segments through it, so they agree on what is valid.
  *
- * Invariant: the sink sees whole groups in order, and of damaged groups below
- * the watermark each frame that stands on its own checksums; never anything
- * else. Reads only through the source; a read error ends the scan and is never
- * taken for a tear.
+ * Invariant: the sink receives whole groups in order, and of damaged groups
+ * below the watermark each frame whose checksums are valid; nothing else. The
+ * scan reads only through the source. A read error ends the scan and is never
+ * reported as a torn write. Threads: no shared state; one thread per call.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_SCAN_H
 #define AGENTWAL_FORMAT_SEGMENT_SCAN_H
@@ -17,11 +17,11 @@
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 
-/* Where the bytes come from. */
+/* The segment's bytes. */
 struct wal__scan_source {
     void *ctx;
-    /* Bytes [offset, offset + size) of the segment in one range, valid until
-     * the next call; null when they cannot be read. */
+    /* Returns bytes [offset, offset + size) of the segment, valid until the
+     * next call; NULL if they cannot be read. */
     const uint8_t *(*fetch)(void *ctx, uint64_t offset, uint64_t size);
 };
 
@@ -29,16 +29,17 @@ struct wal__scan_source {
 struct wal__scan_range {
     const uint8_t *bytes; /* of the first frame */
     uint64_t offset;      /* in the segment */
-    uint64_t size;        /* whole frames; without a COMMIT */
-    const struct wal__commit_record *commit; /* null: its group is not whole */
+    uint64_t size;        /* of whole frames, without the COMMIT */
+    const struct wal__commit_record *commit; /* NULL: an incomplete group */
 };
 
-/* What becomes of what is found. A call that answers false stops the scan. */
+/* The consumer of what the scan finds. Both functions are optional; one that
+ * returns false stops the scan. */
 struct wal__scan_sink {
     void *ctx;
     bool (*range)(void *ctx, const struct wal__scan_range *range);
-    /* A session that lost a record of the damaged range found last; 0: one
-     * that cannot be named. May repeat. */
+    /* Reports a session that lost a record in the last damaged range; 0: an
+     * unknown session. May report a session more than once. */
     bool (*lost)(void *ctx, uint32_t session);
 };
 
@@ -52,47 +53,48 @@ enum wal__verdict {
     WAL__VERDICT_STOPPED /* by the sink */
 };
 
+/* Returns a constant phrase. */
 const char *wal__verdict_text(enum wal__verdict verdict);
 
-/* Where a scan begins: what OPEN of the segment, or the header, says. */
+/* Where a scan begins: from the segment's header and OPEN. */
 struct wal__scan_start {
     uint64_t salt;
     uint64_t capacity;
     uint32_t group_align;
-    uint64_t offset;        /* of a group's first frame; 4,096 for all */
+    uint64_t offset;        /* of a group's first frame; 4,096: all groups */
     uint64_t last_sequence; /* before it */
     uint32_t chain;         /* before it */
-    uint64_t known_end; /* S: an end that a later OPEN or the log's COMMIT of
-                         * the pack's position names; 0: none */
-    uint64_t watermark; /* of the pack, as the log names it; 0: none */
+    uint64_t known_end; /* S, from a later OPEN or, for the pack, from a COMMIT
+                         * of the log; 0: unknown */
+    uint64_t watermark; /* of the pack, from the log; 0: none */
 };
 
 struct wal__scan_result {
     enum wal__verdict verdict;
-    uint64_t end;          /* where the next group would begin */
-    uint64_t invalid;      /* X: first offset that holds no valid frame */
+    uint64_t end;          /* offset at which the next group would begin */
+    uint64_t invalid;      /* X: first offset without a valid frame */
     uint64_t watermark;    /* W */
     uint64_t sealed_end;   /* S from SEAL; 0: not sealed */
-    uint64_t index_offset; /* of a valid INDEX frame behind the end; 0: none */
+    uint64_t index_offset; /* of a valid INDEX frame after the end; 0: none */
     uint64_t index_size;
-    uint64_t dirty_end;     /* behind the last byte that is not zero, from X on;
-                         * X when there is none */
-    uint64_t commit_offset; /* of the last COMMIT kept; 0: none */
+    uint64_t dirty_end;     /* end of the last non-zero byte from X on; X if
+                             * there is none */
+    uint64_t commit_offset; /* of the last accepted COMMIT; 0: none */
     uint64_t last_sequence;
-    uint64_t torn_sequence; /* last one of valid frames that were dropped */
+    uint64_t torn_sequence; /* last one in valid frames that were dropped */
     uint64_t epoch;
-    uint64_t pack_durable; /* the highest in a COMMIT kept */
+    uint64_t pack_durable; /* maximum of the accepted COMMITs */
     int64_t clock_ms;
     uint64_t groups;
     uint32_t chain;
-    uint32_t damage_count; /* all found, also those over WAL__DAMAGE_MAX */
+    uint32_t damage_count; /* may exceed WAL__DAMAGE_MAX */
     uint64_t error_offset; /* of a read error */
     struct wal__damage damage[WAL__DAMAGE_MAX];
 };
 
 /*
- * Scans a segment from `start`. result is filled whatever the verdict.
- * group ends are rounded up to group_align.
+ * Scans a segment from `start`. Fills *result whatever the verdict. Group ends
+ * are rounded up to group_align.
  */
 void wal__scan(const struct wal__scan_source *source,
                const struct wal__scan_sink *sink,

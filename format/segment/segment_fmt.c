@@ -1,9 +1,10 @@
 /*
- * segment_fmt.c - manifest slots, segment headers and trailers to bytes and
- * back (SPEC.md 2.1, 2.2, 2.10).
+ * segment_fmt.c - encodes and decodes manifest slots, segment headers and
+ * trailers (SPEC.md 2.1, 2.2, 2.10).
  *
- * Invariant: rules are checked in SPEC.md's order, so a version is believed
- * after the checksum only, and nothing else before the version. Threads: any.
+ * Invariant: rules are checked in SPEC.md's order. The version is used only
+ * after the checksum was verified, other fields only after the version.
+ * Threads: any.
  */
 #include "format/segment/segment_fmt.h"
 
@@ -137,6 +138,7 @@ static struct wal__features get_features(const uint8_t *at)
 static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
                                   size_t crc_offset)
 {
+    WAL__ASSERT(crc_offset == MANIFEST_CRC || crc_offset == HEADER_CRC);
     if (memcmp(at, magic, MAGIC_SIZE) != 0) {
         return WAL__FMT_MAGIC;
     }
@@ -152,6 +154,7 @@ static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
     return WAL__FMT_OK;
 }
 
+/* These two faults are reported after a valid checksum. */
 static bool is_of_newer_library(enum wal__fmt fmt)
 {
     return fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES;
@@ -271,8 +274,8 @@ enum wal__fmt wal__segment_header_decode(const uint8_t *at,
     if (first == WAL__FMT_OK || is_of_newer_library(first)) {
         return first;
     }
-    /* A torn first copy must not make a newer library's segment a damaged
-     * one. */
+    /* A torn first copy must not turn a segment of a newer library into a
+     * damaged one. */
     second = decode_copy(copy, header);
     if (second == WAL__FMT_OK || is_of_newer_library(second)) {
         return second;
@@ -309,7 +312,7 @@ void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
     wal__put32(out + TRAILER_CRC, trailer_crc(out, salt, offset));
 }
 
-/* The SEAL frame lies between the INDEX frame and the trailer. */
+/* The SEAL frame is between the INDEX frame and the trailer. */
 static bool trailer_fields_are_valid(const struct wal__trailer *trailer,
                                      uint64_t offset)
 {

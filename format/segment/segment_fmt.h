@@ -1,6 +1,6 @@
 /*
  * segment_fmt.h - the store's manifest slot, a segment's header and its
- * trailer (SPEC.md 2.1, 2.2, 2.10).
+ * trailer (SPEC.md 2.1, 2.2, 2.10). Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
 #define AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
@@ -8,18 +8,18 @@
 #include "format/bytes/fmt.h"
 
 enum {
-    WAL__FORMAT_VERSION = 1, /* written; 0 can be read */
+    WAL__FORMAT_VERSION = 1, /* of new segments; 0 is readable */
     WAL__MANIFEST_SLOT_SIZE = 4096,
     WAL__MANIFEST_SIZE = 2 * WAL__MANIFEST_SLOT_SIZE,
-    WAL__SEGMENT_HEADER_SIZE = 4096, /* both copies; frames begin here */
+    WAL__SEGMENT_HEADER_SIZE = 4096, /* of both copies; offset of frames */
     WAL__SEGMENT_HEADER_COPY = 2048, /* offset of the second copy */
     WAL__TRAILER_SIZE = 64,
     WAL__SEGMENT_MIN = 64 * 1024,
     WAL__SEGMENT_MAX = 64 * 1024 * 1024,
-    WAL__POSITION_BITS = 27
+    WAL__POSITION_BITS = 27 /* of the offset in a position */
 };
 
-/* Feature bits that this library knows. */
+/* Feature bits that this library implements. */
 #define WAL__KNOWN_RO_COMPAT 0u
 #define WAL__KNOWN_INCOMPAT  0u
 
@@ -28,6 +28,7 @@ enum wal__segment_class {
     WAL__CLASS_PACK = 2
 };
 
+/* A position: a segment's id and an offset in it (SPEC.md, introduction). */
 static inline uint64_t wal__position(uint64_t segment, uint64_t offset)
 {
     return segment << WAL__POSITION_BITS | offset;
@@ -58,11 +59,11 @@ struct wal__manifest {
     uint32_t group_align;
 };
 
-/* Writes one slot, WAL__MANIFEST_SLOT_SIZE bytes. */
+/* Writes one slot of WAL__MANIFEST_SLOT_SIZE bytes. */
 void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out);
 
-/* Reads one slot of WAL__MANIFEST_SLOT_SIZE bytes. On WAL__FMT_VERSION and
- * WAL__FMT_FEATURES version and features are set, so that they can be named. */
+/* Decodes one slot of WAL__MANIFEST_SLOT_SIZE bytes. On WAL__FMT_VERSION and
+ * WAL__FMT_FEATURES it sets version and features, for the error text. */
 enum wal__fmt wal__manifest_decode(const uint8_t *at,
                                    struct wal__manifest *manifest);
 
@@ -82,14 +83,14 @@ struct wal__segment_header {
 void wal__segment_header_encode(const struct wal__segment_header *header,
                                 uint8_t *out);
 
-/* Reads WAL__SEGMENT_HEADER_SIZE bytes: the first copy that is valid or of a
- * newer library, else what is wrong with the first. WAL__FMT_ZERO when both
- * copies are zeros. On WAL__FMT_VERSION and WAL__FMT_FEATURES version and
- * features are set. */
+/* Decodes WAL__SEGMENT_HEADER_SIZE bytes: the first copy that is valid or of a
+ * newer library. If there is none, returns the fault of the first copy, or
+ * WAL__FMT_ZERO if both copies are zeros. On WAL__FMT_VERSION and
+ * WAL__FMT_FEATURES it sets version and features. */
 enum wal__fmt wal__segment_header_decode(const uint8_t *at,
                                          struct wal__segment_header *header);
 
-/* How many of the two copies are valid: 0, 1 or 2. */
+/* Returns the number of valid copies: 0, 1 or 2. */
 int wal__segment_header_copies(const uint8_t *at);
 
 struct wal__trailer {
@@ -101,7 +102,8 @@ struct wal__trailer {
     uint32_t chain;
 };
 
-/* `offset` is the trailer's in its segment: capacity - WAL__TRAILER_SIZE. */
+/* Both use WAL__TRAILER_SIZE bytes. `offset` is the trailer's in its segment:
+ * capacity - WAL__TRAILER_SIZE. */
 void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
                          uint64_t offset, uint8_t *out);
 enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,

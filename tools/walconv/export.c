@@ -215,8 +215,8 @@ static void print_result(const struct export *export, const struct item *item,
     if (outcome->native_count > 0) {
         cli_error(cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped",
                   outcome->native_count,
-                  cli_plural(outcome->native_count, "entry is no line",
-                             "entries are no lines"));
+                  cli_plural(outcome->native_count, "entry is not a line",
+                             "entries are not lines"));
     }
 }
 

@@ -141,8 +141,7 @@ static const struct wal__dialect *recognise_directory(const char *root)
     if (has_members(root, "metadata.json", "session_id", "created_at")) {
         return &wal__dialect_sdk;
     }
-    /* Sessions written by the client that sdk is derived from have no metadata
-     * file; or it was lost or damaged. */
+    /* The metadata file has other members, is missing or is damaged. */
     return has_messages ? &wal__dialect_sdk : NULL;
 }
 

@@ -62,7 +62,7 @@ done
 for option in --text --tail=1 --type=t --branch=a --up-to=a --follow \
     --since-compaction; do
     code 2 walcat --tree "$store" s "$option"
-    grep -q "^walcat: ${option%=*}: not with --tree" "$work/stderr" ||
+    grep -q "^walcat: ${option%=*}: not allowed with --tree" "$work/stderr" ||
         fail "which option does not go with --tree"
 done
 code 0 walcat --tree --all --redacted "$store" s
@@ -160,7 +160,7 @@ for option in --branch=main --text --all --tail=3; do
     grep -q 'e4' "$work/stdout" || fail "entries behind it, $option"
 done
 code 1 walcat "$lossy" l
-grep -q '^walcat: the entry behind e1: ' "$work/stderr" ||
+grep -q '^walcat: the entry after e1: ' "$work/stderr" ||
     fail "which entry cannot be read"
 json '[r["id"] for r in rows] == ["e1", "e3", "e4"]' "$work/stdout"
 

@@ -177,16 +177,16 @@ with open(sys.argv[1] + "/" + name, "r+b") as file:
 PROGRAM
 }
 forge "(frame(digest='$digest'), 48 + 40)"
-found one "SHA-256 $digest, cannot be read: its SHA-256 is another"
+found one "SHA-256 $digest, cannot be read: its SHA-256 does not match"
 forge "(frame(encoding='lz4'), 48 + 41)"
 code 1 walcheck --json "$work/hurt"
 json 'any("its compression is not valid" in d["reason"]
-          or "its SHA-256 is another" in d["reason"]
+          or "its SHA-256 does not match" in d["reason"]
           for d in rows[0]["damage"])' "$work/stdout"
 forge "([r for r in rows if r.get('encoding') == 'delta' and r['depth'] > 1][0],
     48 + 45)"
 code 1 walcheck --json "$work/hurt"
-json 'any("the chunk that it is based on is missing" in d["reason"]
+json 'any("its base chunk is missing" in d["reason"]
           for d in rows[0]["damage"])' "$work/stdout"
 forge "([r for r in rows if r.get('type') == 'BLOB'][1], 48 + 90)"
 found one "a chunk of it is missing"
@@ -216,7 +216,7 @@ rm -rf "$work/hurt"
 cp -r "$store" "$work/hurt"
 rm -r "$work/hurt/pack"
 code 1 walcheck --json "$work/hurt"
-json 'any("the log relies on" in d["reason"] for d in rows[0]["damage"])
+json 'any("the log depends on" in d["reason"] for d in rows[0]["damage"])
       and {i for i in range(3) for d in rows[0]["damage"]
            if "the entry e%d," % i in d["reason"] and d["file"].startswith("log/")
            and d["sessions"] == ["one"]} == {0, 1, 2}' "$work/stdout"
@@ -235,7 +235,7 @@ PROGRAM
 rm -rf "$work/out"
 code 1 walcheck --json --salvage "$work/out" "$work/two"
 json 'rows[0]["entries"] == 3
-      and [n["entryId"] for n in rows[0]["notes"] if "it is lost" in n["reason"]] == ["e1"]
+      and [n["entryId"] for n in rows[0]["notes"] if "the entry is lost" in n["reason"]] == ["e1"]
       and any("1 file is lost of the checkpoint c1" in n["reason"]
               and n["sessionId"] == "one" for n in rows[0]["notes"])
       and {n["sessionId"] for n in rows[0]["notes"]} == {"one", "two"}' "$work/stdout"

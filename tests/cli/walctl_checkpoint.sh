@@ -248,7 +248,7 @@ refused 1 'walctl: through/deep.c: ' through/deep.c
 mkfifo pipe
 refused 1 'walctl: pipe: ' pipe
 refused 2 'walctl: bad: ' ''
-refused 2 'no file is named'
+refused 2 'no file given'
 refused 2 -0 -0 a.txt
 refused 3 "$work/none" --files-from "$work/none"
 refused 3 "$work" --files-from "$work"

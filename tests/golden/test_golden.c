@@ -107,7 +107,8 @@ static const struct expected cases[] = {
      "belongs to another store", "", "L2 L3 L4"},
     {"doubled_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "under another name",
      "", ""},
-    {"cut_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was cut", "", "L3 L4"},
+    {"cut_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was truncated", "",
+     "L3 L4"},
     {"extended_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was extended", "",
      ""},
     {"damaged_header_copy", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
@@ -127,7 +128,7 @@ static const struct expected cases[] = {
     {"tail_index_flipped", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1, "checksum",
      "", ""},
     {"tail_index_stale", SMALL " a6", WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "from before the log's end", "", ""},
+     "the index ends before the log", "", ""},
     {"damaged_manifest_slot", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "slot 0 is not valid", "", ""},
     {"both_manifest_slots", SMALL, WAL_ECORRUPT, 0, "", "", 1,
@@ -140,15 +141,15 @@ static const struct expected cases[] = {
  * engine makes of them is not told here. */
 static const struct expected broken[] = {
     {"wrong_document_version", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "does not name the version before it", "zeta", ""},
+     "does not name its previous version", "zeta", ""},
     {"wrong_redact_target", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "names a target that is not there", "zeta", ""},
+     "names a target that does not exist", "zeta", ""},
     {"wrong_fork_source", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "names a source that is not there", "gamma", ""},
+     "names a source that does not exist", "gamma", ""},
     {"taken_session_id", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "names a session that has another number or id", "#6", "g1 g2"},
     {"entry_of_deleted_session", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "is of a session that was deleted before", "delta", "e1"},
+     "belongs to a session that is deleted", "delta", "e1"},
 };
 
 static const struct expected version_0 = {

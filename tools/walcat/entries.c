@@ -1,10 +1,10 @@
 /*
- * entries.c - prints the entries of a session, and those to come.
+ * entries.c - prints the entries of a session and, with --follow, new ones.
  *
- * Invariant: an entry that cannot be read is reported and passed; those around
- * it are printed, and the exit code says so.
+ * Invariant: an entry that cannot be read is reported and skipped; the others
+ * are printed, and the exit code is CLI_NEGATIVE.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -15,13 +15,13 @@
 #include "tools/cli/entry.h"
 #include "tools/walcat/walcat.h"
 
-/* How often to look whether the output is still read. */
+/* Interval of the check that the output is still read. */
 #define FOLLOW_MS 500
 
-/* An entry that waits to be printed. */
+/* An entry in the ring. */
 struct pending_entry {
     struct wal_entry entry;
-    char *owned_payload; /* what of it does not outlive the reading, or null */
+    char *owned_payload; /* copy of data that the cursor owns, or null */
 };
 
 struct printer {
@@ -29,11 +29,12 @@ struct printer {
     struct wal_session *session;
     const struct walcat_options *view;
     struct cli_json json;
-    struct pending_entry *ring; /* with --type and --tail: the last that fit */
+    /* with --type and --tail: the last matching entries */
+    struct pending_entry *ring;
     uint64_t ring_size;
-    uint64_t ring_count; /* entries that went in */
-    uint64_t newest;     /* highest sequence number seen */
-    char before[256];    /* id of the entry that was read last */
+    uint64_t ring_count; /* number of entries that were put in */
+    uint64_t newest;     /* highest sequence that was read */
+    char previous[256];  /* id of the entry that was read most recently */
     bool is_following;
     int code;
 };
@@ -60,7 +61,7 @@ static void process_entry(struct printer *printer,
                           const struct wal_entry *entry)
 {
     const char *type = printer->view->type;
-    struct pending_entry *place;
+    struct pending_entry *slot;
 
     if (entry->sequence > printer->newest) {
         printer->newest = entry->sequence;
@@ -72,10 +73,10 @@ static void process_entry(struct printer *printer,
         print(printer, entry);
         return;
     }
-    place = &printer->ring[printer->ring_count++ % printer->ring_size];
-    free(place->owned_payload);
-    place->entry = *entry;
-    place->owned_payload = cli_entry_detach(&place->entry);
+    slot = &printer->ring[printer->ring_count++ % printer->ring_size];
+    free(slot->owned_payload);
+    slot->entry = *entry;
+    slot->owned_payload = cli_entry_detach(&slot->entry);
 }
 
 static void print_ring(struct printer *printer)
@@ -95,7 +96,7 @@ static void print_ring(struct printer *printer)
     printer->ring_size = 0;
 }
 
-/* Whether an entry that an iterator gives with all flags is out of view. */
+/* Whether the view hides an entry of a cursor that returns all entries. */
 static bool is_hidden(const struct walcat_options *view,
                       const struct wal_entry *entry)
 {
@@ -107,60 +108,61 @@ static bool is_hidden(const struct walcat_options *view,
     return !view->deltas && cli_slice_equal(entry->type, cli_slice(deltas));
 }
 
-/* Puts the entry under the nearest one above that is in view. */
+/* Sets the entry's parent to its nearest ancestor in view. */
 static void reparent(const struct walcat_options *view,
-                     struct wal_entry_cursor *iter, struct wal_entry *entry)
+                     struct wal_entry_cursor *cursor, struct wal_entry *entry)
 {
-    struct wal_entry above = {.struct_size = sizeof(above)};
+    struct wal_entry parent = {.struct_size = sizeof(parent)};
 
     while (entry->parent_id.size > 0 &&
-           wal_entry_cursor_get(iter, entry->parent_id, &above, NULL) ==
+           wal_entry_cursor_get(cursor, entry->parent_id, &parent, NULL) ==
                WAL_OK &&
-           is_hidden(view, &above)) {
-        entry->parent_id = above.parent_id;
+           is_hidden(view, &parent)) {
+        entry->parent_id = parent.parent_id;
     }
 }
 
-static void follow_entry(struct printer *printer, struct wal_entry_cursor *iter,
+static void follow_entry(struct printer *printer,
+                         struct wal_entry_cursor *cursor,
                          struct wal_entry *entry)
 {
     char *owned_payload;
 
-    snprintf(printer->before, sizeof(printer->before), "%.*s",
+    snprintf(printer->previous, sizeof(printer->previous), "%.*s",
              (int)entry->id.size, (const char *)entry->id.data);
     if (!printer->is_following) {
         process_entry(printer, entry);
     } else if (!is_hidden(printer->view, entry)) {
         owned_payload = cli_entry_detach(entry);
-        reparent(printer->view, iter, entry);
+        reparent(printer->view, cursor, entry);
         process_entry(printer, entry);
         free(owned_payload);
     }
 }
 
-bool walcat_is_lost(const struct wal_entry_cursor *iter, enum wal_status status,
-                    uint64_t left)
+bool walcat_is_lost(const struct wal_entry_cursor *cursor,
+                    enum wal_status status, uint64_t left)
 {
     return (status == WAL_ECORRUPT || status == WAL_EIO) &&
-           wal_entry_cursor_remaining(iter) < left;
+           wal_entry_cursor_remaining(cursor) < left;
 }
 
-int walcat_report_lost(const struct cli *cli, struct wal_slice before,
+int walcat_report_lost(const struct cli *cli, struct wal_slice previous,
                        enum wal_status status, const struct wal_error *error)
 {
     char what[320] = "the first entry in view";
 
-    if (before.size > 0) {
-        snprintf(what, sizeof(what), "the entry behind %.*s", (int)before.size,
-                 (const char *)before.data);
+    if (previous.size > 0) {
+        snprintf(what, sizeof(what), "the entry after %.*s", (int)previous.size,
+                 (const char *)previous.data);
     }
     cli_report(cli, what, status, error);
     return CLI_NEGATIVE;
 }
 
-/* Takes what the iterator gives, but entries up to sequence `after`. */
+/* Processes the entries of the cursor that are after sequence `after`. */
 static void process_entries(struct printer *printer,
-                            struct wal_entry_cursor *iter, uint64_t after)
+                            struct wal_entry_cursor *cursor, uint64_t after)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
@@ -169,13 +171,13 @@ static void process_entries(struct printer *printer,
 
     while (status != WAL_END && !cli_output_failed()) {
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
-        left = wal_entry_cursor_remaining(iter);
-        status = wal_entry_cursor_next(iter, &entry, &error);
+        left = wal_entry_cursor_remaining(cursor);
+        status = wal_entry_cursor_next(cursor, &entry, &error);
         if (status == WAL_OK && entry.sequence > after) {
-            follow_entry(printer, iter, &entry);
-        } else if (walcat_is_lost(iter, status, left)) {
+            follow_entry(printer, cursor, &entry);
+        } else if (walcat_is_lost(cursor, status, left)) {
             printer->code = walcat_report_lost(
-                printer->cli, cli_slice(printer->before), status, &error);
+                printer->cli, cli_slice(printer->previous), status, &error);
         } else if (status != WAL_OK && status != WAL_END) {
             printer->code = cli_report(printer->cli, printer->cli->items[1],
                                        status, &error);
@@ -184,9 +186,9 @@ static void process_entries(struct printer *printer,
     }
 }
 
-static enum wal_status open_iter(struct printer *printer, uint64_t skip,
-                                 struct wal_entry_cursor **iter,
-                                 struct wal_error *error)
+static enum wal_status open_cursor(struct printer *printer, uint64_t skip,
+                                   struct wal_entry_cursor **cursor,
+                                   struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
     struct wal_entry_cursor_options options = {
@@ -202,20 +204,21 @@ static enum wal_status open_iter(struct printer *printer, uint64_t skip,
         .skip = skip,
     };
     enum wal_status status =
-        wal_entry_cursor_open(printer->session, &options, iter, error);
+        wal_entry_cursor_open(printer->session, &options, cursor, error);
 
     if (status == WAL_ENOTFOUND && view->branch != NULL) {
         options.up_to = cli_slice(NULL);
         options.head = cli_slice(view->branch);
-        status = wal_entry_cursor_open(printer->session, &options, iter, error);
+        status =
+            wal_entry_cursor_open(printer->session, &options, cursor, error);
     }
     return status;
 }
 
-/* Every entry, in log order, whatever the view: their number never falls, as
- * that of what is in view does when something is redacted. */
+/* Opens a cursor on every entry in log order. Their number never decreases,
+ * unlike the number of entries in view, which a redaction reduces. */
 static enum wal_status open_all(struct printer *printer, uint64_t skip,
-                                struct wal_entry_cursor **iter,
+                                struct wal_entry_cursor **cursor,
                                 struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
@@ -227,22 +230,22 @@ static enum wal_status open_all(struct printer *printer, uint64_t skip,
         .skip = skip,
     };
 
-    return wal_entry_cursor_open(printer->session, &options, iter, error);
+    return wal_entry_cursor_open(printer->session, &options, cursor, error);
 }
 
-/* Opens the view's iterator so that no more than --tail says is read. */
+/* Opens the view's cursor at the first entry that --tail selects. */
 static enum wal_status open_view(struct printer *printer,
-                                 struct wal_entry_cursor **iter,
+                                 struct wal_entry_cursor **cursor,
                                  struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
-    enum wal_status status = open_iter(printer, 0, iter, error);
+    enum wal_status status = open_cursor(printer, 0, cursor, error);
     uint64_t count;
 
     if (status != WAL_OK || view->tail == UINT64_MAX) {
         return status;
     }
-    count = wal_entry_cursor_remaining(*iter);
+    count = wal_entry_cursor_remaining(*cursor);
     if (view->type != NULL) {
         printer->ring_size = view->tail < count ? view->tail : count;
         printer->ring =
@@ -251,34 +254,34 @@ static enum wal_status open_view(struct printer *printer,
     if (view->tail > 0 && (view->type != NULL || view->tail >= count)) {
         return status;
     }
-    wal_entry_cursor_close(*iter);
-    *iter = NULL;
-    return open_iter(printer, count - view->tail, iter, error);
+    wal_entry_cursor_close(*cursor);
+    *cursor = NULL;
+    return open_cursor(printer, count - view->tail, cursor, error);
 }
 
 static int follow(struct printer *printer, uint64_t seen)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     uint64_t after = printer->newest;
-    uint64_t grown = 0;
+    uint64_t wait_position = 0;
 
     printer->is_following = true;
     while (!cli_output_failed()) {
-        status = open_all(printer, seen, &iter, &error);
+        status = open_all(printer, seen, &cursor, &error);
         if (status != WAL_OK) {
             return cli_report(printer->cli, printer->cli->items[1], status,
                               &error);
         }
-        seen += wal_entry_cursor_remaining(iter);
-        process_entries(printer, iter, after);
-        wal_entry_cursor_close(iter);
-        iter = NULL;
+        seen += wal_entry_cursor_remaining(cursor);
+        process_entries(printer, cursor, after);
+        wal_entry_cursor_close(cursor);
+        cursor = NULL;
         fflush(stdout);
-        status = wal_store_wait(printer->view->store, &grown, WAL_WRITTEN,
-                                FOLLOW_MS, &error);
+        status = wal_store_wait(printer->view->store, &wait_position,
+                                WAL_WRITTEN, FOLLOW_MS, &error);
         if (status != WAL_OK && status != WAL_EBUSY) {
             return cli_report(printer->cli, printer->cli->items[0], status,
                               &error);
@@ -298,27 +301,27 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
         .cli = cli, .session = session, .view = view, .code = CLI_OK};
     const char *named = view->branch != NULL ? view->branch : view->up_to;
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     enum wal_status status = WAL_OK;
     uint64_t seen = 0;
 
     cli_json_init(&printer.json, stdout);
     if (view->follow) {
-        status = open_all(&printer, 0, &iter, &error);
-        seen = status == WAL_OK ? wal_entry_cursor_remaining(iter) : 0;
-        wal_entry_cursor_close(iter);
-        iter = NULL;
+        status = open_all(&printer, 0, &cursor, &error);
+        seen = status == WAL_OK ? wal_entry_cursor_remaining(cursor) : 0;
+        wal_entry_cursor_close(cursor);
+        cursor = NULL;
     }
     if (status == WAL_OK) {
-        status = open_view(&printer, &iter, &error);
+        status = open_view(&printer, &cursor, &error);
     }
     if (status != WAL_OK) {
         free(printer.ring);
         return cli_report(cli, named != NULL ? named : cli->items[1], status,
                           &error);
     }
-    process_entries(&printer, iter, 0);
+    process_entries(&printer, cursor, 0);
     print_ring(&printer);
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     return view->follow ? follow(&printer, seen) : printer.code;
 }

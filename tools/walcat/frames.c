@@ -1,16 +1,16 @@
 /*
- * frames.c - prints every frame of a store or of one segment file, as it
- * lies there (SPEC.md 2.3).
+ * frames.c - prints every frame of a store or of one segment file in file
+ * order (SPEC.md 2.3).
  *
- * Nothing is decided here: a frame is judged by its own checksums alone, and
- * behind bytes that are none the next frame is looked for word by word.
+ * No recovery rule is applied: a frame is judged by its own checksums alone.
+ * After bytes that are not a frame, the next frame is searched at every 8-byte
+ * boundary.
  *
- * Invariant: every byte behind the segment header is printed as part of a
- * frame, of zeros, or of damage; nothing is written but the output. Of a
- * record its names are printed and never its content, so that redacted entries
- * need no care.
+ * Invariant: every byte after the segment header is printed as part of a
+ * frame, of zeros, or of damage. Of a record only its names are printed, never
+ * its content, so that redacted content is not shown.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,28 +28,28 @@
 #include "tools/walcat/frames_blob.h"
 #include "tools/walcat/walcat.h"
 
-/* The longest path of a segment, in its store. */
+/* Size of the longest path of a segment below its store. */
 #define NAME_MAX_SIZE 64
 
 struct listing {
     const struct cli *cli;
-    const char *name; /* of the segment, as it is printed */
+    const char *name; /* printed name of the segment */
     struct cli_file file;
     struct wal__segment_header header;
     uint64_t limit;
 };
 
-/* What stands at an offset. */
+/* The frame, zeros or damage at an offset. */
 struct frame_state {
     uint64_t offset;
     uint64_t size;
     const char *type;
     const char *state;
-    struct wal__frame frame; /* zeros when there is none */
-    const uint8_t *payload;  /* until the next fetch; null: not whole */
+    struct wal__frame frame; /* zeros if there is no frame */
+    const uint8_t *payload;  /* valid until the next fetch; null: not whole */
 };
 
-/* A name that a record carries. */
+/* A name in a record. */
 struct name {
     const char *key;
     struct wal__span text;
@@ -129,7 +129,7 @@ static size_t names_of_redact(struct wal__span payload, struct name *names)
     return 2;
 }
 
-/* What the record names, in *names; answers how many. */
+/* Fills `names` with the names of the record and returns their number. */
 static size_t record_names(const struct listing *listing,
                            const struct frame_state *frame_state,
                            struct name names[NAMES_MAX])
@@ -259,7 +259,7 @@ static int unreadable(const struct listing *listing)
                      listing->file.error_offset, strerror(listing->file.error));
 }
 
-/* What is wrong with a frame whose header does not hold. */
+/* The state of a frame whose header is not valid. */
 static const char *header_state(enum wal__fmt fmt)
 {
     if (fmt == WAL__FMT_HEADER_CRC) {
@@ -271,11 +271,9 @@ static const char *header_state(enum wal__fmt fmt)
     return wal__fmt_text(fmt);
 }
 
-/*
- * The frame at `offset`, or why there is none: *fmt. WAL__FMT_DATA_CRC comes
- * with the frame, WAL__FMT_OK with its payload too, until the next fetch. False
- * when the bytes cannot be read.
- */
+/* Decodes the frame at `offset`; *fmt says why there is none. *frame is set for
+ * WAL__FMT_OK and WAL__FMT_DATA_CRC, *payload then too, until the next fetch.
+ * False if the bytes cannot be read. */
 static bool decode_at(struct listing *listing, uint64_t offset,
                       struct wal__frame *frame, const uint8_t **payload,
                       enum wal__fmt *fmt)
@@ -305,7 +303,7 @@ static bool decode_at(struct listing *listing, uint64_t offset,
     return true;
 }
 
-/* Where zeros end that begin at `offset`. */
+/* Finds the end of the zeros at `offset`. */
 static bool end_of_zeros(struct listing *listing, uint64_t offset,
                          uint64_t *end)
 {
@@ -329,7 +327,7 @@ static bool end_of_zeros(struct listing *listing, uint64_t offset,
     return true;
 }
 
-/* The trailer is the one thing behind the header that is no frame. */
+/* The trailer is the only structure after the header that is not a frame. */
 static bool is_trailer(struct listing *listing, uint64_t offset)
 {
     struct wal__trailer trailer;
@@ -343,8 +341,8 @@ static bool is_trailer(struct listing *listing, uint64_t offset)
                                              &trailer) == WAL__FMT_OK;
 }
 
-/* Where bytes end that are no frame: at the next frame whose header holds, at
- * the trailer, or at the segment's end. */
+/* Finds the end of bytes that are not a frame: the next frame with a valid
+ * header, the trailer, or the segment's end. */
 static bool end_of_damage(struct listing *listing, uint64_t offset,
                           uint64_t *end)
 {
@@ -368,7 +366,7 @@ static bool end_of_damage(struct listing *listing, uint64_t offset,
     return true;
 }
 
-/* What stands at `offset`; false when the bytes cannot be read. */
+/* Classifies the bytes at `offset`; false if they cannot be read. */
 static bool classify_at(struct listing *listing, uint64_t offset,
                         struct frame_state *frame_state)
 {
@@ -429,7 +427,7 @@ static int put_frames(struct listing *listing)
     return CLI_OK;
 }
 
-/* Says what the segment's header says. */
+/* Prints the segment's header. */
 static int put_header(struct listing *listing)
 {
     const struct wal__segment_header *header = &listing->header;
@@ -478,10 +476,11 @@ static int list_open_file(struct listing *listing)
     }
     fmt = wal__segment_header_decode(at, &listing->header);
     if (fmt != WAL__FMT_OK) {
-        return cli_error(listing->cli, CLI_FAILED, listing->name,
-                         "has no valid segment header: %s; without the salt "
-                         "in it no frame can be told from garbage",
-                         wal__fmt_text(fmt));
+        return cli_error(
+            listing->cli, CLI_FAILED, listing->name,
+            "has no valid segment header: %s; without its salt no frame can "
+            "be validated",
+            wal__fmt_text(fmt));
     }
     listing->limit = listing->header.capacity < file->size
                          ? listing->header.capacity
@@ -512,7 +511,7 @@ static int is_segment(const struct dirent *entry)
            strcmp(entry->d_name + size - 4, ".seg") == 0;
 }
 
-/* Lists one folder's segments; there need not be any. */
+/* Lists the segments of a directory, which may be missing. */
 static int list_folder(const struct cli *cli, const char *store,
                        const char *folder)
 {
@@ -561,7 +560,7 @@ int walcat_print_frames(const struct cli *cli, const char *path)
     free(log);
     if (!is_store) {
         return cli_error(cli, CLI_FAILED, path,
-                         "is not a store: it has no folder log/");
+                         "is not a store: it has no directory log/");
     }
     return cli_worse_code(list_folder(cli, path, "log"),
                           list_folder(cli, path, "pack"));

@@ -1,8 +1,8 @@
 /*
- * frames_blob.c - what CHUNK and BLOB say of their content (SPEC.md
- * 2.18, 2.19); the content itself is not printed.
+ * frames_blob.c - prints the headers of CHUNK and BLOB records (SPEC.md 2.18,
+ * 2.19), not their content.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walcat/frames_blob.h"
 
@@ -13,13 +13,13 @@
 #include "format/segment/record_blob.h"
 #include "tools/cli/cli.h"
 
-/* What a record of the blob stream holds. */
+/* The header of a record of the blob stream. */
 struct content {
     char digest[2 * WAL__DIGEST_SIZE + 1];
     char base[2 * WAL__DIGEST_SIZE + 1]; /* empty: none */
     uint64_t size;
-    const char *encoding; /* null: of a BLOB */
-    uint64_t depth;       /* of a BLOB: its chunks */
+    const char *encoding; /* null: a BLOB */
+    uint64_t depth;       /* of a BLOB: number of its chunks */
 };
 
 static void put_hex(const struct wal__digest *digest, char *out)

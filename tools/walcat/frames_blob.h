@@ -1,7 +1,6 @@
 /*
- * frames_blob.h - digest, size, encoding and depth of the records of
- * the blob stream. Nothing is put for other records, and for a payload that is
- * null.
+ * frames_blob.h - prints digest, size, encoding and depth of the records of
+ * the blob stream. Prints nothing for other records and for a null payload.
  */
 #ifndef AGENTWAL_TOOLS_WALCAT_FRAMES_BLOB_H
 #define AGENTWAL_TOOLS_WALCAT_FRAMES_BLOB_H
@@ -9,10 +8,10 @@
 #include "format/segment/frame.h"
 #include "tools/cli/json.h"
 
-/* As members of the object that is open. */
+/* Writes them as members of the open object. */
 void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
                       const uint8_t *payload);
-/* At the end of a line. */
+/* Prints them at the end of a line. */
 void walcat_blob_text(const struct wal__frame *frame, const uint8_t *payload);
 
 #endif

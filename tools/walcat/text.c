@@ -1,13 +1,13 @@
 /*
- * text.c - entries as people read them.
+ * text.c - prints entries as readable text.
  *
- * A message is looked for where the dialects keep it: in the payload itself,
- * in its `message`, its `payload`, or the `message` of that. Its content is a
- * string, or a list of blocks with text, thinking, tool calls and results.
+ * The dialects keep a message in the payload itself, in its `message`, in its
+ * `payload`, or in the `message` of that. Its content is a string, or a list
+ * of blocks with text, thinking, tool calls and results.
  *
- * Invariant: nothing of a payload reaches the terminal but as plain text.
+ * Invariant: a payload reaches the terminal only as plain text.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +25,11 @@ struct message {
 };
 
 struct writer {
-    size_t columns; /* for a preview; 0: any number, and newlines */
+    size_t columns; /* limit of a preview; 0: no limit, and newlines */
     size_t used;
 };
 
-/* Writes a string's text. */
+/* Prints a string. */
 static void put_string(struct writer *writer,
                        const struct wal__json_token *token)
 {
@@ -55,7 +55,7 @@ static void put_literal(struct writer *writer, const char *text)
     }
 }
 
-/* Gives role and content of an object that has both. */
+/* Whether an object has role and content; sets them. */
 static bool is_message(struct wal__json_span object, struct message *message)
 {
     struct wal__json_member members[] = {{.key = "role"}, {.key = "content"}};
@@ -73,7 +73,7 @@ static bool is_message(struct wal__json_span object, struct message *message)
 
 static bool find_message(struct wal__json_span object, struct message *message)
 {
-    static const char *const ways[][2] = {
+    static const char *const paths[][2] = {
         {NULL, NULL},
         {"message", NULL},
         {"payload", NULL},
@@ -81,22 +81,22 @@ static bool find_message(struct wal__json_span object, struct message *message)
     };
     struct wal__json_token value;
 
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal__json_span at = object;
-        bool there = true;
-        for (size_t step = 0; step < 2 && ways[i][step] != NULL; step++) {
-            there = there && wal__json_find(at.data, at.size, ways[i][step],
-                                            &value) == WAL__JSON_OK;
-            at = there ? value.span : at;
+        bool exists = true;
+        for (size_t step = 0; step < 2 && paths[i][step] != NULL; step++) {
+            exists = exists && wal__json_find(at.data, at.size, paths[i][step],
+                                              &value) == WAL__JSON_OK;
+            at = exists ? value.span : at;
         }
-        if (there && is_message(at, message)) {
+        if (exists && is_message(at, message)) {
             return true;
         }
     }
     return false;
 }
 
-/* The strings of a list of blocks, or of one string: a tool's result. */
+/* Prints a tool's result: a string, or the texts of a list of blocks. */
 static void put_result(struct writer *writer,
                        const struct wal__json_token *content)
 {
@@ -213,7 +213,7 @@ static void put_content(struct writer *writer,
     }
 }
 
-/* The text of what is no message: a summary, a note. */
+/* Finds the text of an entry that is not a message: a summary or a note. */
 static bool find_notice(struct wal__json_span object,
                         struct wal__json_token *note)
 {
@@ -238,7 +238,7 @@ static bool find_notice(struct wal__json_span object,
     return false;
 }
 
-/* "redacted", and why where that is said. */
+/* Prints "[redacted]" and the reason, if there is one. */
 static void put_redaction(struct writer *writer, struct wal__json_span payload)
 {
     struct wal__json_token reason;
@@ -291,12 +291,12 @@ enum wal_status walcat_print_text(struct wal_store *store,
                                   const struct wal_entry *entry,
                                   struct wal_error *error)
 {
-    struct wal_entry given = *entry;
+    struct wal_entry loaded = *entry;
     char *memory = NULL;
-    enum wal_status status = cli_payload_load(store, &given, &memory, error);
+    enum wal_status status = cli_payload_load(store, &loaded, &memory, error);
 
     if (status == WAL_OK) {
-        put_text(&given);
+        put_text(&loaded);
     }
     free(memory);
     return status;
@@ -329,11 +329,11 @@ static void put_preview(const struct wal_entry *entry, size_t columns)
 void walcat_print_preview(struct wal_store *store,
                           const struct wal_entry *entry, size_t columns)
 {
-    struct wal_entry given = *entry;
+    struct wal_entry loaded = *entry;
     char *memory = NULL;
 
-    if (cli_payload_load(store, &given, &memory, NULL) == WAL_OK) {
-        put_preview(&given, columns);
+    if (cli_payload_load(store, &loaded, &memory, NULL) == WAL_OK) {
+        put_preview(&loaded, columns);
     }
     free(memory);
 }

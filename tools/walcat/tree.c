@@ -1,14 +1,13 @@
 /*
  * tree.c - draws the branches of a session.
  *
- * An entry stands a line under its parent; only where a branch begins the
- * drawing moves to the right. The middle of a long stretch without branches is
- * left out.
+ * An entry is printed below its parent; the drawing moves to the right only
+ * where a branch begins. The middle of a long run without branches is omitted.
  *
- * Invariant: every entry is drawn or counted once; memory is one small node an
+ * Invariant: every entry is drawn or counted once. Memory is one node per
  * entry, and there is no recursion.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,18 +19,18 @@
 #include "tools/cli/session.h"
 #include "tools/walcat/walcat.h"
 
-#define RUN_MAX   16 /* a longer stretch is shortened */
-#define RUN_ENDS  4  /* to so many entries at each end */
-#define DEPTH_MAX 32 /* branches drawn deeper than this share a column */
+#define RUN_MAX   16 /* a longer run is shortened */
+#define RUN_ENDS  4  /* entries drawn at each end of a shortened run */
+#define DEPTH_MAX 32 /* deeper branches share a column */
 #define PREVIEW   48
-#define NONE      0 /* node 0 is above all roots */
+#define NONE      0 /* node 0 is the parent of all roots */
 
 struct node {
     struct wal_entry entry;
-    char *owned_payload; /* what of it does not outlive the reading, or null */
+    char *owned_payload; /* copy of data that the cursor owns, or null */
     uint32_t first_child;
     uint32_t last_child;
-    uint32_t next; /* sibling */
+    uint32_t next; /* next sibling */
     bool is_head;
 };
 
@@ -46,12 +45,12 @@ struct tree {
     int code;
 };
 
-/* A branch to be drawn: where it begins and what stands to its left. */
+/* A branch to draw: its first node and the lines to its left. */
 struct branch {
     uint32_t node;
     uint32_t depth;
     bool is_last;
-    uint32_t bars; /* bit: at that depth more branches follow */
+    uint32_t bars; /* bit N: more branches follow at depth N */
 };
 
 struct stack {
@@ -91,7 +90,7 @@ static void free_nodes(struct tree *tree)
 }
 
 static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
-                                 struct wal_entry_cursor *iter,
+                                 struct wal_entry_cursor *cursor,
                                  struct wal_error *error)
 {
     struct wal_entry entry;
@@ -103,11 +102,11 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
     tree->count = 1;
     while (status != WAL_END && tree->count < UINT32_MAX) {
         entry = (struct wal_entry){.struct_size = sizeof(entry)};
-        left = wal_entry_cursor_remaining(iter);
-        status = wal_entry_cursor_next(iter, &entry, error);
+        left = wal_entry_cursor_remaining(cursor);
+        status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
             add_node(tree, &entry);
-        } else if (walcat_is_lost(iter, status, left)) {
+        } else if (walcat_is_lost(cursor, status, left)) {
             const struct node *last = &tree->nodes[tree->count - 1];
             tree->code = walcat_report_lost(cli, last->entry.id, status, error);
         } else if (status != WAL_END) {
@@ -117,16 +116,15 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
     return WAL_OK;
 }
 
-static void put_indent(const struct branch *branch,
-                       const char *put_branch_prefix)
+static void put_indent(const struct branch *branch, const char *prefix)
 {
     for (uint32_t i = 1; i < branch->depth; i++) {
         fputs((branch->bars >> i & 1) != 0 ? "│  " : "   ", stdout);
     }
-    fputs(put_branch_prefix, stdout);
+    fputs(prefix, stdout);
 }
 
-/* What stands before a line of the branch. */
+/* The text before a line of the branch. */
 static const char *put_branch_prefix(const struct branch *branch, bool is_first)
 {
     if (branch->depth == 0) {
@@ -138,9 +136,9 @@ static const char *put_branch_prefix(const struct branch *branch, bool is_first)
     return branch->is_last ? "   " : "│  ";
 }
 
-/* Finds where the stream's heads are; one at an entry that is left out is at
- * the nearest one above. */
-static void find_heads(struct tree *tree, struct wal_entry_cursor *iter,
+/* Finds the nodes of the stream's heads; a head at a hidden entry is drawn at
+ * the nearest ancestor. */
+static void find_heads(struct tree *tree, struct wal_entry_cursor *cursor,
                        uint32_t stream)
 {
     tree->head_nodes = cli_alloc(tree->heads.count * sizeof(uint32_t));
@@ -152,7 +150,7 @@ static void find_heads(struct tree *tree, struct wal_entry_cursor *iter,
             continue;
         }
         while (node == NULL && id.size > 0 &&
-               wal_entry_cursor_get(iter, id, &entry, NULL) == WAL_OK) {
+               wal_entry_cursor_get(cursor, id, &entry, NULL) == WAL_OK) {
             id = entry.parent_id;
             node = cli_ids_find(&tree->ids, id);
         }
@@ -205,13 +203,12 @@ static bool is_only_child(const struct tree *tree, uint32_t child)
     return child != NONE && tree->nodes[child].next == NONE;
 }
 
-/* Draws a stretch from branch->node on; answers its last node. */
-static uint32_t draw_segment(const struct tree *tree,
-                             const struct branch *branch)
+/* Draws the run that starts at branch->node; returns its last node. */
+static uint32_t draw_run(const struct tree *tree, const struct branch *branch)
 {
     uint32_t at = branch->node;
     uint64_t length = 1;
-    uint64_t place = 0;
+    uint64_t rank = 0;
     uint64_t gap = 0;
 
     while (is_only_child(tree, tree->nodes[at].first_child)) {
@@ -219,23 +216,23 @@ static uint32_t draw_segment(const struct tree *tree,
         length++;
     }
     at = branch->node;
-    for (;; place++) {
-        if (length <= RUN_MAX || place < RUN_ENDS ||
-            place + RUN_ENDS >= length || tree->nodes[at].is_head) {
+    for (;; rank++) {
+        if (length <= RUN_MAX || rank < RUN_ENDS || rank + RUN_ENDS >= length ||
+            tree->nodes[at].is_head) {
             put_missing(branch, gap);
-            put_node(tree, branch, at, place == 0);
+            put_node(tree, branch, at, rank == 0);
             gap = 0;
         } else {
             gap++;
         }
-        if (place + 1 == length) {
+        if (rank + 1 == length) {
             return at;
         }
         at = tree->nodes[at].first_child;
     }
 }
 
-/* Puts the branches below a node on the stack, the first one on top. */
+/* Pushes the branches below a node, the first one on top. */
 static void push_children(const struct tree *tree, struct stack *stack,
                           uint32_t at, const struct branch *above)
 {
@@ -273,14 +270,14 @@ static void draw(const struct tree *tree)
 
     if (is_only_child(tree, tree->nodes[NONE].first_child)) {
         top.node = tree->nodes[NONE].first_child;
-        end = draw_segment(tree, &top);
+        end = draw_run(tree, &top);
         push_children(tree, &stack, end, &top);
     } else {
         push_children(tree, &stack, NONE, &top);
     }
     while (stack.count > 0 && !cli_output_failed()) {
         struct branch branch = stack.items[--stack.count];
-        end = draw_segment(tree, &branch);
+        end = draw_run(tree, &branch);
         push_children(tree, &stack, end, &branch);
     }
     free(stack.items);
@@ -297,23 +294,23 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
         .stream = view->stream,
     };
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     struct tree tree = {.store = view->store, .code = CLI_OK};
     enum wal_status status = cli_heads_read(&tree.heads, session, &error);
 
     if (status == WAL_OK) {
-        status = wal_entry_cursor_open(session, &options, &iter, &error);
+        status = wal_entry_cursor_open(session, &options, &cursor, &error);
     }
     if (status == WAL_OK) {
-        status = read_tree(cli, &tree, iter, &error);
+        status = read_tree(cli, &tree, cursor, &error);
     }
     if (status == WAL_OK) {
-        find_heads(&tree, iter, view->stream);
+        find_heads(&tree, cursor, view->stream);
         draw(&tree);
     } else {
         tree.code = cli_report(cli, cli->items[1], status, &error);
     }
-    wal_entry_cursor_close(iter);
+    wal_entry_cursor_close(cursor);
     cli_heads_deinit(&tree.heads);
     cli_ids_deinit(&tree.ids);
     free(tree.head_nodes);

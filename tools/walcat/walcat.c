@@ -1,10 +1,11 @@
 /*
- * walcat.c - prints what a store holds: sessions, entries, branches, frames.
+ * walcat.c - the command: prints the sessions, entries, branches or frames of
+ * a store.
  *
- * Invariant: nothing is appended to the store. Reading keeps no lock; only
- * --follow joins the store's processes, to see what the others append.
+ * Invariant: nothing is appended to the store. Reading holds no lock; only
+ * --follow joins the store's processes, to see what they append.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walcat/walcat.h"
 
@@ -12,27 +13,27 @@
 
 static const char help[] =
     "Usage: walcat [OPTION]... STORE            the sessions, newest first\n"
-    "       walcat [OPTION]... STORE SESSION    its entries, a line each\n"
+    "       walcat [OPTION]... STORE SESSION    its entries, one per line\n"
     "       walcat --frames STORE|SEGMENT       every frame\n"
     "\n"
     "  --branch ENTRY|HEAD  the branch of that entry or head\n"
     "                       instead of the live one\n"
     "  --up-to ENTRY        the branch, ending with that entry\n"
-    "  --since-compaction   from what the last compaction kept on\n"
+    "  --since-compaction   from the first entry kept at the last compaction\n"
     "  --all                all branches, in log order\n"
     "  --stream N           another stream than the conversation, which is 0\n"
     "  --type T             only entries of that type\n"
     "  --tail N             only the last N; 0: none\n"
     "  --deltas             with entries of type message_delta_batch\n"
-    "  --redacted           with redacted entries: by what, and why\n"
+    "  --redacted           with redacted entries: redacted by, and reason\n"
     "  --text               a readable conversation\n"
-    "  --tree               the branches and heads, drawn\n"
-    "  --follow             go on with what is appended, until interrupted\n"
+    "  --tree               a drawing of the branches and heads\n"
+    "  --follow             print new entries until interrupted\n"
     "\n"
-    "All of these need a SESSION; --tree goes with --all, --stream, --deltas\n"
-    "and --redacted alone.\n"
+    "All of these need a SESSION; --tree allows only --all, --stream,\n"
+    "--deltas and --redacted.\n"
     "\n"
-    "SESSION: an id, a unique beginning of one, @latest (of the current\n"
+    "SESSION: an id, a unique prefix of one, @latest (of the current\n"
     "directory), or the path of a file that was imported.\n";
 
 struct arguments {
@@ -43,7 +44,7 @@ struct arguments {
     bool tree;
 };
 
-/* A handle that only reads may see the store as it was when it was opened. */
+/* A read-only handle may see only the state of the store at its opening. */
 static int check_follow(const struct cli *cli, struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -55,13 +56,13 @@ static int check_follow(const struct cli *cli, struct wal_store *store)
     }
     if (info.status == WAL_EREADONLY) {
         return cli_error(cli, CLI_FAILED, cli->items[0],
-                         "cannot be followed: it may not be written to");
+                         "cannot be followed: --follow needs write permission");
     }
     return CLI_CONTINUE;
 }
 
-/* Says so when the session lost entries: those that are left may be read
- * without a word of it. CLI_NEGATIVE then, else CLI_OK. */
+/* Reports that the session lost entries, because reading the remaining ones
+ * shows no error. CLI_NEGATIVE then, else CLI_OK. */
 static int report_damage(const struct cli *cli, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -74,9 +75,10 @@ static int report_damage(const struct cli *cli, struct wal_session *session)
     if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
         return CLI_OK;
     }
-    return cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                     "the session lost entries to damage (see what is damaged "
-                     "with: walcheck STORE)");
+    return cli_error(
+        cli, CLI_NEGATIVE, cli->items[1],
+        "the session lost entries to damage (walcheck STORE reports the "
+        "damage)");
 }
 
 static int show_session(const struct cli *cli,
@@ -97,11 +99,11 @@ static int show_session(const struct cli *cli,
         code = cli_open_session(cli, store, cli->items[1], &session);
     }
     if (code == CLI_CONTINUE) {
-        int told = report_damage(cli, session);
+        int damage_code = report_damage(cli, session);
         view.store = store;
         code = arguments->tree ? walcat_print_tree(cli, session, &view)
                                : walcat_print_entries(cli, session, &view);
-        code = cli_worse_code(told, code);
+        code = cli_worse_code(damage_code, code);
         wal_session_close(session);
     }
     return cli_close_store(cli, cli->items[0], store, code);
@@ -119,7 +121,7 @@ static int show_sessions(const struct cli *cli)
     return cli_close_store(cli, cli->items[0], store, code);
 }
 
-/* Refuses options that would say nothing where they stand. */
+/* Refuses options that would have no effect. */
 static int check_context(const struct cli *cli,
                          const struct arguments *arguments)
 {
@@ -146,17 +148,17 @@ static int check_context(const struct cli *cli,
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
         if (options[i].is_given && (arguments->frames || cli->count < 2)) {
             return cli_error(cli, CLI_USAGE, options[i].name,
-                             "only with a SESSION");
+                             "allowed only with a SESSION");
         }
         if (options[i].is_given && arguments->tree && !options[i].with_tree) {
             return cli_error(cli, CLI_USAGE, options[i].name,
-                             "not with --tree");
+                             "not allowed with --tree");
         }
     }
     return CLI_CONTINUE;
 }
 
-/* Turns the options into a view, and refuses those that exclude another. */
+/* Converts the options to a view and refuses those that exclude each other. */
 static int check_options(const struct cli *cli, struct arguments *arguments)
 {
     struct walcat_options *view = &arguments->view;
@@ -187,15 +189,17 @@ static int check_options(const struct cli *cli, struct arguments *arguments)
     view->stream = (uint32_t)stream;
     is_path = view->branch != NULL || view->up_to != NULL;
     if (view->branch != NULL && view->up_to != NULL) {
-        return cli_error(cli, CLI_USAGE, "--up-to", "not with --branch");
+        return cli_error(cli, CLI_USAGE, "--up-to",
+                         "not allowed with --branch");
     }
     if (view->all && (is_path || view->since_compaction)) {
-        return cli_error(cli, CLI_USAGE, "--all",
-                         "not with --branch, --up-to or --since-compaction");
+        return cli_error(
+            cli, CLI_USAGE, "--all",
+            "not allowed with --branch, --up-to or --since-compaction");
     }
     if (view->follow && is_path) {
         return cli_error(cli, CLI_USAGE, "--follow",
-                         "not with --branch or --up-to");
+                         "not allowed with --branch or --up-to");
     }
     return CLI_CONTINUE;
 }

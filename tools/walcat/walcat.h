@@ -1,21 +1,22 @@
 /*
- * walcat.h - the parts of walcat.
+ * walcat.h - the functions that walcat's files share.
  *
- * Each answers an exit code. They read and write nothing but the output.
+ * They write nothing but the output. Those that return int return the exit
+ * code.
  *
- * Threads: a tool is one thread.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCAT_WALCAT_H
 #define AGENTWAL_TOOLS_WALCAT_WALCAT_H
 
 #include "tools/cli/cli.h"
 
-/* What of a session is wanted. */
+/* The selection of a session's entries, and their form. */
 struct walcat_options {
     const char *branch; /* entry or head; null: the head `main` */
     const char *up_to;  /* entry; null: the whole branch */
     const char *type;   /* null: any */
-    uint64_t tail;      /* the last so many; UINT64_MAX: all */
+    uint64_t tail;      /* number of last entries; UINT64_MAX: all */
     uint32_t stream;
     bool since_compaction;
     bool all;
@@ -23,35 +24,35 @@ struct walcat_options {
     bool redacted;
     bool text;
     bool follow;
-    struct wal_store *store; /* that is open */
+    struct wal_store *store; /* the open store */
 };
 
 /* Prints entries, as JSON or as text. */
 int walcat_print_entries(const struct cli *cli, struct wal_session *session,
                          const struct walcat_options *view);
 
-/* Prints one entry as people read it; one without text prints nothing, a
- * redacted one that it is. A payload that cannot be read is a failure. */
+/* Prints one entry as readable text: nothing for an entry without text, a note
+ * for a redacted one. Fails if the payload cannot be read. */
 enum wal_status walcat_print_text(struct wal_store *store,
                                   const struct wal_entry *entry,
                                   struct wal_error *error);
 
-/* Prints two blanks and the beginning of an entry's text, where it has one, on
- * the line at hand. */
+/* Prints two blanks and the beginning of an entry's text on the current line;
+ * nothing for an entry without text. */
 void walcat_print_preview(struct wal_store *store,
                           const struct wal_entry *entry, size_t columns);
 
-/* Whether a status of wal_entry_cursor_next concerns one entry alone, which the
- * iterator stepped over: it had `left` ones before. */
-bool walcat_is_lost(const struct wal_entry_cursor *iter, enum wal_status status,
-                    uint64_t left);
+/* Whether a status of wal_entry_cursor_next concerns one unreadable entry that
+ * the cursor skipped; `left` is the number of entries before the call. */
+bool walcat_is_lost(const struct wal_entry_cursor *cursor,
+                    enum wal_status status, uint64_t left);
 
-/* Says that the entry behind that one, or with an empty id the first one in
- * view, cannot be read. Answers CLI_NEGATIVE. */
-int walcat_report_lost(const struct cli *cli, struct wal_slice before,
+/* Reports that the entry after `previous`, or the first entry if that is empty,
+ * cannot be read. Returns CLI_NEGATIVE. */
+int walcat_report_lost(const struct cli *cli, struct wal_slice previous,
                        enum wal_status status, const struct wal_error *error);
 
-/* Draws the branches of a session, with its heads and what was redacted. */
+/* Draws the branches of a session with its heads and redacted entries. */
 int walcat_print_tree(const struct cli *cli, struct wal_session *session,
                       const struct walcat_options *view);
 

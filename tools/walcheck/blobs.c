@@ -1,12 +1,12 @@
 /*
- * blobs.c - all content of the blob stream: each CHUNK is decoded, with
- * those that it is based on, and digested; each BLOB over its chunks (SPEC.md
- * 2.18, 2.19, 5.12).
+ * blobs.c - verifies the content of the blob stream: decodes each CHUNK with
+ * its delta bases and digests it, and digests each BLOB over its chunks
+ * (SPEC.md 2.18, 2.19, 5.12).
  *
- * Invariant: content is sound only when its SHA-256 was computed.
+ * Invariant: content is sound only if its SHA-256 was computed and matches.
  *
- * Threads: see check_blobs_verify, which makes and joins its own; a reader
- * belongs to one.
+ * Threads: the main thread, except that check_blobs_verify creates and joins
+ * workers, each with a reader of its thread.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@
 #include "tools/walcheck/pack.h"
 
 enum {
-    VERIFY_BATCH = 16, /* records that a thread takes at once */
+    VERIFY_BATCH = 16, /* records per thread and queue access */
     DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
 };
 
-static const char missing_base[] = "the chunk that it is based on is missing";
+static const char missing_base[] = "its base chunk is missing";
 static const char damaged_record[] = "its record is damaged";
 
 /* --- the set -------------------------------------------------------------- */
@@ -87,7 +87,7 @@ const struct check_blob *check_blobs_find(const struct check_blobs *blobs,
     size_t low = 0;
     size_t high = blobs->count;
 
-    /* The rank behind the last that is not above. */
+    /* Find the rank after the last item whose digest is at most `digest`. */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
@@ -149,7 +149,7 @@ void check_digest_text(const struct wal__digest *digest,
 
 /* --- reading -------------------------------------------------------------- */
 
-/* The payload of a record, in the window of one of the reader's files. */
+/* Reads a record's payload; it is valid until the next fetch with this rank. */
 static bool fetch_payload(struct check_reader *reader, int rank,
                           const struct check_blob *blob,
                           struct wal__span *payload)
@@ -186,7 +186,7 @@ static bool fetch_payload(struct check_reader *reader, int rank,
     return true;
 }
 
-/* A chunk and those that it is based on, down to one that stands alone. */
+/* A chunk and its delta bases, down to a chunk without a base. */
 struct delta_chain {
     const struct check_blob *blobs[DELTA_CHAIN_MAX];
     int count;
@@ -208,7 +208,7 @@ static const char *find_delta_chain(struct check_reader *reader,
         }
         *culprit = blob->position;
         if (delta_chain->count == DELTA_CHAIN_MAX) {
-            return "too many chunks lead to it";
+            return "its chain of base chunks is too long";
         }
         if (!fetch_payload(reader, delta_chain->count > 0, blob, &payload) ||
             wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK) {
@@ -220,8 +220,8 @@ static const char *find_delta_chain(struct check_reader *reader,
     return NULL;
 }
 
-/* Decodes one chunk of a delta_chain into the buffer that its base is not
- * in. */
+/* Decodes one chunk of the chain into the buffer that does not hold its
+ * base. */
 static bool decode_chunk(struct check_reader *reader,
                          const struct delta_chain *delta_chain, int rank,
                          struct wal__span *content)
@@ -242,7 +242,7 @@ static bool decode_chunk(struct check_reader *reader,
     return true;
 }
 
-/* The content of a CHUNK, until the next one is read; null, or a fault. */
+/* Reads the content of a CHUNK, valid until the next read. Null, or a fault. */
 static const char *read_chunk(struct check_reader *reader,
                               const struct check_blob *blob,
                               struct wal__span *content, uint64_t *culprit)
@@ -253,7 +253,7 @@ static const char *read_chunk(struct check_reader *reader,
 
     if (fault != NULL) {
         return delta_chain.count > 0 && fault == damaged_record
-                   ? "the chunk that it is based on is damaged"
+                   ? "its base chunk is damaged"
                    : fault;
     }
     *content = (struct wal__span){NULL, 0};
@@ -261,19 +261,20 @@ static const char *read_chunk(struct check_reader *reader,
         if (!decode_chunk(reader, &delta_chain, i, content)) {
             *culprit = delta_chain.blobs[i]->position;
             return i == 0 ? "its compression is not valid"
-                          : "the chunk that it is based on is damaged";
+                          : "its base chunk is damaged";
         }
     }
     *culprit = blob->position;
     if (EVP_Digest(content->data, content->size, digest.bytes, NULL,
                    EVP_sha256(), NULL) != 1 ||
         memcmp(digest.bytes, blob->digest.bytes, WAL__DIGEST_SIZE) != 0) {
-        return "its SHA-256 is another";
+        return "its SHA-256 does not match";
     }
     return NULL;
 }
 
-/* The chunks of a BLOB in their order; the list is a copy. */
+/* Reads the chunks of a BLOB in order. The list must not point into a reader's
+ * file window. */
 static const char *read_list(struct check_reader *reader,
                              const struct wal__blob_record *list,
                              check_piece_fn *piece, void *ctx,
@@ -301,10 +302,10 @@ static const char *read_list(struct check_reader *reader,
             return "a chunk of it is damaged";
         }
         if (EVP_DigestUpdate(reader->digest, content.data, content.size) != 1) {
-            return "no memory";
+            return "out of memory";
         }
         if (piece != NULL && !piece(ctx, content)) {
-            return "the reading was ended";
+            return "the caller stopped the read";
         }
         left -= size;
     }
@@ -341,7 +342,7 @@ static const char *read_blob(struct check_reader *reader,
         *culprit = blob->position;
         if (EVP_DigestFinal_ex(reader->digest, digest.bytes, NULL) != 1 ||
             memcmp(digest.bytes, blob->digest.bytes, WAL__DIGEST_SIZE) != 0) {
-            fault = "its SHA-256 is another";
+            fault = "its SHA-256 does not match";
         }
     }
     free(copy);
@@ -361,7 +362,7 @@ const char *check_reader_read(struct check_reader *reader,
     }
     fault = read_chunk(reader, blob, &content, culprit);
     if (fault == NULL && piece != NULL && !piece(ctx, content)) {
-        fault = "the reading was ended";
+        fault = "the caller stopped the read";
     }
     return fault;
 }
@@ -377,7 +378,7 @@ void check_reader_deinit(struct check_reader *reader)
     EVP_MD_CTX_free(reader->digest);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- verification --------------------------------------------------------- */
 
 struct verify_queue {
     struct check_store *store;
@@ -385,7 +386,7 @@ struct verify_queue {
     pthread_mutex_t mutex;
 };
 
-/* The next records to be verified; false: all are. */
+/* Takes the next records to verify; false if none are left. */
 static bool next_batch(struct verify_queue *verify_queue, size_t *begin,
                        size_t *end)
 {

@@ -1,11 +1,11 @@
 /*
- * catalogue.c - index/catalogue: its pages, its orders, and each
- * summary against the log as it was at the catalogue's position (SPEC.md 2.13).
+ * catalogue.c - checks index/catalogue: its pages, its orders, and each
+ * summary against the log at the catalogue's position (SPEC.md 2.13).
  *
- * Invariant: no section is read before the page table, and every page with it,
- * held.
+ * Invariant: no section is read before the page table and every page are
+ * verified.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "tools/walcheck/walcheck.h"
 
 static const char name[] = "index/catalogue";
-static const char rebuilt[] = "; it is derived, and will be rebuilt";
+static const char rebuilt[] = "; it is derived and will be rebuilt";
 
 static void report_damage(struct check_store *store, uint64_t offset,
                           uint64_t size, const char *what)
@@ -54,32 +54,35 @@ static bool check_pages(struct check_store *store, const uint8_t *bytes,
     return sound;
 }
 
-/* Takes the bytes when all their checksums hold. */
-static void store_if_valid(struct check_store *store,
-                           struct check_catalogue *catalogue)
+/* Decodes header and layout and verifies all checksums; reports what is not
+ * valid. */
+static bool decode(struct check_store *store, struct check_catalogue *catalogue)
 {
     struct wal__span bytes = {catalogue->bytes, catalogue->size};
     enum wal__fmt fmt = wal__catalogue_header_decode(bytes, &catalogue->header);
 
     if (fmt == WAL__FMT_VERSION) {
-        /* For the engine it is not there. */
-    } else if (fmt != WAL__FMT_OK) {
+        return false; /* as in the engine, another version counts as missing */
+    }
+    if (fmt != WAL__FMT_OK) {
         report_damage(store, 0, WAL__CATALOGUE_HEADER_SIZE, wal__fmt_text(fmt));
-    } else if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) !=
-                   WAL__FMT_OK ||
-               catalogue->layout.size != catalogue->size) {
+        return false;
+    }
+    if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) !=
+            WAL__FMT_OK ||
+        catalogue->layout.size != catalogue->size) {
         report_damage(store, 0, catalogue->size,
                       "its sizes do not add up to the file");
-    } else if (store->uuid_known && memcmp(catalogue->header.uuid, store->uuid,
-                                           sizeof(store->uuid)) != 0) {
+        return false;
+    }
+    if (store->uuid_known &&
+        memcmp(catalogue->header.uuid, store->uuid, sizeof(store->uuid)) != 0) {
         report_damage(store, 48, sizeof(store->uuid),
                       "belongs to another store");
-    } else if (check_pages(store, catalogue->bytes, &catalogue->layout,
-                           catalogue->header.table_crc)) {
-        return;
+        return false;
     }
-    free(catalogue->bytes);
-    catalogue->bytes = NULL;
+    return check_pages(store, catalogue->bytes, &catalogue->layout,
+                       catalogue->header.table_crc);
 }
 
 void check_catalogue_load(struct check_store *store)
@@ -108,7 +111,10 @@ void check_catalogue_load(struct check_store *store)
         catalogue->size = (size_t)file.size;
         catalogue->bytes = cli_alloc(catalogue->size);
         memcpy(catalogue->bytes, file.window, catalogue->size);
-        store_if_valid(store, catalogue);
+        if (!decode(store, catalogue)) {
+            free(catalogue->bytes);
+            catalogue->bytes = NULL;
+        }
     }
     cli_file_close(&file);
 }
@@ -129,7 +135,7 @@ static bool summary_at(const struct check_catalogue *catalogue, uint32_t rank,
                                texts, summary) == WAL__FMT_OK;
 }
 
-/* Whether a comes before b in by_id, by_recent and by_cwd. */
+/* Whether a comes before b in one of by_id, by_recent and by_cwd. */
 typedef bool before(const struct wal__summary *a, const struct wal__summary *b,
                     bool lower_rank);
 
@@ -207,12 +213,12 @@ static void check_summaries(struct check_store *store)
 
     if (catalogue->header.session_count != store->model.session_count) {
         report_damage(store, 12, 4,
-                      "it holds more or fewer sessions than the log");
+                      "it has more or fewer sessions than the log");
         return;
     }
     if (catalogue->header.hidden_count != hidden) {
         report_damage(store, 68, 4,
-                      "it hides more or fewer sessions than the log");
+                      "it has more or fewer hidden sessions than the log");
         return;
     }
     for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
@@ -246,7 +252,7 @@ void check_catalogue_compare(struct check_store *store,
 {
     struct check_catalogue *catalogue = &store->catalogue;
     const struct wal__catalogue_header *header = &catalogue->header;
-    uint64_t seen = store->model.seen_count;
+    uint64_t replayed = store->model.replayed_count;
 
     if (catalogue->bytes == NULL || catalogue->compared ||
         wal__position_segment(header->position) != segment->id) {
@@ -254,18 +260,19 @@ void check_catalogue_compare(struct check_store *store,
     }
     catalogue->compared = true;
     if (wal__position_offset(header->position) > segment->facts->end) {
-        report_damage(store, 24, 8, "its position lies beyond the log's end");
+        report_damage(store, 24, 8, "its position is after the log's end");
         return;
     }
     check_orders(store);
-    /* The log may have gone on; then its sessions have too. */
-    if (store->records_lost || seen == 0 ||
-        store->model.seen[seen - 1].sequence != header->last_sequence) {
+    /* If the log continues after the catalogue's position, the model is newer
+     * than the catalogue and cannot be compared. */
+    if (store->records_lost || replayed == 0 ||
+        store->model.replayed[replayed - 1].sequence != header->last_sequence) {
         return;
     }
     if (wal__position_offset(header->position) == segment->facts->end &&
         header->chain != segment->facts->chain) {
-        report_damage(store, 40, 4, "its chain is not the log's");
+        report_damage(store, 40, 4, "its chain differs from the log's");
         return;
     }
     check_summaries(store);

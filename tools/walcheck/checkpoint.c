@@ -1,8 +1,8 @@
 /*
- * checkpoint.c - the documents of checkpoints and the lists of files
+ * checkpoint.c - decodes the documents of checkpoints and the lists of files
  * that they name (SPEC.md 2.21, 5.13).
  *
- * Threads: any, with a reader each.
+ * Threads: any, each with its own reader.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,8 @@ static int digit(uint8_t letter)
     return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
 }
 
-/* Hexadecimal text between quotes; false when it is none, or too long. */
+/* Decodes hexadecimal text between quotes; false if it is invalid or too
+ * long. */
 static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity,
                      size_t *size)
 {
@@ -152,7 +153,7 @@ const char *check_list_read(struct check_reader *reader,
 
     list->size = 0;
     if (blob == NULL) {
-        return "it is not there";
+        return "it is missing";
     }
     if (blob->fault != NULL) {
         return blob->fault;

@@ -49,7 +49,7 @@ struct check_damage *check_damage_add(struct check_damages *damages,
     return damage;
 }
 
-/* One of the same place and reason, or null. */
+/* The item with the same file, offset and reason, or null. */
 static struct check_damage *find_same(const struct check_damages *damages,
                                       const struct check_damage *damage)
 {
@@ -137,9 +137,9 @@ void check_damages_sort(struct check_damages *damages)
         cli_alloc((damages->count + 1) * sizeof(*sorted));
     size_t count = 0;
 
-    for (int spare = 0; spare < 2; spare++) {
+    for (int redundant = 0; redundant < 2; redundant++) {
         for (size_t i = 0; i < damages->count; i++) {
-            if (damages->items[i].is_redundant == (spare != 0)) {
+            if (damages->items[i].is_redundant == (redundant != 0)) {
                 sorted[count++] = damages->items[i];
             }
         }

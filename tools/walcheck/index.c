@@ -1,28 +1,26 @@
 /*
- * index.c - INDEX, SEAL and trailer of a segment, and its file in
- * index/, against what the log says (SPEC.md 2.10, 2.12).
+ * index.c - compares INDEX, SEAL and trailer of a segment, and its file in
+ * index/, with the log (SPEC.md 2.10, 2.12).
  *
- * All of it is derived: damage in it loses nothing, and says so. Where the log
- * lost records, an index that holds tells which. One of another index version
- * is what it is for the engine: not there.
+ * All of these are derived: their damage loses no record and is reported as
+ * redundant. Where the log lost records, a valid index names the lost ones. An
+ * index of another index version counts as missing, as in the engine.
  *
- * Invariant: called once for a segment, when everything up to its end and
- * nothing behind it was replayed.
+ * Invariant: check_indexes is called once for a segment, when the log is
+ * replayed exactly to the segment's end.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/walcheck/pack.h"
 #include "tools/walcheck/walcheck.h"
 
-static const char rebuilt[] = "; it is derived, and will be rebuilt";
+static const char rebuilt[] = "; it is derived and will be rebuilt";
 
 struct index_check {
     struct check_store *store;
@@ -64,7 +62,7 @@ find_record(const struct check_segment *segment, uint64_t sequence)
                : NULL;
 }
 
-/* A posting without its record: the record was lost. */
+/* A posting has no record: the record is lost. */
 static void report_lost_record(const struct index_check *index_check,
                                const struct wal__posting *posting,
                                uint32_t session)
@@ -169,7 +167,7 @@ static void check_summaries(const struct index_check *index_check)
     }
 }
 
-/* Whether the index is of this segment, as it ended. */
+/* Whether the index belongs to this segment and to its present end. */
 static bool index_is_of_segment(const struct index_check *index_check,
                                 const struct wal__index_header *header)
 {
@@ -179,20 +177,20 @@ static bool index_is_of_segment(const struct index_check *index_check,
     if (memcmp(header->uuid, index_check->store->uuid, sizeof(header->uuid)) !=
             0 ||
         header->id != segment->id) {
-        report_damage(index_check, "the index is of another segment or store");
+        report_damage(index_check,
+                      "the index belongs to another segment or store");
         return false;
     }
     if (!segment->has_lost_records &&
         (header->end != facts->end ||
          header->last_sequence != facts->last_sequence ||
-         /* Rebuilt indexes of older segments name no COMMIT. */
+         /* Rebuilt indexes of older segments record no COMMIT. */
          (header->commit_offset != 0 &&
           (header->chain != facts->chain ||
            header->commit_offset != facts->commit_offset ||
            header->epoch != facts->epoch)))) {
         if (header->end < facts->end) {
-            report_damage(index_check,
-                          "the index is from before the log's end");
+            report_damage(index_check, "the index ends before the log");
         } else if (!check_segment_has_grown(segment)) {
             report_damage(index_check, "the index ends where the log does not");
         }
@@ -201,7 +199,7 @@ static bool index_is_of_segment(const struct index_check *index_check,
     return true;
 }
 
-/* Decodes an index, and compares one that is valid. */
+/* Decodes an index and compares it if it is valid. */
 static enum wal__fmt check_bytes(struct index_check *index_check,
                                  struct wal__span bytes)
 {
@@ -229,8 +227,8 @@ static enum wal__fmt check_bytes(struct index_check *index_check,
 
 /* --- INDEX, SEAL, trailer ------------------------------------------------- */
 
-/* The frame at an offset, if it is whole and of that type; its payload holds
- * until the next fetch. */
+/* Reads the frame at an offset. False unless it is whole and has that type. The
+ * payload is valid until the next fetch. */
 static bool read_frame(struct index_check *index_check, struct cli_file *file,
                        uint64_t at, uint8_t type, struct wal__span *payload)
 {
@@ -256,7 +254,7 @@ static bool read_frame(struct index_check *index_check, struct cli_file *file,
     return true;
 }
 
-/* Answers where SEAL should stand, 0 when INDEX does not tell. */
+/* Returns the expected offset of SEAL, or 0 if it is unknown. */
 static uint64_t check_index_frame(struct index_check *index_check,
                                   struct cli_file *file)
 {
@@ -296,8 +294,7 @@ static void check_seal_frame(struct index_check *index_check,
         (!segment->has_lost_records &&
          (seal.last_sequence != segment->facts->last_sequence ||
           seal.chain != segment->facts->chain))) {
-        report_damage(index_check,
-                      "the SEAL frame does not agree with the log");
+        report_damage(index_check, "the SEAL frame differs from the log");
     }
 }
 
@@ -308,7 +305,7 @@ static void check_trailer(struct index_check *index_check,
     const struct wal__trailer *trailer = &segment->trailer;
 
     if (segment->size < segment->header.capacity) {
-        return; /* cut: that is told */
+        return; /* truncated: already reported */
     }
     index_check->offset = segment->header.capacity - WAL__TRAILER_SIZE;
     index_check->size = WAL__TRAILER_SIZE;
@@ -317,7 +314,7 @@ static void check_trailer(struct index_check *index_check,
         const uint8_t *bytes =
             cli_file_fetch(file, index_check->offset, index_check->size);
 
-        /* A crash may come between SEAL and trailer of a tail. */
+        /* A crash between SEAL and trailer leaves a tail without trailer. */
         if (segment->next != NULL || bytes == NULL ||
             memcmp(bytes, zeros, sizeof(zeros)) != 0) {
             report_damage(index_check, "the trailer is damaged");
@@ -328,11 +325,11 @@ static void check_trailer(struct index_check *index_check,
         (!segment->has_lost_records &&
          (trailer->last_sequence != segment->facts->last_sequence ||
           trailer->chain != segment->facts->chain))) {
-        report_damage(index_check, "the trailer does not agree with the log");
+        report_damage(index_check, "the trailer differs from the log");
     }
 }
 
-/* Between SEAL and trailer nothing was ever written. */
+/* The bytes between SEAL and trailer are never written. */
 static void check_gap(struct index_check *index_check, struct cli_file *file)
 {
     const struct check_segment *segment = index_check->segment;
@@ -350,15 +347,16 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
         if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
             check_damage_add_redundant(
                 &index_check->store->damages, index_check->file, at, 8,
-                bytes == NULL ? "cannot be read; no record lies there"
-                              : "bytes that were never written are not "
-                                "zero; no record lies there");
+                bytes == NULL
+                    ? "cannot be read; no record is there"
+                    : "bytes that are never written are not zero; no record "
+                      "is there");
             return;
         }
     }
 }
 
-static bool is_seal(struct check_segment *segment, struct cli_file *file)
+static bool is_sealed(struct check_segment *segment, struct cli_file *file)
 {
     uint64_t at = segment->facts->end;
     const uint8_t *bytes;
@@ -386,11 +384,11 @@ static void check_sealed(struct index_check *index_check)
 
     index_check->file = segment->name;
     if (cli_file_open(&file, segment->path) != 0) {
-        return; /* the scan has said so */
+        return; /* the scan reported it */
     }
-    if (segment->known_end != 0 && is_seal(segment, &file) &&
+    if (segment->known_end != 0 && is_sealed(segment, &file) &&
         segment->known_end + WAL__FRAME_SIZE <= file.size) {
-        /* An INDEX without SEAL and trailer is a crash while sealing. */
+        /* A crash while sealing leaves INDEX without SEAL and trailer. */
         if (segment->next == NULL && !segment->has_trailer &&
             segment->facts->sealed_end == 0) {
             cli_file_close(&file);
@@ -406,91 +404,19 @@ static void check_sealed(struct index_check *index_check)
 
 /* --- index/ID.idx --------------------------------------------------------- */
 
-/* All bytes of a file, to be freed; null when there is none. */
-static uint8_t *read_file(const struct check_store *store, const char *name,
-                          uint64_t *size, int *error)
-{
-    char *path = check_path(store, name);
-    struct cli_file file;
-    uint8_t *bytes = NULL;
-
-    *error = cli_file_open(&file, path);
-    free(path);
-    if (*error != 0) {
-        return NULL;
-    }
-    if (file.size == 0) {
-        bytes = cli_alloc(1);
-    } else if (cli_file_fetch(&file, 0, file.size) != NULL) {
-        bytes = cli_alloc((size_t)file.size);
-        memcpy(bytes, file.window, (size_t)file.size);
-    } else {
-        *error = file.error;
-    }
-    *size = file.size;
-    cli_file_close(&file);
-    return bytes;
-}
-
-static void index_file_name(uint64_t id, bool is_pack, char out[40])
-{
-    snprintf(out, 40, "index/%s%016" PRIx64 ".idx", is_pack ? "pack-" : "", id);
-}
-
-/* The header of a whole index that holds. */
-static bool read_header(struct wal__span bytes, bool is_pack,
-                        struct wal__index_header *header)
-{
-    struct wal__pack_index pack = {.header = {0}};
-    struct wal__index index = {.header = {0}};
-    bool valid;
-
-    if (is_pack) {
-        valid = wal__pack_index_decode(bytes, &pack) == WAL__FMT_OK;
-        *header = pack.header;
-    } else {
-        valid = wal__index_decode(bytes, &index) == WAL__FMT_OK;
-        *header = index.header;
-    }
-    return valid;
-}
-
-uint64_t check_index_end(const struct check_store *store, uint64_t id,
-                         bool is_pack)
-{
-    struct wal__index_header header;
-    char name[40];
-    uint64_t size = 0;
-    uint64_t end = 0;
-    uint8_t *bytes;
-    int error;
-
-    index_file_name(id, is_pack, name);
-    bytes = read_file(store, name, &size, &error);
-    if (bytes != NULL &&
-        read_header((struct wal__span){bytes, (size_t)size}, is_pack,
-                    &header) &&
-        header.id == id && store->uuid_known &&
-        memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
-        end = header.end;
-    }
-    free(bytes);
-    return end;
-}
-
 static void check_index_file(struct index_check *index_check)
 {
     uint64_t size = 0;
-    char name[40];
+    char name[CHECK_INDEX_NAME];
     uint8_t *bytes;
     enum wal__fmt fmt;
     int error;
 
-    index_file_name(index_check->segment->id, index_check->segment->is_pack,
-                    name);
+    check_index_name(index_check->segment->id, index_check->segment->is_pack,
+                     name);
     index_check->file = name;
     index_check->offset = 0;
-    bytes = read_file(index_check->store, name, &size, &error);
+    bytes = check_index_read(index_check->store, name, &size, &error);
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
         check_damage_add_redundant(&index_check->store->damages, name, 0, size,
@@ -511,106 +437,4 @@ void check_indexes(struct check_store *store, struct check_segment *segment)
 
     check_sealed(&index_check);
     check_index_file(&index_check);
-}
-
-/* The newest segment is gone, and its index tells what was in it. */
-static void report_missing_segment(struct check_store *store, uint64_t id,
-                                   const struct wal__index *index)
-{
-    struct check_damage *damage;
-    struct wal__summary summary;
-    char name[40];
-
-    snprintf(name, sizeof(name), "log/%016" PRIx64 ".seg", id);
-    damage = check_damage_add(&store->damages, name, 0, index->header.end,
-                              "the segment is missing");
-    damage->first_sequence = index->header.first_sequence;
-    damage->last_sequence = index->header.last_sequence;
-    for (uint32_t i = 0; i < index->header.session_count; i++) {
-        if (wal__index_summary(index, i, &summary) == WAL__FMT_OK) {
-            check_damage_session(damage, summary.number);
-            check_model_add_from_index(&store->model, &summary);
-        }
-    }
-    store->records_lost = true;
-}
-
-/* Whether a segment's file is there now. */
-static bool is_there(const struct check_store *store, uint64_t id, bool is_pack)
-{
-    char name[40];
-    char *path;
-    bool there;
-
-    snprintf(name, sizeof(name), "%s/%016" PRIx64 ".seg",
-             is_pack ? "pack" : "log", id);
-    path = check_path(store, name);
-    there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
-
-static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
-{
-    const struct check_segments *segments =
-        is_pack ? &store->pack : &store->log;
-    struct wal__index index;
-    uint64_t size = 0;
-    bool misnamed = false;
-    char name[40];
-    int error;
-    uint8_t *bytes;
-
-    for (size_t i = 0; i < segments->count; i++) {
-        if (segments->items[i]->id == id) {
-            return;
-        }
-        misnamed = misnamed || segments->items[i]->misnamed;
-    }
-    index_file_name(id, is_pack, name);
-    bytes = read_file(store, name, &size, &error);
-    if (bytes == NULL && error == ENOENT) {
-        return;
-    }
-    if (!misnamed && is_there(store, id, is_pack)) {
-        free(bytes); /* both came after the folder was listed */
-        return;
-    }
-    if (!is_pack && bytes != NULL &&
-        (store->log.tail == NULL || id > store->log.tail->id) &&
-        wal__index_decode((struct wal__span){bytes, (size_t)size}, &index) ==
-            WAL__FMT_OK &&
-        memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
-        report_missing_segment(store, id, &index);
-    } else {
-        check_damage_add_redundant(
-            &store->damages, name, 0, size,
-            "is the index of a segment that is not there");
-    }
-    free(bytes);
-}
-
-void check_index_orphans(struct check_store *store)
-{
-    char *path = check_path(store, "index");
-    DIR *directory = opendir(path);
-    struct dirent *entry;
-
-    free(path);
-    if (directory == NULL) {
-        return; /* disposable */
-    }
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
-        bool is_pack = strncmp(entry->d_name, "pack-", 5) == 0;
-        const char *text = entry->d_name + (is_pack ? 5 : 0);
-        char *end = NULL;
-        uint64_t id = strtoull(text, &end, 16);
-
-        if (strlen(text) == 20 && end == text + 16 &&
-            strcmp(end, ".idx") == 0) {
-            check_orphan(store, id, is_pack);
-        }
-    }
-    closedir(directory);
 }

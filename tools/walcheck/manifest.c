@@ -1,10 +1,10 @@
 /*
- * manifest.c - MANIFEST and its two slots (SPEC.md 2.1).
+ * manifest.c - reads MANIFEST and its two slots (SPEC.md 2.1).
  *
- * Invariant: a slot that is lost is damage as long as another says what the
- * store is; a path without any sign of a store is refused.
+ * Invariant: a lost slot is damage as long as the other slot or a segment
+ * identifies the store; a directory with neither MANIFEST nor log/ is refused.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,10 +30,10 @@ static bool has_log(const struct check_store *store)
 {
     char *path = check_path(store, "log");
     struct stat status;
-    bool answer = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    bool exists = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 
     free(path);
-    return answer;
+    return exists;
 }
 
 /* Whether a slot's bytes from `from` on are zero. */
@@ -68,12 +68,11 @@ static void check_slot(struct check_store *store, const uint8_t *bytes,
             check_damage_add_redundant(
                 &store->damages, name, offset + SLOT_USED,
                 WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
-                "bytes behind the slot are not zero; nothing "
-                "reads them");
+                "the padding of the slot is not zero; nothing reads it");
         }
         return;
     }
-    /* The second slot is first written with the second generation. */
+    /* Generation 2 is the first that is written to the second slot. */
     if (slot->zero && other->fmt == WAL__FMT_OK &&
         other->manifest.generation == 1 && number == 1) {
         return;
@@ -81,8 +80,8 @@ static void check_slot(struct check_store *store, const uint8_t *bytes,
     if (other->fmt == WAL__FMT_OK) {
         check_damage_add_redundant(
             &store->damages, name, offset, WAL__MANIFEST_SLOT_SIZE,
-            "slot %u is not valid: %s; the other slot serves, "
-            "and nothing is lost",
+            "slot %u is not valid: %s; the other slot is used, and nothing is "
+            "lost",
             number, wal__fmt_text(slot->fmt));
     }
 }
@@ -127,12 +126,12 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
         if (!has_log(store)) {
             return cli_error(store->cli, CLI_FAILED, store->path,
                              "is not a store: no slot of MANIFEST is valid, "
-                             "and there is no folder log/");
+                             "and there is no directory log/");
         }
-        check_damage_add(&store->damages, name, 0, WAL__MANIFEST_SIZE,
-                         "neither slot is valid: %s; the segments say which "
-                         "store this is",
-                         wal__fmt_text(slots[0].fmt));
+        check_damage_add(
+            &store->damages, name, 0, WAL__MANIFEST_SIZE,
+            "neither slot is valid: %s; the segments identify the store",
+            wal__fmt_text(slots[0].fmt));
         return CLI_CONTINUE;
     }
     store->uuid_known = true;
@@ -195,6 +194,6 @@ int check_manifest(struct check_store *store)
                          "is not a store: it has no MANIFEST");
     }
     check_damage_add(&store->damages, name, 0, 0,
-                     "is missing; the segments say which store this is");
+                     "is missing; the segments identify the store");
     return CLI_CONTINUE;
 }

@@ -1,12 +1,12 @@
 /*
- * model.c - what is known of the sessions while the log is replayed:
- * their states, where each record is, and the versions of documents.
+ * model.c - the state that the replay builds: sessions, the position of each
+ * record, and the versions of documents.
  *
- * Invariant: sessions ascend by number, records and versions by sequence; the
- * store itself, which owns documents of its own, stands among the sessions
- * under WAL__STORE_NUMBER, last and without a SESSION record.
+ * Invariant: sessions ascend by number, records and versions by sequence. The
+ * store itself, which has documents too, is the last session, under
+ * WAL__STORE_NUMBER and without a SESSION record.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include "format/bytes/crc32.h"
 #include "tools/walcheck/walcheck.h"
 
-/* The name of the store's own summary; sessions may have it as an id. */
+/* The id in the store's summary; a session may have the same id. */
 static const struct wal__span store_id = {(const uint8_t *)"store", 5};
 
-/* Rank of the first session whose number is not below. */
+/* The rank of the first session whose number is at least `number`. */
 static size_t session_rank(const struct check_model *model, uint32_t number)
 {
     size_t low = 0;
@@ -95,34 +95,35 @@ const struct check_replayed *
 check_model_find_replayed(const struct check_model *model, uint64_t sequence)
 {
     size_t low = 0;
-    size_t high = model->seen_count;
+    size_t high = model->replayed_count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (model->seen[middle].sequence < sequence) {
+        if (model->replayed[middle].sequence < sequence) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < model->seen_count && model->seen[low].sequence == sequence
-               ? &model->seen[low]
+    return low < model->replayed_count &&
+                   model->replayed[low].sequence == sequence
+               ? &model->replayed[low]
                : NULL;
 }
 
 bool check_model_can_see(const struct check_model *model, uint32_t number,
-                         const struct check_replayed *seen)
+                         const struct check_replayed *replayed)
 {
     uint64_t highest = UINT64_MAX;
 
     for (unsigned depth = 0; depth <= WAL__LINEAGE_MAX; depth++) {
         const struct check_session *session = check_model_find(model, number);
 
-        if (session == NULL || seen->sequence > highest) {
+        if (session == NULL || replayed->sequence > highest) {
             return false;
         }
-        if (seen->session == number) {
+        if (replayed->session == number) {
             return true;
         }
         if ((session->state.flags & WAL__SUMMARY_FORK) == 0) {
@@ -139,7 +140,7 @@ bool check_model_can_see(const struct check_model *model, uint32_t number,
 /* --- documents ------------------------------------------------------------ */
 
 enum {
-    DOC_NAME_SIZE = 12 /* number of the session, hash of the key */
+    DOC_NAME_SIZE = 12 /* session number and key hash */
 };
 
 static struct wal_slice doc_name(uint32_t session, uint64_t key_hash,
@@ -163,7 +164,7 @@ uint64_t check_model_doc(const struct check_model *model, uint32_t number,
         uint32_t rank = newest == NULL ? 0 : *newest;
 
         while (rank != 0 && model->docs[rank - 1].sequence > highest) {
-            rank = model->docs[rank - 1].before;
+            rank = model->docs[rank - 1].previous;
         }
         if (rank != 0) {
             return model->docs[rank - 1].sequence;
@@ -192,7 +193,7 @@ void check_model_add_doc(struct check_model *model, uint32_t session,
     *newest = (uint32_t)model->doc_count;
 }
 
-/* --- indexes that stand in for records ------------------------------------ */
+/* --- sessions whose SESSION record is lost -------------------------------- */
 
 static void copy_session_record(struct check_model *model,
                                 struct check_session *session,
@@ -252,7 +253,7 @@ void check_model_deinit(struct check_model *model)
         free(model->sessions[i]);
     }
     free(model->sessions);
-    free(model->seen);
+    free(model->replayed);
     free(model->docs);
     cli_ids_deinit(&model->ids);
     cli_ids_deinit(&model->doc_names);

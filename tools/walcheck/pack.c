@@ -2,8 +2,8 @@
  * pack.c - the records of one segment of the blob stream, and its index
  * (SPEC.md 2.18 to 2.20).
  *
- * Threads: check_pack_add_record and check_pack_add_lost as the scan of their
- * segment; the rest belongs to the main thread.
+ * Threads: check_pack_add_record and check_pack_add_lost run in the scan of
+ * their segment; all other functions belong to the main thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "format/bytes/bytes.h"
 #include "tools/walcheck/pack.h"
 
-/* What a record holds; false: it is not well-formed. */
+/* Decodes a record; false if it is not well-formed. */
 static bool decode_record(const struct wal__frame *frame,
                           const uint8_t *payload, struct check_blob *blob)
 {
@@ -71,7 +71,7 @@ void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash,
         digest_hash, wal__position(segment->id, (uint32_t)offset)};
 }
 
-/* The record at an offset; null when none was kept there. */
+/* The record at an offset, or null. */
 static const struct check_blob *
 find_at_offset(const struct check_segment *segment, uint32_t offset)
 {
@@ -96,8 +96,8 @@ find_at_offset(const struct check_segment *segment, uint32_t offset)
 const char *check_pack_index(struct check_segment *segment,
                              const struct wal__pack_index *index)
 {
-    const uint8_t *before = NULL;
-    uint32_t before_offset = 0;
+    const uint8_t *previous = NULL;
+    uint32_t previous_offset = 0;
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < index->header.posting_count; i++) {
@@ -105,22 +105,23 @@ const char *check_pack_index(struct check_segment *segment,
         uint32_t offset = wal__get32(index->offsets + (size_t)i * 4);
         const struct check_blob *blob = find_at_offset(segment, offset);
         int order =
-            before == NULL ? -1 : memcmp(before, digest, WAL__DIGEST_SIZE);
+            previous == NULL ? -1 : memcmp(previous, digest, WAL__DIGEST_SIZE);
 
-        if (order > 0 || (order == 0 && before_offset >= offset)) {
+        if (order > 0 || (order == 0 && previous_offset >= offset)) {
             return "its digests are not in order";
         }
-        before = digest;
-        before_offset = offset;
+        previous = digest;
+        previous_offset = offset;
         if (blob != NULL &&
             memcmp(blob->digest.bytes, digest, WAL__DIGEST_SIZE) == 0) {
             found++;
         } else if (blob == NULL && segment->has_lost_records) {
             check_pack_add_lost(segment, wal__get64(digest), offset);
         } else {
-            return "a digest of it is not where it says";
+            return "one of its digests is not at the recorded offset";
         }
     }
-    return found < segment->blob_count ? "records of the segment are not in it"
-                                       : NULL;
+    return found < segment->blob_count
+               ? "records of the segment are missing from it"
+               : NULL;
 }

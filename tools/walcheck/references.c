@@ -1,13 +1,13 @@
 /*
- * references.c - what the log says of the blob stream: entries whose payload
- * is content there, and checkpoints, whose list names the content of each file
- * (SPEC.md 2.6, 3.8, 5.13).
+ * references.c - checks what the log refers to in the blob stream: entries
+ * whose payload is stored there, and checkpoints, whose list names the content
+ * of each file (SPEC.md 2.6, 3.8, 5.13).
  *
- * A reference to content that cannot be had is damage at the content's record
- * where that is known, else at the record of the log; damage of the blob stream
- * that is to attribute_to_session gets the session too.
+ * A reference to unreadable content is damage at the content's record if its
+ * position is known, else at the record of the log. Damage of the blob stream
+ * that causes such a fault names the sessions that refer to it.
  *
- * Threads: check_reference_decode any; else one.
+ * Threads: check_reference_decode any; all other functions the main thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ bool check_reference_decode(struct wal__span payload,
         reference->size = entry.payload_size;
         return true;
     }
-    /* One that cannot be read has a digest of zeros, which nothing has. */
+    /* An unreadable checkpoint keeps a digest of zeros, which no content
+     * has. */
     if (reference->type != WAL__FRAME_DOC ||
         wal__doc_record_decode(payload, &doc) != WAL__FMT_OK ||
         !check_key_is_checkpoint(doc.key)) {
@@ -51,21 +52,21 @@ struct check_blob_fault check_blob_find_fault(const struct check_store *store,
     struct check_blob_fault fault = {.why = NULL};
 
     if (blob == NULL) {
-        fault.place = check_blobs_find_lost(store, digest);
+        fault.position = check_blobs_find_lost(store, digest);
         fault.why =
-            fault.place == 0 ? "it is not there" : "its record is damaged";
+            fault.position == 0 ? "it is missing" : "its record is damaged";
         return fault;
     }
-    fault.place = blob->position;
+    fault.position = blob->position;
     fault.culprit = blob->culprit;
     fault.why = blob->fault;
     if (blob->fault == NULL && blob->size != size) {
-        fault.why = "it has another size";
+        fault.why = "its size differs from the reference";
     }
     return fault;
 }
 
-/* Names the session with the damage that covers a place of the blob stream. */
+/* Adds the session to the damage that covers a position of the blob stream. */
 static void attribute_to_session(const struct check_store *store,
                                  uint64_t position, uint32_t session)
 {
@@ -87,26 +88,26 @@ struct reference_walk {
     struct check_reader reader;
     const struct check_reference *reference;
     struct cli_file file; /* of its segment */
-    const struct check_segment *open;
+    const struct check_segment *open_segment;
     struct check_list list;
 };
 
-/* The payload of the record that refers, until the next one is read. */
+/* Reads the payload of the referring record; valid until the next read. */
 static struct wal__span reread_payload(struct reference_walk *reference_walk)
 {
     const struct check_reference *reference = reference_walk->reference;
     struct wal__span payload = {NULL, 0};
 
-    if (reference_walk->open != reference->segment) {
-        if (reference_walk->open != NULL) {
+    if (reference_walk->open_segment != reference->segment) {
+        if (reference_walk->open_segment != NULL) {
             cli_file_close(&reference_walk->file);
         }
-        reference_walk->open = NULL;
+        reference_walk->open_segment = NULL;
         if (cli_file_open(&reference_walk->file, reference->segment->path) !=
             0) {
             return payload;
         }
-        reference_walk->open = reference->segment;
+        reference_walk->open_segment = reference->segment;
     }
     payload.data = cli_file_fetch(&reference_walk->file,
                                   (uint64_t)reference->offset + WAL__FRAME_SIZE,
@@ -115,7 +116,7 @@ static struct wal__span reread_payload(struct reference_walk *reference_walk)
     return payload;
 }
 
-/* One fault of the reference; what[] says whose content it is. */
+/* Reports a fault; `what` describes the content. */
 static void report_fault(struct reference_walk *reference_walk,
                          const struct check_blob_fault *fault,
                          const struct wal__digest *digest, const char *what)
@@ -123,7 +124,8 @@ static void report_fault(struct reference_walk *reference_walk,
     const struct check_reference *reference = reference_walk->reference;
     struct check_store *store = reference_walk->store;
     const struct check_segment *segment =
-        fault->place == 0 ? NULL : check_pack_segment(store, fault->place);
+        fault->position == 0 ? NULL
+                             : check_pack_segment(store, fault->position);
     const struct check_blob *blob = check_blobs_find(&store->blobs, digest);
     uint64_t size = wal__frame_total_size(reference->stored_size);
     uint64_t offset = reference->offset;
@@ -132,7 +134,7 @@ static void report_fault(struct reference_walk *reference_walk,
 
     if (segment != NULL) {
         file = segment->name;
-        offset = wal__position_offset(fault->place);
+        offset = wal__position_offset(fault->position);
         size = blob == NULL ? WAL__FRAME_SIZE : blob->span;
     }
     check_digest_text(digest, text);
@@ -141,7 +143,7 @@ static void report_fault(struct reference_walk *reference_walk,
                               "%s, SHA-256 %s, cannot be read: %s", what, text,
                               fault->why),
         reference->session);
-    attribute_to_session(store, fault->place, reference->session);
+    attribute_to_session(store, fault->position, reference->session);
     attribute_to_session(store, fault->culprit, reference->session);
 }
 
@@ -158,14 +160,14 @@ static void follow_entry(struct reference_walk *reference_walk)
     }
     if (wal__entry_record_decode(reread_payload(reference_walk), &entry) !=
         WAL__FMT_OK) {
-        return; /* it was well-formed when it was scanned */
+        return; /* it was well-formed in the scan; reading it again failed */
     }
     snprintf(what, sizeof(what), "the payload of the entry %.*s",
              (int)entry.id.size, (const char *)entry.id.data);
     report_fault(reference_walk, &fault, &reference->digest, what);
 }
 
-/* Every file of a list that was read; false where the list is not valid. */
+/* Checks every file of the list; false if the list is not valid. */
 static bool follow_files(struct reference_walk *reference_walk, const char *id)
 {
     const struct wal__span bytes = {reference_walk->list.bytes,
@@ -257,7 +259,7 @@ void check_references(struct check_store *store)
             }
         }
     }
-    if (reference_walk.open != NULL) {
+    if (reference_walk.open_segment != NULL) {
         cli_file_close(&reference_walk.file);
     }
     check_reader_deinit(&reference_walk.reader);

@@ -1,11 +1,11 @@
 /*
- * replay.c - what the records of the log come to, session by session,
- * and whether they fit together (SPEC.md 2.5 to 2.8, 2.14 to 2.16).
+ * replay.c - applies the records of the log to the model and checks that they
+ * are consistent (SPEC.md 2.5 to 2.8, 2.14 to 2.16).
  *
- * Invariant: records are taken once, ascending by sequence; a session that
- * lost something is not held against anything afterwards.
+ * Invariant: records are applied once, ascending by sequence. Where records
+ * may be lost, an inconsistency is not reported: the loss may explain it.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "tools/walcheck/walcheck.h"
 
 enum {
-    FIRST_ENTRIES = 64 /* of a session: among these its first text is */
+    FIRST_ENTRIES = 64 /* of a session: one of them has its first text */
 };
 
 static const struct wal__span main_head = {(const uint8_t *)"main", 4};
@@ -26,8 +26,8 @@ struct replay {
     struct check_segment *segment;
     const struct check_record *record;
     struct check_session *session;
-    struct cli_file file; /* of the segment, */
-    bool opened;          /* once an entry had to be read again */
+    struct cli_file file; /* of the segment; for payloads that were not kept */
+    bool opened;
 };
 
 static void report_damage(const struct replay *replay, const char *what)
@@ -44,15 +44,15 @@ static void report_damage(const struct replay *replay, const char *what)
     replay->session->damaged = true;
 }
 
-/* Whether lost records may explain what does not fit. */
+/* Whether lost records may explain an inconsistency. */
 static bool may_be_lost(const struct replay *replay)
 {
     return replay->store->records_lost || replay->segment->has_lost_records ||
            replay->session->damaged;
 }
 
-/* Whether the number that an id has is of another session that is there. Where
- * that one's deletion may be what was lost, the id is free. */
+/* Whether an id belongs to another session. If that session's tombstone may be
+ * lost, the id counts as free. */
 static bool is_id_in_use(const struct replay *replay, uint32_t number)
 {
     const struct check_session *holder;
@@ -113,32 +113,32 @@ static uint64_t hash_of(struct wal__span id)
     return id.size == 0 ? 0 : wal__id_hash(id.data, id.size);
 }
 
-/* Whether the record points at one that is there and that its session sees. */
+/* Whether the target is an entry that the record's session sees. */
 static bool is_valid_target(const struct replay *replay, uint64_t target,
                             uint8_t stream)
 {
     const struct check_model *model = &replay->store->model;
-    const struct check_replayed *seen =
+    const struct check_replayed *replayed =
         check_model_find_replayed(model, target);
 
-    return seen != NULL && seen->type == WAL__FRAME_ENTRY &&
-           seen->stream == stream &&
-           check_model_can_see(model, replay->session->number, seen);
+    return replayed != NULL && replayed->type == WAL__FRAME_ENTRY &&
+           replayed->stream == stream &&
+           check_model_can_see(model, replay->session->number, replayed);
 }
 
-/* Whether the entry of that sequence has that id. */
+/* Whether the entry of that sequence has that id; sequence 0 has no id. */
 static bool entry_has_id(const struct replay *replay, uint64_t sequence,
                          struct wal__span id)
 {
-    const struct check_replayed *seen =
+    const struct check_replayed *replayed =
         check_model_find_replayed(&replay->store->model, sequence);
 
-    return seen == NULL ? sequence == 0 && id.size == 0
-                        : seen->id_hash == hash_of(id);
+    return replayed == NULL ? sequence == 0 && id.size == 0
+                            : replayed->id_hash == hash_of(id);
 }
 
-/* The session of that number, if another one than the record's, that is there
- * and has that id. */
+/* The session with that number and id; null if it is missing or the record's
+ * own. */
 static const struct check_session *
 other_session(const struct replay *replay, uint32_t number, struct wal__span id)
 {
@@ -152,7 +152,8 @@ other_session(const struct replay *replay, uint32_t number, struct wal__span id)
                : NULL;
 }
 
-/* What the log says of the source is the fork's too, up to the fork point. */
+/* A fork inherits the first text of its source if it is before the fork
+ * point. */
 static void copy_first_text(struct wal__summary *state,
                             const struct wal__summary *source)
 {
@@ -170,7 +171,7 @@ static void replay_fork(const struct replay *replay)
     struct wal__summary *state = &session->state;
     const struct check_session *source;
     const struct check_session *owner;
-    const struct check_replayed *seen;
+    const struct check_replayed *replayed;
     struct wal__fork_record fork;
 
     if (wal__fork_record_decode(
@@ -194,27 +195,27 @@ static void replay_fork(const struct replay *replay)
     owner = other_session(replay, fork.owner, fork.owner_id);
     if (source == NULL || owner == NULL) {
         if (!may_be_lost(replay)) {
-            report_damage(replay, "names a source that is not there");
+            report_damage(replay, "names a source that does not exist");
         }
         return;
     }
     if (fork.stream == 0) {
         copy_first_text(state, &source->state);
     }
-    seen = check_model_find_replayed(&replay->store->model,
-                                     record->posting.parent);
+    replayed = check_model_find_replayed(&replay->store->model,
+                                         record->posting.parent);
     if (record->posting.parent != 0 && !may_be_lost(replay) &&
-        (seen == NULL || seen->type != WAL__FRAME_ENTRY ||
-         seen->session != fork.owner || seen->stream != fork.stream ||
-         seen->id_hash != hash_of(fork.entry_id) ||
-         !check_model_can_see(&replay->store->model, fork.source, seen))) {
-        report_damage(replay, "names a fork point that is not there");
+        (replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
+         replayed->session != fork.owner || replayed->stream != fork.stream ||
+         replayed->id_hash != hash_of(fork.entry_id) ||
+         !check_model_can_see(&replay->store->model, fork.source, replayed))) {
+        report_damage(replay, "names a fork point that does not exist");
     }
 }
 
 /* --- entries -------------------------------------------------------------- */
 
-/* The payload of the record at hand, read again; null when it cannot be. */
+/* Reads the payload of the current record again; null if that fails. */
 static const uint8_t *reread_payload(struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -230,7 +231,7 @@ static const uint8_t *reread_payload(struct replay *replay)
                           record->stored_size);
 }
 
-/* Takes the text of the first message of a user. */
+/* Sets the session's first text from the first user message. */
 static void replay_first_text(struct replay *replay)
 {
     struct check_session *session = replay->session;
@@ -312,10 +313,11 @@ static void replay_doc(const struct replay *replay)
     const struct wal__posting *posting = &replay->record->posting;
     struct check_session *session = replay->session;
     struct check_model *model = &replay->store->model;
-    uint64_t before = check_model_doc(model, session->number, posting->id_hash);
+    uint64_t previous =
+        check_model_doc(model, session->number, posting->id_hash);
 
-    if (posting->parent != before && !may_be_lost(replay)) {
-        report_damage(replay, "does not name the version before it");
+    if (posting->parent != previous && !may_be_lost(replay)) {
+        report_damage(replay, "does not name its previous version");
     }
     check_model_add_doc(model, session->number, posting->id_hash,
                         posting->sequence);
@@ -327,7 +329,7 @@ static void replay_redact(const struct replay *replay)
     const struct check_record *record = replay->record;
     const struct check_model *model = &replay->store->model;
     struct check_session *session = replay->session;
-    const struct check_replayed *seen =
+    const struct check_replayed *replayed =
         check_model_find_replayed(model, record->posting.parent);
     struct wal__redact_record redact;
 
@@ -340,11 +342,11 @@ static void replay_redact(const struct replay *replay)
     }
     if (!may_be_lost(replay) &&
         (!entry_has_id(replay, record->posting.parent, redact.target_id) ||
-         seen == NULL || seen->type != WAL__FRAME_ENTRY ||
-         seen->session != session->number ||
-         seen->stream != record->posting.stream ||
-         !check_model_can_see(model, redact.session, seen))) {
-        report_damage(replay, "names a target that is not there");
+         replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
+         replayed->session != session->number ||
+         replayed->stream != record->posting.stream ||
+         !check_model_can_see(model, redact.session, replayed))) {
+        report_damage(replay, "names a target that does not exist");
     }
     if (session->state.first_owner == session->number &&
         session->state.first_sequence == record->posting.parent) {
@@ -367,7 +369,7 @@ static void replay_tombstone(const struct replay *replay)
     }
 }
 
-/* Whether a session may have a record of that type as it is. */
+/* Whether the session's state allows a record of that type. */
 static bool is_type_allowed(const struct replay *replay)
 {
     const struct check_session *session = replay->session;
@@ -417,18 +419,19 @@ static void apply_record(struct replay *replay)
 
     if (record->posting.type != WAL__FRAME_SESSION && !session->has_record &&
         !may_be_lost(replay)) {
-        report_damage(replay, "is of a session that was never made");
+        report_damage(replay, "belongs to a session that was never created");
     } else if (!is_type_allowed(replay) && !may_be_lost(replay)) {
-        report_damage(replay, session->number == WAL__STORE_NUMBER
-                                  ? "is of the store, and of no session"
-                                  : "is of a session that was deleted before");
+        report_damage(replay,
+                      session->number == WAL__STORE_NUMBER
+                          ? "belongs to the store, which allows no such record"
+                          : "belongs to a session that is deleted");
     }
     if (session->number == WAL__STORE_NUMBER &&
         session->state.last_sequence == 0) {
         session->state.created_ms = record->clock_ms;
     }
     if ((record->posting.flags & WAL__FRAME_LZ4) != 0) {
-        session->damaged = true; /* not decoded here */
+        session->damaged = true; /* the tool cannot decode it */
     } else {
         replay_by_type(replay);
     }
@@ -443,9 +446,10 @@ static void add_replayed(struct check_store *store,
 {
     struct check_model *model = &store->model;
 
-    model->seen = cli_reserve(model->seen, model->seen_count,
-                              &model->seen_capacity, sizeof(*model->seen));
-    model->seen[model->seen_count++] = (struct check_replayed){
+    model->replayed =
+        cli_reserve(model->replayed, model->replayed_count,
+                    &model->replayed_capacity, sizeof(*model->replayed));
+    model->replayed[model->replayed_count++] = (struct check_replayed){
         .sequence = record->posting.sequence,
         .position = wal__position(segment->id, record->posting.offset),
         .id_hash = record->posting.id_hash,
@@ -455,7 +459,7 @@ static void add_replayed(struct check_store *store,
     };
 }
 
-/* Whether a segment goes on where the one before it ended. */
+/* Whether a segment continues where its predecessor ended. */
 static void check_continuity(struct check_segment *segment)
 {
     const struct check_segment *previous = segment->previous;
@@ -468,7 +472,7 @@ static void check_continuity(struct check_segment *segment)
         if (open->last_sequence != 0 || open->chain != 0) {
             check_damage_add(&segment->damages, segment->name,
                              WAL__SEGMENT_HEADER_SIZE, 0,
-                             "the first segment goes on after sequence "
+                             "the first segment continues after sequence "
                              "%" PRIu64,
                              open->last_sequence);
         }
@@ -482,14 +486,14 @@ static void check_continuity(struct check_segment *segment)
         open->chain != previous->facts->chain) {
         check_damage_add(&segment->damages, segment->name,
                          WAL__SEGMENT_HEADER_SIZE, 0,
-                         "does not follow the segment before it, which ends "
+                         "does not continue its predecessor, which ends "
                          "with sequence %" PRIu64 " and not %" PRIu64
                          ", or with another chain",
                          previous->facts->last_sequence, open->last_sequence);
     }
 }
 
-/* Sessions that damage in this segment took something from. */
+/* Marks the sessions that lost records in this segment. */
 static void mark_damaged_sessions(struct check_store *store,
                                   const struct check_segment *segment)
 {
@@ -504,17 +508,18 @@ static void mark_damaged_sessions(struct check_store *store,
     store->records_lost = store->records_lost || segment->has_lost_records;
 }
 
-/* Takes the record at hand; false when the log cannot be followed further. */
+/* Applies the current record; false if the replay cannot continue. */
 static bool replay_record(struct replay *replay)
 {
     struct check_model *model = &replay->store->model;
     const struct check_record *record = replay->record;
 
-    if (model->seen_count > 0 && model->seen[model->seen_count - 1].sequence >=
-                                     record->posting.sequence) {
+    if (model->replayed_count > 0 &&
+        model->replayed[model->replayed_count - 1].sequence >=
+            record->posting.sequence) {
         check_damage_add(&replay->segment->damages, replay->segment->name,
                          record->posting.offset, 0,
-                         "sequence %" PRIu64 " was there before",
+                         "sequence %" PRIu64 " is a repeat",
                          record->posting.sequence);
         replay->store->records_lost = true;
         return false;

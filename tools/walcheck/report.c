@@ -1,7 +1,7 @@
 /*
- * report.c - what was found, for people and as JSON.
+ * report.c - prints the result as text or as JSON.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "tools/cli/json.h"
 #include "tools/walcheck/walcheck.h"
 
-/* A session's id, its number where its id is lost, or that it is the store. */
+/* A session's id; "#number" if its id is lost; "#store" for the store
+ * itself. */
 static struct wal_slice session_name(const struct check_model *model,
                                      uint32_t number, char *buffer, size_t size)
 {
@@ -109,7 +110,7 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_key(&json, "deletedCount");
     cli_json_number(&json, check_model_count_sessions(&store->model, true));
     cli_json_key(&json, "recordCount");
-    cli_json_number(&json, store->model.seen_count);
+    cli_json_number(&json, store->model.replayed_count);
     cli_json_key(&json, "damage");
     cli_json_open(&json, '[');
     for (size_t i = 0; i < store->damages.count; i++) {
@@ -164,7 +165,7 @@ static void report_text(const struct check_store *store, bool sound)
     print_tail(&store->tail);
     print_tail(&store->pack_tail);
     sessions = check_model_count_sessions(&store->model, false);
-    records = store->model.seen_count;
+    records = store->model.replayed_count;
     segments = store->log.count + store->pack.count;
     printf("%s: %zu %s, %zu %s, %zu %s\n", sound ? "sound" : "damaged",
            sessions, cli_plural(sessions, "session", "sessions"), records,
@@ -183,10 +184,11 @@ int check_report(const struct check_store *store)
         report_text(store, sound);
     }
     if (store->newer) {
-        code = cli_error(store->cli, CLI_FAILED, store->path,
-                         "holds what a newer format has; this walcheck knows "
-                         "format version %d",
-                         (int)WAL__FORMAT_VERSION);
+        code = cli_error(
+            store->cli, CLI_FAILED, store->path,
+            "has structures of a newer format; this walcheck knows format "
+            "version %d",
+            (int)WAL__FORMAT_VERSION);
     }
     return code;
 }

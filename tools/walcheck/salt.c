@@ -1,13 +1,12 @@
 /*
- * salt.c - what a segment's frames tell of its salt, when both copies
- * of its header are lost (SPEC.md 2.2, 2.3).
+ * salt.c - computes a segment's salt from its frames when both copies of its
+ * header are lost (SPEC.md 2.2, 2.3).
  *
- * A frame's seed is fold(salt ^ offset * PHI), which is fold(salt) ^
- * fold(offset * PHI): every frame shows fold(salt), and nothing else of the
- * salt matters. A CRC can be run backwards, so the OPEN frame at 4,096 gives
- * its seed away, and a frame behind it tells whether that was right.
+ * A frame's seed is fold(salt ^ offset * PHI) = fold(salt) ^ fold(offset *
+ * PHI), so frames depend on fold(salt) alone. A CRC can be computed backwards:
+ * the OPEN frame at 4,096 yields its seed, and the next frame confirms it.
  *
- * Invariant: a salt is taken only when a second frame validates under it.
+ * Invariant: a salt is accepted only if a second frame is valid under it.
  *
  * Threads: any.
  */
@@ -20,7 +19,7 @@
 #define POLYNOMIAL 0xEDB88320u
 #define TOP_BIT    0x80000000u
 
-/* The start value from which the bytes lead to `crc`. */
+/* The start value that yields `crc` after the bytes. */
 static uint32_t crc_unwind(uint32_t crc, const uint8_t *bytes, size_t size)
 {
     crc = ~crc;
@@ -34,7 +33,7 @@ static uint32_t crc_unwind(uint32_t crc, const uint8_t *bytes, size_t size)
     return ~crc;
 }
 
-/* Whether a valid frame stands at `offset`; *next is behind it. */
+/* Whether a valid frame is at `offset`; *next is the offset after it. */
 static bool is_valid_frame(struct cli_file *file, uint64_t salt,
                            uint64_t offset, uint64_t *next)
 {
@@ -91,9 +90,8 @@ bool check_segment_find_salt(const struct check_store *store,
     if (segment->salt_found) {
         check_damage_add_redundant(
             &segment->damages, segment->name, 0, WAL__SEGMENT_HEADER_SIZE,
-            "both copies of the header are damaged: no reader "
-            "opens the segment; its frames are whole and can "
-            "be salvaged");
+            "both copies of the header are damaged, so that no reader opens "
+            "the segment; its frames are whole and can be salvaged");
     }
     return segment->salt_found;
 }

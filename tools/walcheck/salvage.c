@@ -1,18 +1,19 @@
 /*
- * salvage.c - builds a sound store of all that can be read in another,
- * through the public interface alone (agentwal.h).
+ * salvage.c - builds a sound store from all readable records of another,
+ * through the public interface only (agentwal.h).
  *
- * The log is read once more, oldest record first, and what each record did is
- * done again: sessions and their changes, entries with their ids, parents,
- * types and texts, heads, documents, checkpoints, deletions. Content is copied
- * before, whether a record names it or not. An entry whose parent is lost
- * goes under the nearest ancestor that is left, or becomes a root. Of a
- * session that was deleted only what its forks stand on is taken.
+ * The log is read again, oldest record first, and each record is repeated:
+ * sessions and their changes, entries with their ids, parents, types and
+ * texts, heads, documents, checkpoints, deletions. All content is copied
+ * first, whether a record refers to it or not. An entry whose parent is lost
+ * gets its nearest surviving ancestor as parent, or becomes a root. A deleted
+ * session is copied only as far as its forks need it.
  *
- * Invariant: a record is either in OUT or in the report; what moved is in the
- * report too. When OUT cannot be written there is no OUT, and no report.
+ * Invariant: a record is either in OUT or in the report, and every change of a
+ * parent is in the report. If OUT cannot be written, it is removed and nothing
+ * is reported.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <errno.h>
 #include <fts.h>
@@ -25,8 +26,7 @@
 
 #include "tools/walcheck/salvage.h"
 
-/* --- the copy_log
- * ------------------------------------------------------------- */
+/* --- the pass over the log ------------------------------------------------ */
 
 static void copy_record(struct salvage *salvage, const struct wal__frame *frame,
                         uint64_t offset, const uint8_t *bytes)
@@ -56,7 +56,7 @@ static void copy_record(struct salvage *salvage, const struct wal__frame *frame,
         salvage_add_redaction(salvage, frame, payload);
         break;
     case WAL__FRAME_TOMBSTONE:
-        salvage_redo_redactions(salvage); /* as long as its session is there */
+        salvage_redo_redactions(salvage); /* while the session still exists */
         salvage_delete(salvage, frame->session);
         break;
     default:
@@ -105,7 +105,7 @@ static bool copy_piece(void *ctx, const struct wal__scan_range *piece)
     return true;
 }
 
-/* From the oldest segment to the newest. */
+/* Copies the log from the oldest segment to the newest. */
 static void copy_log(struct salvage *salvage)
 {
     const struct wal__scan_sink sink = {salvage, copy_piece, NULL};
@@ -124,7 +124,6 @@ static void copy_log(struct salvage *salvage)
     }
 }
 
-/* Entries whose parent is lost need to know what stood above them. */
 static int by_sequence(const void *a, const void *b)
 {
     const struct check_lost_record *x = a;
@@ -133,6 +132,8 @@ static int by_sequence(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
+/* Collects the lost records of all segments: their parents lead from an entry
+ * to its nearest surviving ancestor. */
 static void collect_lost(struct salvage *salvage)
 {
     const struct check_segments *log = &salvage->store->log;
@@ -153,7 +154,7 @@ static void collect_lost(struct salvage *salvage)
     }
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the output store ----------------------------------------------------- */
 
 static bool is_complete(const struct salvage *salvage)
 {
@@ -171,7 +172,7 @@ static void deinit(struct salvage *salvage)
 {
     salvage_sessions_deinit(salvage);
     salvage_notes_deinit(salvage);
-    free(salvage->redactions); /* all were seen to */
+    free(salvage->redactions); /* salvage_redo_redactions freed their texts */
     free(salvage->lost);
     salvage_entries_deinit(salvage);
     salvage_contents_deinit(salvage);
@@ -190,37 +191,41 @@ bool salvage_is_fatal(struct salvage *salvage, enum wal_status status,
     return true;
 }
 
-/* Makes the directory OUT where it is asked for; *made is what it is then. */
+/* Creates the directory OUT; *made identifies it for remove_output. */
 static int make_output(const struct check_store *store, const char *out,
                        struct stat *made)
 {
-    char place[PATH_MAX];
-    char root[PATH_MAX];
+    char real_parent[PATH_MAX];
+    char real_store[PATH_MAX];
     const char *slash = strrchr(out, '/');
     char *parent = slash == NULL
                        ? cli_copy_text(".", 1)
                        : cli_copy_text(out, (size_t)(slash - out) + 1);
-    bool inside = realpath(parent, place) != NULL &&
-                  realpath(store->path, root) != NULL &&
-                  strncmp(place, root, strlen(root)) == 0 &&
-                  (place[strlen(root)] == '/' || place[strlen(root)] == '\0');
+    bool inside = realpath(parent, real_parent) != NULL &&
+                  realpath(store->path, real_store) != NULL &&
+                  strncmp(real_parent, real_store, strlen(real_store)) == 0 &&
+                  (real_parent[strlen(real_store)] == '/' ||
+                   real_parent[strlen(real_store)] == '\0');
     free(parent);
     if (inside && lstat(out, made) != 0) {
-        return cli_error(store->cli, CLI_USAGE, out,
-                         "lies in the store that is salvaged");
+        return cli_error(
+            store->cli, CLI_USAGE, out,
+            "is inside the store that is salvaged; choose another directory");
     }
     if (mkdir(out, 0700) == 0 && lstat(out, made) == 0) {
         return CLI_CONTINUE;
     }
     if (errno == EEXIST) {
-        return cli_error(store->cli, CLI_NEGATIVE, out,
-                         "exists; a salvaged store is made anew");
+        return cli_error(
+            store->cli, CLI_NEGATIVE, out,
+            "exists; salvage needs a directory that does not exist");
     }
-    return cli_error(store->cli, CLI_FAILED, out, "cannot be made: %s",
+    return cli_error(store->cli, CLI_FAILED, out, "cannot be created: %s",
                      strerror(errno));
 }
 
-/* Removes OUT, which was made here, and what a store has put there. */
+/* Removes OUT and everything in it, if it is still the directory that
+ * make_output created. */
 static void remove_output(const char *out, const struct stat *made)
 {
     char *paths[] = {cli_copy_text(out, strlen(out)), NULL};
@@ -231,7 +236,7 @@ static void remove_output(const char *out, const struct stat *made)
         if (entry->fts_level == 0 &&
             (entry->fts_statp->st_dev != made->st_dev ||
              entry->fts_statp->st_ino != made->st_ino)) {
-            break; /* another one took its place */
+            break; /* another directory replaced it */
         }
         if (entry->fts_info == FTS_DP) {
             (void)rmdir(entry->fts_accpath);
@@ -245,7 +250,7 @@ static void remove_output(const char *out, const struct stat *made)
     free(paths[0]);
 }
 
-/* Writes all that can be read to OUT, and closes it. */
+/* Copies everything readable to OUT and closes it. */
 static enum wal_status write_output(struct salvage *salvage)
 {
     enum wal_status status;
@@ -266,7 +271,7 @@ static enum wal_status write_output(struct salvage *salvage)
         salvage->failed = wal_close(salvage->out, &salvage->why);
     } else {
         status = wal_close(salvage->out, NULL);
-        (void)status; /* it failed before */
+        (void)status; /* the first failure is reported */
     }
     return salvage->failed;
 }

@@ -1,13 +1,12 @@
 /*
- * salvage_blobs.c - content of the blob stream in a salvage: copied as a
- * whole, given to the entries whose payload it is, and named by checkpoints
- * that are made again (SPEC.md 5.12, 5.13, 5.16).
+ * salvage_blobs.c - content in a salvage: copies the blob stream, maps the
+ * payloads of entries, and repeats checkpoints (SPEC.md 5.12, 5.13, 5.16).
  *
- * Invariant: what is given to OUT was digested just then, and is what it was
- * kept as. Memory is bounded by a few MiB and the longest list of files:
- * payloads stand in a file of OUT that has no name, and are mapped.
+ * Invariant: content is verified against its digest while it is copied to OUT.
+ * Memory is bounded by a few MiB and the longest list of files: payloads are
+ * written to an unlinked file in OUT and mapped.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +18,8 @@
 
 #include "tools/walcheck/salvage.h"
 
-static const char switched[] = "\0checkpointing";
-static const char rewinding[] = "\0rewind";
+static const char checkpointing_key[] = "\0checkpointing";
+static const char rewind_key[] = "\0rewind";
 
 static const char *why(enum wal_status status, const struct wal_error *error)
 {
@@ -87,23 +86,24 @@ static void copy_blob(struct salvage *salvage, const struct check_blob *blob)
     }
     check_digest_text(&blob->digest, text);
     salvage_note(salvage, "", "",
-                 "the content with the SHA-256 %s cannot be kept: %s", text,
+                 "the content with the SHA-256 %s cannot be copied: %s", text,
                  blob_copy.status != WAL_OK
                      ? why(blob_copy.status, &blob_copy.error)
                      : fault);
 }
 
-/* Larger content first: its chunks are then content that is there. */
+/* Copies BLOB content first, so that its chunks are already in OUT when they
+ * are copied as content. */
 void salvage_blobs(struct salvage *salvage)
 {
     static const uint8_t types[] = {WAL__FRAME_BLOB, WAL__FRAME_CHUNK};
     const struct check_blobs *blobs = &salvage->store->blobs;
 
-    for (size_t turn = 0; turn < sizeof(types); turn++) {
+    for (size_t pass = 0; pass < sizeof(types); pass++) {
         for (size_t i = 0; i < blobs->count && salvage->failed == WAL_OK; i++) {
             const struct check_blob *blob = blobs->by_position[i];
 
-            if (blob->type == types[turn] && blob->fault == NULL &&
+            if (blob->type == types[pass] && blob->fault == NULL &&
                 check_blobs_find(blobs, &blob->digest) == blob) {
                 copy_blob(salvage, blob);
             }
@@ -123,22 +123,22 @@ static bool write_file_piece(void *ctx, struct wal__span piece)
     struct file_write *file_write = ctx;
 
     while (piece.size > 0) {
-        ssize_t got = write(file_write->fd, piece.data, piece.size);
+        ssize_t written = write(file_write->fd, piece.data, piece.size);
 
-        if (got < 0 && errno == EINTR) {
+        if (written < 0 && errno == EINTR) {
             continue;
         }
-        if (got <= 0) {
-            file_write->error = got < 0 ? errno : ENOSPC;
+        if (written <= 0) {
+            file_write->error = written < 0 ? errno : ENOSPC;
             return false;
         }
-        piece.data += got;
-        piece.size -= (size_t)got;
+        piece.data += written;
+        piece.size -= (size_t)written;
     }
     return true;
 }
 
-/* A file in OUT that goes with its descriptor. */
+/* Creates a file in OUT that has no name and vanishes with its descriptor. */
 static int make_unlinked_file(const struct salvage *salvage)
 {
     static const char name[] = "/payload.tmp";
@@ -203,8 +203,8 @@ void salvage_unmap_payload(void *map, uint64_t size)
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-/* The files of a list that are left; *lost counts the others, *first is the
- * path of the first of them. Null: the list is not valid. */
+/* The readable files of a list. *lost counts the others, and *first is the path
+ * of the first of those. Null if the list is not valid. */
 static struct wal_file *read_files(struct salvage *salvage, uint64_t *count,
                                    uint64_t *lost, struct wal__span *first)
 {
@@ -276,7 +276,7 @@ static void make_checkpoint(struct salvage *salvage,
         salvage->documents_written++;
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
-                     "the checkpoint %s cannot be made: %s", id,
+                     "the checkpoint %s cannot be created: %s", id,
                      why(status, &error));
     }
     if (lost > 0) {
@@ -343,7 +343,8 @@ static void set_checkpointing(struct salvage *salvage,
         salvage->documents_written++;
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
-                     "checkpoints cannot be switched: %s", why(status, &error));
+                     "checkpointing cannot be switched on or off: %s",
+                     why(status, &error));
     }
 }
 
@@ -357,7 +358,7 @@ void salvage_reserved_doc(struct salvage *salvage,
     bool is_put = frame->type == WAL__FRAME_DOC;
     char *id;
 
-    if (is_key(record->key, switched, sizeof(switched))) {
+    if (is_key(record->key, checkpointing_key, sizeof(checkpointing_key))) {
         set_checkpointing(salvage, session,
                           !is_put || value.size != strlen(off) ||
                               memcmp(value.data, off, value.size) != 0);
@@ -369,11 +370,11 @@ void salvage_reserved_doc(struct salvage *salvage,
             delete_checkpoint(salvage, session, id);
         }
         free(id);
-    } else if (is_put && is_key(record->key, rewinding, sizeof(rewinding)) &&
+    } else if (is_put && is_key(record->key, rewind_key, sizeof(rewind_key)) &&
                check_model_doc(&salvage->store->model, frame->session,
                                frame->id_hash) == frame->sequence) {
         salvage_note(salvage, session->id, "",
-                     "a rewind was under way: it is not finished here");
+                     "an unfinished rewind was not copied");
     }
 }
 

@@ -1,12 +1,12 @@
 /*
- * salvage_entries.c - entries of a damaged store, appended to the salvaged one.
+ * salvage_entries.c - appends the entries of the damaged store to OUT.
  *
- * Invariant: an entry stands under its parent, under the nearest ancestor that
- * is left, or is a root; a change of parent is noted. What an entry refers to
- * may be lost, and the engine takes no entry that refers to nothing: such a one
- * is kept as a line, which is not looked into.
+ * Invariant: an entry has its old parent, its nearest surviving ancestor as
+ * parent, or is a root; a change of parent is noted. The engine refuses an
+ * entry that refers to a missing one: such an entry is kept as a line, whose
+ * content the engine does not interpret.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "tools/walcheck/salvage.h"
 
 enum {
-    BATCH_COUNT = 256,
-    BATCH_SIZE = 1024 * 1024
+    BATCH_COUNT = 256,       /* entries */
+    BATCH_SIZE = 1024 * 1024 /* bytes */
 };
 
 /* --- parents -------------------------------------------------------------- */
@@ -25,23 +25,24 @@ static const struct salvage_written *find_written(const struct salvage *salvage,
                                                   uint64_t sequence)
 {
     size_t low = 0;
-    size_t high = salvage->seen_count;
+    size_t high = salvage->written_count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (salvage->seen[middle].sequence < sequence) {
+        if (salvage->written[middle].sequence < sequence) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < salvage->seen_count && salvage->seen[low].sequence == sequence
-               ? &salvage->seen[low]
+    return low < salvage->written_count &&
+                   salvage->written[low].sequence == sequence
+               ? &salvage->written[low]
                : NULL;
 }
 
-/* Rank of the first lost record whose sequence number is not below. */
+/* The rank of the first lost record whose sequence is at least `sequence`. */
 static size_t lost_rank(const struct salvage *salvage, uint64_t sequence)
 {
     size_t low = 0;
@@ -70,7 +71,7 @@ static const struct check_lost_record *find_lost(const struct salvage *salvage,
                : NULL;
 }
 
-/* An entry that OUT did not take: what stands under it goes on above it. */
+/* Records an entry that is not in OUT: its children get its parent. */
 static void record_skipped(struct salvage *salvage,
                            struct check_lost_record lost)
 {
@@ -87,30 +88,30 @@ static void record_skipped(struct salvage *salvage,
 
 /* Reads the id of an entry again. */
 static char *read_id(struct salvage *salvage,
-                     const struct salvage_written *seen)
+                     const struct salvage_written *written)
 {
     struct wal__entry_record record;
     struct wal__frame frame;
     const uint8_t *bytes;
 
-    if (salvage->open != seen->segment) {
-        if (salvage->open != NULL) {
+    if (salvage->open_segment != written->segment) {
+        if (salvage->open_segment != NULL) {
             cli_file_close(&salvage->file);
         }
-        salvage->open = NULL;
-        if (cli_file_open(&salvage->file, seen->segment->path) != 0) {
+        salvage->open_segment = NULL;
+        if (cli_file_open(&salvage->file, written->segment->path) != 0) {
             return NULL;
         }
-        salvage->open = seen->segment;
+        salvage->open_segment = written->segment;
     }
-    bytes = cli_file_fetch(&salvage->file, seen->offset, WAL__FRAME_SIZE);
+    bytes = cli_file_fetch(&salvage->file, written->offset, WAL__FRAME_SIZE);
     if (bytes == NULL ||
-        wal__frame_decode(bytes, salvage->file.size - seen->offset,
-                          seen->segment->header.salt, seen->offset,
+        wal__frame_decode(bytes, salvage->file.size - written->offset,
+                          written->segment->header.salt, written->offset,
                           &frame) != WAL__FMT_OK) {
         return NULL;
     }
-    bytes = cli_file_fetch(&salvage->file, seen->offset,
+    bytes = cli_file_fetch(&salvage->file, written->offset,
                            wal__frame_total_size(frame.stored_size));
     if (bytes == NULL ||
         wal__entry_record_decode(
@@ -126,11 +127,11 @@ char *salvage_nearest_ancestor(struct salvage *salvage, uint64_t *sequence)
     uint64_t at = *sequence;
 
     while (at != 0) {
-        const struct salvage_written *seen = find_written(salvage, at);
+        const struct salvage_written *written = find_written(salvage, at);
         const struct check_lost_record *lost;
 
-        if (seen != NULL) {
-            char *id = read_id(salvage, seen);
+        if (written != NULL) {
+            char *id = read_id(salvage, written);
 
             if (id != NULL) {
                 *sequence = at;
@@ -150,37 +151,37 @@ char *salvage_nearest_ancestor(struct salvage *salvage, uint64_t *sequence)
 
 static void discard_pending(struct salvage *salvage)
 {
-    for (size_t i = 0; i < salvage->waiting_count; i++) {
-        salvage_unmap_payload(salvage->waiting[i].map,
-                              salvage->waiting[i].entry.payload.size);
-        free(salvage->waiting[i].bytes);
-        free(salvage->waiting[i].parent);
+    for (size_t i = 0; i < salvage->pending_count; i++) {
+        salvage_unmap_payload(salvage->pending[i].map,
+                              salvage->pending[i].entry.payload.size);
+        free(salvage->pending[i].bytes);
+        free(salvage->pending[i].parent);
     }
-    salvage->waiting_count = 0;
-    salvage->waiting_size = 0;
+    salvage->pending_count = 0;
+    salvage->pending_size = 0;
 }
 
-/* The entry is in OUT. */
+/* Records that an entry is in OUT. */
 static void record_written(struct salvage *salvage,
                            struct salvage_session *session,
-                           const struct salvage_pending *waiting)
+                           const struct salvage_pending *pending)
 {
     char id[WAL__ID_MAX + 1];
 
-    memcpy(id, waiting->entry.id.data, waiting->entry.id.size);
-    id[waiting->entry.id.size] = '\0';
-    salvage->seen =
-        cli_reserve(salvage->seen, salvage->seen_count, &salvage->seen_capacity,
-                    sizeof(*salvage->seen));
-    salvage->seen[salvage->seen_count++] = (struct salvage_written){
-        waiting->sequence, salvage->segment, waiting->offset};
+    memcpy(id, pending->entry.id.data, pending->entry.id.size);
+    id[pending->entry.id.size] = '\0';
+    salvage->written =
+        cli_reserve(salvage->written, salvage->written_count,
+                    &salvage->written_capacity, sizeof(*salvage->written));
+    salvage->written[salvage->written_count++] = (struct salvage_written){
+        pending->sequence, salvage->segment, pending->offset};
     free(session->last_id);
     session->last_id = cli_copy_text(id, strlen(id));
-    session->last_sequence = waiting->sequence;
+    session->last_sequence = pending->sequence;
     salvage->entries_written++;
-    if (waiting->lost_parent != 0) {
-        salvage_note_reparented(salvage, session->id, id, waiting->lost_parent,
-                                waiting->parent);
+    if (pending->lost_parent != 0) {
+        salvage_note_reparented(salvage, session->id, id, pending->lost_parent,
+                                pending->parent);
     }
 }
 
@@ -196,63 +197,65 @@ static enum wal_status append_entry(struct salvage_session *session,
     return wal_append(session->handle, entry, 1, &options, NULL, error);
 }
 
-/* Puts an entry under what is left above its parent. */
-static void reparent(struct salvage *salvage, struct salvage_pending *waiting)
+/* Gives an entry its nearest surviving ancestor as parent. */
+static void reparent(struct salvage *salvage, struct salvage_pending *pending)
 {
-    uint64_t left = waiting->parent_sequence;
-    char *parent = salvage_nearest_ancestor(salvage, &left);
+    uint64_t ancestor = pending->parent_sequence;
+    char *parent = salvage_nearest_ancestor(salvage, &ancestor);
 
-    if (left == waiting->parent_sequence) {
-        /* It is in OUT: in a session that this one is no fork of any more. */
+    if (ancestor == pending->parent_sequence) {
+        /* The parent is in OUT, but in a session that this one is no longer a
+         * fork of. */
         free(parent);
         parent = NULL;
     }
-    free(waiting->parent);
-    waiting->parent = parent;
-    waiting->lost_parent = waiting->parent_sequence;
-    waiting->entry.parent_id = cli_slice(parent == NULL ? "" : parent);
+    free(pending->parent);
+    pending->parent = parent;
+    pending->lost_parent = pending->parent_sequence;
+    pending->entry.parent_id = cli_slice(parent == NULL ? "" : parent);
     if (parent == NULL) {
-        waiting->entry.flags |= WAL_ENTRY_ROOT;
+        pending->entry.flags |= WAL_ENTRY_ROOT;
     }
 }
 
-/* Whether the engine looks into entries of that type for what they name. */
-static bool refers(const struct salvage_pending *waiting)
+/* Whether the engine resolves references in entries of that kind. */
+static bool has_references(const struct salvage_pending *pending)
 {
-    return (waiting->entry.flags & WAL_ENTRY_LINE) == 0 &&
-           (waiting->kind == WAL__KIND_COMPACTION_SUMMARY ||
-            waiting->kind == WAL__KIND_BRANCH_SUMMARY ||
-            waiting->kind == WAL__KIND_REDACTION);
+    return (pending->entry.flags & WAL_ENTRY_LINE) == 0 &&
+           (pending->kind == WAL__KIND_COMPACTION_SUMMARY ||
+            pending->kind == WAL__KIND_BRANCH_SUMMARY ||
+            pending->kind == WAL__KIND_REDACTION);
 }
 
-/* An entry that was refused in its batch, by itself. */
+/* Appends an entry alone after its batch was refused. */
 static void append_singly(struct salvage *salvage,
                           struct salvage_session *session,
-                          struct salvage_pending *waiting)
+                          struct salvage_pending *pending)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    char *id = cli_copy_text(waiting->entry.id.data, waiting->entry.id.size);
-    enum wal_status status = append_entry(session, &waiting->entry, &error);
+    char *id = cli_copy_text(pending->entry.id.data, pending->entry.id.size);
+    enum wal_status status = append_entry(session, &pending->entry, &error);
 
     if (status == WAL_ENOPARENT) {
-        reparent(salvage, waiting);
-        status = append_entry(session, &waiting->entry, &error);
+        reparent(salvage, pending);
+        status = append_entry(session, &pending->entry, &error);
     }
-    if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) && refers(waiting)) {
-        waiting->entry.flags |= WAL_ENTRY_LINE;
-        status = append_entry(session, &waiting->entry, &error);
+    if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) &&
+        has_references(pending)) {
+        pending->entry.flags |= WAL_ENTRY_LINE;
+        status = append_entry(session, &pending->entry, &error);
         if (status == WAL_OK) {
-            salvage_note(salvage, session->id, id,
-                         "what it refers to is not there: it is kept as a "
-                         "line");
+            salvage_note(
+                salvage, session->id, id,
+                "the entry that it refers to is missing; it is kept as a line");
         }
     }
     if (status == WAL_OK) {
-        record_written(salvage, session, waiting);
+        record_written(salvage, session, pending);
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         record_skipped(salvage, (struct check_lost_record){
-                                    waiting->sequence, waiting->parent_sequence,
-                                    salvage->waiting_session});
+                                    pending->sequence, pending->parent_sequence,
+                                    salvage->pending_session});
         salvage_note(salvage, session->id, id, "cannot be appended: %s",
                      error.text[0] != '\0' ? error.text
                                            : wal_status_text(status));
@@ -268,81 +271,80 @@ void salvage_flush(struct salvage *salvage)
     };
     struct salvage_session *session;
     struct wal_entry *entries;
-    size_t count = salvage->waiting_count;
+    size_t count = salvage->pending_count;
     enum wal_status status;
 
     if (count == 0) {
         return;
     }
-    session = salvage_session(salvage, salvage->waiting_session);
+    session = salvage_session(salvage, salvage->pending_session);
     if (session->handle == NULL || session->deleted) {
         if (session->deleted) {
             salvage_note(salvage, session->id, "",
-                         "%zu %s behind the session's deletion, left out",
-                         count,
-                         cli_plural(count, "entry stands", "entries stand"));
+                         "%zu %s after the session's deletion, left out", count,
+                         cli_plural(count, "entry is", "entries are"));
         }
-        discard_pending(salvage); /* it is noted that there is no session */
+        discard_pending(salvage); /* the missing session is noted already */
         return;
     }
     entries = cli_alloc(count * sizeof(*entries));
     for (size_t i = 0; i < count; i++) {
-        entries[i] = salvage->waiting[i].entry;
+        entries[i] = salvage->pending[i].entry;
     }
     status = wal_append(session->handle, entries, (uint32_t)count, &options,
                         NULL, NULL);
     free(entries);
     for (size_t i = 0; i < count && salvage->failed == WAL_OK; i++) {
         if (status == WAL_OK) {
-            record_written(salvage, session, &salvage->waiting[i]);
+            record_written(salvage, session, &salvage->pending[i]);
         } else {
-            append_singly(salvage, session, &salvage->waiting[i]);
+            append_singly(salvage, session, &salvage->pending[i]);
         }
     }
     discard_pending(salvage);
 }
 
-/* The parent of an entry: in its batch, the newest of its session, or read
- * again; what is lost is stepped over. */
-static void set_parent(struct salvage *salvage, struct salvage_pending *waiting,
+/* Sets the parent of an entry: an entry of the batch, the newest of the
+ * session, or one that is read again; lost ancestors are skipped. */
+static void set_parent(struct salvage *salvage, struct salvage_pending *pending,
                        const struct salvage_session *session, uint64_t parent)
 {
-    uint64_t left = parent;
+    uint64_t ancestor = parent;
 
     if (parent == 0) {
-        waiting->entry.flags |= WAL_ENTRY_ROOT;
+        pending->entry.flags |= WAL_ENTRY_ROOT;
         return;
     }
-    for (size_t i = salvage->waiting_count; i > 0; i--) {
-        const struct salvage_pending *other = &salvage->waiting[i - 1];
+    for (size_t i = salvage->pending_count; i > 0; i--) {
+        const struct salvage_pending *other = &salvage->pending[i - 1];
 
         if (other->sequence == parent) {
-            waiting->parent =
+            pending->parent =
                 cli_copy_text(other->entry.id.data, other->entry.id.size);
-            waiting->entry.parent_id = cli_slice(waiting->parent);
+            pending->entry.parent_id = cli_slice(pending->parent);
             return;
         }
     }
     if (session->last_sequence == parent) {
-        waiting->parent =
+        pending->parent =
             cli_copy_text(session->last_id, strlen(session->last_id));
     } else {
-        waiting->parent = salvage_nearest_ancestor(salvage, &left);
-        waiting->lost_parent =
-            waiting->parent == NULL || left != parent ? parent : 0;
+        pending->parent = salvage_nearest_ancestor(salvage, &ancestor);
+        pending->lost_parent =
+            pending->parent == NULL || ancestor != parent ? parent : 0;
     }
-    if (waiting->parent == NULL) {
-        waiting->entry.flags |= WAL_ENTRY_ROOT;
+    if (pending->parent == NULL) {
+        pending->entry.flags |= WAL_ENTRY_ROOT;
     } else {
-        waiting->entry.parent_id = cli_slice(waiting->parent);
+        pending->entry.parent_id = cli_slice(pending->parent);
     }
 }
 
-/* A lost parent may have led to one that waits in the batch. */
+/* The nearest ancestor of an entry whose parent is lost may be in the batch. */
 static void flush_for_parent(struct salvage *salvage, uint64_t parent)
 {
-    for (size_t i = 0; i < salvage->waiting_count; i++) {
-        if (salvage->waiting[i].sequence == parent) {
+    for (size_t i = 0; i < salvage->pending_count; i++) {
+        if (salvage->pending[i].sequence == parent) {
             return;
         }
     }
@@ -351,15 +353,15 @@ static void flush_for_parent(struct salvage *salvage, uint64_t parent)
     }
 }
 
-static void fill_pending(struct salvage_pending *waiting,
+static void fill_pending(struct salvage_pending *pending,
                          const struct wal__frame *frame,
                          const struct wal__entry_record *record)
 {
     struct wal__span kind = wal__kind_name(frame->kind);
     struct wal__span type = record->type.size > 0 ? record->type : kind;
 
-    waiting->entry = (struct wal_entry){
-        .struct_size = sizeof(waiting->entry),
+    pending->entry = (struct wal_entry){
+        .struct_size = sizeof(pending->entry),
         .flags = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0
                      ? (uint32_t)WAL_ENTRY_HEAD_MOVE
                      : (uint32_t)WAL_ENTRY_HEAD_KEEP,
@@ -372,11 +374,12 @@ static void fill_pending(struct salvage_pending *waiting,
         .meta = {record->meta.data, record->meta.size},
     };
     if (record->form == WAL__ENTRY_LINE) {
-        waiting->entry.flags |= WAL_ENTRY_LINE;
+        pending->entry.flags |= WAL_ENTRY_LINE;
     }
 }
 
-/* A payload out of line; null: it is lost, and its entry with it. */
+/* Maps a payload of the blob stream. Null: it is lost, and the entry with
+ * it. */
 static void *payload_of(struct salvage *salvage,
                         const struct salvage_session *session,
                         const struct wal__frame *frame,
@@ -389,7 +392,7 @@ static void *payload_of(struct salvage *salvage,
     if (map == NULL && salvage->failed == WAL_OK) {
         id = cli_copy_text(record->id.data, record->id.size);
         salvage_note(salvage, session->id, id,
-                     "it is lost: its payload cannot be read: %s", why);
+                     "the entry is lost: its payload cannot be read: %s", why);
         record_skipped(salvage, (struct check_lost_record){frame->sequence,
                                                            frame->parent,
                                                            frame->session});
@@ -401,15 +404,15 @@ static void *payload_of(struct salvage *salvage,
 void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
                    uint64_t offset, const uint8_t *payload)
 {
-    struct salvage_pending *waiting;
+    struct salvage_pending *pending;
     struct wal__entry_record record;
     struct salvage_session *session;
     uint8_t *bytes;
     void *map = NULL;
 
-    if (salvage->waiting_session != frame->session ||
-        salvage->waiting_count >= BATCH_COUNT ||
-        salvage->waiting_size >= BATCH_SIZE) {
+    if (salvage->pending_session != frame->session ||
+        salvage->pending_count >= BATCH_COUNT ||
+        salvage->pending_size >= BATCH_SIZE) {
         salvage_flush(salvage);
     }
     flush_for_parent(salvage, frame->parent);
@@ -431,11 +434,11 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
             return;
         }
     }
-    salvage->waiting =
-        cli_reserve(salvage->waiting, salvage->waiting_count,
-                    &salvage->waiting_capacity, sizeof(*salvage->waiting));
-    waiting = &salvage->waiting[salvage->waiting_count];
-    *waiting = (struct salvage_pending){
+    salvage->pending =
+        cli_reserve(salvage->pending, salvage->pending_count,
+                    &salvage->pending_capacity, sizeof(*salvage->pending));
+    pending = &salvage->pending[salvage->pending_count];
+    *pending = (struct salvage_pending){
         .bytes = bytes,
         .map = map,
         .sequence = frame->sequence,
@@ -443,24 +446,24 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
         .offset = offset,
         .kind = frame->kind,
     };
-    fill_pending(waiting, frame, &record);
+    fill_pending(pending, frame, &record);
     if (map != NULL) {
-        waiting->entry.payload =
+        pending->entry.payload =
             (struct wal_slice){map, (size_t)record.payload_size};
     }
-    set_parent(salvage, waiting, session, frame->parent);
-    salvage->waiting_session = frame->session;
-    salvage->waiting_count++;
-    salvage->waiting_size += frame->stored_size;
-    salvage->waiting_size += map == NULL ? 0 : record.payload_size;
+    set_parent(salvage, pending, session, frame->parent);
+    salvage->pending_session = frame->session;
+    salvage->pending_count++;
+    salvage->pending_size += frame->stored_size;
+    salvage->pending_size += map == NULL ? 0 : record.payload_size;
 }
 
 void salvage_entries_deinit(struct salvage *salvage)
 {
     discard_pending(salvage);
-    free(salvage->waiting);
-    free(salvage->seen);
-    if (salvage->open != NULL) {
+    free(salvage->pending);
+    free(salvage->written);
+    if (salvage->open_segment != NULL) {
         cli_file_close(&salvage->file);
     }
 }

@@ -1,7 +1,7 @@
 /*
- * salvage_report.c - what a salvage says of itself, for people and as JSON.
+ * salvage_report.c - the report of a salvage as text or as JSON.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -43,12 +43,12 @@ void salvage_note_reparented(struct salvage *salvage, const char *session,
     if (parent == NULL) {
         salvage_note(salvage, session, entry,
                      "its parent, sequence %" PRIu64
-                     ", is lost: it is a root now",
+                     ", is lost; it is a root now",
                      lost_parent);
     } else {
         salvage_note(salvage, session, entry,
                      "its parent, sequence %" PRIu64
-                     ", is lost: it stands under %s now",
+                     ", is lost; its parent is %s now",
                      lost_parent, parent);
     }
 }

@@ -1,11 +1,11 @@
 /*
- * salvage_sessions.c - the sessions of a salvage: made where their records
- * begin, changed where those change, deleted where they were deleted.
+ * salvage_sessions.c - creates, changes and deletes the sessions of a salvage
+ * as their records do.
  *
- * Invariant: a session is made once. One that was deleted is made only when a
- * fork that is there stands on it, and is deleted again.
+ * Invariant: a session is created once. A deleted session is created only if a
+ * fork that is needed depends on it, and is deleted again.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static struct wal_slice slice_of(struct wal__span span)
     return (struct wal_slice){span.data, span.size};
 }
 
-/* --- which ---------------------------------------------------------------- */
+/* --- selection ------------------------------------------------------------ */
 
 void salvage_mark_needed(struct salvage *salvage)
 {
@@ -89,13 +89,12 @@ static struct salvage_session *add_session(struct salvage *salvage,
 
 /* --- headers -------------------------------------------------------------- */
 
-/* The session_texts of a session, as they were read. */
+/* The texts of a session from its newest known SESSION record. */
 struct session_texts {
     struct wal_session_options options;
-    char name[32];                /* of one without a header, or whose id
-                                   * another one has */
-    uint8_t title[WAL__TEXT_MAX]; /* out of its metadata */
-    bool known;                   /* its header is */
+    char name[32];                /* replaces an id that is lost or in use */
+    uint8_t title[WAL__TEXT_MAX]; /* from its metadata */
+    bool known;                   /* its SESSION record was read */
     bool from_index;
 };
 
@@ -138,8 +137,8 @@ static void read_record(struct session_texts *session_texts,
     }
 }
 
-/* What the header that was read last says, the newest one of the session, or
- * a name for a session without any. */
+/* Fills the texts from the SESSION record that was read most recently, from the
+ * session's newest one, or with a generated id if both are lost. */
 static void read_texts(const struct salvage *salvage, uint32_t number,
                        struct session_texts *session_texts)
 {
@@ -195,11 +194,12 @@ static void update(struct salvage *salvage, struct salvage_session *session,
                                 &error);
     if (status != WAL_OK && !salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
-                     "the session's header cannot be changed: %s", error.text);
+                     "the session's texts cannot be changed: %s", error.text);
     }
 }
 
-/* A fork takes from its source what it has not itself; here it must not. */
+/* A fork inherits the texts that it does not set; the copy must have exactly
+ * the recorded ones. */
 static void update_fork(struct salvage *salvage,
                         struct salvage_session *session,
                         struct session_texts *session_texts)
@@ -217,10 +217,11 @@ static void update_fork(struct salvage *salvage,
     }
 }
 
-/* --- making --------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------- */
 
-/* Makes a session, with `source` as a fork of it at an entry; under another
- * name when its id is another's, whose deletion may be lost. */
+/* Creates a session, or a fork of `source` at an entry if `source` is not null.
+ * If another session, whose tombstone may be lost, has the id, the generated
+ * one is used. */
 static enum wal_status make_session(struct salvage *salvage,
                                     struct wal_session *source, const char *at,
                                     struct session_texts *session_texts,
@@ -244,7 +245,7 @@ static enum wal_status make_session(struct salvage *salvage,
     if (status == WAL_OK && session_texts->known &&
         session_texts->options.id.data == session_texts->name) {
         salvage_note(salvage, session_texts->name, "",
-                     "the session's id, %s, is that of another session", id);
+                     "the session's id, %s, belongs to another session", id);
     }
     free(id);
     return status;
@@ -264,24 +265,26 @@ static void create(struct salvage *salvage, struct salvage_session *session)
     if (status != WAL_OK) {
         if (!salvage_is_fatal(salvage, status, &error)) {
             salvage_note(salvage, session->id, "",
-                         "the session cannot be made: %s", error.text);
+                         "the session cannot be created: %s", error.text);
         }
         return;
     }
     salvage->sessions_written++;
     if (!session_texts.known) {
-        salvage_note(salvage, session->id, "",
-                     "the session's header is lost: its id, directory and "
-                     "metadata are not known");
+        salvage_note(
+            salvage, session->id, "",
+            "the session's record is lost: its id, directory and metadata are "
+            "unknown");
     } else if (session_texts.from_index) {
-        salvage_note(salvage, session->id, "",
-                     "the session's header is lost: its metadata is not "
-                     "known, the rest comes from an index");
+        salvage_note(
+            salvage, session->id, "",
+            "the session's record is lost: its metadata is unknown, the rest "
+            "comes from an index");
     }
 }
 
-/* A fork is made by its FORK record, or here as a session of its own when that
- * is lost. */
+/* A fork is normally created by its FORK record; if that is lost, it is created
+ * here as a session without a source. */
 struct salvage_session *salvage_session(struct salvage *salvage,
                                         uint32_t number)
 {
@@ -296,9 +299,10 @@ struct salvage_session *salvage_session(struct salvage *salvage,
     known = check_model_find(&salvage->store->model, number);
     if (known != NULL && known->has_record &&
         (known->record.flags & WAL__SESSION_RECORD_FORK) != 0) {
-        salvage_note(salvage, session->id, "",
-                     "where the session was forked is lost: it holds its own "
-                     "entries alone");
+        salvage_note(
+            salvage, session->id, "",
+            "the session's fork point is lost: it has only the entries that "
+            "it did not inherit");
     }
     return session;
 }
@@ -317,7 +321,7 @@ void salvage_header(struct salvage *salvage, uint32_t number,
     payload.data = header->bytes;
     if (check_session_decode(salvage->segment, payload, &header->record) !=
         WAL__FMT_OK) {
-        return; /* told as damage; the session is made when it has more */
+        return; /* reported as damage; a later record creates the session */
     }
     header->number = number;
     if (session != NULL) {
@@ -325,10 +329,10 @@ void salvage_header(struct salvage *salvage, uint32_t number,
         update(salvage, session, &session_texts);
     } else if ((header->record.flags & WAL__SESSION_RECORD_FORK) == 0) {
         salvage_session(salvage, number);
-    } /* A fork is made when its FORK comes, right behind. */
+    } /* The FORK record that follows creates a fork. */
 }
 
-/* Makes the fork at the nearest entry on the branch that is left. */
+/* Creates the fork at the nearest surviving ancestor of its fork point. */
 void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
                   struct wal__span payload)
 {
@@ -336,7 +340,7 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *handle = NULL;
     struct salvage_session *session;
-    uint64_t left = frame->parent;
+    uint64_t ancestor = frame->parent;
     enum wal_status status;
     struct session_texts session_texts;
     char *at;
@@ -345,13 +349,12 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
         salvage_find_session(salvage, frame->session) != NULL ||
         check_model_find(&salvage->store->model, fork.source) == NULL ||
         fork.source == frame->session || fork.source == WAL__STORE_NUMBER) {
-        return; /* salvage_session makes it, and says what is lost */
+        return; /* salvage_session creates it and notes the loss */
     }
     session = salvage_session(salvage, fork.source);
-    at = salvage_nearest_ancestor(salvage, &left);
+    at = salvage_nearest_ancestor(salvage, &ancestor);
     if (session->handle == NULL || (at == NULL && frame->parent != 0)) {
-        free(at);
-        return;
+        goto done;
     }
     read_texts(salvage, frame->session, &session_texts);
     session_texts.options.parent_id = (struct wal_slice){NULL, 0};
@@ -359,22 +362,22 @@ void salvage_fork(struct salvage *salvage, const struct wal__frame *frame,
                           &session_texts, &handle, &error);
     if (status != WAL_OK) {
         (void)salvage_is_fatal(salvage, status, &error);
-    } else {
-        session = add_session(salvage, frame->session);
-        session->handle = handle;
-        session->id = cli_copy_text(session_texts.options.id.data,
-                                    session_texts.options.id.size);
-        salvage->sessions_written++;
-        update_fork(salvage, session, &session_texts);
-        if (left != frame->parent) {
-            salvage_note_reparented(salvage, session->id, "", frame->parent,
-                                    at);
-        }
+        goto done;
     }
+    session = add_session(salvage, frame->session);
+    session->handle = handle;
+    session->id = cli_copy_text(session_texts.options.id.data,
+                                session_texts.options.id.size);
+    salvage->sessions_written++;
+    update_fork(salvage, session, &session_texts);
+    if (ancestor != frame->parent) {
+        salvage_note_reparented(salvage, session->id, "", frame->parent, at);
+    }
+done:
     free(at);
 }
 
-/* --- deleting ------------------------------------------------------------- */
+/* --- deletion ------------------------------------------------------------- */
 
 void salvage_delete(struct salvage *salvage, uint32_t number)
 {

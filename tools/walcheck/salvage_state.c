@@ -1,12 +1,12 @@
 /*
- * salvage_state.c - what a salvage repeats beside sessions and entries: moves
- * of heads, versions of documents, and redactions.
+ * salvage_state.c - repeats moves of heads, versions of documents, and
+ * redactions.
  *
- * A redaction is an entry, and appending it hides its target again. Where the
- * entry is lost and the REDACT that went with it is not, the target is redacted
- * anew, so that nothing which was hidden is seen in OUT.
+ * A redaction is an entry, and appending it hides its target again. If that
+ * entry is lost and its REDACT record is not, the target is redacted again, so
+ * that OUT shows no hidden content.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const char *why(enum wal_status status, const struct wal_error *error)
     return error->text[0] != '\0' ? error->text : wal_status_text(status);
 }
 
-/* The session in OUT; null when it is not there to be written to. */
+/* The session in OUT; null if it is missing or deleted. */
 static struct salvage_session *find_writable_session(struct salvage *salvage,
                                                      uint32_t number)
 {
@@ -60,17 +60,17 @@ void salvage_head(struct salvage *salvage, const struct wal__frame *frame,
         .head_count = 1,
         .heads = &head,
     };
-    uint64_t left = frame->parent;
+    uint64_t ancestor = frame->parent;
     enum wal_status status;
     char *name;
     char *target;
 
     if (session == NULL ||
         wal__head_record_decode(payload, &record) != WAL__FMT_OK) {
-        return; /* told already */
+        return; /* already reported */
     }
     name = cli_copy_text(record.name.data, record.name.size);
-    target = salvage_nearest_ancestor(salvage, &left);
+    target = salvage_nearest_ancestor(salvage, &ancestor);
     if (target == NULL && frame->parent != 0) {
         salvage_note(salvage, session->id, "",
                      "a move of the head %s is not repeated: its target, "
@@ -84,14 +84,14 @@ void salvage_head(struct salvage *salvage, const struct wal__frame *frame,
     head.note = slice_of(record.note);
     head.entry_id = cli_slice(target == NULL ? "" : target);
     status = commit(session, &batch, &error);
-    if (status == WAL_OK && left != frame->parent) {
+    if (status == WAL_OK && ancestor != frame->parent) {
         salvage_note(salvage, session->id, "",
                      "the target of the head %s, sequence %" PRIu64
-                     ", is lost: it is moved to %s",
+                     ", is lost; it is moved to %s",
                      name, frame->parent, target);
     } else if (status != WAL_OK && !salvage_is_fatal(salvage, status, &error) &&
                (status != WAL_ENOTFOUND || target != NULL)) {
-        /* What is not there need not be removed. */
+        /* A missing head need not be removed. */
         salvage_note(salvage, session->id, "",
                      "the head %s cannot be moved: %s", name,
                      why(status, &error));
@@ -137,7 +137,7 @@ void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
 
     if ((session == NULL && !is_store) ||
         wal__doc_record_decode(payload, &record) != WAL__FMT_OK) {
-        return; /* told already */
+        return; /* already reported */
     }
     if (!is_store && check_key_is_reserved(record.key)) {
         salvage_reserved_doc(salvage, session, frame, &record);
@@ -159,7 +159,7 @@ void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
     key = cli_copy_text(record.key.data, record.key.size);
     salvage_note(salvage, is_store ? "" : session->id, "",
                  "a version of the document %s, sequence %" PRIu64
-                 ", cannot be put: %s",
+                 ", cannot be written: %s",
                  key, frame->sequence, why(status, &error));
     free(key);
 }
@@ -173,13 +173,13 @@ void salvage_add_redaction(struct salvage *salvage,
     struct wal__redact_record record;
 
     if (wal__redact_record_decode(payload, &record) != WAL__FMT_OK) {
-        return; /* told as damage */
+        return; /* reported as damage */
     }
     salvage->redactions =
         cli_reserve(salvage->redactions, salvage->redaction_count,
                     &salvage->redaction_capacity, sizeof(*salvage->redactions));
     salvage->redactions[salvage->redaction_count++] =
-        (struct salvage_add_redaction){
+        (struct salvage_redaction){
             .owner = frame->session,
             .holder = record.session,
             .entry = cli_copy_text(record.entry_id.data, record.entry_id.size),
@@ -189,24 +189,24 @@ void salvage_add_redaction(struct salvage *salvage,
         };
 }
 
-/* Whether the session sees the entry, content and all. */
+/* Whether the session sees the entry and its content. */
 static bool is_visible(const struct salvage_session *session, const char *id)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
+    struct wal_entry_cursor *cursor = NULL;
     bool visible = false;
 
-    if (wal_entry_cursor_open(session->handle, NULL, &iter, NULL) == WAL_OK) {
+    if (wal_entry_cursor_open(session->handle, NULL, &cursor, NULL) == WAL_OK) {
         visible =
-            wal_entry_cursor_get(iter, cli_slice(id), &entry, NULL) == WAL_OK;
-        wal_entry_cursor_close(iter);
+            wal_entry_cursor_get(cursor, cli_slice(id), &entry, NULL) == WAL_OK;
+        wal_entry_cursor_close(cursor);
     }
     return visible;
 }
 
-/* Redacts the target in a session, unless it is redacted or not there. */
+/* Redacts the target in a session, unless it is redacted or missing. */
 static void redact_in_session(struct salvage *salvage, uint32_t number,
-                              const struct salvage_add_redaction *redaction)
+                              const struct salvage_redaction *redaction)
 {
     const struct salvage_session *session =
         salvage_find_session(salvage, number);
@@ -221,7 +221,7 @@ static void redact_in_session(struct salvage *salvage, uint32_t number,
                                 cli_slice(redaction->reason), NULL, &error);
     if (status == WAL_OK) {
         salvage_note(salvage, session->id, redaction->target,
-                     "its redaction %s is lost: it was redacted anew",
+                     "its redaction %s is lost; it was redacted again",
                      redaction->entry);
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, redaction->target,
@@ -233,7 +233,7 @@ static void redact_in_session(struct salvage *salvage, uint32_t number,
 void salvage_redo_redactions(struct salvage *salvage)
 {
     for (size_t i = 0; i < salvage->redaction_count; i++) {
-        struct salvage_add_redaction *redaction = &salvage->redactions[i];
+        struct salvage_redaction *redaction = &salvage->redactions[i];
 
         redact_in_session(salvage, redaction->holder, redaction);
         redact_in_session(salvage, redaction->owner, redaction);

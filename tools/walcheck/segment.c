@@ -1,10 +1,12 @@
 /*
- * segment.c - everything in one segment (SPEC.md 2.3, 3.1 to 3.4).
+ * segment.c - scans one segment: its records and its damage (SPEC.md 2.3, 3.1
+ * to 3.4).
  *
- * Invariant: a scan touches its own segment alone, so that scans of several
- * may run at once.
+ * Invariant: a scan accesses only its own segment, so that scans of several
+ * segments may run concurrently.
  *
- * Threads: check_segment_scan any, one for a segment; else the main thread.
+ * Threads: check_segment_scan any thread, one per segment; all other functions
+ * the main thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +31,8 @@ static bool is_entry(struct wal__span payload, const struct wal__frame *frame)
            wal__id_hash(entry.id.data, entry.id.size) == frame->id_hash;
 }
 
-/* What tells lines of a copy can be read. */
+/* Whether an entry that records lines of a copied file is readable; true for
+ * any other entry. */
 static bool is_sound_copy(struct wal__span payload,
                           const struct wal__frame *frame)
 {
@@ -75,7 +78,8 @@ static void add_reference(struct check_segment *segment,
     segment->references[segment->reference_count++] = reference;
 }
 
-/* Large payloads are looked at here, the others kept for the replay. */
+/* Checks entries and documents here, because their payloads are large; keeps
+ * all other payloads for the replay. */
 static void copy_payload(struct check_segment *segment,
                          const struct wal__frame *frame, uint64_t offset,
                          const uint8_t *bytes, struct check_record *record)
@@ -103,12 +107,11 @@ static void copy_payload(struct check_segment *segment,
     } else if ((frame->flags & WAL__FRAME_LZ4) == 0) {
         add_reference(segment, frame, offset, payload);
         if (entry && !is_sound_copy(payload, frame)) {
-            struct check_damage *damage =
-                check_damage_add(&segment->damages, segment->name, offset,
-                                 wal__frame_total_size(frame->stored_size),
-                                 "the lines of a copy that sequence %" PRIu64
-                                 " tells cannot be read",
-                                 frame->sequence);
+            struct check_damage *damage = check_damage_add(
+                &segment->damages, segment->name, offset,
+                wal__frame_total_size(frame->stored_size),
+                "the lines of a copy in sequence %" PRIu64 " cannot be read",
+                frame->sequence);
 
             check_damage_session(damage, frame->session);
         }
@@ -155,7 +158,7 @@ static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
         if (wal__frame_decode(piece->bytes + at, piece->size - at,
                               segment->header.salt, piece->offset + at,
                               &frame) != WAL__FMT_OK) {
-            return false; /* the scan hands over valid frames */
+            return false; /* unreachable: the scan passes valid frames only */
         }
         if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
             check_pack_add_record(segment, &frame, piece->offset + at,
@@ -169,7 +172,7 @@ static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
     return true;
 }
 
-/* Damage that was found up to now, as far as it is not in the list yet. */
+/* Adds the damage that the scan found since the last call. */
 static void add_scan_damage(struct scan *scan)
 {
     const struct wal__scan_result *facts = scan->segment->facts;
@@ -212,8 +215,8 @@ static void add_lost(struct check_segment *segment,
         frame->sequence, frame->parent, frame->session};
 }
 
-/* Frames in a damaged range whose header holds: they tell which session lost
- * what, and under what it stood. */
+/* Frames in a damaged range whose header is valid name the session that lost a
+ * record, and the record's parent. */
 static void read_lost(struct check_segment *segment, struct cli_file *file,
                       struct check_damage *damage, uint64_t limit)
 {
@@ -256,7 +259,7 @@ static void start_of(const struct check_segment *segment,
         .chain = segment->open.chain,
         .known_end = segment->known_end,
     };
-    /* Without OPEN: what the segment before it says of its end. */
+    /* Without OPEN, start from the recorded end of the previous segment. */
     if (!segment->linked && previous != NULL && previous->has_trailer) {
         start->last_sequence = previous->trailer.last_sequence;
         start->chain = previous->trailer.chain;
@@ -265,8 +268,8 @@ static void start_of(const struct check_segment *segment,
         start->last_sequence = previous->facts->last_sequence;
         start->chain = previous->facts->chain;
     }
-    /* What stands behind the end of a segment that has a successor was never
-     * kept: it is looked at apart. */
+    /* Bytes after the end of a segment that has a successor were never
+     * acknowledged; SEAL and trailer are checked separately. */
     if (segment->known_end != 0 &&
         (segment->next != NULL || segment->has_trailer)) {
         start->capacity = segment->known_end;
@@ -282,21 +285,21 @@ bool check_segment_is_uninitialised(const struct check_segment *segment)
     const struct wal__scan_sink sink = {NULL, NULL, NULL};
     struct wal__scan_start start;
     struct cli_file file;
-    bool unbegun = false;
+    bool uninitialised = false;
 
     if (cli_file_open(&file, segment->path) == 0) {
         const struct wal__scan_source source = {&file, cli_file_fetch};
 
         start_of(segment, &start);
         wal__scan(&source, &sink, &start, facts);
-        unbegun = facts->commit_offset == 0 &&
-                  (facts->verdict == WAL__VERDICT_CLEAN ||
-                   facts->verdict == WAL__VERDICT_TORN ||
-                   facts->verdict == WAL__VERDICT_AMBIGUOUS);
+        uninitialised = facts->commit_offset == 0 &&
+                        (facts->verdict == WAL__VERDICT_CLEAN ||
+                         facts->verdict == WAL__VERDICT_TORN ||
+                         facts->verdict == WAL__VERDICT_AMBIGUOUS);
         cli_file_close(&file);
     }
     free(facts);
-    return unbegun;
+    return uninitialised;
 }
 
 bool check_segment_rescan(const struct check_segment *segment,
@@ -321,7 +324,8 @@ bool check_segment_rescan(const struct check_segment *segment,
     return opened;
 }
 
-/* The first and last sequence numbers that damage at the end cost. */
+/* Sets the lost sequences of damage at the segment's end, which the scan cannot
+ * bound. */
 static void bound_final_damage(const struct check_segment *segment,
                                struct check_damages *found)
 {
@@ -354,10 +358,10 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
     const struct wal__scan_result *facts = segment->facts;
 
     if (facts->verdict == WAL__VERDICT_NEWER) {
-        check_damage_add(&segment->damages, segment->name, facts->error_offset,
-                         WAL__FRAME_SIZE,
-                         "a frame of a newer format: nothing behind it was "
-                         "checked");
+        check_damage_add(
+            &segment->damages, segment->name, facts->error_offset,
+            WAL__FRAME_SIZE,
+            "a frame of a newer format: nothing after it was checked");
         segment->has_lost_records = true;
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
         check_damage_add(&segment->damages, segment->name, file->error_offset,
@@ -368,7 +372,7 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
                facts->verdict != WAL__VERDICT_DAMAGED) {
         check_damage_add(&segment->damages, segment->name, facts->end,
                          segment->known_end - facts->end,
-                         "the log is known to reach further here");
+                         "the log ends before the end that is recorded for it");
         segment->has_lost_records = true;
     }
 }
@@ -402,7 +406,7 @@ static void read_index_header(struct check_segment *segment,
     }
 }
 
-/* A tail that carries INDEX or SEAL ends before them. */
+/* A tail that has INDEX or SEAL ends before them. */
 static void apply_seal(struct check_segment *segment)
 {
     const struct wal__scan_result *facts = segment->facts;
@@ -463,7 +467,8 @@ enum wal__fmt check_session_decode(const struct check_segment *segment,
     uint32_t version = segment->header.version;
     enum wal__fmt fmt = wal__session_record_decode(payload, version, record);
 
-    /* The version is lost with the header; the layouts tell themselves. */
+    /* The version is lost with the header; a payload decodes in one layout
+     * only. */
     if (fmt != WAL__FMT_OK && segment->salt_found) {
         fmt = wal__session_record_decode(payload, version == 0 ? 1 : 0, record);
     }
@@ -492,16 +497,16 @@ bool check_segment_has_grown(const struct check_segment *segment)
     const uint8_t *bytes = NULL;
     struct wal__frame frame;
     struct cli_file file;
-    bool went_on;
+    bool has_frame;
 
     if (cli_file_open(&file, segment->path) != 0) {
         return false;
     }
     bytes = cli_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
-    went_on = bytes != NULL &&
-              wal__frame_decode(bytes, file.size - segment->facts->end,
-                                segment->header.salt, segment->facts->end,
-                                &frame) == WAL__FMT_OK;
+    has_frame = bytes != NULL &&
+                wal__frame_decode(bytes, file.size - segment->facts->end,
+                                  segment->header.salt, segment->facts->end,
+                                  &frame) == WAL__FMT_OK;
     cli_file_close(&file);
-    return went_on;
+    return has_frame;
 }

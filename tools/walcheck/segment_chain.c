@@ -1,15 +1,15 @@
 /*
- * segment_chain.c - the segments of a folder and the chain they form (SPEC.md
- * 3.5).
+ * segment_chain.c - lists the segments of a folder and links the segment chain
+ * (SPEC.md 3.5).
  *
- * The chain runs from the newest segment that was begun to the first, each
- * naming the one before it in its OPEN. One whose OPEN is damaged is taken to
- * follow the next one below it.
+ * The chain runs from the newest initialised segment to the first; each OPEN
+ * names the predecessor. If a segment's OPEN is damaged, the next lower
+ * segment counts as its predecessor.
  *
- * Invariant: every file that is named as a segment gets a role, and what is
+ * Invariant: every file with the name of a segment gets a role; a file that is
  * neither in the chain nor empty is damage.
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -71,7 +71,8 @@ static void list(struct check_store *store, struct check_segments *segments,
     if (directory == NULL) {
         if (errno != ENOENT || strcmp(folder, "log") == 0) {
             check_damage_add(&store->damages, folder, 0, 0,
-                             "the folder cannot be read: %s", strerror(errno));
+                             "the directory cannot be read: %s",
+                             strerror(errno));
         }
         free(path);
         return;
@@ -101,7 +102,8 @@ static struct check_segment *find(const struct check_segments *segments,
     return NULL;
 }
 
-/* Without MANIFEST the first segment that is valid says whose store it is. */
+/* Without MANIFEST the first valid segment gives the store's uuid, version and
+ * alignment. */
 static void set_uuid_from_segment(struct check_store *store,
                                   const struct check_segment *segment)
 {
@@ -126,8 +128,8 @@ static void read_heads(struct check_store *store,
     if (!misnamed) {
         return;
     }
-    /* A file that changed its name is read as what it is, unless that is
-     * there already. */
+    /* A renamed file counts as the segment of its header's id, unless that
+     * segment exists too. */
     qsort(segments->items, segments->count, sizeof(*segments->items), by_id);
     for (size_t i = 0; i < segments->count; i++) {
         struct check_segment *segment = segments->items[i];
@@ -143,7 +145,7 @@ static void read_heads(struct check_store *store,
     }
 }
 
-/* Whether something beside the log says that a segment held records. */
+/* Whether an index or the catalogue records that a segment had records. */
 static bool is_indexed(const struct check_store *store,
                        const struct check_segment *segment)
 {
@@ -153,7 +155,7 @@ static bool is_indexed(const struct check_store *store,
                 segment->id);
 }
 
-/* Says what a file is that lost its header. */
+/* Sets the role of a segment without a valid header, or reports it. */
 static void report_headerless(struct check_store *store,
                               struct check_segment *segment, bool named)
 {
@@ -161,7 +163,7 @@ static void report_headerless(struct check_store *store,
     bool empty = segment->damages.count == 0 && check_segment_is_empty(segment);
 
     if (segment->damages.count > 0) {
-        return; /* the reason is told */
+        return; /* already reported */
     }
     if (empty && !named && !is_indexed(store, segment)) {
         segment->role = CHECK_PREALLOCATED;
@@ -171,17 +173,18 @@ static void report_headerless(struct check_store *store,
         check_damage_add(&segment->damages, segment->name, 0, segment->size,
                          "was zeroed");
     } else {
-        check_damage_add(&segment->damages, segment->name, 0, segment->size,
-                         "both copies of the header are damaged: %s; without "
-                         "them no frame can be told from garbage",
-                         wal__fmt_text(segment->header_fmt));
+        check_damage_add(
+            &segment->damages, segment->name, 0, segment->size,
+            "both copies of the header are damaged: %s; without them no frame "
+            "can be validated",
+            wal__fmt_text(segment->header_fmt));
     }
     segment->has_lost_records = true;
     store->records_lost = store->records_lost || !segment->is_pack;
 }
 
-/* The newest segment that was begun. Those above it are spares, or the rest
- * of a beginning that a crash cut short. */
+/* The newest initialised segment. Those above it are preallocated, or were
+ * being initialised when their writer crashed. */
 static struct check_segment *find_newest(struct check_store *store,
                                          struct check_segments *segments)
 {
@@ -203,7 +206,7 @@ static struct check_segment *find_newest(struct check_store *store,
     return NULL;
 }
 
-/* The next one below that may belong to the chain. */
+/* The next lower segment that may belong to the chain. */
 static struct check_segment *
 next_candidate(const struct check_segments *segments, uint64_t id)
 {
@@ -249,7 +252,7 @@ void check_chain_report_gap(struct check_store *store,
     store->records_lost = store->records_lost || !above->is_pack;
 }
 
-/* Puts `below` before `above`. */
+/* Makes `below` the predecessor of `above`. */
 static void link_previous(struct check_segment *above,
                           struct check_segment *below)
 {
@@ -263,7 +266,7 @@ static void link_previous(struct check_segment *above,
     }
 }
 
-/* The segment before this one, as far as it is there. */
+/* The predecessor, or the next lower candidate if it is unusable, or null. */
 static struct check_segment *
 find_previous(struct check_store *store, const struct check_segments *segments,
               const struct check_segment *segment)
@@ -297,7 +300,7 @@ static void walk_chain(struct check_store *store,
     }
 }
 
-/* A tail ends at least where an index or the catalogue says. */
+/* A tail ends no earlier than its index or the catalogue records. */
 static void set_recorded_end(struct check_store *store,
                              struct check_segment *tail)
 {
@@ -318,7 +321,7 @@ static void set_recorded_end(struct check_store *store,
     }
 }
 
-/* Files that are in no chain. */
+/* Reports segments with records that are not in the chain. */
 static void report_unlinked(struct check_store *store,
                             struct check_segments *segments)
 {
@@ -336,9 +339,9 @@ static void report_unlinked(struct check_store *store,
             segment->role = CHECK_PREALLOCATED;
             continue;
         }
-        check_damage_add(&segment->damages, segment->name, 0, segment->size,
-                         "holds records, and no later segment names it as the "
-                         "one before");
+        check_damage_add(
+            &segment->damages, segment->name, 0, segment->size,
+            "has records, but no later segment names it as its predecessor");
     }
 }
 
@@ -392,18 +395,19 @@ void check_chain_pack_end(struct check_store *store)
     if (segment == NULL) {
         if (!is_named_as_previous(&store->pack, id)) {
             snprintf(name, sizeof(name), "pack/%016" PRIx64 ".seg", id);
-            check_damage_add(&store->damages, name, 0, end,
-                             "the segment is missing, and the log relies on "
-                             "what was in it");
+            check_damage_add(
+                &store->damages, name, 0, end,
+                "the segment is missing, and the log depends on its content");
         }
     } else if (segment->role == CHECK_PREALLOCATED) {
         check_damage_add(&segment->damages, segment->name, 0, end,
-                         "is empty, and the log relies on what was in it");
+                         "is empty, and the log depends on its content");
     } else if (segment->role == CHECK_LINKED && end > segment->known_end) {
         if (segment->next != NULL || segment->has_trailer) {
-            check_damage_add(&segment->damages, segment->name,
-                             segment->known_end, end - segment->known_end,
-                             "ends before what the log relies on");
+            check_damage_add(
+                &segment->damages, segment->name, segment->known_end,
+                end - segment->known_end,
+                "ends before the position that the log depends on");
         } else if (end <= segment->header.capacity) {
             segment->known_end = end;
         }

@@ -1,8 +1,8 @@
 /*
- * segment_head.c - the head of a segment: its header, OPEN and trailer (SPEC.md
- * 2.2, 2.4, 2.10).
+ * segment_head.c - reads the head of a segment: header, OPEN and trailer
+ * (SPEC.md 2.2, 2.4, 2.10).
  *
- * Threads: one.
+ * Threads: the main thread.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static bool is_zero(const uint8_t *bytes, uint64_t size)
            (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
 }
 
-/* Whether bytes [from, to) are zero; *at is where they are not. */
+/* Whether bytes [from, to) are zero; if not, *at is the first that is not or
+ * that cannot be read. */
 static bool zero_range(struct cli_file *file, uint64_t from, uint64_t to,
                        uint64_t *at)
 {
@@ -58,20 +59,19 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
             wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy
                                                                       : 0,
             HEADER_USED,
-            "one copy of the header is damaged; the other serves, and nothing "
-            "is lost");
+            "one copy of the header is damaged; the other is used, and "
+            "nothing is lost");
     }
     if (!is_zero(bytes + HEADER_USED, copy - HEADER_USED) ||
         !is_zero(bytes + copy + HEADER_USED, copy - HEADER_USED)) {
         check_damage_add_redundant(
             &segment->damages, segment->name, HEADER_USED,
             WAL__SEGMENT_HEADER_SIZE - HEADER_USED,
-            "bytes beside the header are not zero; nothing "
-            "reads them");
+            "the padding of the header is not zero; nothing reads it");
     }
 }
 
-/* What a valid header says against what is known. */
+/* Compares a valid header with the store, the file name and the file size. */
 static bool check_header_identity(struct check_store *store,
                                   struct check_segment *segment, uint32_t class)
 {
@@ -99,14 +99,15 @@ static bool check_header_identity(struct check_store *store,
     if (segment->size < header->capacity) {
         check_damage_add(damages, segment->name, segment->size,
                          header->capacity - segment->size,
-                         "was cut: the file has %" PRIu64
+                         "was truncated: the file has %" PRIu64
                          " bytes and the segment %" PRIu64,
                          segment->size, header->capacity);
     } else if (segment->size > header->capacity) {
-        check_damage_add(damages, segment->name, header->capacity,
-                         segment->size - header->capacity,
-                         "was extended: behind the segment's end stand bytes "
-                         "that are not the log's");
+        check_damage_add(
+            damages, segment->name, header->capacity,
+            segment->size - header->capacity,
+            "was extended: bytes after the segment's end are not part of the "
+            "log");
     }
     return true;
 }
@@ -154,7 +155,7 @@ static void read_trailer(struct check_segment *segment, struct cli_file *file)
         segment->trailer.id == segment->id;
 }
 
-/* The header, or what stands in for it. */
+/* Reads the header, or computes the salt if both copies are lost. */
 static void read_head(struct check_store *store, struct check_segment *segment,
                       struct cli_file *file, uint32_t class)
 {
@@ -180,7 +181,7 @@ static void read_head(struct check_store *store, struct check_segment *segment,
         store->newer = true;
         check_damage_add(
             &segment->damages, segment->name, 0, WAL__SEGMENT_HEADER_SIZE,
-            "is of a newer format, version %" PRIu32 " and features %#" PRIx32,
+            "has a newer format: version %" PRIu32 ", features %#" PRIx32,
             segment->header.version, segment->header.features.incompat);
         return;
     }
@@ -190,7 +191,7 @@ static void read_head(struct check_store *store, struct check_segment *segment,
             return;
         }
     } else if (!check_segment_find_salt(store, segment)) {
-        return; /* what that means depends on the chain */
+        return; /* the chain decides whether this is damage */
     }
     segment->role = CHECK_LINKED;
     read_open(segment, file);

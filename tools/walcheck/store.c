@@ -1,15 +1,15 @@
 /*
- * store.c - all of a store: threads scan segments, the main thread
- * takes them in order.
+ * store.c - checks a whole store: worker threads scan segments, the main
+ * thread replays them in order.
  *
- * A store that other processes are writing changes under the eye. What is
- * damaged stays so, therefore damage in such a store counts only when it is
- * found twice.
+ * Other processes may write the store during the check. Damage persists, so
+ * damage in such a store counts only if two passes find it.
  *
- * Invariant: at most a few segments more than there are threads are held in
- * memory.
+ * Invariant: at most jobs + SCAN_AHEAD scanned segments wait in memory for the
+ * replay.
  *
- * Threads: check_store_run one; it makes and joins its own.
+ * Threads: the main thread calls check_store_run, which creates and joins the
+ * workers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,13 +34,14 @@ struct pipeline {
     struct check_segment **items; /* the chain, oldest first */
     bool *done;
     size_t count;
-    size_t next;     /* to be scanned */
-    size_t replayed; /* by the main thread */
+    size_t next;     /* rank of the next segment to scan */
+    size_t replayed; /* number of segments that the main thread replayed */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
 };
 
-/* A scan that needs to know how the one before it ended. */
+/* Without OPEN and without the predecessor's trailer, a scan starts from the
+ * result of the predecessor's scan. */
 static bool must_wait_for_previous(const struct pipeline *pipeline, size_t rank)
 {
     const struct check_segment *segment = pipeline->items[rank];
@@ -106,7 +107,7 @@ static void process_segment(struct check_store *store,
     drop_records(segment);
 }
 
-/* Takes one after the other, as they are scanned. */
+/* Replays the segments in chain order, each after its scan. */
 static void process_in_order(struct pipeline *pipeline,
                              struct check_segments *segments)
 {
@@ -169,7 +170,7 @@ static int run_pipeline(struct check_store *store,
         process_in_order(&pipeline, segments);
     } else if (pipeline.count > 0) {
         code = cli_error(store->cli, CLI_FAILED, store->path,
-                         "no thread can be made");
+                         "cannot create a thread");
     }
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
@@ -198,8 +199,8 @@ static void set_tail(const struct check_segment *segment,
         facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
 }
 
-/* How the log ends, and all damage: what cost records first, both in the order
- * of the log. */
+/* Sets both tails and collects all damage in log order, redundant damage
+ * last. */
 static void collect_damages(struct check_store *store)
 {
     struct check_segments *both[] = {&store->log, &store->pack};
@@ -214,10 +215,10 @@ static void collect_damages(struct check_store *store)
     }
     check_damages_move(&all, &store->damages);
     if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
-        check_damage_add(&all, store->tail.file, store->tail.offset,
-                         store->tail.length,
-                         "the tail is ambiguous: a group that may have been "
-                         "acknowledged is unreadable");
+        check_damage_add(
+            &all, store->tail.file, store->tail.offset, store->tail.length,
+            "the tail is ambiguous: a group that may have been acknowledged "
+            "cannot be read");
     }
     check_damages_sort(&all);
     store->damages = all;

@@ -1,9 +1,9 @@
 /*
- * summary.c - a summary of an index or of the catalogue, field by field,
- * against what the log says of the session (SPEC.md 2.12).
+ * summary.c - compares a summary of an index or of the catalogue field by
+ * field with the session in the log (SPEC.md 2.12).
  *
- * What depends on where the summary stands is not compared: the segment before
- * it, and the flag of damage, which only recovery gives.
+ * Two fields are not compared, because they depend on where the summary is
+ * stored: the previous segment, and the damage flag, which only recovery sets.
  *
  * Threads: any.
  */
@@ -51,8 +51,8 @@ const char *check_summary(const struct check_session *session,
     const struct wal__summary *state = &session->state;
     const struct {
         const char *name;
-        uint64_t is;
-        uint64_t should;
+        uint64_t found;
+        uint64_t expected;
     } fields[] = {
         {"id", summary->id_hash, state->id_hash},
         {"SESSION position", summary->session_position,
@@ -62,10 +62,10 @@ const char *check_summary(const struct check_session *session,
         {"depth", summary->depth, state->depth},
         {"creation time", (uint64_t)summary->created_ms,
          (uint64_t)state->created_ms},
-        {"time of update", (uint64_t)summary->updated_ms,
+        {"update time", (uint64_t)summary->updated_ms,
          (uint64_t)state->updated_ms},
         {"last sequence", summary->last_sequence, state->last_sequence},
-        {"count of entries", summary->entries, state->entries},
+        {"entry count", summary->entries, state->entries},
         {"inherited entries", summary->inherited, state->inherited},
         {"bytes", summary->bytes, state->bytes},
         {"head", summary->head_sequence, state->head_sequence},
@@ -78,12 +78,12 @@ const char *check_summary(const struct check_session *session,
         {"FORK record", summary->fork_record, state->fork_record},
         {"first message", summary->first_sequence, state->first_sequence},
         {"first message's owner", summary->first_owner, state->first_owner},
-        {"count of documents", summary->documents, state->documents},
+        {"document count", summary->documents, state->documents},
         {"schema version", summary->schema_version, state->schema_version},
     };
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (fields[i].is != fields[i].should) {
+        if (fields[i].found != fields[i].expected) {
             return fields[i].name;
         }
     }

@@ -1,8 +1,8 @@
 /*
- * walcheck.c - reads all of a store and says what is damaged in it; with
- * --salvage, builds a sound store from what can be read (SPEC.md 3.4).
+ * walcheck.c - the command: reads all of a store and reports its damage; with
+ * --salvage, builds a sound store from the readable records (SPEC.md 3.4).
  *
- * Invariant: nothing is written below the store that is read.
+ * Invariant: walcheck writes nothing below the store that it reads.
  *
  * Threads: see walcheck.h.
  */
@@ -14,16 +14,16 @@ static const char help[] =
     "Usage: walcheck [OPTION]... STORE\n"
     "       walcheck [OPTION]... --salvage OUT STORE\n"
     "\n"
-    "Reads everything in a store and says what is damaged; it needs no\n"
-    "permission to write, and works on stores that others have open or that\n"
-    "cannot be opened.\n"
+    "Reads everything in a store and reports the damage. It needs no write\n"
+    "permission, and it works on stores that another process has open or\n"
+    "that cannot be opened.\n"
     "\n"
     "  --salvage OUT        build a sound store in OUT, which must not exist,\n"
-    "                       of all that can be read; say what could not.\n"
-    "                       When OUT cannot be written it is removed\n"
-    "  --jobs N             read with N threads (the number of processors)\n"
+    "                       from all readable records, and report the rest;\n"
+    "                       OUT is removed if it cannot be written\n"
+    "  --jobs N             read with N threads (default: one per processor)\n"
     "\n"
-    "  --strict here: an ambiguous tail is damage.\n";
+    "  With --strict an ambiguous tail is damage.\n";
 
 enum {
     JOBS_MAX = 256

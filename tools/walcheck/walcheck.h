@@ -1,17 +1,17 @@
 /*
- * walcheck.h - the parts of walcheck.
+ * walcheck.h - the types of walcheck and the functions that its files share.
  *
- * A store is checked in this order: MANIFEST, the heads of all segments, the
- * chain they form, then every segment by wal__scan (format/segment/scan.h), in
- * as many threads as asked for; what each scan keeps is replayed in log order
- * by one thread, which knows all sessions, and against it are held the indexes
- * and the catalogue.
+ * walcheck checks a store in this order: MANIFEST, the heads of all segments,
+ * the segment chain, then every segment by wal__scan (format/segment/scan.h)
+ * in as many threads as --jobs asks for. The main thread replays the scanned
+ * records in log order into one model of all sessions and compares the indexes
+ * and the catalogue with it.
  *
- * Invariant: nothing is written below the store, and what is sound is decided
- * by format/ alone.
+ * Invariant: walcheck writes nothing below the store. Only format/ decides
+ * which bytes are valid.
  *
- * Threads: check_segment_scan may run for different segments at once; the
- * rest belongs to the main thread.
+ * Threads: check_segment_scan may run for different segments concurrently; all
+ * other functions belong to the main thread unless their file says otherwise.
  */
 #ifndef AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
 #define AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
@@ -25,54 +25,56 @@
 #include "tools/cli/ids.h"
 #include "tools/store_file/file.h"
 
-/* --- damage ----------------------------------------------------------- */
+/* --- damage --------------------------------------------------------------- */
 
 struct check_damage {
     char *file; /* below the store */
     uint64_t offset;
     uint64_t length;
-    uint64_t first_sequence; /* 0: none is known to be lost */
+    uint64_t first_sequence; /* 0: no record is known to be lost */
     uint64_t last_sequence;
-    uint32_t *sessions; /* numbers that lost something */
+    uint32_t *sessions; /* numbers of the sessions that lost records */
     size_t session_count;
     size_t session_capacity;
     char *reason;
-    bool is_redundant; /* redundant or derived: no record is lost by it */
+    bool is_redundant; /* redundant or derived bytes: no record is lost */
 };
 
-/* Zeroed: none. */
+/* A list of damage; zeroed it is empty. */
 struct check_damages {
     struct check_damage *items;
     size_t count;
     size_t capacity;
 };
 
-/* Adds one, and answers it until the next is added. */
+/* Adds an item and returns it; the pointer is valid until the next addition. */
 struct check_damage *check_damage_add(struct check_damages *damages,
                                       const char *file, uint64_t offset,
                                       uint64_t length, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same, but for one that is there already: then that one. */
+/* As check_damage_add, but returns the existing item if one has the same file,
+ * offset and reason. */
 struct check_damage *
 check_damage_add_once(struct check_damages *damages, const char *file,
                       uint64_t offset, uint64_t length, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same, of what is redundant or derived. */
+/* As check_damage_add, for redundant or derived bytes. */
 void check_damage_add_redundant(struct check_damages *damages, const char *file,
                                 uint64_t offset, uint64_t length,
                                 const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
+/* Adds a session to those that lost records; ignores 0 and repeats. */
 void check_damage_session(struct check_damage *damage, uint32_t session);
-/* Moves all of `from` to the end of `to`. */
+/* Moves all items of `from` to the end of `to`. */
 void check_damages_move(struct check_damages *to, struct check_damages *from);
-/* Brings what cost records to the front. */
+/* Moves redundant damage after all other damage; keeps the order otherwise. */
 void check_damages_sort(struct check_damages *damages);
-/* Keeps what `other` has too. */
+/* Keeps only the items that `other` has too. */
 void check_damages_intersect(struct check_damages *damages,
                              const struct check_damages *other);
 void check_damages_deinit(struct check_damages *damages);
 
-/* --- segments --------------------------------------------------------- */
+/* --- segments ------------------------------------------------------------- */
 
 /* A record that a scan kept. */
 struct check_record {
@@ -80,22 +82,22 @@ struct check_record {
     uint32_t session;
     uint32_t stored_size;
     int64_t clock_ms;
-    uint8_t *payload; /* of what is no entry and no document; else null */
+    uint8_t *payload; /* null for entries and documents */
 };
 
 /* A record of the blob stream that a scan kept. */
 struct check_blob {
     struct wal__digest digest;
     uint64_t position;
-    uint64_t size;     /* of the content */
-    const char *fault; /* why the content cannot be had; null: it can */
-    uint64_t culprit;  /* position of the record that is to blame; 0: one that
-                        * is not there */
-    uint32_t span;     /* of the frame */
+    uint64_t size;     /* of the content, in bytes */
+    const char *fault; /* why the content cannot be read; null: it can */
+    uint64_t culprit;  /* position of the record that causes the
+                        * fault; 0: that record is missing */
+    uint32_t span;     /* of the frame, in bytes */
     uint8_t type;
 };
 
-/* One that was lost; its digest begins so. */
+/* A lost record of the blob stream: the first 8 bytes of its digest. */
 struct check_lost_blob {
     uint64_t digest_hash;
     uint64_t position;
@@ -103,19 +105,19 @@ struct check_lost_blob {
 
 struct check_segment;
 
-/* A record of the log that names content. */
+/* A record of the log that refers to content. */
 struct check_reference {
     struct wal__digest digest;
     uint64_t size; /* of an entry's payload */
     uint64_t sequence;
     const struct check_segment *segment;
-    uint32_t offset; /* in it */
+    uint32_t offset; /* of the frame in the segment */
     uint32_t stored_size;
     uint32_t session;
     uint8_t type;
 };
 
-/* A record whose payload is lost and whose header holds. */
+/* A record whose payload is lost and whose frame header is valid. */
 struct check_lost_record {
     uint64_t sequence;
     uint64_t parent;
@@ -123,9 +125,9 @@ struct check_lost_record {
 };
 
 enum check_role {
-    CHECK_PREALLOCATED, /* made ahead, or never begun */
+    CHECK_PREALLOCATED, /* preallocated, or uninitialised */
     CHECK_LINKED,
-    CHECK_UNLINKED,          /* valid, and not in the chain */
+    CHECK_UNLINKED,          /* valid, but not in the chain */
     CHECK_UNREADABLE_SEGMENT /* cannot be read at all */
 };
 
@@ -137,15 +139,15 @@ struct check_segment {
     enum check_role role;
     enum wal__fmt header_fmt;
     struct wal__segment_header header;
-    bool misnamed;   /* the header carries another id, which counts */
-    bool salt_found; /* by its frames, the header being lost */
+    bool misnamed;   /* `id` is the header's, not the file name's */
+    bool salt_found; /* computed from frames; the header is lost */
     bool linked;
     struct wal__open_record open; /* open.damage is null */
     bool has_trailer;
     struct wal__trailer trailer;
     struct check_segment *previous;
     struct check_segment *next;
-    uint64_t known_end; /* that something names; 0: nothing does */
+    uint64_t known_end; /* as recorded elsewhere; 0: unknown */
     bool is_pack;
     /* From the scan. */
     struct wal__scan_result *facts;
@@ -155,45 +157,45 @@ struct check_segment {
     struct check_lost_record *lost;
     size_t lost_count;
     size_t lost_capacity;
-    struct wal__index_header *index;    /* of its INDEX frame */
-    struct check_reference *references; /* of a log segment */
+    struct wal__index_header *index;    /* header of its INDEX frame, or null */
+    struct check_reference *references; /* only of a log segment */
     size_t reference_count;
     size_t reference_capacity;
-    struct check_blob *blobs; /* of a pack segment, by offset */
+    struct check_blob *blobs; /* only of a pack segment; ascending by offset */
     size_t blob_count;
     size_t blob_capacity;
     struct check_lost_blob *lost_blobs;
     size_t lost_blob_count;
     size_t lost_blob_capacity;
     struct check_damages damages;
-    bool has_lost_records; /* records of it are lost */
+    bool has_lost_records; /* some of its records are lost */
 };
 
 struct check_segments {
-    struct check_segment **items; /* by id */
+    struct check_segment **items; /* ascending by id */
     size_t count;
     size_t capacity;
-    struct check_segment *tail; /* the newest of the chain */
+    struct check_segment *tail; /* the newest segment of the chain, or null */
 };
 
-/* --- sessions --------------------------------------------------------- */
+/* --- sessions ------------------------------------------------------------- */
 
 struct check_session {
     uint32_t number;
-    bool damaged; /* what is known of it is not all */
+    bool damaged; /* some of its records are lost or invalid */
     bool has_record;
-    bool from_index;  /* that record was lost; an index had its texts */
-    uint8_t *payload; /* of the newest SESSION */
-    struct wal__session_record record; /* its texts lie in payload */
+    bool from_index;  /* its SESSION record is lost; an index had its texts */
+    uint8_t *payload; /* payload of the newest SESSION record */
+    struct wal__session_record record; /* its texts point into payload */
     struct wal__summary state;         /* without its texts */
-    uint64_t head_hash;                /* of the head's id; 0: it has none */
-    char *first_text;                  /* when the session itself holds it */
+    uint64_t head_hash;                /* hash of the head's id; 0: no head */
+    char *first_text;                  /* when its entry is in this session */
     size_t first_size;
-    bool needed;     /* by a salvage: it, or a fork of it, is not deleted */
-    size_t salvaged; /* rank in a salvage, + 1; 0: not yet */
+    bool needed;     /* for salvage: it or a fork of it is not deleted */
+    size_t salvaged; /* for salvage: rank + 1; 0: not copied yet */
 };
 
-/* A record that was seen, wherever it is. */
+/* A record that was replayed, in any segment. */
 struct check_replayed {
     uint64_t sequence;
     uint64_t position;
@@ -206,50 +208,50 @@ struct check_replayed {
 /* A version of a document. */
 struct check_doc {
     uint64_t sequence;
-    uint32_t before; /* rank + 1 of its session's version before; 0: none */
+    uint32_t previous; /* rank + 1 in its session; 0: none */
 };
 
 struct check_model {
     struct check_session **sessions; /* by number */
     size_t session_count;
     size_t session_capacity;
-    struct cli_ids ids; /* id of a session that is not deleted -> number */
-    struct check_replayed *seen;
-    size_t seen_count;
-    size_t seen_capacity;
+    struct cli_ids ids; /* id of a session that is not deleted -> its number */
+    struct check_replayed *replayed;
+    size_t replayed_count;
+    size_t replayed_capacity;
     struct check_doc *docs;
     size_t doc_count;
     size_t doc_capacity;
     struct cli_ids doc_names; /* session and key -> rank + 1 of the newest */
 };
 
-/* walcheck_model.c */
+/* model.c */
 struct check_session *check_model_find(const struct check_model *model,
                                        uint32_t number);
-/* The same, made when it is not there. */
+/* As check_model_find, but adds the session if it is missing. */
 struct check_session *check_model_get_or_add(struct check_model *model,
                                              uint32_t number);
 bool check_session_is_deleted(const struct check_session *session);
-/* How many sessions are deleted, or are not. */
+/* The number of sessions that are deleted, or that are not. */
 size_t check_model_count_sessions(const struct check_model *model,
                                   bool deleted);
 const struct check_replayed *
 check_model_find_replayed(const struct check_model *model, uint64_t sequence);
-/* Whether a session sees that record: it or an ancestor owns it. */
+/* Whether a session inherits or owns that record. */
 bool check_model_can_see(const struct check_model *model, uint32_t session,
-                         const struct check_replayed *seen);
-/* Sequence of the newest version of a document that a session sees: its own,
- * or as it was when it was forked; 0: none. */
+                         const struct check_replayed *replayed);
+/* The sequence of the newest version of a document that a session sees: in the
+ * session itself, or inherited as of its fork; 0: none. */
 uint64_t check_model_doc(const struct check_model *model, uint32_t session,
                          uint64_t key_hash);
 void check_model_add_doc(struct check_model *model, uint32_t session,
                          uint64_t key_hash, uint64_t sequence);
-/* A session whose SESSION is lost: what an index says of it. */
+/* Adds a session whose SESSION record is lost from its summary in an index. */
 void check_model_add_from_index(struct check_model *model,
                                 const struct wal__summary *summary);
 void check_model_deinit(struct check_model *model);
 
-/* --- a store ---------------------------------------------------------- */
+/* --- a store -------------------------------------------------------------- */
 
 struct check_tail {
     enum wal__verdict verdict;
@@ -259,14 +261,14 @@ struct check_tail {
 };
 
 struct check_catalogue {
-    uint8_t *bytes; /* null: there is none that is valid */
+    uint8_t *bytes; /* null: no valid catalogue */
     size_t size;
     struct wal__catalogue_header header;
     struct wal__catalogue_layout layout;
     bool compared;
 };
 
-/* All content, by digest; of records with the same one the newest last. */
+/* All records of the blob stream, ascending by digest, then by position. */
 struct check_blobs {
     struct check_blob *items;
     struct check_blob **by_position;
@@ -289,96 +291,111 @@ struct check_store {
     struct check_damages damages;
     struct check_tail tail;
     struct check_tail pack_tail;
-    uint64_t pack_durable; /* what the log relies on ends there; 0: nothing */
+    uint64_t pack_durable; /* the log depends on the pack up to here */
     struct check_blobs blobs;
-    bool records_lost; /* records were lost in what was replayed so far */
-    bool newer;        /* something is of a newer format */
+    bool records_lost; /* the log replayed so far has lost records */
+    bool newer;        /* a structure has a newer format version */
 };
 
-/* A path below the store, to be freed. */
+/* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *name);
 
-/* Says what a reader of the store must know, or why it is none. CLI_CONTINUE,
- * or an exit code. walcheck_manifest.c */
+/* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE,
+ * or an exit code after printing why the directory is not a store.
+ * manifest.c */
 int check_manifest(struct check_store *store);
 
-/* Finds the segments and their chain. walcheck_chain.c */
+/* Lists the segments of a folder and links them. segment_chain.c */
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class);
 
-/* The pack reaches at least to what the log relies on. After the log. */
+/* Extends the known end of the pack to the position that the log depends on, or
+ * reports the missing part. Call it after the log is replayed. */
 void check_chain_pack_end(struct check_store *store);
 
-/* Says what is lost where the segment before `above` is not there; both are
- * scanned but that one. */
+/* Reports the sequences that are lost because the predecessor of `above` is
+ * missing. The segments on both sides of the gap must be scanned. */
 void check_chain_report_gap(struct check_store *store,
                             struct check_segments *segments,
                             const struct check_segment *above);
 
-/* Reads header, OPEN and trailer. walcheck_head.c */
+/* Reads header, OPEN and trailer. segment_head.c */
 void check_segment_read_head(struct check_store *store,
                              struct check_segment *segment, uint32_t class);
-/* Whether nothing but zeros stands behind the header; a read error is no. */
+/* Whether all bytes after the header are zero; false after a read error. */
 bool check_segment_is_empty(const struct check_segment *segment);
-/* Whether it holds no group at all: a crash while it was begun.
- * walcheck_segment.c */
+/* Whether the segment has no group: its writer crashed while initialising it.
+ * segment.c */
 bool check_segment_is_uninitialised(const struct check_segment *segment);
-/* One pass over it with this sink, as its scan was made; with `all` also over
- * whole groups behind an ambiguous end. False when it cannot be opened. */
+/* Scans the segment again from the same start; with `all` also the whole groups
+ * after an ambiguous end. False if the file cannot be opened. */
 bool check_segment_rescan(const struct check_segment *segment,
                           const struct wal__scan_sink *sink, bool all);
-/* Reads it all: facts, records, damages. */
+/* Scans the whole segment: sets facts, records and damages. */
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);
-/* Whether there is a frame now where the scan found the end: another process
- * appends. */
+/* Whether a valid frame is now at the end that the scan found: another process
+ * has appended since. */
 bool check_segment_has_grown(const struct check_segment *segment);
 void check_segment_deinit(struct check_segment *segment);
-/* A SESSION payload in the layout that the segment's version has. */
+/* Decodes a SESSION payload in the layout of the segment's format version. */
 enum wal__fmt check_session_decode(const struct check_segment *segment,
                                    struct wal__span payload,
                                    struct wal__session_record *record);
-/* Reads the salt's effect out of the frames of a segment that lost both copies
- * of its header. walcheck_salt.c */
+/* Computes the salt from the frames of a segment that lost both copies of its
+ * header. False if that fails. salt.c */
 bool check_segment_find_salt(const struct check_store *store,
                              struct check_segment *segment);
 
-/* Takes the records of a scanned segment. walcheck_replay.c */
+/* Applies the records of a scanned segment to the model; call it in log order.
+ * replay.c */
 void check_replay(struct check_store *store, struct check_segment *segment);
 
-/* Holds INDEX, SEAL, trailer and index/ID.idx against what was replayed up to
- * the segment's end. walcheck_index.c */
+/* Compares INDEX, SEAL, trailer and index/ID.idx with the model. Call it when
+ * the log is replayed exactly to the segment's end. index.c */
 void check_indexes(struct check_store *store, struct check_segment *segment);
-/* The end that the index of a segment in index/ names durable, or 0. */
+/* The durable end that a segment's file in index/ records, or 0.
+ * index_file.c */
 uint64_t check_index_end(const struct check_store *store, uint64_t id,
                          bool is_pack);
-/* Files of index/ that belong to no segment. */
+enum {
+    CHECK_INDEX_NAME = 40
+};
+
+/* The name of a segment's index below the store. */
+void check_index_name(uint64_t id, bool is_pack, char out[CHECK_INDEX_NAME]);
+/* All bytes of an index file; the caller frees them. Null if it cannot be read;
+ * *error is then the errno. */
+uint8_t *check_index_read(const struct check_store *store, const char *name,
+                          uint64_t *size, int *error);
+/* Reports the files of index/ that belong to no segment. */
 void check_index_orphans(struct check_store *store);
 
-/* walcheck_catalogue.c */
+/* Reads index/catalogue if all its checksums are valid. catalogue.c */
 void check_catalogue_load(struct check_store *store);
-/* To be called at the end of each segment, before its records are dropped. */
+/* Call it after each replayed segment, before its records are freed. */
 void check_catalogue_compare(struct check_store *store,
                              const struct check_segment *segment);
 void check_catalogue_finish(struct check_store *store);
 
-/* Compares a summary with the state of its session; the name of a field that
- * differs, or null. walcheck_summary.c */
+/* Compares a summary with its session. Returns the name of the first field that
+ * differs, or null. summary.c */
 const char *check_summary(const struct check_session *session,
                           const struct wal__summary *summary);
 
-/* Everything. walcheck_store.c */
+/* Checks the whole store. CLI_CONTINUE, or an exit code after an error.
+ * store.c */
 int check_store_run(struct check_store *store);
 void check_store_deinit(struct check_store *store);
 
-/* Prints what was found; answers the exit code. walcheck_report.c */
+/* Prints the result and returns the exit code. report.c */
 int check_report(const struct check_store *store);
-/* Writes {"file","offset",...} of one damage. */
+/* Writes one item of damage as a JSON object. */
 struct cli_json;
 void check_report_damage(struct cli_json *json, const struct check_model *model,
                          const struct check_damage *damage);
 
-/* Builds OUT. walcheck_salvage.c */
+/* Builds a sound store in `out` and returns the exit code. salvage.c */
 int check_salvage(struct check_store *store, const char *out);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * append.c - appends entries from standard input.
+ * append.c - the command append: appends entries from standard input.
  *
- * Invariant: without --each all lines are one batch, which goes in whole or
- * not at all; with --each a result line is printed only after its entry is as
- * durable as was asked for.
+ * Invariant: without --each all lines are one atomic batch; with --each a
+ * result line is printed only after its entry is as durable as was requested.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include "tools/cli/entry.h"
 #include "tools/walctl/walctl.h"
 
-/* More input than any batch that would be taken. */
+/* Larger than any batch that the engine accepts. */
 #define INPUT_MAX ((size_t)256 << 20)
 
 struct append {
@@ -28,13 +27,13 @@ struct append {
     size_t count;
     size_t capacity;
     struct cli_texts texts;
-    size_t line;   /* number of the line at hand */
-    size_t *lines; /* of the entries */
+    size_t line;   /* number of the current line */
+    size_t *lines; /* line numbers of the entries */
     size_t line_capacity;
-    char *tail; /* --each: the tail to expect next */
+    char *tail; /* with --each: the next expected tail */
 };
 
-/* Reads a line into an entry more; a blank line is none. */
+/* Adds the entry of a line; ignores a blank line. */
 static int parse_entry(struct append *append, const char *line, size_t size)
 {
     char what[64];
@@ -50,8 +49,9 @@ static int parse_entry(struct append *append, const char *line, size_t size)
     entry = &append->entries[append->count];
     if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
         snprintf(what, sizeof(what), "line %zu", append->line);
-        return cli_error(append->cli, CLI_NEGATIVE, what,
-                         "%s; nothing of it was appended", why);
+        return cli_error(append->cli, CLI_NEGATIVE, what, "%s; %s", why,
+                         append->tail != NULL ? "the line was not appended"
+                                              : "nothing was appended");
     }
     entry->stream = append->stream;
     append->lines = cli_reserve(append->lines, append->count,
@@ -74,7 +74,7 @@ static bool contains_id(const char *text, struct wal_slice id)
     return strstr(text, quoted) != NULL;
 }
 
-/* The line of the entry that was refused; 0 when that cannot be told. */
+/* The line of the refused entry; 0 if it is unknown. */
 static size_t find_refused_line(const struct append *append,
                                 enum wal_status status,
                                 const struct wal_error *error)
@@ -88,11 +88,11 @@ static size_t find_refused_line(const struct append *append,
         const struct wal_entry *entry = &append->entries[i];
         if (status == WAL_ENOPARENT &&
             contains_id(error->text, entry->parent_id)) {
-            return append->lines[i]; /* the first that needs it */
+            return append->lines[i]; /* the first with that parent */
         }
         if (status == WAL_EEXISTS && contains_id(error->text, entry->id)) {
             if (line != 0) {
-                return 0; /* either */
+                return 0; /* ambiguous */
             }
             line = append->lines[i];
         }
@@ -168,7 +168,7 @@ static int append_batch(struct append *append)
     return code == CLI_CONTINUE ? CLI_OK : code;
 }
 
-/* What the tail is after an append that expected append->tail. */
+/* Sets the tail to expect after an append that expected append->tail. */
 static void advance_tail(struct append *append,
                          const struct wal_append_result *result)
 {
@@ -192,14 +192,14 @@ static int append_each(struct append *append)
     int code = CLI_CONTINUE;
     char *line = NULL;
     size_t capacity = 0;
-    ssize_t got;
+    ssize_t line_size;
 
     append->tail = cli_copy_text(append->options.expected_tail.data,
                                  (size_t)append->options.expected_tail.size);
     append->options.expected_tail = cli_slice(append->tail);
     while (code == CLI_CONTINUE && !cli_output_failed() &&
-           (got = getline(&line, &capacity, stdin)) > 0) {
-        size_t size = (size_t)got - (line[got - 1] == '\n' ? 1 : 0);
+           (line_size = getline(&line, &capacity, stdin)) > 0) {
+        size_t size = (size_t)line_size - (line[line_size - 1] == '\n' ? 1 : 0);
         append->count = 0;
         code = parse_entry(append, line, size);
         if (code == CLI_CONTINUE && append->count > 0) {
@@ -231,7 +231,7 @@ static int set_durability(struct append *append, const char *name)
         }
     }
     return cli_error(append->cli, CLI_USAGE, "--durability",
-                     "'%s' is none of durable, written, queued", name);
+                     "'%s' is not durable, written or queued", name);
 }
 
 static int run(struct append *append, const struct cli *cli, bool each)

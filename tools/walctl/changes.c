@@ -1,7 +1,7 @@
 /*
- * changes.c - states of files and changes of them as walctl prints them.
+ * changes.c - prints states and changes of files.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walctl/changes.h"
 

@@ -1,8 +1,7 @@
 /*
- * changes.h - states of files and changes of them as walctl prints
- * them.
+ * changes.h - prints states and changes of files.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCTL_CHANGES_H
 #define AGENTWAL_TOOLS_WALCTL_CHANGES_H
@@ -15,18 +14,18 @@ const char *walctl_kind_name(uint32_t kind);
 /* Permission bits as a string, e.g. "0644". */
 void walctl_json_mode(struct cli_json *json, uint32_t mode);
 
-/* {"path","before","after","modeBefore","modeAfter","insertions",
- * "deletions","binary"}; modes only of files. */
+/* Writes {"path","before","after","modeBefore","modeAfter","insertions",
+ * "deletions","binary"}; modes only for regular files. */
 void walctl_json_change(struct cli_json *json,
                         const struct wal_file_change *change);
 
-/* A line: insertions, deletions, path, and what else changed. */
+/* Prints a line: insertions, deletions, path, and a change of kind or mode. */
 void walctl_print_change(const struct wal_file_change *change);
 
-/* `N files, +I -D` without a newline. */
+/* Prints `N files, +I -D` without a newline. */
 void walctl_print_totals(const struct wal_file_changes_info *info);
 
-/* {"additions","deletions","files"}: a session's summary. */
+/* Writes {"additions","deletions","files"}, the summary of a session. */
 void walctl_json_totals(struct cli_json *json,
                         const struct wal_file_changes_info *info);
 

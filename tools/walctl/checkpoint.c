@@ -1,11 +1,10 @@
 /*
- * checkpoint.c - the commands on checkpoints of files: checkpoint,
- * checkpoints, checkpoint-show, checkpoint-diff, checkpoint-delete and
- * checkpointing.
+ * checkpoint.c - the commands checkpoint, checkpoints, checkpoint-show,
+ * checkpoint-diff, checkpoint-delete and checkpointing.
  *
  * Invariant: a checkpoint is printed after it is durable.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -32,9 +31,9 @@ static void write_counts(struct cli_json *json,
     cli_json_number(json, info->new_bytes);
 }
 
-/* --- checkpoint ---------------------------------------------------------- */
+/* --- checkpoint ----------------------------------------------------------- */
 
-/* Whether checkpoints are off is told too: then there is none. */
+/* If checkpointing is off, the result says so and has no checkpoint. */
 static void print_created(const struct cli *cli,
                           const struct wal_checkpoint_info *info)
 {
@@ -54,7 +53,7 @@ static void print_created(const struct cli *cli,
     cli_json_end_line(&json);
     if (is_off) {
         cli_error(cli, CLI_OK, cli->items[2],
-                  "checkpoints are off in this session; none was made");
+                  "checkpoints are off in this session; none was created");
     }
 }
 
@@ -86,7 +85,7 @@ static int create_checkpoint(const struct cli *cli, struct wal_session *session,
 
 struct request {
     char *root;             /* null: the session's directory */
-    const char *files_from; /* null: none */
+    const char *files_from; /* null: not given */
     bool is_zero_ended;
 };
 
@@ -157,10 +156,11 @@ int walctl_checkpoint(struct cli *cli, int argc, char **argv)
     }
     if (cli->count == 4 && request.files_from == NULL) {
         return cli_error(cli, CLI_USAGE, cli->items[0],
-                         "no file is named (see walctl --help)");
+                         "no file given (see walctl --help)");
     }
     if (request.is_zero_ended && request.files_from == NULL) {
-        return cli_error(cli, CLI_USAGE, "-0", "only with --files-from");
+        return cli_error(cli, CLI_USAGE, "-0",
+                         "allowed only with --files-from");
     }
     code = walctl_resolve_root(cli, root, &request.root);
     if (code == CLI_CONTINUE) {
@@ -170,7 +170,7 @@ int walctl_checkpoint(struct cli *cli, int argc, char **argv)
     return code;
 }
 
-/* --- checkpoints --------------------------------------------------------- */
+/* --- checkpoints ---------------------------------------------------------- */
 
 static void print_checkpoint(const struct cli *cli,
                              const struct wal_checkpoint_info *info)
@@ -230,7 +230,7 @@ int walctl_checkpoints(struct cli *cli, int argc, char **argv)
         if (status == WAL_OK) {
             print_checkpoint(cli, &info);
         } else if (status == WAL_ECORRUPT) {
-            /* The others can be read. */
+            /* Go on with the other checkpoints. */
             code = cli_report(cli, cli->items[2], status, &error);
             status = WAL_OK;
         }
@@ -243,7 +243,7 @@ int walctl_checkpoints(struct cli *cli, int argc, char **argv)
     return walctl_close_session(cli, store, session, code);
 }
 
-/* --- checkpoint-show ----------------------------------------------------- */
+/* --- checkpoint-show ------------------------------------------------------ */
 
 static void print_file(const struct cli *cli, const struct wal_file *file)
 {
@@ -309,7 +309,7 @@ int walctl_checkpoint_show(struct cli *cli, int argc, char **argv)
     return walctl_close_session(cli, store, session, code);
 }
 
-/* --- checkpoint-diff ----------------------------------------------------- */
+/* --- checkpoint-diff ------------------------------------------------------ */
 
 static enum wal_status print_changes(const struct cli *cli,
                                      struct wal_file_change_cursor *changes,
@@ -371,7 +371,7 @@ int walctl_checkpoint_diff(struct cli *cli, int argc, char **argv)
     return walctl_close_session(cli, store, session, code);
 }
 
-/* --- checkpoint-delete and checkpointing --------------------------------- */
+/* --- checkpoint-delete and checkpointing ---------------------------------- */
 
 int walctl_checkpoint_delete(struct cli *cli, int argc, char **argv)
 {
@@ -413,7 +413,8 @@ int walctl_checkpointing(struct cli *cli, int argc, char **argv)
     }
     is_on = strcmp(cli->items[3], "on") == 0;
     if (!is_on && strcmp(cli->items[3], "off") != 0) {
-        return cli_error(cli, CLI_USAGE, cli->items[3], "neither on nor off");
+        return cli_error(cli, CLI_USAGE, cli->items[3],
+                         "is neither on nor off");
     }
     code = cli_open_store(cli, cli->items[1], 0, &store);
     if (code != CLI_CONTINUE) {

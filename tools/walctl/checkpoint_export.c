@@ -1,7 +1,7 @@
 /*
  * checkpoint_export.c - the command checkpoint-export.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 
@@ -86,8 +86,8 @@ int walctl_checkpoint_export(struct cli *cli, int argc, char **argv)
     }
     if (layout == NULL || cli_layout_find(layout) == NULL) {
         return cli_error(cli, CLI_USAGE, "--layout",
-                         layout == NULL ? "is needed: sdk or spec11"
-                                        : "neither sdk nor spec11");
+                         layout == NULL ? "is required: sdk or spec11"
+                                        : "is neither sdk nor spec11");
     }
     out.layout = layout;
     out.name = cli->items[2];

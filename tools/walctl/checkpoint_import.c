@@ -1,7 +1,7 @@
 /*
  * checkpoint_import.c - the command checkpoint-import.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,15 +75,15 @@ static int import_all(const struct cli_checkpoint_import *in,
     int code = cli_checkpoint_import_all(in, directory, &is_empty);
 
     return is_empty ? cli_error(in->cli, cli_worse_code(code, CLI_NEGATIVE),
-                                directory, "there is no checkpoint")
+                                directory, "has no checkpoint")
                     : code;
 }
 
-/* A directory that is a checkpoint itself, or holds `checkpoints`, or holds
- * checkpoints. */
-static int run(const struct cli_checkpoint_import *in, const char *given)
+/* Imports a directory that is one checkpoint, that contains the directory
+ * `checkpoints`, or that contains checkpoints. */
+static int run(const struct cli_checkpoint_import *in, const char *operand)
 {
-    char *path = cli_absolute_path(given);
+    char *path = cli_absolute_path(operand);
     char *slash = strrchr(path, '/');
     char *below = cli_alloc(strlen(path) + 16);
     struct stat stat;
@@ -107,9 +107,9 @@ static int run(const struct cli_checkpoint_import *in, const char *given)
 
 int walctl_checkpoint_import(struct cli *cli, int argc, char **argv)
 {
-    const char *given = NULL;
+    const char *root_option = NULL;
     const struct cli_option options[] = {
-        {.name = "root", .value = &given},
+        {.name = "root", .value = &root_option},
         {.name = NULL},
     };
     struct progress progress;
@@ -125,7 +125,7 @@ int walctl_checkpoint_import(struct cli *cli, int argc, char **argv)
         code = cli_check_operands(cli, 4, 4);
     }
     if (code == CLI_CONTINUE) {
-        code = walctl_resolve_root(cli, given, &root);
+        code = walctl_resolve_root(cli, root_option, &root);
     }
     if (code != CLI_CONTINUE) {
         return code;

@@ -1,8 +1,8 @@
 /*
- * command.c - what the commands have in common: how they begin, what
- * they read, and the results that several of them print.
+ * command.c - the functions that the commands share: opening, reading standard
+ * input, and results that several commands print.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,9 +51,9 @@ int walctl_close_session(const struct cli *cli, struct wal_store *store,
 }
 
 static int resolve_directory(const struct cli *cli, const char *option,
-                             const char *given, char **directory)
+                             const char *option_value, char **directory)
 {
-    char *path = given != NULL ? cli_absolute_path(given) : NULL;
+    char *path = option_value != NULL ? cli_absolute_path(option_value) : NULL;
     int code = cli_check_size(cli, option, path, CLI_TEXT_MAX);
 
     if (code == CLI_CONTINUE) {
@@ -86,7 +86,7 @@ int walctl_check_checkpoint_id(const struct cli *cli, const char *what,
 int walctl_report_file(const struct cli *cli, const char *what,
                        enum wal_status status, const struct wal_error *error)
 {
-    /* A damaged blob's file is one of the store. */
+    /* The file of a damaged blob is a segment: name the operand instead. */
     bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
 
     return cli_report(cli, is_named ? error->file : what, status, error);
@@ -97,7 +97,7 @@ char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
 {
     char *input = NULL;
     size_t capacity = 0;
-    size_t got;
+    size_t read_size;
 
     *size = 0;
     do {
@@ -105,9 +105,9 @@ char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
             capacity = capacity > 0 ? capacity * 2 : 65536;
             input = cli_realloc(input, capacity);
         }
-        got = fread(input + *size, 1, capacity - *size, stdin);
-        *size += got;
-    } while (got > 0 && *size <= most);
+        read_size = fread(input + *size, 1, capacity - *size, stdin);
+        *size += read_size;
+    } while (read_size > 0 && *size <= most);
     if (ferror(stdin)) {
         cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
     } else if (*size > most) {

@@ -1,17 +1,17 @@
 /*
- * compact.c - the commands that leave content out of what is read:
- * compact-session and redact.
+ * compact.c - the commands compact-session and redact, which hide content from
+ * readers.
  *
  * Invariant: nothing in the log is destroyed; the result is printed after it
  * is durable.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <stdlib.h>
 
 #include "tools/walctl/walctl.h"
 
-/* More than any summary that would be taken. */
+/* Larger than any summary that the engine accepts. */
 #define SUMMARY_MAX ((size_t)16 << 20)
 
 static int compact(const struct cli *cli, struct wal_session *session,
@@ -34,7 +34,7 @@ static int compact(const struct cli *cli, struct wal_session *session,
 static int check(const struct cli *cli, const char *first_kept, const char *id)
 {
     if (first_kept == NULL) {
-        return cli_error(cli, CLI_USAGE, "--first-kept", "is needed");
+        return cli_error(cli, CLI_USAGE, "--first-kept", "is required");
     }
     if (cli_check_id(cli, "--first-kept", first_kept) != CLI_CONTINUE) {
         return CLI_USAGE;
@@ -77,7 +77,7 @@ int walctl_compact_session(struct cli *cli, int argc, char **argv)
     }
     summary = walctl_read_stdin(cli, SUMMARY_MAX, " for a summary", &size);
     if (summary != NULL) {
-        /* The newline that ends the last line is the shell's. */
+        /* A final newline is added by the shell and not part of the summary. */
         size -= size > 0 && summary[size - 1] == '\n';
         into.id = cli_slice(id);
         wanted.first_kept = cli_slice(first_kept);

@@ -1,7 +1,7 @@
 /*
- * costs.c - what the checkpoints of sessions cost.
+ * costs.c - the size of the checkpoints of each session.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walctl/costs.h"
 

@@ -1,7 +1,7 @@
 /*
- * costs.h - what the checkpoints of sessions cost.
+ * costs.h - the size of the checkpoints of each session.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCTL_COSTS_H
 #define AGENTWAL_TOOLS_WALCTL_COSTS_H
@@ -9,7 +9,7 @@
 #include "tools/cli/json.h"
 
 struct walctl_cost {
-    char *id; /* of the session */
+    char *id; /* id of the session */
     uint64_t checkpoints;
     uint64_t files;
     uint64_t bytes;
@@ -17,7 +17,7 @@ struct walctl_cost {
     uint64_t new_bytes;
 };
 
-/* Of the sessions that have checkpoints, newest first. Zeroed: none. */
+/* The sessions that have checkpoints, newest first; zeroed it is empty. */
 struct walctl_costs {
     struct walctl_cost *items;
     size_t count;
@@ -25,17 +25,18 @@ struct walctl_costs {
     uint64_t damaged; /* sessions or checkpoints that cannot be read */
 };
 
-/* A fork counts the checkpoints that it shares. */
+/* Adds up the checkpoints of every session. A fork counts inherited ones
+ * too. */
 enum wal_status walctl_costs_read(struct walctl_costs *costs,
                                   struct wal_store *store,
                                   struct wal_error *error);
 void walctl_costs_deinit(struct walctl_costs *costs);
 
-/* An array of {"sessionId","checkpoints","files","bytes","newBlobs",
+/* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs",
  * "newBytes"}. */
 void walctl_costs_write(const struct walctl_costs *costs,
                         struct cli_json *json);
-/* A table; nothing when there are none. */
+/* Prints a table; nothing if there are no checkpoints. */
 void walctl_costs_print(const struct walctl_costs *costs);
 
 #endif

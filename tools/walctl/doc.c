@@ -1,11 +1,11 @@
 /*
- * doc.c - the commands doc put, get, delete, list and scan: JSON
- * documents of a session or of the store.
+ * doc.c - the commands doc put, get, delete, list and scan: JSON documents of
+ * a session or of the store.
  *
- * Invariant: a version is printed after it is durable. A value comes out as
- * the bytes that went in, without the white space around it.
+ * Invariant: a version is printed after it is durable. A value is printed as
+ * the bytes that were put, without the white space around them.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +15,19 @@
 #include "tools/cli/json.h"
 #include "tools/walctl/walctl.h"
 
-/* More than any value that would be taken. */
+/* Larger than any value that the engine accepts. */
 #define VALUE_MAX ((size_t)64 << 20)
 
 struct request {
     const struct cli *cli;
-    const char *key;      /* or prefix; empty: all */
+    const char *key;      /* or prefix; empty: all keys */
     const char *expected; /* --if-version, or null */
     const char *at;       /* --at, or null */
-    uint64_t version;     /* of one of these */
+    uint64_t version;     /* parsed from `expected` or `at` */
     bool of_store;
     bool history;
     struct wal_store *store;
-    struct wal_session *session; /* null: of the store */
+    struct wal_session *session; /* null: documents of the store */
 };
 
 static int fail(const struct request *request, enum wal_status status,
@@ -38,7 +38,7 @@ static int fail(const struct request *request, enum wal_status status,
     return cli_report(request->cli, what, status, error);
 }
 
-/* {"conflict"} with the versions as numbers. */
+/* Prints {"conflict"} with the versions as numbers. */
 static void print_stale(const struct request *request,
                         const struct wal_error *error)
 {
@@ -68,7 +68,7 @@ static void write_key(struct cli_json *json, struct wal_slice key,
     cli_json_number(json, version);
 }
 
-/* What a put or a delete answered. */
+/* Prints the result of a put or a delete. */
 static int finish(const struct request *request, enum wal_status status,
                   uint64_t version, const struct wal_error *error)
 {
@@ -112,7 +112,7 @@ static int put(const struct request *request)
     size_t size = 0;
     char *input =
         walctl_read_stdin(request->cli, VALUE_MAX, " for a document", &size);
-    enum wal__json_status fault;
+    enum wal__json_status json_status;
     enum wal_status status;
     int code;
 
@@ -120,14 +120,14 @@ static int put(const struct request *request)
         return CLI_FAILED;
     }
     wal__json_scan_init(&scan, input, size);
-    fault = wal__json_scan_skip(&scan, &value);
-    if (fault == WAL__JSON_OK) {
-        fault = wal__json_scan_next(&scan, &end);
+    json_status = wal__json_scan_skip(&scan, &value);
+    if (json_status == WAL__JSON_OK) {
+        json_status = wal__json_scan_next(&scan, &end);
     }
-    if (fault != WAL__JSON_OK) {
+    if (json_status != WAL__JSON_OK) {
         code = cli_error(request->cli, CLI_NEGATIVE, request->key,
-                         "not JSON: %s at byte %zu; nothing was put",
-                         wal__json_status_text(fault),
+                         "is not JSON: %s at byte %zu; nothing was stored",
+                         wal__json_status_text(json_status),
                          wal__json_scan_offset(&scan));
     } else {
         doc.value.data = value.span.data;
@@ -192,7 +192,7 @@ static int get(const struct request *request)
     return status == WAL_OK ? CLI_OK : fail(request, status, &error);
 }
 
-/* A key is a line of its own, whatever is in it. */
+/* Prints a key on one line; control bytes are escaped. */
 static void print_key(const struct request *request, const struct wal_doc *doc)
 {
     struct cli_json json;
@@ -252,8 +252,8 @@ static int scan(const struct request *request)
 struct verb {
     const char *name;
     int (*run)(const struct request *request);
-    bool writes; /* takes --if-version */
-    bool is_one; /* needs a key */
+    bool writes; /* allows --if-version */
+    bool is_one; /* requires a key */
 };
 
 static const struct verb verbs[] = {
@@ -272,7 +272,7 @@ static const struct verb *find_verb(const struct cli *cli)
     return NULL;
 }
 
-/* Reads the operands, and refuses options that the verb does not have. */
+/* Reads the operands and refuses options that the verb does not have. */
 static int check(const struct cli *cli, struct request *request,
                  const struct verb *verb)
 {
@@ -283,7 +283,7 @@ static int check(const struct cli *cli, struct request *request,
 
     if (verb == NULL) {
         return cli_error(cli, CLI_USAGE, cli->count > 1 ? cli->items[1] : "doc",
-                         "none of put, get, delete, list, scan");
+                         "is not put, get, delete, list or scan");
     }
     code = cli_check_operands(cli, before_key + (verb->is_one ? 1 : 0),
                               before_key + 1);
@@ -293,13 +293,13 @@ static int check(const struct cli *cli, struct request *request,
     request->key = cli->count > before_key ? cli->items[before_key] : "";
     if (request->expected != NULL && !verb->writes) {
         return cli_error(cli, CLI_USAGE, "--if-version",
-                         "only with put and delete");
+                         "allowed only with put and delete");
     }
     if (request->at != NULL && verb->run != get) {
-        return cli_error(cli, CLI_USAGE, "--at", "only with get");
+        return cli_error(cli, CLI_USAGE, "--at", "allowed only with get");
     }
     if (request->history && verb->run != scan) {
-        return cli_error(cli, CLI_USAGE, "--history", "only with scan");
+        return cli_error(cli, CLI_USAGE, "--history", "allowed only with scan");
     }
     code = cli_check_size(cli, verb->is_one ? "KEY" : "PREFIX", request->key,
                           CLI_KEY_MAX);

@@ -1,9 +1,10 @@
 /*
  * head.c - the command head: lists, shows and moves named heads.
  *
- * Invariant: what a head was before is printed after the move is durable.
+ * Invariant: the previous value of a head is printed after its move is
+ * durable.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 struct request {
     const char *name;     /* null: all heads */
     const char *entry;    /* null: show; empty: remove */
-    const char *expected; /* null: whatever it is */
+    const char *expected; /* null: any value */
     const char *note;
     uint32_t stream;
     bool has_stream;
@@ -54,7 +55,7 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
     cli_json_end_line(&json);
 }
 
-/* Prints all heads, or the one that was asked for. */
+/* Prints all heads, or those of one stream. */
 static int list(const struct cli *cli, struct wal_session *session,
                 const struct request *request)
 {
@@ -209,7 +210,7 @@ int walctl_head(struct cli *cli, int argc, char **argv)
         (request.expected != NULL || request.note != NULL)) {
         return cli_error(cli, CLI_USAGE,
                          request.note != NULL ? "--note" : "--expect",
-                         "only with NAME and ENTRY");
+                         "allowed only with NAME and ENTRY");
     }
     code = check_limits(cli, &request);
     return code == CLI_CONTINUE ? run(cli, &request) : code;

@@ -1,10 +1,10 @@
 /*
- * meta.c - the command meta: a session's metadata.
+ * meta.c - the command meta: prints and merges a session's metadata.
  *
- * Invariant: a merge is applied to what is there when it is written, whoever
- * else writes.
+ * Invariant: a merge applies to the metadata that is current when it is
+ * written, so that concurrent writers lose nothing.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 struct merge {
     struct wal__span patch;
-    uint8_t *buffer; /* the metadata as it is to be */
+    uint8_t *buffer; /* the new metadata */
 };
 
 static int32_t apply(void *ctx, const struct wal_session_info *now,

@@ -1,10 +1,10 @@
 /*
- * paths.c - the files that a command line names.
+ * paths.c - the file names of a command line.
  *
- * Invariant: a name keeps its bytes, whatever they are; a relative one gets
- * the current directory before it and nothing else.
+ * Invariant: the bytes of a name are kept; a relative name only gets the
+ * current directory as prefix.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walctl/paths.h"
 
@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What of the path lies below the directory; null: nothing does. */
+/* The part of the path that is below the directory; null if it is not below
+ * it. */
 static const char *path_below(const char *directory, const char *path)
 {
     size_t size = strlen(directory);
@@ -34,11 +35,11 @@ void walctl_paths_init(struct walctl_paths *names, struct wal_slice root)
 {
     char *given = cli_copy_text(root.data, (size_t)root.size);
     char *resolved = root.size > 0 ? realpath(given, NULL) : NULL;
-    char here[PATH_MAX];
+    char current[PATH_MAX];
     const char *below = NULL;
 
-    if (resolved != NULL && getcwd(here, sizeof(here)) != NULL) {
-        below = path_below(resolved, here);
+    if (resolved != NULL && getcwd(current, sizeof(current)) != NULL) {
+        below = path_below(resolved, current);
     }
     if (below != NULL && below[0] != '\0') {
         names->below = cli_copy_text(below, strlen(below));
@@ -67,10 +68,10 @@ static void read_names(struct walctl_paths *names, FILE *from, int delimiter)
 {
     char *line = NULL;
     size_t capacity = 0;
-    ssize_t got;
+    ssize_t line_size;
 
-    while ((got = getdelim(&line, &capacity, delimiter, from)) > 0) {
-        size_t size = (size_t)got;
+    while ((line_size = getdelim(&line, &capacity, delimiter, from)) > 0) {
+        size_t size = (size_t)line_size;
 
         if (line[size - 1] == delimiter) {
             size--;

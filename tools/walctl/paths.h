@@ -1,32 +1,31 @@
 /*
- * paths.h - the files that a command line names, one by one or by a
- * list of them.
+ * paths.h - the file names of a command line, given one by one or in a list.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCTL_PATHS_H
 #define AGENTWAL_TOOLS_WALCTL_PATHS_H
 
 #include "tools/cli/cli.h"
 
-/* Names as the engine takes them. Zeroed: none. */
+/* Names in the engine's form; zeroed it is empty. */
 struct walctl_paths {
     struct wal_slice *items;
     size_t count;
     size_t capacity;
-    char *below; /* the directory that relative ones are taken from, below the
-                  * root; null: the root */
+    char *below; /* prefix of relative names; null: none */
 };
 
-/* Where relative names are taken from when no root is given: the current
- * directory, if it lies in the session's, which is `root`. */
+/* Without --root: makes relative names relative to the current directory if
+ * that is inside `root`, the session's directory; else to `root`. */
 void walctl_paths_init(struct walctl_paths *names, struct wal_slice root);
 
+/* Adds a copy of a name. */
 void walctl_paths_add(struct walctl_paths *names, const char *name,
                       size_t size);
 
-/* Adds the names that a file holds, `-` being standard input: one a line, or
- * each ended by a zero byte. Prints why not; CLI_CONTINUE or CLI_FAILED. */
+/* Adds the names of a file, or of standard input for `-`: one per line, or each
+ * ended by a zero byte. CLI_CONTINUE, or CLI_FAILED after printing why. */
 int walctl_paths_read(const struct cli *cli, struct walctl_paths *names,
                       const char *file, bool is_zero_ended);
 

@@ -3,7 +3,7 @@
  *
  * Invariant: they write nothing to a store.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <search.h>
@@ -41,7 +41,7 @@ int walctl_project(struct cli *cli, int argc, char **argv)
 {
     char project[CLI_PROJECT_SIZE];
     struct stat found;
-    const char *given;
+    const char *operand;
     char *directory;
     int code = cli_parse(cli, argc, argv, no_options);
 
@@ -51,20 +51,20 @@ int walctl_project(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    given = cli->count > 1 ? cli->items[1] : ".";
-    if (stat(given, &found) != 0 || !S_ISDIR(found.st_mode)) {
-        return cli_error(cli, CLI_NEGATIVE, given, "no such directory");
+    operand = cli->count > 1 ? cli->items[1] : ".";
+    if (stat(operand, &found) != 0 || !S_ISDIR(found.st_mode)) {
+        return cli_error(cli, CLI_NEGATIVE, operand, "no such directory");
     }
-    directory = cli_absolute_path(given);
+    directory = cli_absolute_path(operand);
     cli_project_find(directory, project);
     print_project(cli, directory, project);
     free(directory);
     return CLI_OK;
 }
 
-/* A project, as its sessions tell of it. */
+/* A project and the totals of its sessions. */
 struct project {
-    char *id; /* empty: sessions of none */
+    char *id; /* empty: sessions without a project */
     char *newest;
     int64_t updated_ms;
     uint64_t sessions;
@@ -74,14 +74,14 @@ struct project {
 };
 
 struct projects {
-    struct project **items; /* in the order of their newest sessions */
+    struct project **items; /* ordered by their newest sessions */
     size_t count;
     size_t capacity;
     void *by_id; /* tree of struct project */
     void *seen;  /* tree of struct project_directory */
 };
 
-/* That a project has sessions of a directory. */
+/* A directory of a project's sessions. */
 struct project_directory {
     struct project *project;
     char *directory;
@@ -104,7 +104,7 @@ static int compare_directories(const void *a, const void *b)
     return order != 0 ? order : strcmp(one->directory, other->directory);
 }
 
-/* What tsearch answers: no node is no memory. */
+/* Checks the result of tsearch, which is null if memory is exhausted. */
 static void *check_node(void *node)
 {
     if (node == NULL) {
@@ -130,7 +130,8 @@ static void project_directory_destroy(void *node)
     free(project_directory);
 }
 
-static void insert_node(void *node)
+/* tdestroy needs a function; projects_deinit frees the projects. */
+static void keep_node(void *node)
 {
     (void)node;
 }
@@ -138,14 +139,15 @@ static void insert_node(void *node)
 static void projects_deinit(struct projects *projects)
 {
     tdestroy(projects->seen, project_directory_destroy);
-    tdestroy(projects->by_id, insert_node);
+    tdestroy(projects->by_id, keep_node);
     for (size_t i = 0; i < projects->count; i++) {
         project_destroy(projects->items[i]);
     }
     free(projects->items);
 }
 
-/* The session's project; sessions come newest first. */
+/* The session's project, added if it is new. Call it for the newest session
+ * first. */
 static struct project *project_of(struct projects *projects,
                                   const struct wal_session_info *info)
 {

@@ -1,10 +1,10 @@
 /*
- * project_update.c - bringing sessions to the project of their directory.
+ * project_update.c - moves sessions to the project of their directory.
  *
- * Invariant: a session is changed only if it still is of that directory and of
- * a former project when it is written.
+ * Invariant: a session is changed only if, when it is written, it still has
+ * that directory and a former project.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walctl/project_update.h"
 
@@ -34,7 +34,7 @@ static void texts_deinit(struct texts *texts)
     free(texts->items);
 }
 
-/* Whether a session is of a project that its directory had before. */
+/* Whether a session has a former project id of its directory. */
 static bool is_legacy_project(const struct wal_session_info *info)
 {
     char former[CLI_PROJECT_SIZE];
@@ -46,7 +46,7 @@ static bool is_legacy_project(const struct wal_session_info *info)
     return cli_slice_equal(info->project, cli_slice(former));
 }
 
-/* What sessions are to be of. */
+/* The directory whose sessions are moved, and their new project. */
 struct project_update {
     struct wal_slice directory;
     struct wal_slice project;
@@ -66,7 +66,8 @@ static int32_t update_change(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-/* The reverse, which update_change takes back, whoever calls it next. */
+/* Moves a session back to the global project; update_change then moves it
+ * again. */
 static int32_t release(void *ctx, const struct wal_session_info *now,
                        struct wal_session_change *change)
 {
@@ -81,9 +82,10 @@ static int32_t release(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-/* A session that is gone or was changed meanwhile is no failure. The newest is
- * written even if it is of the project already, since what is written last is
- * the newest, and a change that changes nothing is not written. */
+/* Updates one session. A session that was deleted or changed meanwhile is not a
+ * failure. The newest is written even if it has the project already, because
+ * the session that is written last is the newest, and a change without effect
+ * is not written. */
 static enum wal_status update_session(struct wal_store *store, const char *id,
                                       struct project_update *project_update,
                                       bool is_newest, uint64_t *count,
@@ -108,8 +110,8 @@ static enum wal_status update_session(struct wal_store *store, const char *id,
     return status == WAL_ENOTFOUND || status == WAL_ECALLBACK ? WAL_OK : status;
 }
 
-/* The sessions of a directory that are to be written, newest first. None but
- * those of former projects, and the newest if there is one of them. */
+/* Lists the sessions of a directory to write, newest first: those with a former
+ * project, and the newest if there are any. */
 static enum wal_status find_legacy_sessions(struct wal_store *store,
                                             struct wal_slice directory,
                                             struct texts *ids,
@@ -157,7 +159,7 @@ enum wal_status walctl_update_project(struct wal_store *store,
         return WAL_OK;
     }
     status = find_legacy_sessions(store, project_update.directory, &ids, error);
-    /* The newest record is the newest session's: their order stays. */
+    /* Write the newest session last, so that the order is kept. */
     for (size_t i = ids.count; i > 0; i--) {
         found = update_session(store, ids.items[i - 1], &project_update, i == 1,
                                count, status == WAL_OK ? error : &other);
@@ -172,7 +174,8 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Directories with sessions of former projects, sorted, some more than once. */
+/* Lists the directories with sessions of former projects, sorted, with
+ * repeats. */
 static enum wal_status find_directories(struct wal_store *store,
                                         struct texts *directories,
                                         struct wal_error *error)
@@ -218,7 +221,7 @@ enum wal_status walctl_update_projects(struct wal_store *store, uint64_t *count,
     return status;
 }
 
-/* Where nothing is to be done no repository is looked for. */
+/* Avoids the search for a repository if no session needs an update. */
 static bool has_legacy_projects(struct wal_store *store, const char *directory)
 {
     struct texts ids = {.items = NULL};

@@ -1,36 +1,35 @@
 /*
- * project_update.h - bringing sessions to the project of their directory.
+ * project_update.h - moves sessions to the project of their directory.
  *
- * Sessions of a directory in a repository that are of the project "global", or
- * of the id that was made of the directory's path, get the repository's id
- * when the directory is first worked with.
+ * Sessions of a directory in a repository may have the project "global", or an
+ * id made of the directory's path. They get the repository's id at the next
+ * access to the directory.
  *
- * Invariant: no session of another directory, or of any other project, is
- * changed. The newest of the directory is written again if it is of the project
- * already, and so stays the newest. Doing it all again changes nothing.
+ * Invariant: no session of another directory or of any other project is
+ * changed. The newest session of the directory is written again even if it has
+ * the project already, and so remains the newest. Repeating the update changes
+ * nothing.
  *
- * Threads: a tool is one thread.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCTL_PROJECT_UPDATE_H
 #define AGENTWAL_TOOLS_WALCTL_PROJECT_UPDATE_H
 
 #include "tools/cli/cli.h"
 
-/* Gives the sessions of a directory its project's id, and adds how many to
- * *count. Goes on behind a session that cannot be changed, and answers the
- * first failure. */
+/* Sets the project id of the sessions of a directory, and adds their number to
+ * *count. Continues after a failure and returns the first one. */
 enum wal_status walctl_update_project(struct wal_store *store,
                                       const char *directory,
                                       const char *project, uint64_t *count,
                                       struct wal_error *error);
 
-/* The same for every directory that the store has sessions of. */
+/* As walctl_update_project, for every directory of the store's sessions. */
 enum wal_status walctl_update_projects(struct wal_store *store, uint64_t *count,
                                        struct wal_error *error);
 
-/* Opens a store to read, as cli_open_store does, after the sessions of the
- * directory were adopted; null: of none. Where they cannot be, they are as they
- * were. */
+/* Opens a store for reading, as cli_open_store does, after updating the
+ * sessions of the directory; null: no update. A failed update is ignored. */
 int walctl_open_updated(const struct cli *cli, const char *directory,
                         struct wal_store **store);
 

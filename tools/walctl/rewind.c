@@ -1,11 +1,10 @@
 /*
- * rewind.c - the command rewind: files back to the state that a
- * checkpoint holds.
+ * rewind.c - the command rewind: restores files from a checkpoint.
  *
- * Invariant: whatever the rewind_result is, it is printed as one object; a no
- * ends with 1.
+ * Invariant: the result is printed as one object, also if the rewind is
+ * refused; a refusal exits with 1.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "tools/walctl/changes.h"
 #include "tools/walctl/walctl.h"
 
-/* An rewind_result, gathered; its slices hold while that is open. */
+/* The result of a rewind; its slices are valid while that is open. */
 struct rewind_result {
     struct wal_rewind_info info;
     struct wal_file_change *items; /* changed, then changed elsewhere */
@@ -97,7 +96,7 @@ static void print_result(const struct cli *cli,
     fflush(stdout);
 }
 
-/* A no is told on standard error too, as every other. */
+/* Reports a refusal on standard error too. */
 static int report_refusal(const struct cli *cli,
                           const struct wal_rewind_info *info)
 {
@@ -109,8 +108,8 @@ static int report_refusal(const struct cli *cli,
     }
     why = cli_copy_text(info->error.data, (size_t)info->error.size);
     code = cli_error(
-        cli, CLI_NEGATIVE, cli->items[3], "%s; nothing was touched%s", why,
-        info->status == WAL_ECHANGED ? " (--force rewinds all the same)" : "");
+        cli, CLI_NEGATIVE, cli->items[3], "%s; no file was changed%s", why,
+        info->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
     free(why);
     return code;
 }

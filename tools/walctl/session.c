@@ -1,10 +1,9 @@
 /*
- * session.c - the commands that make sessions and do away with them:
- * create, fork and delete.
+ * session.c - the commands create, fork and delete.
  *
  * Invariant: an id is printed after the session is durable.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +26,9 @@ static int create(const struct cli *cli, struct wal_store *store,
     return walctl_print_id(cli, session);
 }
 
-/* The project that a new session of the directory is of. What the directory has
- * of former projects comes first, so that the new session is the newest; where
- * that fails, it is tried again at the next access. */
+/* Sets the project of a new session of the directory. Sessions of former
+ * projects are updated first, so that the new session is the newest. A failure
+ * is ignored: the next access tries again. */
 static void find_project(struct wal_store *store,
                          struct wal_session_options *options,
                          const char *directory, const char *project)
@@ -52,7 +51,7 @@ static int check_new_session(const struct cli *cli, const char *id,
     if (code == CLI_CONTINUE) {
         code = cli_check_size(cli, "--project", project, CLI_TEXT_MAX);
     }
-    /* Empty metadata is none. */
+    /* Empty text means no metadata. */
     if (code == CLI_CONTINUE && meta != NULL && meta[0] != '\0') {
         code = cli_check_object(cli, "--meta", meta);
     }

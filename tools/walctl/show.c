@@ -1,11 +1,10 @@
 /*
- * show.c - the commands that tell of sessions: list, latest, children and
- * show.
+ * show.c - the commands list, latest, children and show.
  *
- * Invariant: they write nothing to the store but the project ids of sessions of
- * the directory that is asked for (walctl_adopt.h).
+ * Invariant: they write nothing to the store but the project ids of sessions
+ * of the requested directory (project_update.h).
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,14 +156,14 @@ int walctl_children(struct cli *cli, int argc, char **argv)
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
-/* What show tells of a session; its slices hold while it is open. */
+/* The data that show prints; its slices are valid while the session is open. */
 struct session_details {
     struct wal_session_info info;
     struct cli_heads heads;
-    char **lineage; /* ids of the sessions it came from, nearest first */
+    char **lineage; /* ids of its ancestors, nearest first */
     size_t lineage_count;
     bool has_checkpoints;
-    bool has_changes; /* and they could be read */
+    bool has_changes; /* its checkpoints could be read */
     struct wal_file_changes_info changes;
 };
 
@@ -204,7 +203,7 @@ static enum wal_status read_lineage(struct session_details *session_details,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* What the session's checkpoints say it changed. */
+/* Reads the changes between the session's checkpoints. */
 static enum wal_status read_changes(struct session_details *session_details,
                                     struct wal_session *session,
                                     struct wal_error *error)
@@ -236,7 +235,8 @@ static enum wal_status read_changes(struct session_details *session_details,
     return status;
 }
 
-/* Heads of the conversation; those of other streams are told by `head`. */
+/* Writes the heads of the conversation; the command head has those of other
+ * streams. */
 static void write_heads(struct cli_json *json,
                         const struct session_details *session_details)
 {
@@ -358,7 +358,7 @@ static void print_session(const struct session_details *session_details)
     }
     print_field("metadata", info->metadata);
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
-        print_field("damaged", cli_slice("lost entries; takes no appends"));
+        print_field("damaged", cli_slice("lost entries; refuses appends"));
     }
 }
 
@@ -378,7 +378,7 @@ static int show(const struct cli *cli, struct wal_store *store,
     if (status == WAL_OK) {
         status = read_lineage(&session_details, store, &error);
     }
-    /* The rest is told whatever becomes of the checkpoints. */
+    /* Print the rest even if the checkpoints cannot be read. */
     if (status == WAL_OK) {
         status = read_changes(&session_details, session, &error);
         is_whole = status == WAL_OK || session_details.has_checkpoints;

@@ -1,10 +1,9 @@
 /*
- * store.c - the commands for a store as a whole: init, stats, migrate and
- * accept-damage.
+ * store.c - the commands init, stats, migrate and accept-damage.
  *
- * Invariant: stats writes nothing; the others change nothing when they fail.
+ * Invariant: stats writes nothing; the others change nothing if they fail.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 #include "tools/walctl/project_update.h"
 #include "tools/walctl/walctl.h"
 
-#define SCHEMA_VERSION 1 /* what `migrate` brings a session to */
+#define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 
@@ -37,7 +36,7 @@ int walctl_init(struct cli *cli, int argc, char **argv)
     return cli_close_store(cli, cli->items[1], store, CLI_OK);
 }
 
-/* Whether the process may write what an append writes. */
+/* Whether the process has the permissions that an append needs. */
 static bool may_write(const char *path)
 {
     size_t size = strlen(path) + 8;
@@ -132,34 +131,35 @@ int walctl_stats(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
+    code = CLI_OK;
     status = wal_store_get_info(store, &info, &error);
-    /* Every checkpoint has a blob. */
+    /* Without a pack there is no checkpoint: each has a blob. */
     if (status == WAL_OK && info.pack_segments > 0) {
         status = walctl_costs_read(&costs, store, &error);
     }
-    if (status == WAL_OK) {
-        /* This handle only reads; what of another one? */
-        if (info.status == WAL_EREADONLY && may_write(cli->items[1])) {
-            info.status = WAL_OK;
-        }
-        print_stats(cli, &info, &costs);
-        code = costs.damaged == 0
-                   ? CLI_OK
-                   : cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                               "%" PRIu64 " %s left out (see walcheck)",
-                               costs.damaged,
-                               cli_plural(costs.damaged,
-                                          "checkpoint that is damaged was",
-                                          "checkpoints that are damaged were"));
-    } else {
+    if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
+        goto done;
     }
+    /* This handle is read-only; report the state of a writing one. */
+    if (info.status == WAL_EREADONLY && may_write(cli->items[1])) {
+        info.status = WAL_OK;
+    }
+    print_stats(cli, &info, &costs);
+    if (costs.damaged > 0) {
+        code =
+            cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                      "%" PRIu64 " %s left out (see walcheck)", costs.damaged,
+                      cli_plural(costs.damaged, "damaged checkpoint was",
+                                 "damaged checkpoints were"));
+    }
+done:
     walctl_costs_deinit(&costs);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
-/* Of a store, `moved` tells how many sessions got the project of their
- * directory; null: not asked for. */
+/* `moved` is the number of sessions that got the project of their directory;
+ * null after the migration of a session. */
 static void print_migration(const struct wal_migrate_result *migration,
                             const uint64_t *moved)
 {
@@ -288,8 +288,8 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
     return code;
 }
 
-/* Only documents that refuse to be written are accepted. The version that is
- * expected here can never be, so this asks and changes nothing. */
+/* Accepts the damage of the store's documents if they refuse writes. The put
+ * expects a version that cannot exist, so that it only tests for that. */
 static int accept_documents(const struct cli *cli, struct wal_store *store)
 {
     struct wal_doc doc = {

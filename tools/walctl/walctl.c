@@ -1,10 +1,11 @@
 /*
- * walctl.c - makes stores and sessions, appends to them, and tells of them.
+ * walctl.c - the command: creates stores and sessions, appends to them, and
+ * reports on them.
  *
- * Invariant: a command answers only after what it did is as durable as it was
- * asked to be.
+ * Invariant: a command prints its result only after it is as durable as was
+ * requested.
  *
- * Threads: one.
+ * Threads: the tool has one thread.
  */
 #include "tools/walctl/walctl.h"
 
@@ -13,69 +14,69 @@
 static const char help[] =
     "Usage: walctl COMMAND [OPTION]... STORE [ARGUMENT]...\n"
     "\n"
-    "  init STORE                     make a store\n"
+    "  init STORE                     create a store\n"
     "  create STORE [--id ID] [--cwd DIR] [--project ID] [--title T]\n"
-    "         [--meta JSON]           make a session, print its id\n"
+    "         [--meta JSON]           create a session, print its id\n"
     "  append STORE SESSION [--each] [--expect-tail ENTRY] [--stream N]\n"
     "         [--durability durable|written|queued] < entries.jsonl\n"
-    "                                 append entries, a JSON object a line\n"
+    "                                 append JSON objects, one per line\n"
     "  list STORE [--cwd DIR] [--project ID] [--limit N] [--cursor]\n"
     "       [--after CURSOR]          sessions, newest first; N 0: all\n"
-    "  latest STORE [--cwd DIR]       id of the newest session\n"
-    "  show STORE SESSION             all about a session\n"
+    "  latest STORE [--cwd DIR]       print the id of the newest session\n"
+    "  show STORE SESSION             details of a session\n"
     "  meta STORE SESSION [--merge JSON]\n"
-    "                                 print its metadata, changed by a merge\n"
-    "                                 patch (RFC 7386)\n"
-    "  children STORE SESSION         sessions that came from it\n"
+    "                                 print its metadata, after applying a\n"
+    "                                 merge patch (RFC 7386)\n"
+    "  children STORE SESSION         sessions whose parent it is\n"
     "  fork STORE SESSION [--at ENTRY] [--id NEW]\n"
     "                                 fork a session, print the new id\n"
     "  head STORE SESSION [NAME [ENTRY]] [--stream N] [--expect ENTRY]\n"
     "       [--note TEXT]             list, show or move heads\n"
     "  compact-session STORE SESSION --first-kept ENTRY [--new ID] < summary\n"
-    "                                 tell what is before it by a summary\n"
+    "                                 replace earlier entries by a summary\n"
     "  redact STORE SESSION ENTRY [--reason TEXT]\n"
-    "                                 hide what an entry says\n"
+    "                                 hide the content of an entry\n"
     "  delete STORE SESSION           delete a session\n"
     "  doc put|get|delete|list|scan STORE SESSION|--store [KEY|PREFIX]\n"
     "      [--if-version V] [--at V] [--history]\n"
-    "                                 documents, JSON from and to standard\n"
-    "                                 input and output\n"
+    "                                 documents: JSON on standard input and\n"
+    "                                 output\n"
     "  checkpoint STORE SESSION ID [--root DIR] [--files-from FILE|- [-0]]\n"
-    "             [--] FILE...        record the state of files; absent ones,\n"
-    "                                 too\n"
+    "             [--] FILE...        record the state of files, also that\n"
+    "                                 one is absent\n"
     "  checkpoints STORE SESSION      the checkpoints of a session\n"
     "  checkpoint-show STORE SESSION ID\n"
-    "                                 the files of one\n"
+    "                                 the files of a checkpoint\n"
     "  checkpoint-diff STORE SESSION A [B]\n"
-    "                                 what differs from A to B, or to the\n"
-    "                                 disk: lines inserted and deleted\n"
+    "                                 changes from A to B, or to the files\n"
+    "                                 on disk: lines inserted and deleted\n"
     "  checkpoint-delete STORE SESSION ID\n"
-    "                                 remove one\n"
+    "                                 delete a checkpoint\n"
     "  checkpointing STORE SESSION on|off\n"
-    "                                 off: making one does nothing\n"
+    "                                 off: checkpoint records nothing\n"
     "  rewind STORE SESSION CHECKPOINT [--root DIR] [--dry-run]\n"
     "         [--expect CHECKPOINT] [--force]\n"
-    "                                 bring files back, all or none\n"
+    "                                 restore files, all or none\n"
     "  checkpoint-export STORE SESSION OUTDIR --layout sdk|spec11\n"
-    "                                 manifests and contents as files, below\n"
-    "                                 OUTDIR/checkpoints\n"
+    "                                 write manifests and contents as files\n"
+    "                                 below OUTDIR/checkpoints\n"
     "  checkpoint-import STORE SESSION DIR [--root DIR]\n"
-    "                                 the reverse, of either layout\n"
-    "  projects STORE                 the projects that it has sessions of\n"
-    "  project [DIR]                  id of the project of a directory\n"
+    "                                 read such files, in either layout\n"
+    "  projects STORE                 the projects of its sessions\n"
+    "  project [DIR]                  print the project id of a directory\n"
     "  stats STORE                    counts and sizes\n"
-    "  migrate STORE [SESSION]        bring it to this version\n"
-    "  accept-damage STORE [SESSION]  let damaged sessions take appends\n"
+    "  migrate STORE [SESSION]        convert to this version\n"
+    "  accept-damage STORE [SESSION]  allow appends to damaged sessions\n"
     "\n"
-    "SESSION: an id, a unique beginning of one, @latest (of the current\n"
-    "directory), or the path of a file that was imported. For redact and\n"
-    "delete a beginning is not enough.\n"
+    "SESSION: an id, a unique prefix of one, @latest (of the current\n"
+    "directory), or the path of a file that was imported. redact and delete\n"
+    "take no prefix.\n"
     "\n"
-    "FILE: below the root, which is --root or the session's directory. A\n"
-    "relative one is taken from --root where that is given, else from the\n"
-    "current directory where that lies in the session's, else from the\n"
-    "session's directory. The names of --files-from stand one a line, or with\n"
-    "-0 (--null) are each ended by a zero byte.\n";
+    "FILE: a file below the root, which is --root or the session's directory.\n"
+    "A relative FILE is relative to --root if that is given; else to the\n"
+    "current directory if that is inside the session's directory; else to the\n"
+    "session's directory. --files-from reads one name per line, or with -0\n"
+    "(--null) names that each end with a zero byte.\n";
 
 static const struct {
     const char *name;
@@ -111,7 +112,7 @@ static const struct {
     {"accept-damage", walctl_accept_damage},
 };
 
-/* The first argument that is no option; common options take no argument. */
+/* The first argument that is not an option; common options have no value. */
 static const char *command_name(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {

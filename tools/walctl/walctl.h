@@ -1,11 +1,10 @@
 /*
- * walctl.h - the commands of walctl.
+ * walctl.h - the commands of walctl and the functions that they share.
  *
- * Each takes the whole command line of the process but for the program's name,
- * so that the first operand is the command's own name, and answers the exit
- * code.
+ * Each command gets the whole command line without the program's name, so that
+ * its first operand is the command's name, and returns the exit code.
  *
- * Threads: a tool is one thread.
+ * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCTL_WALCTL_H
 #define AGENTWAL_TOOLS_WALCTL_WALCTL_H
@@ -41,51 +40,52 @@ int walctl_project(struct cli *cli, int argc, char **argv);
 int walctl_stats(struct cli *cli, int argc, char **argv);
 int walctl_accept_damage(struct cli *cli, int argc, char **argv);
 
-/* Reads the options, asks for so many operands (the command's name is the
- * first), and opens the store, which is the second. CLI_CONTINUE or the exit
- * code. */
+/* Reads the options, checks that there are `least` to `most` operands (the
+ * first is the command's name), and opens the store, the second operand.
+ * CLI_CONTINUE or the exit code. */
 int walctl_open(struct cli *cli, int argc, char **argv,
                 const struct cli_option *options, int least, int most,
                 uint32_t flags, struct wal_store **store);
 
-/* The same, and opens the session, which is the third. */
+/* As walctl_open, and opens the session, the third operand. */
 int walctl_open_session(struct cli *cli, int argc, char **argv,
                         const struct cli_option *options, int least, int most,
                         uint32_t flags, struct wal_store **store,
                         struct wal_session **session);
 
-/* Closes both and answers the worse of code and what closing gave. */
+/* Closes both; returns the worse of `code` and the code of closing. */
 int walctl_close_session(const struct cli *cli, struct wal_store *store,
                          struct wal_session *session, int code);
 
-/* The absolute path of --cwd, to be freed; null for null. CLI_USAGE, with
- * *directory as it was, when it is too long; else CLI_CONTINUE. */
+/* Sets *directory to the absolute path of --cwd, which the caller frees; null
+ * for null. CLI_USAGE if it is too long, with *directory unchanged; else
+ * CLI_CONTINUE. */
 int walctl_resolve_cwd(const struct cli *cli, const char *cwd,
                        char **directory);
 
-/* The same for --root. */
+/* As walctl_resolve_cwd, for --root. */
 int walctl_resolve_root(const struct cli *cli, const char *option, char **root);
 
-/* Fails with CLI_USAGE when a checkpoint's id is empty or too long; else
- * CLI_CONTINUE. */
+/* CLI_USAGE if a checkpoint's id is empty or too long; else CLI_CONTINUE. */
 int walctl_check_checkpoint_id(const struct cli *cli, const char *what,
                                const char *id);
 
-/* As cli_report, of a file where the error names one. */
+/* As cli_report, but names the file of the error if it has one. */
 int walctl_report_file(const struct cli *cli, const char *what,
                        enum wal_status status, const struct wal_error *error);
 
-/* All of standard input, to be freed; null, and why not printed, when it
- * cannot be read or is larger than `most` bytes. The advice follows then. */
+/* Reads all of standard input; the caller frees it. Null, after printing why,
+ * if it cannot be read or has more than `most` bytes; then the text ends with
+ * `advice`. */
 char *walctl_read_stdin(const struct cli *cli, size_t most, const char *advice,
                         size_t *size);
 
 /* Prints a session's id, as text or as {"sessionId"}, and closes it. */
 int walctl_print_id(const struct cli *cli, struct wal_session *session);
 
-/* Prints {"sessionId","lastAppendedEntryId","appendedCount",
- * "duplicateCount"}; and "queued", when that is not null: so many entries were
- * handed in, and what becomes of them is not known yet. */
+/* Prints {"sessionId","lastAppendedEntryId","appendedCount", "duplicateCount"},
+ * and "queued" if it is not null: the number of entries that were queued and
+ * whose outcome is unknown. */
 void walctl_print_appended(struct wal_session *session,
                            const struct wal_append_result *result,
                            const uint64_t *queued);

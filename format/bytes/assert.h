@@ -13,7 +13,7 @@
 
 /* Prints the condition and its place to stderr, then aborts. Defined in
  * engine/base/assert.c. */
-_Noreturn void wal__assert_failed(const char *condition, const char *file,
-                                  int line);
+__attribute__((noreturn)) void wal__assert_failed(const char *condition,
+                                                  const char *file, int line);
 
 #endif

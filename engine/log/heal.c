@@ -207,9 +207,9 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
 }
 
 /*
- * Returns the offset up to which the tail segment is durable: its OPEN at least,
- * which is synced before it is published. The process that published it may
- * have died before it raised the durable end.
+ * Returns the offset up to which the tail segment is durable: at least its
+ * OPEN, which is synced before it is published. The process that published it
+ * may have died before it raised the durable end.
  */
 static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
 {

@@ -159,9 +159,10 @@ static enum wal_status rewrite(struct wal__log *log, uint64_t from,
 
 /*
  * Makes the kept end of the log durable. Where a sync failed in an earlier
- * process, what is beyond the durable end may be in the page cache only, and the
- * kernel treats it as clean: it is written again first. Durable bytes are never
- * written again, because a power loss may destroy bytes that are being written.
+ * process, what is beyond the durable end may be in the page cache only, and
+ * the kernel treats it as clean: it is written again first. Durable bytes are
+ * never written again, because a power loss may destroy bytes that are being
+ * written.
  */
 static enum wal_status make_tail_durable(struct wal__log *log,
                                          struct wal_error *error)

@@ -135,8 +135,8 @@ enum wal_status wal__control_claim(struct wal__control *control,
     (void)!io->lock(io->ctx, control->file, byte, WAL__IO_LOCK_NONE, &err);
     return wal__fail_at(
         error, WAL_ELIMIT, 0, control->path, 0,
-        "%d sessions of the store are claimed, which is the limit: release a "
-        "claim",
+        "%d sessions of the store are claimed, there is no room for another "
+        "claim: release one",
         (int)WAL__CLAIMS);
 }
 

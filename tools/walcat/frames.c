@@ -252,7 +252,7 @@ static void put_item(const struct listing *listing,
     }
 }
 
-static int unreadable(const struct listing *listing)
+static int report_unreadable(const struct listing *listing)
 {
     return cli_error(listing->cli, CLI_FAILED, listing->name,
                      "cannot be read at offset %" PRIu64 ": %s",
@@ -412,7 +412,7 @@ static int put_frames(struct listing *listing)
 
     while (offset < listing->limit && !cli_output_failed()) {
         if (!classify_at(listing, offset, &frame_state)) {
-            return unreadable(listing);
+            return report_unreadable(listing);
         }
         put_item(listing, &frame_state);
         offset += frame_state.size;
@@ -472,7 +472,7 @@ static int list_open_file(struct listing *listing)
     }
     at = cli_file_fetch(file, 0, WAL__SEGMENT_HEADER_SIZE);
     if (at == NULL) {
-        return unreadable(listing);
+        return report_unreadable(listing);
     }
     fmt = wal__segment_header_decode(at, &listing->header);
     if (fmt != WAL__FMT_OK) {

@@ -29,8 +29,8 @@ static void put_hex(const struct wal__digest *digest, char *out)
     }
 }
 
-static bool content_of(const struct wal__frame *frame, const uint8_t *bytes,
-                       struct content *content)
+static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
+                           struct content *content)
 {
     static const char *const encodings[] = {"raw", "lz4", "delta"};
     const struct wal__span payload = {bytes, frame->stored_size};
@@ -67,7 +67,7 @@ void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
 {
     struct content content;
 
-    if (!content_of(frame, payload, &content)) {
+    if (!decode_content(frame, payload, &content)) {
         return;
     }
     cli_json_key(json, "digest");
@@ -90,7 +90,7 @@ void walcat_blob_text(const struct wal__frame *frame, const uint8_t *payload)
 {
     struct content content;
 
-    if (!content_of(frame, payload, &content)) {
+    if (!decode_content(frame, payload, &content)) {
         return;
     }
     printf("  sha256 %s  size %" PRIu64, content.digest, content.size);

@@ -2,8 +2,8 @@
  * index_file.c - the files of index/: reading them, and those without a
  * segment (SPEC.md 2.12).
  *
- * Invariant: a valid index above the tail whose segment is missing proves that
- * records are lost. Any other index without a segment is redundant.
+ * Invariant: a valid index of the log above its tail whose segment is missing
+ * proves that records are lost. Any other index without a segment is redundant.
  *
  * Threads: the main thread.
  */

@@ -21,12 +21,14 @@
 static const char checkpointing_key[] = "\0checkpointing";
 static const char rewind_key[] = "\0rewind";
 
-static const char *why(enum wal_status status, const struct wal_error *error)
+static const char *error_text(enum wal_status status,
+                              const struct wal_error *error)
 {
     return error->text[0] != '\0' ? error->text : wal_status_text(status);
 }
 
-static void fail(struct salvage *salvage, int number)
+/* Records that OUT cannot be written, from an errno. */
+static void fail_salvage(struct salvage *salvage, int number)
 {
     bool full = number == ENOSPC || number == EFBIG || number == EDQUOT;
     enum wal_status status = full ? WAL_ENOSPACE : WAL_EIO;
@@ -88,7 +90,7 @@ static void copy_blob(struct salvage *salvage, const struct check_blob *blob)
     salvage_note(salvage, "", "",
                  "the content with the SHA-256 %s cannot be copied: %s", text,
                  blob_copy.status != WAL_OK
-                     ? why(blob_copy.status, &blob_copy.error)
+                     ? error_text(blob_copy.status, &blob_copy.error)
                      : fault);
 }
 
@@ -176,7 +178,7 @@ void *salvage_map_payload(struct salvage *salvage,
     }
     file_write.fd = make_unlinked_file(salvage);
     if (file_write.fd < 0) {
-        fail(salvage, errno);
+        fail_salvage(salvage, errno);
         return NULL;
     }
     *reason = check_reader_read(
@@ -188,7 +190,7 @@ void *salvage_map_payload(struct salvage *salvage,
         file_write.error = map == MAP_FAILED ? errno : 0;
     }
     if (file_write.error != 0) {
-        fail(salvage, file_write.error);
+        fail_salvage(salvage, file_write.error);
     }
     close(file_write.fd);
     return map == MAP_FAILED ? NULL : map;
@@ -277,7 +279,7 @@ static void make_checkpoint(struct salvage *salvage,
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
                      "the checkpoint %s cannot be created: %s", id,
-                     why(status, &error));
+                     error_text(status, &error));
     }
     if (lost > 0) {
         salvage_note(salvage, session->id, "",
@@ -323,7 +325,7 @@ static void delete_checkpoint(struct salvage *salvage,
                !salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
                      "the checkpoint %s cannot be deleted: %s", id,
-                     why(status, &error));
+                     error_text(status, &error));
     }
 }
 
@@ -344,7 +346,7 @@ static void set_checkpointing(struct salvage *salvage,
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, "",
                      "checkpointing cannot be switched on or off: %s",
-                     why(status, &error));
+                     error_text(status, &error));
     }
 }
 

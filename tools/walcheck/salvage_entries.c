@@ -228,9 +228,9 @@ static bool has_references(const struct salvage_pending *pending)
 }
 
 /* Appends an entry alone after its batch was refused. */
-static void append_singly(struct salvage *salvage,
-                          struct salvage_session *session,
-                          struct salvage_pending *pending)
+static void append_alone(struct salvage *salvage,
+                         struct salvage_session *session,
+                         struct salvage_pending *pending)
 {
     struct wal_error error = CLI_ERROR_INIT;
     char *id = cli_copy_text(pending->entry.id.data, pending->entry.id.size);
@@ -298,7 +298,7 @@ void salvage_flush(struct salvage *salvage)
         if (status == WAL_OK) {
             record_written(salvage, session, &salvage->pending[i]);
         } else {
-            append_singly(salvage, session, &salvage->pending[i]);
+            append_alone(salvage, session, &salvage->pending[i]);
         }
     }
     discard_pending(salvage);
@@ -380,10 +380,10 @@ static void fill_pending(struct salvage_pending *pending,
 
 /* Maps a payload of the blob stream. Null: it is lost, and the entry with
  * it. */
-static void *payload_of(struct salvage *salvage,
-                        const struct salvage_session *session,
-                        const struct wal__frame *frame,
-                        const struct wal__entry_record *record)
+static void *map_payload(struct salvage *salvage,
+                         const struct salvage_session *session,
+                         const struct wal__frame *frame,
+                         const struct wal__entry_record *record)
 {
     const char *why;
     void *map = salvage_map_payload(salvage, record, &why);
@@ -428,7 +428,7 @@ void salvage_entry(struct salvage *salvage, const struct wal__frame *frame,
         return;
     }
     if (record.digest != NULL) {
-        map = payload_of(salvage, session, frame, &record);
+        map = map_payload(salvage, session, frame, &record);
         if (map == NULL) {
             free(bytes);
             return;

@@ -19,7 +19,8 @@ static struct wal_slice slice_of(struct wal__span span)
     return (struct wal_slice){span.data, span.size};
 }
 
-static const char *why(enum wal_status status, const struct wal_error *error)
+static const char *error_text(enum wal_status status,
+                              const struct wal_error *error)
 {
     return error->text[0] != '\0' ? error->text : wal_status_text(status);
 }
@@ -94,7 +95,7 @@ void salvage_head(struct salvage *salvage, const struct wal__frame *frame,
         /* A missing head need not be removed. */
         salvage_note(salvage, session->id, "",
                      "the head %s cannot be moved: %s", name,
-                     why(status, &error));
+                     error_text(status, &error));
     }
     free(name);
     free(target);
@@ -160,7 +161,7 @@ void salvage_doc(struct salvage *salvage, const struct wal__frame *frame,
     salvage_note(salvage, is_store ? "" : session->id, "",
                  "a version of the document %s, sequence %" PRIu64
                  ", cannot be written: %s",
-                 key, frame->sequence, why(status, &error));
+                 key, frame->sequence, error_text(status, &error));
     free(key);
 }
 
@@ -226,7 +227,7 @@ static void redact_in_session(struct salvage *salvage, uint32_t number,
     } else if (!salvage_is_fatal(salvage, status, &error)) {
         salvage_note(salvage, session->id, redaction->target,
                      "its redaction %s is lost, and it cannot be redacted: %s",
-                     redaction->entry, why(status, &error));
+                     redaction->entry, error_text(status, &error));
     }
 }
 

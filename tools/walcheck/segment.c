@@ -23,7 +23,8 @@ struct scan {
     struct check_damages found; /* in the order of facts->damage */
 };
 
-static bool is_entry(struct wal__span payload, const struct wal__frame *frame)
+static bool is_valid_entry(struct wal__span payload,
+                           const struct wal__frame *frame)
 {
     struct wal__entry_record entry;
 
@@ -46,8 +47,8 @@ static bool is_sound_copy(struct wal__span payload,
                (struct wal_slice){entry.payload.data, entry.payload.size});
 }
 
-static bool is_document(struct wal__span payload,
-                        const struct wal__frame *frame)
+static bool is_valid_document(struct wal__span payload,
+                              const struct wal__frame *frame)
 {
     struct wal__doc_record doc;
 
@@ -96,7 +97,8 @@ static void copy_payload(struct check_segment *segment,
         return;
     }
     if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
-        !(entry ? is_entry(payload, frame) : is_document(payload, frame))) {
+        !(entry ? is_valid_entry(payload, frame)
+                : is_valid_document(payload, frame))) {
         struct check_damage *damage = check_damage_add(
             &segment->damages, segment->name, offset,
             wal__frame_total_size(frame->stored_size),
@@ -245,8 +247,8 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
     }
 }
 
-static void start_of(const struct check_segment *segment,
-                     struct wal__scan_start *start)
+static void init_scan_start(const struct check_segment *segment,
+                            struct wal__scan_start *start)
 {
     const struct check_segment *previous = segment->previous;
 
@@ -290,7 +292,7 @@ bool check_segment_is_uninitialised(const struct check_segment *segment)
     if (cli_file_open(&file, segment->path) == 0) {
         const struct wal__scan_source source = {&file, cli_file_fetch};
 
-        start_of(segment, &start);
+        init_scan_start(segment, &start);
         wal__scan(&source, &sink, &start, facts);
         uninitialised = facts->commit_offset == 0 &&
                         (facts->verdict == WAL__VERDICT_CLEAN ||
@@ -313,7 +315,7 @@ bool check_segment_rescan(const struct check_segment *segment,
     if (opened) {
         const struct wal__scan_source source = {&file, cli_file_fetch};
 
-        start_of(segment, &start);
+        init_scan_start(segment, &start);
         if (all && segment->facts->verdict == WAL__VERDICT_AMBIGUOUS) {
             start.known_end = segment->facts->dirty_end;
         }
@@ -439,7 +441,7 @@ void check_segment_scan(const struct check_store *store,
     }
     const struct wal__scan_source source = {&file, cli_file_fetch};
 
-    start_of(segment, &start);
+    init_scan_start(segment, &start);
     wal__scan(&source, &sink, &start, segment->facts);
     add_scan_damage(&scan);
     bound_final_damage(segment, &scan.found);

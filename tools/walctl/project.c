@@ -148,8 +148,8 @@ static void projects_deinit(struct projects *projects)
 
 /* The session's project, added if it is new. Call it for the newest session
  * first. */
-static struct project *project_of(struct projects *projects,
-                                  const struct wal_session_info *info)
+static struct project *find_or_add_project(struct projects *projects,
+                                           const struct wal_session_info *info)
 {
     struct project *project = cli_alloc(sizeof(*project));
     struct project *known;
@@ -172,7 +172,7 @@ static struct project *project_of(struct projects *projects,
 static void add_session(struct projects *projects,
                         const struct wal_session_info *info)
 {
-    struct project *project = project_of(projects, info);
+    struct project *project = find_or_add_project(projects, info);
     struct project_directory *project_directory;
     struct project_directory *known;
 

@@ -20,6 +20,7 @@
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/sim/disk/tree.h"
+#include "tests/sim/workload/workload.h"
 
 /* --- the script ---------------------------------------------------------- */
 
@@ -338,7 +339,7 @@ static void on_call(void *arg, const struct sim_event *event)
     struct cuts *cuts = arg;
 
     cuts->calls++;
-    if (event->call >= SIM_CLOSE) {
+    if (event->call >= SIM_CLOSE || cuts->calls % workload_sample(1) != 0) {
         return;
     }
     for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES;
@@ -377,6 +378,7 @@ static void test_loop_checkpoint__power_is_lost_at_every_call(void **state)
     assert_int_equal(stop(&machine), WAL_OK);
     assert_int_equal(check(machine.disk, STEPS, "at the end"), STEPS);
     sim_disk_destroy(machine.disk);
+    assert_true(cuts.losses > 0);
     print_message("%llu calls, %llu losses\n", (unsigned long long)cuts.calls,
                   (unsigned long long)cuts.losses);
 }
@@ -458,6 +460,7 @@ static bool strike(struct sim_disk *disk, uint32_t rank, uint32_t way,
 static void test_loop_checkpoint__every_call_fails_or_kills(void **state)
 {
     struct sim_disk *base = make_base();
+    uint64_t stride = workload_sample(1);
     uint64_t strikes = 0;
 
     (void)state;
@@ -467,7 +470,7 @@ static void test_loop_checkpoint__every_call_fails_or_kills(void **state)
         for (uint32_t way = 0; way < WAYS; way++) {
             bool struck = true;
 
-            for (uint64_t nth = 0; struck; nth++) {
+            for (uint64_t nth = (rank + way) % stride; struck; nth += stride) {
                 struct sim_disk *copy = sim_disk_clone(base);
 
                 struck = strike(copy, rank, way, nth);
@@ -482,6 +485,7 @@ static void test_loop_checkpoint__every_call_fails_or_kills(void **state)
         assert_int_equal(stop(&machine), WAL_OK);
     }
     sim_disk_destroy(base);
+    assert_true(strikes > STEPS * WAYS);
     print_message("%llu runs\n", (unsigned long long)strikes);
 }
 
@@ -515,6 +519,7 @@ static bool starve(struct sim_disk *disk, uint32_t rank, uint64_t nth)
 static void test_loop_checkpoint__every_allocation_fails(void **state)
 {
     struct sim_disk *base = make_base();
+    uint64_t stride = workload_sample(1);
     uint64_t runs = 0;
 
     (void)state;
@@ -522,7 +527,7 @@ static void test_loop_checkpoint__every_allocation_fails(void **state)
         struct machine machine = {.disk = base};
         bool starved = true;
 
-        for (uint64_t nth = 1; starved; nth++) {
+        for (uint64_t nth = 1 + rank % stride; starved; nth += stride) {
             struct sim_disk *copy = sim_disk_clone(base);
 
             starved = starve(copy, rank, nth);
@@ -536,6 +541,7 @@ static void test_loop_checkpoint__every_allocation_fails(void **state)
         assert_int_equal(stop(&machine), WAL_OK);
     }
     sim_disk_destroy(base);
+    assert_true(runs > STEPS);
     print_message("%llu runs\n", (unsigned long long)runs);
 }
 

@@ -102,6 +102,7 @@ static void run(const struct workload_options *options, uint32_t steps,
                            (unsigned long long)options->seed, base->step);
         workload_step(base);
     }
+    assert_true(runs > 0);
     print_message("%llu failures\n", (unsigned long long)runs);
     workload_destroy(base);
 }
@@ -110,14 +111,14 @@ static void test_loop_fault__every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 4},
-        workload_is_long() ? 150 : 24, workload_is_long() ? 1 : 9);
+        workload_is_long() ? 150 : 24, workload_sample(9));
 }
 
 static void test_loop_fault__every_call_of_two_processes(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 4},
-        workload_is_long() ? 150 : 24, workload_is_long() ? 1 : 9);
+        workload_is_long() ? 150 : 24, workload_sample(9));
 }
 
 static void test_loop_fault__every_call_reading_by_pread(void **state)
@@ -127,7 +128,7 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
                                    .actors = 1,
                                    .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
-        workload_is_long() ? 80 : 12, workload_is_long() ? 1 : 7);
+        workload_is_long() ? 80 : 12, workload_sample(7));
 }
 
 static void test_loop_fault__every_call_with_content(void **state)
@@ -138,7 +139,7 @@ static void test_loop_fault__every_call_with_content(void **state)
                                        .actors = actors,
                                        .large_every = 6,
                                        .blobs_every = 1},
-            workload_is_long() ? 80 : 10, workload_is_long() ? 1 : 9);
+            workload_is_long() ? 80 : 10, workload_sample(9));
     }
 }
 

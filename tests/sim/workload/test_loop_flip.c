@@ -521,25 +521,25 @@ static void run(uint64_t seed, uint32_t large_every, bool closed,
 static void test_loop_flip__closed_store(void **state)
 {
     (void)state;
-    run(51, 0, true, 1600);
+    run(51, 0, true, workload_count(1600, 1600));
 }
 
 static void test_loop_flip__killed_store(void **state)
 {
     (void)state;
-    run(52, 0, false, 1600);
+    run(52, 0, false, workload_count(1600, 1600));
 }
 
 static void test_loop_flip__closed_store_of_several_segments(void **state)
 {
     (void)state;
-    run(53, 3, true, workload_is_long() ? 20000 : 200);
+    run(53, 3, true, workload_count(20000, 200));
 }
 
 static void test_loop_flip__killed_store_of_several_segments(void **state)
 {
     (void)state;
-    run(54, 3, false, workload_is_long() ? 20000 : 200);
+    run(54, 3, false, workload_count(20000, 200));
 }
 
 int main(void)

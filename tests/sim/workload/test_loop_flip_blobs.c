@@ -174,13 +174,13 @@ static void run(uint64_t seed, bool closed, uint32_t samples)
 static void test_loop_flip__blobs_of_a_closed_store(void **state)
 {
     (void)state;
-    run(71, true, workload_is_long() ? 4000 : 120);
+    run(71, true, workload_count(4000, 120));
 }
 
 static void test_loop_flip__blobs_of_a_killed_store(void **state)
 {
     (void)state;
-    run(72, false, workload_is_long() ? 4000 : 120);
+    run(72, false, workload_count(4000, 120));
 }
 
 int main(void)

@@ -106,6 +106,7 @@ static void run(const struct workload_options *options, uint32_t steps,
                            (unsigned long long)options->seed, base->step);
         workload_step(base);
     }
+    assert_true(runs > 0);
     print_message("%llu deaths\n", (unsigned long long)runs);
     workload_destroy(base);
 }
@@ -114,14 +115,14 @@ static void test_loop_kill__at_every_call(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 31, .actors = 1, .large_every = 4},
-        workload_is_long() ? 150 : 28, workload_is_long() ? 1 : 4);
+        workload_is_long() ? 150 : 28, workload_sample(4));
 }
 
 static void test_loop_kill__at_every_call_and_another_goes_on(void **state)
 {
     (void)state;
     run(&(struct workload_options){.seed = 32, .actors = 2, .large_every = 4},
-        workload_is_long() ? 150 : 28, workload_is_long() ? 1 : 4);
+        workload_is_long() ? 150 : 28, workload_sample(4));
 }
 
 static void test_loop_kill__at_every_call_with_content(void **state)
@@ -132,7 +133,7 @@ static void test_loop_kill__at_every_call_with_content(void **state)
                                        .actors = actors,
                                        .large_every = 6,
                                        .blobs_every = 1},
-            workload_is_long() ? 80 : 12, workload_is_long() ? 1 : 5);
+            workload_is_long() ? 80 : 12, workload_sample(5));
     }
 }
 
@@ -195,7 +196,9 @@ static void test_loop_kill__recovery_at_every_call(void **state)
     for (uint32_t i = 0; i < (workload_is_long() ? 150u : 28u); i++) {
         ledger_set_context("seed 33, step %u", base->step);
         workload_step(base);
-        kill_recovery(base, i);
+        if (i % workload_sample(1) == 0) {
+            kill_recovery(base, i);
+        }
     }
     workload_destroy(base);
 }
@@ -209,7 +212,9 @@ static void test_loop_kill__recovery_of_content_at_every_call(void **state)
     for (uint32_t i = 0; i < (workload_is_long() ? 100u : 14u); i++) {
         ledger_set_context("seed 38, step %u", base->step);
         workload_step(base);
-        kill_recovery(base, i);
+        if (i % workload_sample(1) == 0) {
+            kill_recovery(base, i);
+        }
     }
     workload_destroy(base);
 }
@@ -290,7 +295,7 @@ static void test_loop_kill__failed_sync_is_never_taken_back(void **state)
     (void)state;
     for (uint32_t i = 0; i < (workload_is_long() ? 300u : 40u); i++) {
         for (int after = 0; after < AFTERS; after++) {
-            bool struck = true;
+            bool struck = (i + (uint32_t)after) % workload_sample(1) == 0;
 
             for (uint64_t nth = 0; struck; nth++) {
                 fail_sync(base, nth, (enum after)after, &struck);
@@ -300,6 +305,7 @@ static void test_loop_kill__failed_sync_is_never_taken_back(void **state)
         ledger_set_context("seed 34, step %u", base->step);
         workload_step(base);
     }
+    assert_true(runs > 0);
     print_message("%llu syncs failed\n", (unsigned long long)runs);
     workload_destroy(base);
 }

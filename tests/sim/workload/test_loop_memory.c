@@ -82,7 +82,7 @@ static void run(const struct workload_options *options, uint32_t steps)
     for (uint32_t i = 0; i < steps; i++) {
         for (uint32_t sticky = 0; sticky < 2; sticky++) {
             /* The sample: each allocation fails in one of the two ways. */
-            uint64_t stride = workload_is_long() ? 1 : 2;
+            uint64_t stride = workload_sample(2);
             uint64_t nth = 1 + (i + sticky) % stride;
 
             while (fail_nth(base, nth, sticky != 0)) {
@@ -94,6 +94,7 @@ static void run(const struct workload_options *options, uint32_t steps)
                            (unsigned long long)options->seed, base->step);
         workload_step(base);
     }
+    assert_true(runs > 0);
     print_message("%llu failures\n", (unsigned long long)runs);
     workload_destroy(base);
 }

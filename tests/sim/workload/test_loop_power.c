@@ -108,7 +108,7 @@ static void run(struct cuts *cuts, const struct workload_options *options,
 
 static void test_loop_power__every_call_every_landing(void **state)
 {
-    struct cuts cuts = {.every = 1, .each = SIM_PERSISTENCES};
+    struct cuts cuts = {.every = workload_sample(1), .each = SIM_PERSISTENCES};
 
     (void)state;
     for (uint64_t seed = 1; seed <= (workload_is_long() ? 24u : 2u); seed++) {
@@ -117,12 +117,14 @@ static void test_loop_power__every_call_every_landing(void **state)
                 .seed = seed, .actors = 1 + seed % 2, .large_every = 12},
             workload_is_long() ? 60 : 18);
     }
+    assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
 static void test_loop_power__long_lives_with_rotation(void **state)
 {
-    struct cuts cuts = {.every = workload_is_long() ? 2 : 11, .each = 1};
+    struct cuts cuts = {.every = workload_is_long() ? 2 : workload_sample(11),
+                        .each = 1};
 
     (void)state;
     for (uint64_t seed = 101; seed <= (workload_is_long() ? 160u : 104u);
@@ -136,12 +138,13 @@ static void test_loop_power__long_lives_with_rotation(void **state)
                                            seed % 3 == 0 ? WAL_OPEN_PREAD : 0},
             160);
     }
+    assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
 static void test_loop_power__with_content(void **state)
 {
-    struct cuts cuts = {.every = workload_is_long() ? 1 : 6, .each = 1};
+    struct cuts cuts = {.every = workload_sample(6), .each = 1};
 
     (void)state;
     for (uint64_t seed = 501; seed <= (workload_is_long() ? 540u : 503u);
@@ -155,13 +158,15 @@ static void test_loop_power__with_content(void **state)
                                            seed % 3 == 0 ? WAL_OPEN_PREAD : 0},
             60);
     }
+    assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
 static void test_loop_power__rotations_and_marks(void **state)
 {
-    struct cuts cuts = {
-        .every = 1, .each = workload_is_long() ? 5 : 2, .writes = true};
+    struct cuts cuts = {.every = workload_sample(1),
+                        .each = workload_is_long() ? 5 : 2,
+                        .writes = true};
 
     (void)state;
     for (uint64_t seed = 201; seed <= (workload_is_long() ? 230u : 206u);
@@ -171,6 +176,7 @@ static void test_loop_power__rotations_and_marks(void **state)
                 .seed = seed, .actors = 1, .large_every = 2},
             24);
     }
+    assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
@@ -179,7 +185,7 @@ static void test_loop_power__behind_what_was_only_written(void **state)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct cuts cuts = {
-        .every = 1, .each = workload_is_long() ? 40 : 16, .writes = true};
+        .every = 1, .each = workload_count(40, 16), .writes = true};
 
     (void)state;
     for (int marks = 0; marks < 2; marks++) {
@@ -207,13 +213,13 @@ static void test_loop_power__behind_what_was_only_written(void **state)
         sim_disk_on_call(workload->disk, NULL, NULL);
         workload_destroy(workload);
     }
+    assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
 static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
 {
-    struct cuts cuts = {
-        .every = workload_is_long() ? 1 : 3, .each = 1, .unsafe = true};
+    struct cuts cuts = {.every = workload_sample(3), .each = 1, .unsafe = true};
 
     (void)state;
     for (uint64_t seed = 301; seed <= (workload_is_long() ? 340u : 302u);
@@ -226,6 +232,7 @@ static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
                                            seed % 2 == 0 ? 512 : 4096},
             60);
     }
+    assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 

@@ -21,6 +21,7 @@
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/sim/disk/tree.h"
+#include "tests/sim/workload/workload.h"
 
 #define STORE "/store"
 #define TREE  "/tree"
@@ -379,13 +380,6 @@ enum aftermath {
     AFTERMATHS = POWER + SIM_PERSISTENCES
 };
 
-static bool is_long(void)
-{
-    const char *text = getenv("AGENTWAL_LONG");
-
-    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
-}
-
 /* Kills the next call at its nth call, then the one after it finishes. */
 static void kill_next(const struct world *from, enum outcome outcome,
                       uint64_t nth, bool *died)
@@ -425,7 +419,7 @@ static void check_aftermath(struct world *world, enum outcome outcome,
         if (aftermath >= POWER) {
             sim_disk_power_loss(world->disk, &loss, seed);
         }
-        if (seed % (is_long() ? 3 : 19) == 0) {
+        if (seed % (workload_is_long() ? 3 : workload_sample(19)) == 0) {
             bool died = true;
 
             for (uint64_t nth = 0; died; nth++) {
@@ -485,7 +479,7 @@ static void strike_all(int first, int last)
     for (int way = first; way <= last; way++) {
         for (int aftermath = 0; aftermath < AFTERMATHS; aftermath++) {
             /* The sample: each call, with some of what may come after. */
-            uint64_t stride = is_long() ? 1 : 3;
+            uint64_t stride = workload_sample(3);
             uint64_t nth = (uint64_t)(way + aftermath) % stride;
 
             while (strike(base, way, aftermath, nth)) {
@@ -494,6 +488,7 @@ static void strike_all(int first, int last)
             }
         }
     }
+    assert_true(runs > 0);
     print_message("%" PRIu64 " rewinds\n", runs);
     sim_disk_destroy(base);
 }
@@ -583,10 +578,11 @@ static void test_loop_rewind__every_allocation_fails(void **state)
         uint64_t nth = 1;
 
         while (fail_allocation(base, nth, sticky != 0)) {
-            nth++;
+            nth += workload_sample(1);
             runs++;
         }
     }
+    assert_true(runs > 0);
     print_message("%" PRIu64 " allocations\n", runs);
     sim_disk_destroy(base);
 }

@@ -14,6 +14,18 @@
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
 
+/* AddressSanitizer makes the loops about four times as slow. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SAMPLE_FACTOR 4u
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SAMPLE_FACTOR 4u
+#endif
+#endif
+#ifndef SAMPLE_FACTOR
+#define SAMPLE_FACTOR 1u
+#endif
+
 /* ------------------------------------------------------------ making --- */
 
 /* What a directory that could not be synced holds after a loss of power is not
@@ -36,6 +48,19 @@ bool workload_is_long(void)
     const char *text = getenv("AGENTWAL_LONG");
 
     return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
+}
+
+uint32_t workload_sample(uint32_t stride)
+{
+    return workload_is_long() ? 1 : stride * SAMPLE_FACTOR;
+}
+
+uint32_t workload_count(uint32_t long_count, uint32_t count)
+{
+    if (workload_is_long()) {
+        return long_count;
+    }
+    return count > SAMPLE_FACTOR ? count / SAMPLE_FACTOR : 1;
 }
 
 struct workload *workload_create(const struct workload_options *options)

@@ -74,8 +74,15 @@ struct workload {
     void *on_durable_arg;
 };
 
-/* Whether AGENTWAL_LONG asks for all that there is to try, not a sample. */
+/* Whether AGENTWAL_LONG asks for every case, not a sample. */
 bool workload_is_long(void);
+/* The distance between two cases that a loop tries: 1 with AGENTWAL_LONG, else
+ * `stride`. AddressSanitizer makes it four times as large, since the build
+ * without a sanitizer runs the whole sample. */
+uint32_t workload_sample(uint32_t stride);
+/* The number of cases that a loop tries: `long_count` with AGENTWAL_LONG, else
+ * `count`, of which AddressSanitizer leaves a quarter, but at least 1. */
+uint32_t workload_count(uint32_t long_count, uint32_t count);
 
 /* An empty disk and ledger, no process running. */
 struct workload *workload_create(const struct workload_options *options);
